@@ -1,0 +1,1 @@
+"""The values that flow through crosslens, and the few things all of them need."""

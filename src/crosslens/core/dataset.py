@@ -1,0 +1,228 @@
+"""A dataset: images, captions (any number per image), free columns, and what stands in the pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core.bundle import read_bundle, write_bundle
+from crosslens.core.errors import InputError
+from crosslens.core.fingerprint import fingerprint
+from crosslens.core.ids import Ids, as_ids, frozen, positions
+
+OBJECT_COLUMNS: Mapping[str, Any] = {
+    "image": pl.String,
+    "object": pl.String,
+    "name": pl.String,
+    "synset": pl.String,
+    "x": pl.Float64,
+    "y": pl.Float64,
+    "w": pl.Float64,
+    "h": pl.Float64,
+    "attributes": pl.List(pl.String),
+}
+RELATION_COLUMNS: Mapping[str, Any] = {
+    "image": pl.String,
+    "subject": pl.String,
+    "predicate": pl.String,
+    "object": pl.String,
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """Where a dataset comes from and what may be done with it."""
+
+    source: str = ""
+    revision: str = ""
+    licence: str = ""
+    citation: str = ""
+    notes: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Images and their captions.
+
+    ``images``    one row per image: ``image`` (id), optionally ``file``, ``width``, ``height``, any free column
+    ``captions``  one row per caption: ``caption`` (id), ``image`` (the image it belongs to), ``text``, any free column
+    ``objects``   optional, one row per object: the columns of ``OBJECT_COLUMNS``; boxes in pixels, missing values null
+    ``relations`` optional, one row per relation between two objects of one image: ``RELATION_COLUMNS``
+    """
+
+    name: str
+    images: pl.DataFrame
+    captions: pl.DataFrame
+    objects: pl.DataFrame | None = None
+    relations: pl.DataFrame | None = None
+    card: Card = field(default_factory=Card)
+
+    def __post_init__(self) -> None:
+        _require(self.images, "images", ("image",))
+        _require(self.captions, "captions", ("caption", "image", "text"))
+        object.__setattr__(self, "images", self.images.with_columns(pl.col("image").cast(pl.String)))
+        captions = self.captions.with_columns(pl.col("caption", "image").cast(pl.String))
+        object.__setattr__(self, "captions", captions)
+        if not self.images.height:
+            raise InputError("no images", expected="at least one image", fix="check the path and the split")
+        _check_texts(self.captions)
+        assert len(self.caption_image) == self.captions.height
+        if self.objects is not None:
+            object.__setattr__(self, "objects", _complete(self.objects, "objects", OBJECT_COLUMNS))
+            _check_objects(self.objects, self.image_ids)
+        if self.relations is not None:
+            object.__setattr__(self, "relations", _complete(self.relations, "relations", RELATION_COLUMNS))
+
+    @staticmethod
+    def of(
+        captions: Mapping[str, Iterable[str]], name: str = "captions", images: Mapping[str, Any] | None = None
+    ) -> Dataset:
+        """A dataset from ``{image id: [caption, …]}``; captions get the ids ``<image>#<n>``.
+
+        ``images`` adds free columns, each a sequence aligned with the image ids.
+        """
+        rows = [(f"{image}#{n}", str(image), text) for image, texts in captions.items() for n, text in enumerate(texts)]
+        return Dataset(
+            name,
+            pl.DataFrame({"image": [str(image) for image in captions], **(images or {})}),
+            pl.DataFrame(rows, schema=["caption", "image", "text"], orient="row"),
+        )
+
+    @cached_property
+    def image_ids(self) -> Ids:
+        return as_ids(self.images["image"], "image")
+
+    @cached_property
+    def caption_ids(self) -> Ids:
+        return as_ids(self.captions["caption"], "caption")
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(self.captions["text"])
+
+    @cached_property
+    def caption_image(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """For each caption, the row of its image: g(c)."""
+        return frozen(positions(self.captions["image"].to_list(), self.image_ids, "image"))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(
+            "dataset",
+            {
+                "images": self.images,
+                "captions": self.captions,
+                "objects": self.objects if self.objects is not None else None,
+                "relations": self.relations if self.relations is not None else None,
+            },
+        )
+
+    def select(self, image_ids: Iterable[str]) -> Dataset:
+        """The same dataset with these images only, in this order, and what belongs to them."""
+        wanted = as_ids(image_ids, "image")
+        positions(wanted, self.image_ids, "image")
+        order = pl.DataFrame({"image": wanted}, schema={"image": pl.String})
+        tables = {
+            name: None if table is None else order.join(table, on="image", how="inner", maintain_order="left_right")
+            for name, table in (
+                ("images", self.images),
+                ("captions", self.captions),
+                ("objects", self.objects),
+                ("relations", self.relations),
+            )
+        }
+        captions = tables["captions"]
+        assert captions is not None
+        tables["captions"] = captions.select(self.captions.columns)
+        return replace(self, **tables)  # type: ignore[arg-type]
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the dataset as a folder of Parquet tables."""
+        return write_bundle(
+            path,
+            "dataset",
+            header={"name": self.name, "card": asdict(self.card), "fingerprint": self.fingerprint},
+            tables={
+                "images": self.images,
+                "captions": self.captions,
+                "objects": self.objects,
+                "relations": self.relations,
+            },
+            overwrite=overwrite,
+        )
+
+    @staticmethod
+    def load(path: str | Path) -> Dataset:
+        """Read a folder that :meth:`save` wrote."""
+        bundle = read_bundle(path, "dataset")
+        for part in ("images", "captions"):
+            if part not in bundle.tables:
+                raise InputError(f"{part}.parquet is missing", file=path, fix="write the dataset again")
+        return Dataset(
+            bundle.header["name"],
+            bundle.tables["images"],
+            bundle.tables["captions"],
+            bundle.tables.get("objects"),
+            bundle.tables.get("relations"),
+            Card(**bundle.header["card"]),
+        )
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}, {self.images.height} images, {self.captions.height} captions)"
+
+
+def _require(table: pl.DataFrame, what: str, columns: tuple[str, ...]) -> None:
+    for column in columns:
+        if column not in table.columns:
+            raise InputError(
+                f"the {what} table has no column {column!r}",
+                expected=f"the columns {', '.join(columns)}",
+                fix=f"rename the column that holds it (found: {', '.join(table.columns) or 'none'})",
+            )
+
+
+def _complete(table: pl.DataFrame, what: str, columns: Mapping[str, Any]) -> pl.DataFrame:
+    """Known columns first and of their type, missing ones null, free columns after them."""
+    _require(table, what, ("image",))
+    known = [
+        (pl.col(name) if name in table.columns else pl.lit(None)).cast(kind).alias(name)
+        for name, kind in columns.items()
+    ]
+    return table.select(*known, pl.exclude(list(columns)))
+
+
+def _check_texts(captions: pl.DataFrame) -> None:
+    texts = captions["text"]
+    if texts.dtype != pl.String:
+        raise InputError(f"caption texts are {texts.dtype}", expected="strings", fix="quote every caption")
+    bad = (texts.is_null() | (texts.str.strip_chars() == "")).arg_true()
+    if len(bad):
+        row = int(bad[0])
+        raise InputError(
+            f"empty caption {captions['caption'][row]!r}",
+            row=row,
+            expected="a non-empty text",
+            fix="write the caption or remove the row",
+        )
+
+
+def _check_objects(objects: pl.DataFrame, image_ids: Ids) -> None:
+    positions(objects["image"].to_list(), image_ids, "image")
+    numbers = objects.select("x", "y", "w", "h")
+    boxed = ~pl.all_horizontal(pl.all().is_null())
+    bad = pl.any_horizontal(pl.all().is_null() | ~pl.all().is_finite()) | (pl.col("w") <= 0) | (pl.col("h") <= 0)
+    rows = numbers.select((boxed & bad).alias("bad"))["bad"].arg_true()
+    if len(rows):
+        row = int(rows[0])
+        raise InputError(
+            f"bad box {list(numbers.row(row))} of object {objects['object'][row]!r} in image {objects['image'][row]!r}",
+            row=row,
+            expected="x, y, width, height in pixels, finite, width and height above 0",
+            fix="correct the box, or leave all four empty for an object without one",
+        )

@@ -1,0 +1,121 @@
+"""Vectors with the ids they belong to: one per item, several per item, or a distribution per item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from crosslens.core.bundle import read_bundle, write_bundle
+from crosslens.core.errors import InputError
+from crosslens.core.fingerprint import fingerprint
+from crosslens.core.ids import Ids, as_ids, frozen
+
+Kind = Literal["single", "multi", "probabilistic"]
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """``vectors`` is n×d (one vector per item) or n×k×d (k per item); ``variance`` (n×d) makes it probabilistic."""
+
+    ids: Ids
+    vectors: np.ndarray[Any, Any]
+    variance: np.ndarray[Any, Any] | None = None
+    model: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ids", as_ids(self.ids, "item"))
+        vectors = check_vectors(self.vectors, "vectors")
+        if len(vectors) != len(self.ids):
+            raise InputError(
+                f"{len(vectors)} vectors for {len(self.ids)} ids",
+                expected="one row per id, in the same order",
+                fix="check that both come from the same split",
+            )
+        object.__setattr__(self, "vectors", frozen(vectors))
+        if self.variance is not None:
+            variance = check_vectors(self.variance, "variance")
+            if vectors.ndim != 2 or variance.shape != vectors.shape:
+                raise InputError(
+                    f"variance of shape {variance.shape} beside vectors of shape {vectors.shape}",
+                    expected="two n×d arrays of the same shape",
+                )
+            if float(variance.min(initial=0.0)) < 0:
+                raise InputError("negative variance", fix="if these are log-variances, pass numpy.exp of them")
+            object.__setattr__(self, "variance", frozen(variance))
+
+    @staticmethod
+    def of(vectors: Any, ids: Iterable[Any] | None = None, model: str = "") -> Embeddings:
+        """Wrap an array; without ids its rows are called ``0``, ``1``, …"""
+        array = np.asarray(vectors)
+        names = range(len(array)) if ids is None else ids
+        return Embeddings(tuple(str(one) for one in names), array, model=model)
+
+    @property
+    def kind(self) -> Kind:
+        if self.variance is not None:
+            return "probabilistic"
+        return "multi" if self.vectors.ndim == 3 else "single"
+
+    @property
+    def dimension(self) -> int:
+        return int(self.vectors.shape[-1])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(
+            "embeddings",
+            {"ids": self.ids, "vectors": self.vectors, "variance": self.variance, "model": self.model},
+        )
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the vectors (``.npy``) and their ids (Parquet) as a folder."""
+        return write_bundle(
+            path,
+            "embeddings",
+            header={"model": self.model, "kind": self.kind},
+            arrays={"vectors": self.vectors, "variance": self.variance},
+            tables={"ids": pl.DataFrame({"id": self.ids}, schema={"id": pl.String})},
+            overwrite=overwrite,
+        )
+
+    @staticmethod
+    def load(path: str | Path, *, mmap: bool = False) -> Embeddings:
+        """Read a folder that :meth:`save` wrote; ``mmap`` leaves the vectors on disk."""
+        bundle = read_bundle(path, "embeddings", mmap=mmap)
+        if "vectors" not in bundle.arrays or "ids" not in bundle.tables:
+            raise InputError("vectors.npy or ids.parquet is missing", file=path, fix="write the folder again")
+        return Embeddings(
+            tuple(bundle.tables["ids"]["id"]),
+            bundle.arrays["vectors"],
+            bundle.arrays.get("variance"),
+            bundle.header["model"],
+        )
+
+    def __repr__(self) -> str:
+        return f"Embeddings({self.kind}, {'×'.join(map(str, self.vectors.shape))}, model={self.model!r})"
+
+
+def check_vectors(values: Any, what: str) -> np.ndarray[Any, Any]:
+    """Numbers, two or three axes, finite; otherwise an error that names the first bad row."""
+    array: np.ndarray[Any, Any] = np.asanyarray(values)  # a memory-mapped array stays on disk
+    if array.dtype.kind not in "fiu":
+        raise InputError(
+            f"{what} of type {array.dtype}", expected="real numbers", fix="convert with .astype('float32')"
+        )
+    if array.ndim not in (2, 3) or 0 in array.shape[1:]:
+        raise InputError(f"{what} of shape {array.shape}", expected="n×d, or n×k×d for several vectors per item")
+    for start in range(0, len(array), 65_536):
+        block = array[start : start + 65_536]
+        if array.dtype.kind == "f" and not np.isfinite(block).all():
+            row = start + int(np.argmax(~np.isfinite(block).reshape(len(block), -1).all(axis=1)))
+            value = "NaN" if np.isnan(array[row]).any() else "infinity"
+            raise InputError(
+                f"{value} in {what}", row=row, expected="finite numbers", fix="encode that item again, or drop it"
+            )
+    return array

@@ -1,0 +1,55 @@
+"""Ids: unique, non-empty strings, always carried beside the arrays they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from crosslens.core.errors import InputError, UnknownNameError
+
+Ids = tuple[str, ...]
+
+
+def as_ids(values: Iterable[Any], what: str) -> Ids:
+    """Turn numbers or strings into ids; a missing, empty or repeated one raises."""
+    ids = tuple("" if value is None else str(value) for value in values)
+    if len(set(ids)) == len(ids) and "" not in ids:
+        return ids
+    seen: dict[str, int] = {}
+    for row, one in enumerate(ids):
+        if one == "":
+            raise InputError(f"empty {what} id", row=row, fix=f"give every {what} an id")
+        if one in seen:
+            raise InputError(
+                f"duplicate {what} id {one!r} (first at row {seen[one]})",
+                row=row,
+                expected=f"each {what} once",
+                fix="remove or rename one of the two",
+            )
+        seen[one] = row
+    return ids
+
+
+def positions(wanted: Sequence[str], ids: Ids, what: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Where each of ``wanted`` stands in ``ids``; an unknown one raises, naming its row and near names."""
+    where = {one: place for place, one in enumerate(ids)}
+    found = np.fromiter((where.get(one, -1) for one in wanted), dtype=np.int64, count=len(wanted))
+    if len(found) and found.min() < 0:
+        row = int(np.argmax(found < 0))
+        near = UnknownNameError(what, wanted[row], ids[:100_000]).suggestions
+        raise InputError(
+            f"unknown {what} id {wanted[row]!r}",
+            row=row,
+            expected=f"one of the {len(ids)} {what} ids",
+            fix=f"did you mean {near[0]!r}?" if near else f"add it to the {what}s, or remove this row",
+        )
+    return found
+
+
+def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A read-only view of ``array``: the values that flow through crosslens do not change."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

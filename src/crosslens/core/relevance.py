@@ -1,0 +1,157 @@
+"""Which items answer which query, and how well: sparse, many-to-many, graded.
+
+A stored pair is a *judged* pair. Grade 0 means "judged irrelevant"; a pair that is not stored is unjudged, which is
+not the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core.bundle import read_bundle, write_bundle
+from crosslens.core.dataset import Dataset
+from crosslens.core.errors import InputError, UsageError
+from crosslens.core.fingerprint import fingerprint
+from crosslens.core.ids import Ids, as_ids, frozen, positions
+
+IMAGE_TO_TEXT = "i2t"
+TEXT_TO_IMAGE = "t2i"
+
+
+@dataclass(frozen=True, eq=False)
+class Relevance:
+    """Judged pairs in rows: those of query q are ``items[offsets[q]:offsets[q + 1]]``, ascending, with their grades."""
+
+    query_ids: Ids
+    item_ids: Ids
+    offsets: np.ndarray[Any, np.dtype[np.int64]]
+    items: np.ndarray[Any, np.dtype[np.int64]]
+    grades: np.ndarray[Any, np.dtype[np.float32]]
+    source: str = "annotation"
+
+    def __post_init__(self) -> None:
+        for name in ("offsets", "items", "grades"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    @staticmethod
+    def from_pairs(
+        queries: Sequence[Any],
+        items: Sequence[Any],
+        grades: Sequence[float] | np.ndarray[Any, Any] | None = None,
+        *,
+        query_ids: Iterable[Any] | None = None,
+        item_ids: Iterable[Any] | None = None,
+        source: str = "annotation",
+    ) -> Relevance:
+        """Judged pairs by id. Without ``query_ids``/``item_ids`` those that occur are taken, in order of appearance."""
+        queries, items = [str(one) for one in queries], [str(one) for one in items]
+        known_queries = as_ids(dict.fromkeys(queries) if query_ids is None else query_ids, "query")
+        known_items = as_ids(dict.fromkeys(items) if item_ids is None else item_ids, "item")
+        rows = positions(queries, known_queries, "query")
+        columns = positions(items, known_items, "item")
+        return Relevance.from_indices(known_queries, known_items, rows, columns, grades, source)
+
+    @staticmethod
+    def from_indices(
+        query_ids: Ids,
+        item_ids: Ids,
+        rows: np.ndarray[Any, Any],
+        columns: np.ndarray[Any, Any],
+        grades: Sequence[float] | np.ndarray[Any, Any] | None = None,
+        source: str = "annotation",
+    ) -> Relevance:
+        """Judged pairs by position; a pair given twice raises."""
+        weights = np.ones(len(rows), np.float32) if grades is None else np.asarray(grades, np.float32)
+        if not len(rows) == len(columns) == len(weights):
+            counts = f"{len(rows)} queries, {len(columns)} items, {len(weights)} grades"
+            raise InputError(counts, expected="equal lengths")
+        if not np.isfinite(weights).all() or (weights < 0).any():
+            row = int(np.argmax(~(np.isfinite(weights) & (weights >= 0))))
+            raise InputError(f"grade {weights[row]}", row=row, expected="a finite number, 0 (irrelevant) or above")
+        order = np.lexsort((columns, rows))
+        rows, columns, weights = rows[order], columns[order], weights[order]
+        repeated = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
+        if repeated.any():
+            place = int(np.argmax(repeated))
+            raise InputError(
+                f"query {query_ids[rows[place]]!r} and item {item_ids[columns[place]]!r} are judged twice",
+                row=int(order[place + 1]),
+                fix="keep one of the two judgements",
+            )
+        offsets = np.zeros(len(query_ids) + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=len(query_ids)), out=offsets[1:])
+        return Relevance(query_ids, item_ids, offsets, columns.astype(np.int64), weights, source)
+
+    @staticmethod
+    def from_dataset(dataset: Dataset, direction: str = IMAGE_TO_TEXT) -> Relevance:
+        """A caption belongs to its image, and to no other: the usual ground truth, in one direction."""
+        rows, columns = dataset.caption_image, np.arange(len(dataset.caption_ids))
+        forward = Relevance.from_indices(dataset.image_ids, dataset.caption_ids, rows, columns, source="captions")
+        if direction == IMAGE_TO_TEXT:
+            return forward
+        if direction == TEXT_TO_IMAGE:
+            return forward.flip()
+        raise UsageError(f"unknown direction {direction!r}", fix="use 'i2t' or 't2i'")
+
+    @cached_property
+    def rows(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The query of every judged pair."""
+        return np.repeat(np.arange(len(self.query_ids)), np.diff(self.offsets))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        parts = ("query_ids", "item_ids", "offsets", "items", "grades", "source")
+        return fingerprint("relevance", {name: getattr(self, name) for name in parts})
+
+    def flip(self) -> Relevance:
+        """The same judgements seen from the items: queries and items change places."""
+        return Relevance.from_indices(self.item_ids, self.query_ids, self.items, self.rows, self.grades, self.source)
+
+    def relevant(self, at_least: float | None = None) -> Relevance:
+        """Only the pairs that count as relevant: grade above 0, or at least ``at_least``."""
+        keep = self.grades > 0 if at_least is None else self.grades >= at_least
+        if keep.all():
+            return self
+        offsets = np.concatenate([[0], np.cumsum(keep)])[self.offsets]
+        return replace(self, offsets=offsets, items=self.items[keep], grades=self.grades[keep])
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the judgements and both id lists as a folder."""
+        return write_bundle(
+            path,
+            "relevance",
+            header={"source": self.source},
+            arrays={"offsets": self.offsets, "items": self.items, "grades": self.grades},
+            tables={
+                "query_ids": pl.DataFrame({"id": self.query_ids}, schema={"id": pl.String}),
+                "item_ids": pl.DataFrame({"id": self.item_ids}, schema={"id": pl.String}),
+            },
+            overwrite=overwrite,
+        )
+
+    @staticmethod
+    def load(path: str | Path) -> Relevance:
+        """Read a folder that :meth:`save` wrote."""
+        header, arrays, tables = read_bundle(path, "relevance")
+        try:
+            return Relevance(
+                tuple(tables["query_ids"]["id"]),
+                tuple(tables["item_ids"]["id"]),
+                arrays["offsets"],
+                arrays["items"],
+                arrays["grades"],
+                header["source"],
+            )
+        except KeyError as error:
+            raise InputError(f"{error} is missing", file=path, fix="write the folder again") from error
+
+    def __repr__(self) -> str:
+        shape = f"{len(self.query_ids)} queries × {len(self.item_ids)} items"
+        return f"Relevance({shape}, {len(self.items)} judged pairs, source={self.source!r})"
