@@ -34,6 +34,9 @@ class Ranking:
 
     Relevant items: those of query q are ``relevant[offsets[q]:offsets[q + 1]]``. For each, ``above`` counts the items
     scored higher, ``tied`` the other items with the same score, ``tied_before`` those of them with a lower index.
+
+    ``complete`` says that every query was ranked from scores over its whole gallery; False: ready-made lists, which
+    may have been cut off after ``known`` places.
     """
 
     direction: str
@@ -48,6 +51,7 @@ class Ranking:
     above: np.ndarray[Any, np.dtype[np.int64]]
     tied: np.ndarray[Any, np.dtype[np.int64]]
     tied_before: np.ndarray[Any, np.dtype[np.int64]]
+    complete: bool = True
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -70,7 +74,7 @@ class Ranking:
 
     @cached_property
     def fingerprint(self) -> str:
-        names = ("direction", "query_ids", "item_ids", *_ARRAYS)
+        names = ("direction", "query_ids", "item_ids", *_ARRAYS, "complete")
         return fingerprint("ranking", {name: getattr(self, name) for name in names})
 
     def top(self, query: str, k: int = 10) -> list[tuple[str, float]]:
@@ -94,7 +98,7 @@ class Ranking:
         return write_bundle(
             path,
             "ranking",
-            header={"direction": self.direction},
+            header={"direction": self.direction, "complete": self.complete},
             arrays={name: getattr(self, name) for name in _ARRAYS},
             tables={
                 "query_ids": pl.DataFrame({"id": self.query_ids}, schema={"id": pl.String}),
@@ -113,6 +117,7 @@ class Ranking:
                 tuple(tables["query_ids"]["id"]),
                 tuple(tables["item_ids"]["id"]),
                 **{name: arrays[name] for name in _ARRAYS},
+                complete=header["complete"],
             )
         except KeyError as error:
             raise InputError(f"{error} is missing", file=path, fix="write the folder again") from error

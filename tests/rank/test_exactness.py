@@ -1,0 +1,143 @@
+"""Ranks are those of the slow reference, whatever the tile, the threads, the backend, the order or the score."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosslens.core.embeddings import Embeddings
+from crosslens.core.relevance import Relevance
+from crosslens.rank import ScoreMatrix, rank_both, scorer_of
+from tests.rank import reference
+
+
+def random_relevance(rng: np.random.Generator, n: int, m: int, share: float) -> Relevance:
+    pairs = rng.random((n, m)) < share
+    pairs[0, 0] = True
+    rows, columns = np.nonzero(pairs)
+    return Relevance.from_indices(tuple(f"i{k}" for k in range(n)), tuple(f"c{k}" for k in range(m)), rows, columns)
+
+
+def check(scores: np.ndarray, relevance: Relevance, rankings: dict) -> None:
+    for name, matrix, seen in (("i2t", scores, relevance), ("t2i", scores.T, relevance.flip())):
+        ranking = rankings[name]
+        got = list(zip(ranking.above.tolist(), ranking.tied.tolist(), ranking.tied_before.tolist(), strict=True))
+        assert got == reference.places(matrix, seen)
+        assert ranking.top_items.tolist() == reference.top(matrix, ranking.depth)
+        rows = np.arange(len(matrix))[:, None]
+        np.testing.assert_array_equal(ranking.top_scores, matrix[rows, ranking.top_items].astype(np.float32))
+
+
+def exact_matrix(scorer) -> np.ndarray:
+    n, m = scorer.shape
+    rows, columns = np.divmod(np.arange(n * m), m)
+    return scorer.exact(rows, columns).reshape(n, m)
+
+
+@given(
+    n=st.integers(1, 12), m=st.integers(1, 40), levels=st.integers(1, 30), share=st.floats(0, 1),
+    depth=st.integers(1, 12), tile=st.integers(1, 16), threads=st.integers(1, 3), seed=st.integers(0, 2**32),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_score_matrices_with_ties(n, m, levels, share, depth, tile, threads, seed):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-levels, levels, (n, m)).astype(np.float32)
+    relevance = random_relevance(rng, n, m, share)
+    check(scores, relevance, rank_both(ScoreMatrix(scores), relevance, depth=depth, tile=tile, threads=threads))
+
+
+@given(
+    n=st.integers(1, 12), m=st.integers(1, 40), copies=st.integers(1, 10), share=st.floats(0, 1),
+    tile=st.integers(1, 16), seed=st.integers(0, 2**32), score=st.sampled_from(["cosine", "dot"]),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_embeddings_with_duplicates(n, m, copies, share, tile, seed, score):
+    """Few distinct vectors, so exact ties and near-ties are everywhere: float32 products alone would scatter them."""
+    rng = np.random.default_rng(seed)
+    images = rng.standard_normal((copies, 24))[rng.integers(0, copies, n)]
+    captions = rng.standard_normal((copies, 24))[rng.integers(0, copies, m)] * (3.0 if score == "cosine" else 1.0)
+    scorer = scorer_of(Embeddings.of(images), Embeddings.of(captions), score)
+    relevance = random_relevance(rng, n, m, share)
+    check(exact_matrix(scorer), relevance, rank_both(scorer, relevance, depth=5, tile=tile, threads=2))
+
+
+def many(seed: int = 0, n: int = 130, m: int = 410, d: int = 48) -> tuple[Embeddings, Embeddings]:
+    rng = np.random.default_rng(seed)
+    images = rng.standard_normal((n, d)).astype(np.float32)
+    captions = images[np.arange(m) % n] + 2 * rng.standard_normal((m, d)).astype(np.float32)
+    captions[m // 2 : m // 2 + 60] = captions[0]  # more exact ties than any candidate buffer holds
+    return Embeddings.of(images), Embeddings.of(captions)
+
+
+@pytest.mark.parametrize("share", [0.002, 0.02, 0.3], ids=["few", "some", "many"])
+@pytest.mark.parametrize(("backend", "tile", "threads"), [
+    ("numpy", None, 1), ("numpy", 7, 2), ("numpy", 64, 4), ("numpy", 500, 2), ("torch", None, None), ("torch", 33, None),
+])  # fmt: skip
+def test_larger_galleries(share, backend, tile, threads):
+    """Wide rows: vectorised counting, binary search, full buffers, the exact fallback."""
+    if backend == "torch":
+        pytest.importorskip("torch")
+    scorer = scorer_of(*many())
+    relevance = random_relevance(np.random.default_rng(1), *scorer.shape, share)
+    rankings = rank_both(scorer, relevance, depth=10, backend=backend, tile=tile, threads=threads)
+    check(exact_matrix(scorer), relevance, rankings)
+
+
+@pytest.mark.parametrize("share", [0.002, 0.3])
+def test_more_rows_than_columns(share):
+    images, captions = many()
+    scorer = scorer_of(captions, images)
+    relevance = random_relevance(np.random.default_rng(2), *scorer.shape, share)
+    check(exact_matrix(scorer), relevance, rank_both(scorer, relevance, tile=50, threads=3))
+
+
+def test_torch_ranks_score_matrices_with_ties_alike():
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(3)
+    scores = rng.integers(0, 40, (150, 300)).astype(np.float32)
+    relevance = random_relevance(rng, 150, 300, 0.02)
+    check(scores, relevance, rank_both(ScoreMatrix(scores), relevance, backend="torch", tile=64))
+
+
+def test_exact_scores_are_the_float32_nearest_to_the_true_product():
+    images, captions = many()
+    scorer = scorer_of(images, captions, "dot")
+    true = images.vectors.astype(np.float64) @ captions.vectors.astype(np.float64).T
+    np.testing.assert_allclose(exact_matrix(scorer), true, rtol=6.1e-8)
+    tile = scorer.tile(slice(0, 130), slice(0, 410))
+    assert (np.abs(tile - exact_matrix(scorer)) <= scorer.row_slack[:, None]).all()
+    assert (np.abs(tile - exact_matrix(scorer)) <= scorer.column_slack[None, :]).all()
+
+
+def test_permuting_the_gallery_permutes_the_lists():
+    images, captions = many()
+    order = np.random.default_rng(4).permutation(len(captions.ids))
+    relevance = random_relevance(np.random.default_rng(5), 130, 410, 0.01)
+    shuffled = Relevance.from_indices(
+        relevance.query_ids, tuple(relevance.item_ids[k] for k in order), relevance.rows, np.argsort(order)[relevance.items]
+    )  # fmt: skip
+    one = rank_both(scorer_of(images, captions), relevance)["i2t"]
+    two = rank_both(scorer_of(images, Embeddings.of(captions.vectors[order])), shuffled)["i2t"]
+    where = {(r, one.item_ids[i]): k for k, (r, i) in enumerate(zip(one.rows, one.relevant, strict=True))}
+    match = [where[r, two.item_ids[i]] for r, i in zip(two.rows, two.relevant, strict=True)]
+    np.testing.assert_array_equal(two.above, one.above[match])
+    np.testing.assert_array_equal(two.tied, one.tied[match])
+
+
+def test_negative_scores_rank_like_any_other():
+    scores = np.array([[-0.9, -0.1, -0.5]], np.float32)
+    relevance = Relevance.from_indices(("q",), ("a", "b", "c"), np.array([0]), np.array([2]))
+    ranking = rank_both(ScoreMatrix(scores), relevance, depth=3)["i2t"]
+    assert ranking.above.tolist() == [1]
+    assert ranking.top("q") == [("b", pytest.approx(-0.1)), ("c", pytest.approx(-0.5)), ("a", pytest.approx(-0.9))]
+
+
+def test_judged_irrelevant_pairs_are_not_relevant():
+    scores = np.array([[3.0, 2.0, 1.0]], np.float32)
+    relevance = Relevance.from_indices(("q",), ("a", "b", "c"), np.array([0, 0]), np.array([0, 1]), [0.0, 2.0])
+    ranking = rank_both(ScoreMatrix(scores), relevance)["i2t"]
+    assert ranking.relevant.tolist() == [1]
+    assert ranking.grades.tolist() == [2.0]
+    assert ranking.above.tolist() == [1]
