@@ -73,7 +73,8 @@ def many(seed: int = 0, n: int = 130, m: int = 410, d: int = 48) -> tuple[Embedd
 
 @pytest.mark.parametrize("share", [0.002, 0.02, 0.3], ids=["few", "some", "many"])
 @pytest.mark.parametrize(("backend", "tile", "threads"), [
-    ("numpy", None, 1), ("numpy", 7, 2), ("numpy", 64, 4), ("numpy", 500, 2), ("torch", None, None), ("torch", 33, None),
+    ("numpy", None, 1), ("numpy", 7, 2), ("numpy", 64, 4), ("numpy", 500, 2),
+    ("torch", None, None), ("torch", 33, None),
 ])  # fmt: skip
 def test_larger_galleries(share, backend, tile, threads):
     """Wide rows: vectorised counting, binary search, full buffers, the exact fallback."""
@@ -115,9 +116,9 @@ def test_permuting_the_gallery_permutes_the_lists():
     images, captions = many()
     order = np.random.default_rng(4).permutation(len(captions.ids))
     relevance = random_relevance(np.random.default_rng(5), 130, 410, 0.01)
-    shuffled = Relevance.from_indices(
-        relevance.query_ids, tuple(relevance.item_ids[k] for k in order), relevance.rows, np.argsort(order)[relevance.items]
-    )  # fmt: skip
+    items = np.argsort(order)[relevance.items]
+    item_ids = tuple(relevance.item_ids[k] for k in order)
+    shuffled = Relevance.from_indices(relevance.query_ids, item_ids, relevance.rows, items)
     one = rank_both(scorer_of(images, captions), relevance)["i2t"]
     two = rank_both(scorer_of(images, Embeddings.of(captions.vectors[order])), shuffled)["i2t"]
     where = {(r, one.item_ids[i]): k for k, (r, i) in enumerate(zip(one.rows, one.relevant, strict=True))}

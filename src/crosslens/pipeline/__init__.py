@@ -1,1 +1,1 @@
-"""."""
+"""The few functions that put stages together."""

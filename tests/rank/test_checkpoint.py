@@ -1,0 +1,57 @@
+"""An interrupted pass goes on from its checkpoint and finds exactly what an uninterrupted one does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from crosslens.rank import rank_both, scorer_of, tiles
+from tests.rank.test_exactness import many, random_relevance
+
+
+class Interrupting:
+    """Progress that stops the work after some blocks."""
+
+    def __init__(self, after: int) -> None:
+        self.left, self.seen = after, 0
+
+    def start(self, label: str, total: int) -> None:
+        self.total = total
+
+    def advance(self, steps: int = 1) -> None:
+        self.seen += steps
+        self.left -= steps
+        if self.left < 0:
+            raise KeyboardInterrupt
+
+    def finish(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("resume_threads", [1, 3])
+def test_resume_equals_one_go(tmp_path, monkeypatch, resume_threads):
+    monkeypatch.setattr(tiles, "_WORK_BETWEEN_CHECKPOINTS", 1)
+    scorer = scorer_of(*many())
+    relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
+    whole = rank_both(scorer, relevance, tile=16)
+    for after in (5, 9, 14):
+        with pytest.raises(KeyboardInterrupt):
+            rank_both(scorer, relevance, tile=16, threads=2, checkpoint=tmp_path / "c", progress=Interrupting(after))
+    watching = Interrupting(10**9)
+    resumed = rank_both(
+        scorer, relevance, tile=16, threads=resume_threads, checkpoint=tmp_path / "c", progress=watching
+    )
+    assert watching.seen == watching.total
+    for direction, ranking in whole.items():
+        assert resumed[direction].fingerprint == ranking.fingerprint
+
+
+def test_a_checkpoint_of_other_work_is_ignored(tmp_path, monkeypatch):
+    monkeypatch.setattr(tiles, "_WORK_BETWEEN_CHECKPOINTS", 1)
+    scorer, other = scorer_of(*many()), scorer_of(*many(seed=1))
+    relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
+    with pytest.raises(KeyboardInterrupt):
+        rank_both(other, relevance, tile=16, checkpoint=tmp_path / "c", progress=Interrupting(9))
+    assert (tmp_path / "c" / "header.json").exists()
+    got = rank_both(scorer, relevance, tile=16, checkpoint=tmp_path / "c")
+    assert got["i2t"].fingerprint == rank_both(scorer, relevance)["i2t"].fingerprint
