@@ -1,1 +1,19 @@
-"""."""
+"""How sure a figure is: intervals over images, paired tests, corrections for many comparisons."""
+
+from crosslens.statistics.bootstrap import Bootstrap, Estimate, estimate
+from crosslens.statistics.centre import centre
+from crosslens.statistics.corrections import CORRECTIONS, benjamini_hochberg, correct, holm
+from crosslens.statistics.permutation import PairedTest, paired_permutation
+
+__all__ = [
+    "CORRECTIONS",
+    "Bootstrap",
+    "Estimate",
+    "PairedTest",
+    "benjamini_hochberg",
+    "centre",
+    "correct",
+    "estimate",
+    "holm",
+    "paired_permutation",
+]

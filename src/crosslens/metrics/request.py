@@ -1,0 +1,90 @@
+"""Metrics as people write them: ``"t2i/Hit@5 MedR"`` becomes what to compute, and what to say about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from crosslens.core.errors import UnknownNameError, UsageError
+from crosslens.metrics.family import METRICS, family_of
+from crosslens.metrics.spec import MetricSpec, read_spec
+
+DIRECTIONS = ("i2t", "t2i", "t2t")
+DEFAULT_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR", "mAP@R", "RPrecision", "Fails", "Rsum")
+"""What is computed if nothing is asked for; Rsum only where both directions are there."""
+
+_WORD = re.compile(r"(?:\[[^\]]*\]?|[^\s,\[])+")
+_AMBIGUOUS = re.compile(r"R@(\d+)")
+
+
+@dataclass(frozen=True)
+class MetricRequest:
+    """A metric to compute, in one direction or (None) in every one there is; ``notes`` are for the reader."""
+
+    spec: MetricSpec
+    direction: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def names(self, directions: Iterable[str]) -> tuple[str, ...]:
+        """The names of its results when ``directions`` are there: ``t2i/Hit@5``, or plain ``Rsum``."""
+        if family_of(self.spec).across:
+            return (str(self.spec),)
+        return tuple(f"{one}/{self.spec}" for one in directions if self.direction in (None, one))
+
+    def __str__(self) -> str:
+        return str(self.spec) if self.direction is None else f"{self.direction}/{self.spec}"
+
+
+def parse_metrics(text: str | Iterable[str | MetricSpec | MetricRequest] | None = None) -> list[MetricRequest]:
+    """Read metrics from one text (separated by spaces or commas) or from several; None: the default ones.
+
+    A metric asked for twice is kept once. What was read in a way that needs saying is in the requests' ``notes``.
+    """
+    parts: Iterable[str | MetricSpec | MetricRequest]
+    parts = DEFAULT_METRICS if text is None else [text] if isinstance(text, str) else text
+    requests: dict[tuple[MetricSpec, str | None], MetricRequest] = {}
+    for part in parts:
+        words = _WORD.findall(part) if isinstance(part, str) else [part]
+        for word in words:
+            request = parse_metric(word) if isinstance(word, str) else _checked(word)
+            key = request.spec, request.direction
+            known = requests.get(key, request)
+            requests[key] = replace(known, notes=tuple(dict.fromkeys((*known.notes, *request.notes))))
+    if not requests:
+        raise UsageError("no metrics were named", fix=f"name some, such as {' '.join(DEFAULT_METRICS[:3])}")
+    return list(requests.values())
+
+
+def parse_metric(text: str) -> MetricRequest:
+    """Read one metric with its optional direction: ``Hit@5``, ``t2i/MedR[floor]``."""
+    before, slash, after = text.strip().partition("/")
+    direction, written = (before, after) if slash and "[" not in before else (None, text.strip())
+    if direction is not None and direction not in DIRECTIONS:
+        raise UnknownNameError("direction", direction, DIRECTIONS)
+    notes: tuple[str, ...] = ()
+    ambiguous = _AMBIGUOUS.fullmatch(written)
+    if ambiguous:
+        written, notes = f"Hit@{ambiguous[1]}", (_note_on_recall(int(ambiguous[1])),)
+    return _checked(MetricRequest(read_spec(written), direction, notes))
+
+
+def _checked(request: MetricSpec | MetricRequest) -> MetricRequest:
+    request = MetricRequest(request) if isinstance(request, MetricSpec) else request
+    spec = request.spec
+    family, _, cutoff = spec.family.partition("@")
+    if spec.family not in METRICS and cutoff and family in METRICS:
+        raise UsageError(
+            f"the cutoff of {str(spec)!r} is {cutoff!r}", fix="write a whole number from 1 after the @, such as @10"
+        )
+    found = family_of(spec)
+    if found.across and request.direction is not None:
+        raise UsageError(f"{spec} is over both directions", fix=f"write {spec} without {request.direction}/")
+    return replace(request, spec=found.checked(spec))
+
+
+def _note_on_recall(k: int) -> str:
+    return (
+        f"R@{k} read as Hit@{k}, any relevant item in the top {k}, as the image-text matching literature means it; "
+        f"for the IR definition write Recall@{k}, for the one capped at k write CappedRecall@{k}"
+    )

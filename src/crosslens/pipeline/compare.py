@@ -1,0 +1,277 @@
+"""Runs on the same queries, compared: by how much they differ, whether that is chance, and on which queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crosslens.core.errors import CrosslensError, InputError, UnknownNameError, UsageError
+from crosslens.core.ids import Ids
+from crosslens.core.metric_values import MetricValues
+from crosslens.core.ranking import Ranking
+from crosslens.core.run import Run
+from crosslens.metrics import MetricRequest, MetricSpec, family_of, observations, parse_metric, parse_metrics
+from crosslens.pipeline.comparison import Comparison, MetricComparison, QueryDifference
+from crosslens.statistics import PairedTest, correct, paired_permutation
+
+__all__ = ["Comparison", "MetricComparison", "QueryDifference", "compare"]
+
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+
+_SHOWN = 3
+"""Queries named among the largest gains, and among the largest losses."""
+_SAME = 1e-12
+
+
+def compare(
+    *runs: Run,
+    metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
+    correction: str = "holm",
+    permutations: int = 10_000,
+    seed: int = 0,
+) -> Comparison:
+    """Compare the first run with each of the others, on the metrics named or on all they share.
+
+    Queries are matched by id. p-values come from a paired permutation test over images and are corrected (``holm``,
+    ``bh`` or ``none``) for the number of metrics times the number of pairs of runs.
+    """
+    if len(runs) < 2:
+        raise UsageError("a comparison needs two runs", fix="name a second run")
+    correct([], correction)
+    labels = _labels(runs)
+    runs = tuple(replace(run, name=label) for run, label in zip(runs, labels, strict=True))
+    _require_same_folds(runs)
+    names, notes = _chosen(runs, metrics)
+    baseline, others = runs[0], runs[1:]
+    results = [_compared(name, baseline, other, permutations, seed) for other in others for name in names]
+    adjusted = correct([one.p_value for one in results], correction)
+    return Comparison(
+        baseline.name,
+        tuple(other.name for other in others),
+        tuple(replace(one, adjusted_p=float(p)) for one, p in zip(results, adjusted, strict=True)),
+        correction,
+        permutations,
+        seed,
+        baseline[names[0]].level,
+        (*notes, *_notes_on_ties(runs)),
+    )
+
+
+class _Aligned(NamedTuple):
+    """One metric of two runs, in the baseline's order of queries."""
+
+    baseline: FloatArray
+    other: FloatArray
+    order: IntArray
+    """Where each of the baseline's queries stands in the other run."""
+
+
+def _compared(name: str, baseline: Run, other: Run, permutations: int, seed: int) -> MetricComparison:
+    spec = parse_metric(name).spec
+    family = family_of(spec)
+    ours, theirs = baseline[name], other[name]
+    aligned = _align(name, baseline, other)
+    test = _tested(name, spec, baseline, other, aligned, permutations, seed)
+    change = aligned.other - aligned.baseline
+    gain = np.nan_to_num(change if family.higher_is_better else -change)
+    won, lost = gain > _SAME, gain < -_SAME
+    return MetricComparison(
+        name,
+        baseline.name,
+        other.name,
+        ours.mean,
+        theirs.mean,
+        test.difference,
+        test.low,
+        test.high,
+        test.p_value,
+        adjusted_p=test.p_value,
+        n=ours.n,
+        wins=int(won.sum()),
+        losses=int(lost.sum()),
+        ties=ours.n - int(won.sum()) - int(lost.sum()),
+        largest_gains=_largest(gain, won, ours.query_ids, aligned),
+        largest_losses=_largest(-gain, lost, ours.query_ids, aligned),
+        statistic=ours.statistic,
+        higher_is_better=family.higher_is_better,
+        unit="percent" if family.is_fraction else "plain",
+    )
+
+
+def _largest(gain: FloatArray, eligible: Any, queries: Ids, aligned: _Aligned) -> tuple[QueryDifference, ...]:
+    order = np.argsort(-gain, kind="stable")[:_SHOWN]
+    return tuple(
+        QueryDifference(queries[row], float(aligned.baseline[row]), float(aligned.other[row]))
+        for row in order[eligible[order]]
+    )
+
+
+def _tested(
+    name: str, spec: MetricSpec, baseline: Run, other: Run, aligned: _Aligned, permutations: int, seed: int
+) -> PairedTest:
+    ours = baseline[name]
+    clusters, strata = ours.clusters, _strata(baseline, ours)
+    first, second = aligned.other, aligned.baseline
+    if family_of(spec).pooled(spec):
+        second, rows = _pairs(name, spec, baseline)
+        first, other_rows = _pairs(name, spec, other)
+        queries = len(ours.query_ids)
+        counts = np.bincount(rows, minlength=queries), np.bincount(other_rows, minlength=queries)[aligned.order]
+        if not np.array_equal(*counts):
+            raise InputError(f"{name}: the runs differ in how many items are relevant to a query", fix=_SAME_TRUTH)
+        first = _reordered(first, other_rows, aligned.order)
+        clusters, strata = clusters[rows], None if strata is None else strata[rows]
+    return paired_permutation(
+        first,
+        second,
+        clusters,
+        statistic=ours.statistic,
+        strata=strata,
+        permutations=permutations,
+        level=ours.level,
+        seed=seed,
+    )
+
+
+_SAME_TRUTH = "evaluate both runs on the same dataset with the same relevance"
+
+
+def _align(name: str, baseline: Run, other: Run) -> _Aligned:
+    """Match queries by id; both runs must have the same ones, and count the same ones."""
+    ours, theirs = baseline[name], other[name]
+    row_of = {query: row for row, query in enumerate(theirs.query_ids)}
+    for one, two in ((baseline, other), (other, baseline)):
+        known = set(two[name].query_ids)
+        missing = [query for query in one[name].query_ids if query not in known]
+        if missing:
+            raise InputError(
+                f"{name}: {len(missing):,} of the {len(one[name].query_ids):,} queries of {one.name!r} are not in "
+                f"{two.name!r}, the first is {missing[0]!r}",
+                expected="the same queries in both runs",
+                fix=_SAME_TRUTH,
+            )
+    order = np.fromiter((row_of[query] for query in ours.query_ids), np.int64, len(ours.query_ids))
+    values = theirs.values[order]
+    apart = np.isnan(values) != np.isnan(ours.values)
+    if apart.any():
+        raise InputError(
+            f"{name}: {int(apart.sum()):,} queries count in only one of {baseline.name!r} and {other.name!r}, "
+            f"the first is {ours.query_ids[int(np.argmax(apart))]!r}",
+            expected="queries with the same relevant items in both runs",
+            fix=_SAME_TRUTH,
+        )
+    return _Aligned(ours.values, values, order)
+
+
+def _pairs(name: str, spec: MetricSpec, run: Run) -> tuple[FloatArray, IntArray]:
+    """The values behind a pooled metric, one per (query, relevant item); they are in the ranking only."""
+    values, rows = observations(spec, _ranking(name, run), _option(run, "ties", "stable"))
+    assert rows is not None
+    return values, rows
+
+
+def _ranking(name: str, run: Run) -> Ranking:
+    direction = name.partition("/")[0]
+    if direction not in run.rankings:
+        raise UsageError(
+            f"{name} is taken over pairs, and {run.name!r} has no {direction} ranking to take them from",
+            fix=f"leave {name} out, or evaluate {run.name!r} again",
+        )
+    return run.rankings[direction]
+
+
+def _reordered(values: FloatArray, rows: IntArray, order: IntArray) -> FloatArray:
+    """Pairs brought into another order of queries; those of a query stay together."""
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return values[np.argsort(place[rows], kind="stable")]
+
+
+def _strata(run: Run, values: MetricValues) -> IntArray | None:
+    """The fold of every query, if the run was ranked within folds: consecutive, nearly equal parts of the images."""
+    folds = int(_option(run, "folds", 1))
+    if folds == 1:
+        return None
+    images = int(run.provenance["dataset"]["images"])
+    sizes = [len(part) for part in np.array_split(np.arange(images), folds)]
+    return np.asarray(np.repeat(np.arange(folds), sizes)[values.clusters], np.int64)
+
+
+def _option(run: Run, key: str, default: Any) -> Any:
+    return run.provenance.get("options", {}).get(key, default)
+
+
+def _require_same_folds(runs: tuple[Run, ...]) -> None:
+    folds = [_option(run, "folds", 1) for run in runs]
+    for run, count in zip(runs, folds, strict=True):
+        if count != folds[0]:
+            raise InputError(
+                f"{runs[0].name!r} has {folds[0]} folds, {run.name!r} has {count}",
+                expected="galleries of the same size",
+                fix="evaluate both runs with the same folds",
+            )
+
+
+def _notes_on_ties(runs: tuple[Run, ...]) -> list[str]:
+    modes = {run.name: str(_option(run, "ties", "stable")) for run in runs}
+    if len(set(modes.values())) == 1:
+        return []
+    return ["The runs break ties differently: " + ", ".join(f"{name} {mode}" for name, mode in modes.items()) + "."]
+
+
+def _labels(runs: tuple[Run, ...]) -> list[str]:
+    """The runs' names; a second run of one name gets a number."""
+    labels: list[str] = []
+    for run in runs:
+        label, number = run.name, 1
+        while label in labels:
+            number += 1
+            label = f"{run.name} ({number})"
+        labels.append(label)
+    return labels
+
+
+def _chosen(
+    runs: tuple[Run, ...], metrics: str | Iterable[str | MetricSpec | MetricRequest] | None
+) -> tuple[list[str], list[str]]:
+    """The names of the metrics to compare, and what to say about the choice."""
+    if metrics is None:
+        return _shared(runs)
+    names: dict[str, None] = {}
+    notes: dict[str, None] = {}
+    for request in parse_metrics(metrics):
+        directions = dict.fromkeys(name.rpartition("/")[0] for name in runs[0])
+        asked = request.names([one for one in directions if one])
+        found = [name for name in asked if request.direction or name in runs[0].values]
+        for name in found or asked or [str(request)]:
+            for run in runs:
+                if name not in run.values:
+                    raise UnknownNameError(f"metric in {run.name!r}", name, run.values)
+            names[name] = None
+        notes |= dict.fromkeys(request.notes)
+    return list(names), list(notes)
+
+
+def _shared(runs: tuple[Run, ...]) -> tuple[list[str], list[str]]:
+    everywhere = [name for name in runs[0] if all(name in run.values for run in runs)]
+    names, notes = [], []
+    for name in everywhere:
+        try:
+            spec = parse_metric(name).spec
+            if family_of(spec).pooled(spec):
+                for run in runs:
+                    _ranking(name, run)
+        except CrosslensError as error:
+            notes.append(f"Left out: {name} ({error.problem}).")
+        else:
+            names.append(name)
+    apart = list(dict.fromkeys(name for run in runs for name in run if name not in everywhere))
+    if apart:
+        notes.append(f"Left out, as not all runs have them: {', '.join(apart)}.")
+    if not names:
+        raise UsageError("the runs have no metric in common", fix="evaluate them with the same metrics")
+    return names, notes

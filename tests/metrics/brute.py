@@ -1,0 +1,52 @@
+"""Rankings for tests, made from full score matrices by counting: no cleverness that could be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from crosslens.core.ranking import UNRANKED, Ranking
+
+
+def rank(
+    scores: Sequence[Sequence[float]] | np.ndarray,
+    relevant: Sequence[Iterable[int]],
+    direction: str = "i2t",
+    *,
+    places: int | None = None,
+    ids: Sequence[str] | None = None,
+) -> Ranking:
+    """A ranking of every row of ``scores``; with ``places``, as if only lists of that length had been handed in."""
+    scores = np.asarray(scores, np.float64).reshape(len(relevant), -1)
+    queries, items = scores.shape
+    shown = items if places is None else min(places, items)
+    top, top_scores, found, rows = [], [], [], []
+    for query, row in enumerate(scores):
+        order = sorted(range(items), key=lambda item: (-row[item], item))[:shown]
+        top.append(order)
+        top_scores.append([row[item] for item in order])
+        for item in sorted(relevant[query]):
+            counts = (UNRANKED, 0, 0)
+            if item in order:
+                above = sum(row[other] > row[item] for other in order)
+                tied = [other for other in order if row[other] == row[item] and other != item]
+                counts = above, len(tied), sum(other < item for other in tied)
+            found.append((item, *counts))
+            rows.append(query)
+    columns = np.array(found, np.int64).reshape(-1, 4).T
+    return Ranking(
+        direction,
+        tuple(f"q{one}" for one in range(queries)) if ids is None else tuple(ids),
+        tuple(f"d{one}" for one in range(items)),
+        np.array(top, np.int64).reshape(queries, shown),
+        np.array(top_scores, np.float32).reshape(queries, shown),
+        np.full(queries, shown, np.int64),
+        np.concatenate([[0], np.cumsum(np.bincount(np.array(rows, np.int64), minlength=queries))]).astype(np.int64),
+        columns[0],
+        np.ones(len(found), np.float32),
+        columns[1],
+        columns[2],
+        columns[3],
+        complete=places is None,
+    )

@@ -1,0 +1,145 @@
+"""Names of metrics: they print as they are written, and every wrong one says what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from crosslens.core.errors import UnknownNameError, UsageError
+from crosslens.metrics import DEFAULT_METRICS, METRICS, Family, MetricRequest, MetricSpec, Option, parse_metrics
+from crosslens.metrics.family import family_of
+from crosslens.metrics.request import parse_metric
+from crosslens.metrics.spec import read_spec
+
+ONE_DIRECTION = [
+    "Hit@5",
+    "Recall@10",
+    "CappedRecall@5",
+    "MRR@10",
+    "MRR",
+    "MedR",
+    "MedR[floor]",
+    "MedR[all]",
+    "MeanR",
+    "MeanR[all]",
+    "mAP@R",
+    "AP",
+    "RPrecision",
+    "Fails",
+]
+BOTH = ["Rsum", "Rsum[capped]"]
+
+
+@pytest.mark.parametrize("text", [*ONE_DIRECTION, *BOTH, *(f"t2i/{one}" for one in ONE_DIRECTION)])
+def test_prints_as_it_is_written(text: str) -> None:
+    assert str(parse_metric(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("NCS[cider]@10", MetricSpec("NCS", ("cider",), 10)),
+        ("SR[spice, m=20]@5", MetricSpec("SR", ("spice", "m=20"), 5)),
+        ("NCS[cider, non-gt]@10", MetricSpec("NCS", ("cider", "non-gt"), 10)),
+        ("SR[embed:org/model-v1.5, by-image]@5", MetricSpec("SR", ("embed:org/model-v1.5", "by-image"), 5)),
+    ],
+)
+def test_grammar_of_options(text: str, spec: MetricSpec) -> None:
+    assert read_spec(text) == spec
+    assert str(spec) == text
+    assert read_spec("SR[spice,m = 20]@5").setting("m") == "20"
+    assert spec.has(spec.options[0])
+
+
+def test_several_in_one_text() -> None:
+    found = parse_metrics("t2i/Hit@1, i2t/mAP@R  MedR[floor, all]\nMRR")
+    assert [str(one) for one in found] == ["t2i/Hit@1", "i2t/mAP@R", "MedR[floor, all]", "MRR"]
+    assert [one.direction for one in found] == ["t2i", "i2t", None, None]
+
+
+def test_several_in_a_list() -> None:
+    given = ["Hit@1 Hit@5", MetricSpec("MRR"), MetricRequest(MetricSpec("AP"), "t2i"), "Hit@1"]
+    assert [str(one) for one in parse_metrics(given)] == ["Hit@1", "Hit@5", "MRR", "t2i/AP"]
+
+
+def test_defaults() -> None:
+    assert tuple(str(one) for one in parse_metrics()) == DEFAULT_METRICS
+    assert "Hit@1" in DEFAULT_METRICS
+
+
+def test_options_are_put_in_order() -> None:
+    assert str(parse_metric("MedR[all,floor]")) == "MedR[floor, all]"
+
+
+def test_names_of_results() -> None:
+    assert parse_metric("Hit@5").names(["i2t", "t2i"]) == ("i2t/Hit@5", "t2i/Hit@5")
+    assert parse_metric("t2i/Hit@5").names(["i2t", "t2i"]) == ("t2i/Hit@5",)
+    assert parse_metric("Rsum").names(["i2t", "t2i"]) == ("Rsum",)
+
+
+def test_ambiguous_recall_is_hit_and_says_so() -> None:
+    (one,) = parse_metrics("t2i/R@5")
+    assert str(one) == "t2i/Hit@5"
+    assert one.notes[0].startswith("R@5 read as Hit@5, ")
+    assert "for the IR definition write Recall@5" in one.notes[0]
+    assert "CappedRecall@5" in one.notes[0]
+    assert parse_metrics("Hit@5")[0].notes == ()
+    (merged,) = parse_metrics("Hit@5 R@5")
+    assert len(merged.notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("Hits@5", UnknownNameError, "unknown metric 'Hits'\n  fix: did you mean Hit"),
+        ("MAP@R", UnknownNameError, "did you mean mAP@R"),
+        ("mAP@10", UnknownNameError, "did you mean AP or mAP@R"),
+        ("recal@5", UnknownNameError, "did you mean Recall"),
+        ("i2i/Hit@5", UnknownNameError, "unknown direction 'i2i'"),
+        ("Hit", UsageError, "Hit needs a cutoff\n  fix: write Hit@10, say"),
+        ("Hit@", UsageError, "the cutoff of 'Hit@' is missing"),
+        ("Hit@0", UsageError, "the cutoff of 'Hit@0' is '0'\n  fix: write a whole number from 1"),
+        ("Hit@-1", UsageError, "the cutoff of 'Hit@-1' is '-1'"),
+        ("Hit@2.5", UsageError, "the cutoff of 'Hit@2.5' is '2.5'"),
+        ("Hit@ten", UsageError, "the cutoff of 'Hit@ten' is 'ten'"),
+        ("R@0", UsageError, "the cutoff of 'Hit@0' is '0'"),
+        ("MedR@5", UsageError, "MedR takes no cutoff\n  fix: write MedR without @5"),
+        ("MedR[flor]", UsageError, "unknown option 'flor' of MedR.flor.\n  fix: did you mean floor"),
+        ("MedR[floor=1]", UsageError, "unknown option 'floor=1'"),
+        ("MedR[all, all]", UsageError, "gives 'all' twice"),
+        ("AP[floor]", UsageError, "unknown option 'floor' of AP.floor.\n  fix: AP has no options"),
+        ("MedR[]", UsageError, "cannot read the option ''"),
+        ("MedR[floor", UsageError, "cannot read the metric"),
+        ("Hit@5@6", UsageError, "cannot read the metric"),
+        ("5", UsageError, "cannot read the metric '5'"),
+        ("t2i/Rsum", UsageError, "Rsum is over both directions\n  fix: write Rsum without t2i/"),
+        ("", UsageError, "no metrics were named"),
+    ],
+)
+def test_wrong_names(text: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        parse_metrics(text)
+
+
+def test_a_free_name_does_not_swallow_flags_and_settings() -> None:
+    options = (Option("φ", "the similarity", "name"), Option("m", "how many", "setting"), Option("non-gt", "without"))
+    family = Family("SR", lambda places, spec: places.first(), "required", options, "mean", True, (0, 1), False, "", "")
+    assert family.checked(read_spec("SR[non-gt, m=20, spice]@5")) == read_spec("SR[spice, m=20, non-gt]@5")
+    with pytest.raises(UsageError, match="gives 'φ' twice"):
+        family.checked(read_spec("SR[spice, cider]@5"))
+    with pytest.raises(UsageError, match="unknown option 'k=3'"):
+        family.checked(read_spec("SR[spice, k=3]@5"))
+
+
+def test_what_is_known_about_metrics() -> None:
+    for entry in METRICS:
+        family = entry.value
+        assert entry.summary
+        assert family.definition
+        assert family.source
+        assert all(option.summary for option in family.options)
+    assert family_of(read_spec("MedR")).statistic_of(read_spec("MedR")) == "median"
+    assert family_of(read_spec("MedR")).statistic_of(read_spec("MedR[floor]")) == "floor-median"
+    assert family_of(read_spec("MedR")).pooled(read_spec("MedR[all]"))
+    lower = {entry.name for entry in METRICS if not entry.value.higher_is_better}
+    assert lower == {"MedR", "MeanR", "Fails"}
+    assert [entry.name for entry in METRICS if entry.value.across] == ["Rsum"]
