@@ -1,1 +1,1 @@
-"""."""
+"""Runs as people and other programs read them: tables, groups, exported files."""

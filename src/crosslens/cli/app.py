@@ -1,0 +1,68 @@
+"""The commands under one name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from crosslens import __version__
+from crosslens.cli import compare, data, demo, evaluate, export, metrics, recipe, show
+from crosslens.cli.entry import EXIT_CODES
+
+_EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+
+# Plain help: it reads the same on a terminal, in a pipe and in the documentation.
+app = typer.Typer(
+    name="crosslens",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_data = typer.Typer(name="data", rich_markup_mode=None)
+
+app.command(epilog=demo.EXAMPLES)(demo.demo)
+app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command(epilog=show.EXAMPLES)(show.show)
+app.command(epilog=compare.EXAMPLES)(compare.compare)
+app.command(epilog=export.EXAMPLES)(export.export)
+app.command("run", epilog=recipe.EXAMPLES)(recipe.run)
+app.command(epilog=metrics.EXAMPLES)(metrics.metrics)
+_data.command(epilog=data.DESCRIBE_EXAMPLES)(data.describe)
+_data.command(epilog=data.CONVERT_EXAMPLES)(data.convert)
+_data.command(epilog=data.FORMATS_EXAMPLES)(data.formats)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"crosslens {__version__}")
+        raise typer.Exit
+
+
+def _help_if_alone(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """How good is an image–text retrieval system, really?
+
+    Start with `crosslens demo`, then `crosslens evaluate --help`.
+    """
+    _help_if_alone(context)
+
+
+@_data.callback(invoke_without_command=True)
+def data_root(context: typer.Context) -> None:
+    """Look at datasets and convert them."""
+    _help_if_alone(context)
+
+
+app.add_typer(_data)

@@ -1,0 +1,114 @@
+"""``crosslens evaluate``: from files to a run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crosslens.cli.console import Json, examples, progress
+from crosslens.cli.dataset_flags import Captions, Data, Images, Instances, Split, reader_options
+from crosslens.cli.result import print_run
+
+EXAMPLES = examples(
+    "crosslens evaluate --dataset coco --captions captions.json \\",
+    "    --image-embeddings img.npy --caption-embeddings cap.npy -o runs/clip-b32",
+    "crosslens evaluate --run model.run.gz --qrels qrels.txt \\",
+    '    --metrics "CappedRecall@1 CappedRecall@5" --json',
+    "crosslens evaluate --dataset captions.jsonl --scores scores.npy",
+)
+
+_FILE = "FILE"
+
+
+def evaluate(
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME|PATH", help="A reader's name, or a dataset's path.")
+    ] = None,
+    captions: Captions = None,
+    instances: Instances = None,
+    images: Images = None,
+    split: Split = None,
+    data: Data = None,
+    image_embeddings: Annotated[
+        str | None, typer.Option(metavar=_FILE, help=".npy in the dataset's order, or an embeddings folder.")
+    ] = None,
+    caption_embeddings: Annotated[
+        str | None, typer.Option(metavar=_FILE, help=".npy in the dataset's order, or an embeddings folder.")
+    ] = None,
+    image_ids: Annotated[
+        str | None, typer.Option(metavar=_FILE, help="The image of each row of the .npy, one id per line.")
+    ] = None,
+    caption_ids: Annotated[
+        str | None, typer.Option(metavar=_FILE, help="The caption of each row of the .npy, one id per line.")
+    ] = None,
+    scores: Annotated[str | None, typer.Option(metavar=_FILE, help="A .npy of scores, images × captions.")] = None,
+    run: Annotated[
+        list[str] | None, typer.Option(metavar=_FILE, help="Ready-made ranked lists; twice for both directions.")
+    ] = None,
+    qrels: Annotated[
+        str | None, typer.Option(metavar=_FILE, help="Which items are relevant, instead of the captions' own images.")
+    ] = None,
+    direction: Annotated[
+        list[str] | None,
+        typer.Option(metavar="i2t|t2i", help="May be given twice. [default: both; i2t for --run without --dataset]"),
+    ] = None,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="NAMES", help='Such as "Hit@1 t2i/mAP@R" (see crosslens metrics).')
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="How two embeddings are compared. [default: by their kind; cosine]"),
+    ] = None,
+    ties: Annotated[str, typer.Option(metavar="MODE", help="stable, optimistic, pessimistic or expected.")] = "stable",
+    folds: Annotated[int, typer.Option(metavar="N", help="Mean over N consecutive parts; 5 for COCO 1K.")] = 1,
+    depth: Annotated[int, typer.Option(metavar="N", help="How many items of each list the run keeps.")] = 10,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the intervals.")] = 0,
+    resamples: Annotated[int, typer.Option(metavar="N", help="Resamples for the intervals; 0 for none.")] = 1000,
+    level: Annotated[float, typer.Option(metavar="SHARE", help="Confidence level of the intervals.")] = 0.95,
+    backend: Annotated[str, typer.Option(metavar="NAME", help="numpy or torch.")] = "numpy",
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="For torch: cpu, cuda, cuda:1.")] = None,
+    tile: Annotated[int | None, typer.Option(metavar="N", help="Rows scored at a time.")] = None,
+    threads: Annotated[int | None, typer.Option(metavar="N", help="Threads to use.")] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the run is called. [default: the output folder's name]")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Where the run is written.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another run that stands there.")] = False,
+    json: Json = False,
+) -> None:
+    """Evaluate embeddings, a score matrix or ready-made lists.
+
+    The same command again resumes, or finds everything done; a different run in the output folder is never replaced
+    unless asked.
+    """
+    from crosslens.pipeline.recipe import Inputs, Options, Recipe, execute
+
+    named = {"captions": captions, "instances": instances, "images": images, "split": split}
+    recipe = Recipe(
+        dataset=dataset,
+        dataset_options=reader_options(dataset, named, data),
+        inputs=Inputs(image_embeddings, caption_embeddings, image_ids, caption_ids, scores, tuple(run or ()), qrels),
+        options=Options(
+            metrics=() if metrics is None else (metrics,),
+            directions=tuple(direction or ()),
+            score=score,
+            ties=ties,
+            folds=folds,
+            depth=depth,
+            seed=seed,
+            resamples=resamples,
+            level=level,
+            backend=backend,
+            device=device,
+            tile=tile,
+            threads=threads,
+        ),
+        name=name,
+    )
+    result = execute(recipe, output, overwrite=overwrite, progress=progress(), command=sys.argv)
+    print_run(result, json=json, output=output)

@@ -1,0 +1,190 @@
+"""What a dataset is like, in numbers: how many captions, how long, how often repeated, and what looks wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from crosslens.core.dataset import Dataset
+
+_MOST_GROUPS = 50
+_MOST_BINS = 12
+_RESERVED = ("image", "caption", "text", "file", "width", "height", "x", "y")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The smallest, mean, median and largest of some counts."""
+
+    min: float
+    mean: float
+    median: float
+    max: float
+
+    def text(self) -> str:
+        """For people: ``mean 10.8, median 10, from 1 to 36``."""
+        return f"mean {self.mean:.2f}, median {self.median:g}, from {self.min:g} to {self.max:g}"
+
+
+@dataclass(frozen=True)
+class Description:
+    """The figures of a dataset; ``problems`` are sentences for people.
+
+    ``captions_histogram`` maps a number of captions to how many images have it; the last key may be ``12+``.
+    ``repeated_within`` counts captions that repeat an earlier caption of their image, ``repeated_across`` captions
+    whose text also belongs to another image; both ignore case and spacing. ``groups`` names the columns that can
+    group results (``images.category``) with their number of values.
+    """
+
+    name: str
+    images: int
+    captions: int
+    images_without_captions: int
+    captions_per_image: Spread
+    captions_histogram: Mapping[str, int]
+    words: Spread
+    characters: Spread
+    repeated_within: int
+    repeated_across: int
+    objects: int
+    objects_without_box: int
+    relations: int
+    groups: Mapping[str, int]
+    problems: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {**asdict(self), "problems": list(self.problems)}
+
+    def __str__(self) -> str:
+        lines = [
+            (self.name, ""),
+            ("images", f"{self.images:,}" + _aside(self.images_without_captions, "without a caption")),
+            ("captions", f"{self.captions:,}"),
+            ("captions per image", self.captions_per_image.text()),
+            ("  images by count", ", ".join(f"{count}: {n:,}" for count, n in self.captions_histogram.items())),
+            ("words per caption", self.words.text()),
+            ("characters per caption", self.characters.text()),
+            ("repeated captions", f"{self.repeated_within:,} within an image, {self.repeated_across:,} across images"),
+            ("objects", f"{self.objects:,}" + _aside(self.objects_without_box, "without a box")),
+            ("relations", f"{self.relations:,}"),
+            ("columns to group by", ", ".join(f"{name} ({n})" for name, n in self.groups.items()) or "none"),
+            ("problems", "none" if not self.problems else ""),
+            *(("", f"- {problem}") for problem in self.problems),
+        ]
+        return "\n".join(f"{label:<24}{text}".rstrip() for label, text in lines)
+
+
+def describe(dataset: Dataset) -> Description:
+    """Count what is in a dataset, and say what may need attention."""
+    per_image = _captions_per_image(dataset)
+    texts = dataset.captions["text"]
+    within, across = _repeated(dataset.captions)
+    objects = dataset.objects
+    facts: dict[str, Any] = {
+        "images": dataset.images.height,
+        "captions": dataset.captions.height,
+        "images_without_captions": int((per_image == 0).sum()),
+        "captions_per_image": _spread(per_image),
+        "captions_histogram": _histogram(per_image),
+        "words": _spread(texts.str.count_matches(r"\S+")),
+        "characters": _spread(texts.str.len_chars()),
+        "repeated_within": within,
+        "repeated_across": across,
+        "objects": 0 if objects is None else objects.height,
+        "objects_without_box": 0 if objects is None else objects["x"].null_count(),
+        "relations": 0 if dataset.relations is None else dataset.relations.height,
+        "groups": _groups("images", dataset.images) | _groups("captions", dataset.captions),
+    }
+    return Description(dataset.name, **facts, problems=tuple(_problems(dataset, facts)))
+
+
+def _aside(count: int, what: str) -> str:
+    return f" ({count:,} {what})" if count else ""
+
+
+def _captions_per_image(dataset: Dataset) -> pl.Series:
+    counts = dataset.captions.group_by("image").len("count")
+    joined = dataset.images.select("image").join(counts, on="image", how="left", maintain_order="left")
+    return joined["count"].fill_null(0)
+
+
+def _spread(values: pl.Series) -> Spread:
+    if not len(values):
+        return Spread(0.0, 0.0, 0.0, 0.0)
+    figures = values.cast(pl.Float64)
+    return Spread(*(float(one) for one in (figures.min(), figures.mean(), figures.median(), figures.max())))  # type: ignore[arg-type]
+
+
+def _histogram(counts: pl.Series) -> dict[str, int]:
+    bins: dict[str, int] = {}
+    for count, images in sorted(counts.value_counts(name="images").iter_rows()):
+        label = str(count) if count < _MOST_BINS else f"{_MOST_BINS}+"
+        bins[label] = bins.get(label, 0) + images
+    return bins
+
+
+def _plain(text: pl.Expr) -> pl.Expr:
+    return text.str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
+
+
+def _repeated(captions: pl.DataFrame) -> tuple[int, int]:
+    """Captions that repeat an earlier one of their image; captions whose text another image has too."""
+    plain = captions.select("image", text=_plain(pl.col("text")))
+    within = plain.height - plain.unique().height
+    images = plain.group_by("text").agg(pl.col("image").n_unique().alias("images"), pl.len().alias("captions"))
+    across = images.filter(pl.col("images") > 1)["captions"].sum()
+    return within, int(across)
+
+
+def _groups(table: str, frame: pl.DataFrame) -> dict[str, int]:
+    """Columns with few enough values to show one line of results for each."""
+    found = {}
+    for name in frame.columns:
+        if name in _RESERVED or frame[name].dtype.is_nested() or frame[name].dtype.is_float():
+            continue
+        values = frame[name].n_unique()
+        if 1 < values <= min(_MOST_GROUPS, max(2, frame.height // 2)):
+            found[f"{table}.{name}"] = values
+    return found
+
+
+def _problems(dataset: Dataset, facts: Mapping[str, Any]) -> list[str]:
+    texts = dataset.captions["text"]
+    without = f"{facts['images_without_captions']} of {facts['images']}"
+    counts = {
+        f"images without a caption: {without}; as queries they are excluded, in the gallery they remain": (
+            facts["images_without_captions"] if facts["captions"] else 0
+        ),
+        "no captions: only the images can be used": not facts["captions"],
+        "captions that repeat an earlier caption of their image: {}": facts["repeated_within"],
+        "captions whose text another image has too: {}; retrieval cannot tell those images apart by them": facts[
+            "repeated_across"
+        ],
+        "captions of fewer than three words: {}": int((texts.str.count_matches(r"\S+") < 3).sum()),
+        "captions with a line break or a tab: {}": int(texts.str.contains(r"[\n\r\t]").sum()),
+        "captions with the replacement character \ufffd: {}; their encoding was damaged earlier": int(
+            texts.str.contains("\ufffd", literal=True).sum()
+        ),
+        "objects without a box: {}": facts["objects_without_box"],
+        "boxes that reach beyond their image: {}": _outside(dataset),
+    }
+    return [line.format(count) for line, count in counts.items() if count]
+
+
+def _outside(dataset: Dataset) -> int:
+    """Boxes that reach beyond their picture, where its size is known."""
+    if dataset.objects is None or not {"width", "height"} <= set(dataset.images.columns):
+        return 0
+    sized = dataset.objects.join(dataset.images.select("image", "width", "height"), on="image", how="left")
+    slack = 1.0  # annotation tools round
+    beyond = (
+        (pl.col("x") < -slack)
+        | (pl.col("y") < -slack)
+        | (pl.col("x") + pl.col("w") > pl.col("width") + slack)
+        | (pl.col("y") + pl.col("h") > pl.col("height") + slack)
+    )
+    return sized.filter(beyond).height

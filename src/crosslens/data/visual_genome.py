@@ -1,0 +1,183 @@
+"""Visual Genome: images, region descriptions as captions, objects, attributes and relationships."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from crosslens.core.dataset import Dataset
+from crosslens.core.errors import InputError, reading
+from crosslens.data.checks import box_columns, check_known, check_unique
+from crosslens.data.files import read_json
+from crosslens.data.readers import READERS
+from crosslens.data.records import Records
+from crosslens.data.scene import OBJECT_KINDS
+
+_REGION_SIDES = ("x", "y", "width", "height")
+
+
+@READERS.register("visual_genome")
+def read_visual_genome(
+    folder: str | Path, objects: bool = True, relations: bool = True, skip_empty: bool = False
+) -> Dataset:
+    """Visual Genome: region descriptions as captions, objects with attributes and synsets, relationships.
+
+    folder: where ``image_data.json`` lies, and whichever is wanted of ``region_descriptions.json``, ``objects.json``,
+        ``attributes.json``, ``relationships.json`` (each may be .gz); a file that is not there is left out
+    objects: read objects and their attributes
+    relations: read relationships, and the objects that only they mention
+    skip_empty: leave out regions without a description instead of refusing the file
+
+    A caption's id is its region's; the region's box is kept in the columns x, y, width, height of the captions.
+    """
+    folder = Path(folder)
+    images = _images(folder)
+    captions = _regions(folder, images, skip_empty)
+    things = _Things()
+    known = set(images["image"])
+    links = None
+    if objects and (file := _part(folder, "objects")):
+        with reading(file):
+            things.add(*_grouped(file, "objects", known))
+    if objects and (file := _part(folder, "attributes")):
+        with reading(file):
+            things.describe(*_grouped(file, "attributes", known))
+    if relations and (file := _part(folder, "relationships")):
+        with reading(file):
+            links = things.relate(*_grouped(file, "relationships", known))
+    return Dataset("visual_genome", images, captions, things.table(), links)
+
+
+def _part(folder: Path, name: str) -> Path | None:
+    return next((file for file in (folder / f"{name}.json", folder / f"{name}.json.gz") if file.exists()), None)
+
+
+def _images(folder: Path) -> pl.DataFrame:
+    file = _part(folder, "image_data") or folder / "image_data.json"
+    content = read_json(file)
+    with reading(file):
+        records = Records.of(content, "image", '[{"image_id", "width", "height", "url", …}]')
+        ids = records.ids("image_id")
+        check_unique(ids, "image", records.place)
+        urls = [url if isinstance(url, str) else "" for url in records.optional("url")]
+        columns = {
+            "image": pl.Series(ids, dtype=pl.String),
+            "file": pl.Series(["/".join(url.split("/")[-2:]) or None for url in urls], dtype=pl.String),
+            "width": pl.Series(records.numbers("width"), dtype=pl.Int64),
+            "height": pl.Series(records.numbers("height"), dtype=pl.Int64),
+        }
+        return pl.DataFrame({**columns, **records.free((*columns, "image_id", "url"))})
+
+
+def _regions(folder: Path, images: pl.DataFrame, skip_empty: bool) -> pl.DataFrame:
+    file = _part(folder, "region_descriptions")
+    if file is None:
+        return pl.DataFrame(schema={"caption": pl.String, "image": pl.String, "text": pl.String})
+    content = read_json(file)
+    with reading(file):
+        groups = Records.of(content, "image", '[{"id", "regions": [{"region_id", "phrase", …}]}]')
+        group_ids = groups.ids("id" if groups.has("id") else "image_id")
+        check_known(group_ids, set(images["image"]), "image", groups.place)
+        regions, owners = groups.nested("regions", "region")
+        if skip_empty:
+            kept = [index for index, phrase in enumerate(regions.values("phrase")) if str(phrase or "").strip()]
+            regions, owners = regions.only(kept), [owners[index] for index in kept]
+        ids = regions.ids("region_id")
+        check_unique(ids, "caption", regions.place)
+        try:
+            texts = regions.texts("phrase")
+        except InputError as error:
+            if error.problem == "empty caption":
+                error.fix = "write the phrase, or pass skip_empty=True to leave such regions out"
+            raise
+        columns: dict[str, Any] = {"caption": ids, "image": [group_ids[owner] for owner in owners], "text": texts}
+        sides = {side: pl.Series(regions.reals(side), dtype=pl.Float64) for side in _REGION_SIDES}
+        return pl.DataFrame({name: pl.Series(values, dtype=pl.String) for name, values in columns.items()} | sides)
+
+
+def _grouped(file: Path, key: str, images: set[str]) -> tuple[Records, list[str]]:
+    """The records in the lists ``key`` of a file's images, and the image of each."""
+    groups = Records.of(read_json(file), "image", f'[{{"image_id", "{key}": [ … ]}}]')
+    ids = groups.ids("image_id")
+    check_known(ids, images, "image", groups.place)
+    found, owners = groups.nested(key, key.removesuffix("s"))
+    return found, [ids[owner] for owner in owners]
+
+
+@dataclass
+class _Things:
+    """Objects gathered from several files, by image and id; one object may be mentioned in all of them."""
+
+    rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    merged: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def add(self, found: Records, images: list[str]) -> list[tuple[str, str]]:
+        """Enter the objects not met before; the keys of all."""
+        boxes = box_columns([_box(row) for row in found.rows], found.place)
+        keys = []
+        ids, synsets, twins = found.ids("object_id"), found.lists("synsets"), found.lists("merged_object_ids")
+        for index, (image, one) in enumerate(zip(images, ids, strict=True)):
+            key = (image, self.merged.get((image, one), one))
+            keys.append(key)
+            if key in self.rows:
+                continue
+            self.rows[key] = {
+                "image": image,
+                "object": one,
+                "name": _name(found.rows[index], found.place(index)),
+                "synset": str(synsets[index][0]) if synsets[index] else None,
+                **{side: boxes[side][index] for side in "xywh"},
+                "attributes": None,
+            }
+            # Objects that annotators drew twice were merged; relationships still name them by either id.
+            for twin in twins[index]:
+                self.merged.setdefault((image, str(twin)), one)
+        return keys
+
+    def describe(self, found: Records, images: list[str]) -> None:
+        """Enter objects with their attributes."""
+        keys = self.add(found, images)
+        for key, words in zip(keys, found.lists("attributes"), strict=True):
+            if words:
+                self.rows[key]["attributes"] = [str(word).strip() for word in words if str(word).strip()]
+
+    def relate(self, found: Records, images: list[str]) -> pl.DataFrame:
+        """Enter the objects at both ends of relationships; the relationships."""
+        ends = {}
+        for end in ("subject", "object"):
+            for index, one in enumerate(found.values(end)):
+                if not isinstance(one, dict):
+                    raise InputError(
+                        f"{end!r} is {one!r:.60}",
+                        row=found.place(index),
+                        expected=f"the {end} as an object with object_id, names and a box",
+                        fix="use relationships.json as published",
+                    )
+            ends[end] = [key[1] for key in self.add(Records(found.values(end), found.place), images)]
+        columns = {"image": images, **ends, "predicate": found.strings("predicate")}
+        return pl.DataFrame({name: pl.Series(values, dtype=pl.String) for name, values in columns.items()})
+
+    def table(self) -> pl.DataFrame | None:
+        if not self.rows:
+            return None
+        return pl.DataFrame(list(self.rows.values()), schema_overrides=OBJECT_KINDS, infer_schema_length=None)
+
+
+def _name(row: dict[str, Any], place: int | str) -> str:
+    names = row.get("names") or [row.get("name")]
+    if isinstance(names, list) and isinstance(names[0], str) and names[0].strip():
+        return names[0]
+    raise InputError(
+        f"object {row.get('object_id')} has no name",
+        row=place,
+        expected="'names': [name, …] or 'name'",
+        fix="name the object, or remove it",
+    )
+
+
+def _box(row: dict[str, Any]) -> list[Any] | None:
+    sides = [row.get(side) for side in "xywh"]
+    return None if all(side is None for side in sides) else sides

@@ -1,0 +1,80 @@
+"""The recipe itself: which data, which inputs, which options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from crosslens.core.errors import reading
+from crosslens.pipeline.recipe import toml
+from crosslens.pipeline.recipe.schema import VERSION, check, path_options
+from crosslens.pipeline.recipe.values import Inputs, Options
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One evaluation, written down. Paths that are not absolute start from the folder ``base``.
+
+    ``dataset`` is a reader's name or a path, ``dataset_options`` what that reader takes. ``fingerprints`` are the
+    content hashes of the inputs when the recipe was stored: executing it again demands the same content.
+    """
+
+    dataset: str | None = None
+    dataset_options: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Inputs = field(default_factory=Inputs)
+    options: Options = field(default_factory=Options)
+    name: str | None = None
+    fingerprints: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    base: Path = Path()
+
+    @staticmethod
+    def read(path: str | Path) -> Recipe:
+        """Read a recipe file; whatever is wrong in it is named with its line. Paths start from the file's folder."""
+        from crosslens.data.files import read_text
+
+        path = Path(path)
+        text = read_text(path)
+        with reading(path):
+            return replace(Recipe.parse(text), base=path.parent)
+
+    @staticmethod
+    def parse(text: str) -> Recipe:
+        """The recipe in a TOML text."""
+        content = check(text)
+        dataset = dict(content.get("dataset", {}))
+        return Recipe(
+            dataset=dataset.pop("source", None),
+            dataset_options=dataset,
+            inputs=Inputs(**content.get("inputs", {})),
+            options=Options(**content.get("options", {})),
+            name=content.get("name"),
+            fingerprints=content.get("fingerprints", {}),
+        )
+
+    def to_toml(self) -> str:
+        """The recipe as a file that :meth:`read` understands, every option written out."""
+        return "# Repeat this evaluation with: crosslens run recipe.toml\n" + toml.dump(
+            {
+                "": {"version": VERSION, "name": self.name},
+                "dataset": {"source": self.dataset, **self.dataset_options},
+                "inputs": asdict(self.inputs),
+                "options": asdict(self.options),
+                "fingerprints": self.fingerprints,
+            }
+        )
+
+    def map_paths(self, change: Callable[[str], str]) -> Recipe:
+        """The same recipe with every path in it changed."""
+        inputs: dict[str, Any] = {}
+        for key, value in asdict(self.inputs).items():
+            inputs[key] = tuple(map(change, value)) if isinstance(value, tuple) else value and change(value)
+        paths = path_options(self.dataset, self.dataset_options, self.base)
+        options = {key: change(value) if key in paths else value for key, value in self.dataset_options.items()}
+        dataset = change(self.dataset) if self.dataset is not None and "source" in paths else self.dataset
+        return replace(self, dataset=dataset, dataset_options=options, inputs=Inputs(**inputs))
+
+    def absolute(self) -> Recipe:
+        """The same recipe with absolute paths."""
+        return self.map_paths(lambda path: str((self.base / path).absolute()))

@@ -1,0 +1,177 @@
+"""The check of a hand-written recipe: every mistake is named with its line, every unknown key with its near names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from crosslens.core.errors import CrosslensError, FormatVersionError, InputError, UnknownNameError
+from crosslens.pipeline.recipe import toml
+from crosslens.pipeline.recipe.values import Inputs, Options, out_of_range
+
+VERSION = 1
+TABLES = ("dataset", "inputs", "options", "fingerprints")
+
+_EXPECTED = {
+    str: 'a text in quotes, for example "value"',
+    int: "a whole number, for example 10",
+    float: "a number, for example 0.95",
+    tuple[str, ...]: 'a list of texts, for example ["one", "two"]',
+}
+
+
+class _Page:
+    """A recipe's text, able to say on which line a key stands."""
+
+    def __init__(self, text: str) -> None:
+        self.content = toml.parse(text)
+        self._lines = toml.key_lines(text)
+
+    def fail(self, path: toml.KeyPath, problem: str, expected: str | None = None, fix: str | None = None) -> InputError:
+        return InputError(problem, row=toml.line_of(self._lines, path), expected=expected, fix=fix)
+
+    def table(self, name: str) -> dict[str, Any]:
+        found = self.content.get(name, {})
+        if not isinstance(found, dict):
+            raise self.fail((name,), f"{name} is a value", f"a table: [{name}] on a line of its own, its keys below")
+        return found
+
+    def refuse_unknown(self, where: toml.KeyPath, keys: Iterable[str], known: Iterable[str]) -> None:
+        known = list(known)
+        for key in keys:
+            if key not in known:
+                near = UnknownNameError("key", key, known)
+                place = f" in [{where[0]}]" if where else ""
+                raise self.fail((*where, key), f"unknown key {key!r}{place}", fix=near.fix)
+
+
+def check(text: str) -> dict[str, Any]:
+    """The content of a recipe, its lists as tuples; anything that is not a recipe raises."""
+    page = _Page(text)
+    page.refuse_unknown((), page.content, ("version", "name", *TABLES))
+    version = page.content.get("version", VERSION)
+    if _typed(version, int) is None:
+        raise page.fail(("version",), f"version = {version!r}", f"the number {VERSION}")
+    if version > VERSION:
+        raise FormatVersionError(
+            f"the recipe has format version {version}, this crosslens reads up to version {VERSION}",
+            fix="pip install --upgrade crosslens",
+        )
+    name = page.content.get("name")
+    if name is not None and not isinstance(name, str):
+        raise page.fail(("name",), f"name = {name!r}", _EXPECTED[str])
+    return {
+        "name": name,
+        "dataset": _dataset(page),
+        "inputs": _fields(page, "inputs", Inputs),
+        "options": _options(page),
+        "fingerprints": _fingerprints(page),
+    }
+
+
+def path_options(source: str | None, options: Mapping[str, Any], base: Path = Path()) -> set[str]:
+    """Which entries of a dataset table are paths; ``source`` itself is one unless it names a reader."""
+    if source is None:
+        return set()
+    itself = {"source"} if _is_path(source, base) else set()
+    parameters = reader_parameters("plain" if itself else source)
+    return itself | {
+        key
+        for key, value in options.items()
+        if isinstance(value, str) and key in parameters and "Path" in str(parameters[key].annotation)
+    }
+
+
+def reader_parameters(source: str) -> Mapping[str, inspect.Parameter]:
+    """What the reader ``source`` takes; nothing if no reader has that name."""
+    from crosslens.data import READERS
+
+    return inspect.signature(READERS[source].value).parameters if source in READERS else {}
+
+
+def _is_path(source: str, base: Path) -> bool:
+    # As load_dataset decides, except that it looks from the current folder: a bare word is a path if it is there.
+    if reader_parameters(source):
+        return False
+    return "/" in source or "\\" in source or Path(source).suffix != "" or (base / source).exists()
+
+
+def _fields(page: _Page, table: str, kind: type) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    content = page.table(table)
+    page.refuse_unknown((table,), content, hints)
+    checked = {}
+    for key, value in content.items():
+        hint = next(one for one in _EXPECTED if one == hints[key] or hints[key] == (one | None))
+        typed = _typed(value, hint)
+        if typed is None:
+            raise page.fail((table, key), f"{key} = {value!r}", _EXPECTED[hint])
+        checked[key] = typed
+    return checked
+
+
+def _options(page: _Page) -> dict[str, Any]:
+    checked = _fields(page, "options", Options)
+    for key, value in checked.items():
+        expected = out_of_range(key, value)
+        if expected:
+            raise page.fail(("options", key), f"{key} = {page.content['options'][key]!r}", expected)
+    if "metrics" in checked:
+        from crosslens.metrics import parse_metrics
+
+        try:
+            parse_metrics(checked["metrics"])
+        except CrosslensError as error:
+            raise page.fail(("options", "metrics"), error.problem, fix=error.fix) from error
+    for key, known in _names().items():
+        name = str(checked.get(key) or known[0]).partition("[")[0].strip()  # smooth-chamfer[alpha=8] carries options
+        if name not in known:
+            near = UnknownNameError(key, name, known)
+            raise page.fail(("options", key), near.problem, fix=near.fix)
+    return checked
+
+
+def _names() -> dict[str, tuple[str, ...]]:
+    """The options whose values are names."""
+    from crosslens.metrics import TIES
+    from crosslens.rank import BACKENDS, SCORES
+
+    return {"ties": TIES, "backend": tuple(BACKENDS), "score": tuple(SCORES)}
+
+
+def _dataset(page: _Page) -> dict[str, Any]:
+    content = page.table("dataset")
+    if not content:
+        return {}
+    source = content.get("source")
+    if not isinstance(source, str):
+        raise page.fail(
+            ("dataset", "source") if source is not None else ("dataset",),
+            "the dataset has no source" if source is None else f"source = {source!r}",
+            'source = "coco" (a reader) or source = "folder/of/data" (a path)',
+        )
+    parameters = reader_parameters(source)
+    if parameters:
+        page.refuse_unknown(("dataset",), content, ("source", *parameters))
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in content.items()}
+
+
+def _fingerprints(page: _Page) -> dict[str, Any]:
+    content = page.table("fingerprints")
+    for key, value in content.items():
+        if not isinstance(value, str) and _typed(value, tuple[str, ...]) is None:
+            raise page.fail(("fingerprints", key), f"{key} = {value!r}", "the hash that crosslens wrote there")
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in content.items()}
+
+
+def _typed(value: Any, kind: Any) -> Any:
+    """The value as ``kind``, or None where it is something else. A single text serves as a list of one."""
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind == tuple[str, ...]:
+        value = [value] if isinstance(value, str) else value
+        good = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        return tuple(value) if good else None
+    return value if isinstance(value, kind) and not isinstance(value, bool) else None

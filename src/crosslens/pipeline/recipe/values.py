@@ -1,0 +1,62 @@
+"""What a recipe names: the files that are evaluated, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from crosslens.core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files that hold what is evaluated; which of them are needed depends on what a person has."""
+
+    image_embeddings: str | None = None
+    caption_embeddings: str | None = None
+    image_ids: str | None = None
+    caption_ids: str | None = None
+    scores: str | None = None
+    runs: tuple[str, ...] = ()
+    qrels: str | None = None
+
+
+@dataclass(frozen=True)
+class Options:
+    """How it is evaluated: the options of :func:`crosslens.evaluate`, under the same names and defaults."""
+
+    metrics: tuple[str, ...] = ()
+    directions: tuple[str, ...] = ()
+    score: str | None = None
+    ties: str = "stable"
+    folds: int = 1
+    depth: int = 10
+    seed: int = 0
+    resamples: int = 1000
+    level: float = 0.95
+    backend: str = "numpy"
+    device: str | None = None
+    tile: int | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            problem = out_of_range(one.name, value)
+            if problem:
+                shown = ", ".join(value) if isinstance(value, tuple) else value
+                raise UsageError(f"{one.name} = {shown}", fix=problem)
+
+
+_LEAST = {"folds": 1, "depth": 1, "seed": 0, "resamples": 0, "tile": 1, "threads": 1}
+
+
+def out_of_range(option: str, value: Any) -> str | None:
+    """What the value of an option should be, if it is out of range."""
+    if option in _LEAST and value is not None and value < _LEAST[option]:
+        return f"at least {_LEAST[option]}"
+    if option == "level" and not 0 < value < 1:
+        return "between 0 and 1, for example 0.95"
+    if option == "directions" and not set(value) <= {"i2t", "t2i"}:
+        return "i2t (image to text), t2i (text to image), or both"
+    return None

@@ -1,0 +1,1 @@
+"""Generated data: small, honest about being generated, and the same on every machine."""

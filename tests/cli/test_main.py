@@ -1,0 +1,137 @@
+"""The promises that hold for every command: exit codes, help, suggestions, no traceback for a user's mistake."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from crosslens.cli import EXIT_CODES, main
+from crosslens.core import errors
+
+from .conftest import Call
+
+COMMANDS = (
+    ("demo",),
+    ("evaluate",),
+    ("show",),
+    ("compare",),
+    ("export",),
+    ("run",),
+    ("metrics",),
+    ("data", "describe"),
+    ("data", "convert"),
+    ("data", "formats"),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_examples_and_json(command: tuple[str, ...], call: Call) -> None:
+    outcome = call(*command, "--help")
+    assert outcome.code == 0
+    assert "Examples:\n    crosslens " + " ".join(command) in outcome.out
+    assert "--json" in outcome.out
+    assert max(map(len, outcome.out.splitlines())) <= 80
+
+
+def test_the_list_of_commands_is_whole(call: Call) -> None:
+    text = call("--help").out
+    for name, *_ in COMMANDS:
+        assert f"\n  {name} " in text
+    assert "..." not in text.partition("Commands:")[2], "a one-line help that does not fit is cut off"
+
+
+def test_help_names_every_exit_code(call: Call) -> None:
+    text = call().out
+    for code, meaning in EXIT_CODES.items():
+        assert f"{code:>3}  {meaning}" in text
+
+
+def test_version(call: Call) -> None:
+    from crosslens import __version__
+
+    assert call("--version").out == f"crosslens {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("evalute",), "Did you mean 'evaluate'"),
+        (("evaluate", "--metric", "x"), "--metrics"),
+        (("data", "descrbe"), "Did you mean 'describe'"),
+        (("data", "formats", "coca"), "did you mean coco"),
+        (("metrics", "Hti"), "did you mean Hit"),
+        (("evaluate", "--folds", "many"), "'--folds'"),
+        (("show",), "missing argument"),
+    ],
+)
+def test_wrong_use(words: tuple[str, ...], message: str, call: Call) -> None:
+    outcome = call(*words)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.startswith("error: ")
+    assert message in outcome.err.lower() or message in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.UsageError("x"), 2),
+        (errors.UnknownNameError("metric", "x", ["y"]), 2),
+        (errors.InputError("x", file="f", row=3), 3),
+        (errors.FormatVersionError("x"), 3),
+        (errors.MissingExtraError("ranking on a GPU", "torch", "torch"), 4),
+        (errors.ConflictError("x", fix="pass overwrite=True"), 5),
+        (KeyboardInterrupt(), 130),
+        (PermissionError(13, "Permission denied", "/some/file"), 3),
+        (BrokenPipeError(), 0),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else str(value),
+)
+def test_every_end_has_its_code(error: BaseException, code: int, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("crosslens.core.run.Run.load", fail)
+    monkeypatch.setattr("crosslens.cli.entry._reader_left", lambda: 0)
+    outcome = call("show", "somewhere")
+    assert outcome.code == code
+    assert code in EXIT_CODES
+    assert outcome.out == ""
+    if code == 4:
+        assert "pip install 'crosslens[torch]'" in outcome.err
+    if code == 5:
+        assert "--overwrite" in outcome.err
+    if code == 130:
+        assert outcome.err.count("\n") == 1
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("crosslens.core.run.Run.load", fail)
+    with pytest.raises(ZeroDivisionError):
+        main(["show", "somewhere"])
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    """``crosslens metrics | head -0``, with a pipe that nobody reads."""
+    read, write = os.pipe()
+    os.close(read)
+    code = "import sys; from crosslens.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "metrics", "--json"], stdout=write, stderr=subprocess.PIPE, text=True, timeout=60
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_python_hints_become_flags(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "captions.csv").write_text("picture,words\na,b\n")
+    outcome = call("data", "describe", tmp_path / "captions.csv")
+    assert outcome.code == 3
+    assert "pass -D text_column=" in outcome.err

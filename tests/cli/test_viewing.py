@@ -1,0 +1,117 @@
+"""Stored runs shown, compared and exported; datasets and metrics listed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crosslens.core.run import Run
+
+from .conftest import Call
+
+
+def test_show(runs: tuple[Path, Path], call: Call) -> None:
+    outcome = call("show", runs[0], "--metrics", "t2i/Hit@1 MedR")
+    assert outcome.code == 0
+    assert [line.split()[0] for line in outcome.out.splitlines()[3:5]] == ["Hit@1", "MedR"]
+    content = call("show", runs[0], "--metrics", "MedR", "--json").json
+    assert list(content["metrics"]) == ["i2t/MedR", "t2i/MedR"]
+
+
+def test_show_by_category(runs: tuple[Path, Path], call: Call) -> None:
+    outcome = call("show", runs[0], "--by", "category")
+    assert outcome.code == 0
+    assert "animals" in outcome.out
+    assert "choose others with --metrics" in outcome.err
+    assert "t2i/MRR" in call("show", runs[0], "--by", "category", "--json").json["metrics"]
+    content = call("show", runs[0], "--by", "category", "--metrics", "t2i/Hit@1", "--json").json
+    groups = content["metrics"]["t2i/Hit@1"]
+    whole = Run.load(runs[0])["t2i/Hit@1"]
+    assert sum(one["n"] for one in groups.values()) == whole.n
+    assert sum(one["n"] * one["mean"] for one in groups.values()) / whole.n == pytest.approx(whole.mean)
+
+
+def test_show_suggests_columns_and_metrics(runs: tuple[Path, Path], call: Call) -> None:
+    assert "did you mean category" in call("show", runs[0], "--by", "categry").err
+    outcome = call("show", runs[0], "--metrics", "MdeR")
+    assert outcome.code == 2
+    assert "did you mean" in outcome.err
+    assert call("show", runs[0].parent).code == 3
+
+
+def test_compare(runs: tuple[Path, Path], call: Call) -> None:
+    outcome = call("compare", *runs, "--metrics", "t2i/Hit@1 i2t/mAP@R", "--permutations", "200")
+    assert outcome.code == 0
+    assert "t2i/Hit@1" in outcome.out
+    content = call("compare", *runs, "--metrics", "t2i/Hit@1", "--permutations", "200", "--json").json
+    assert "t2i/Hit@1" in json.dumps(content)
+    alone = call("compare", runs[0])
+    assert alone.code == 2
+    assert "needs two runs" in alone.err
+
+
+def test_export_to_standard_output_and_files(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
+    assert call("export", runs[0], "--to", "csv").out.startswith("run,direction,metric,mean")
+    assert call("export", runs[0], "--to", "latex", "-o", "-").out.endswith("\\end{tabular}\n")
+    first = call("export", runs[0], "--to", "trec", "--direction", "i2t").out.splitlines()[0].split()
+    assert (first[1], first[3], len(first)) == ("Q0", "1", 6)
+    both = call("export", runs[0], "--to", "trec")
+    assert both.code == 2
+    assert "-o FILE" in both.err
+    written = call("export", runs[0], "--to", "trec", "-o", tmp_path / "a.run")
+    assert (written.out, sorted(path.name for path in tmp_path.iterdir())) == ("", ["a-i2t.run", "a-t2i.run"])
+    again = call("export", runs[0], "--to", "trec", "-o", tmp_path / "a.run")
+    assert again.code == 5
+    files = call("export", runs[0], "--to", "ranx", "-o", tmp_path / "a.json", "--json").json["files"]
+    assert [Path(file).name for file in files] == ["a-i2t.json", "a-t2i.json"]
+    table = call("export", *runs, "--to", "markdown", "--metrics", "Hit@1").out
+    assert table.splitlines()[0] == "| model | i2t Hit@1 | t2i Hit@1 |"
+    assert "did you mean markdown" in call("export", runs[0], "--to", "markdwon").err
+    assert set(call("export", runs[0], "--to", "mteb", "--json").json["content"]) == {"i2t", "t2i"}
+
+
+def test_an_exported_run_evaluates_to_the_same(
+    runs: tuple[Path, Path], study: Path, call: Call, tmp_path: Path
+) -> None:
+    call("export", runs[0], "--to", "trec", "-o", tmp_path / "a.run.gz")
+    words = ("--dataset", "coco", "--captions", study / "captions.json", "--metrics", "Hit@1 Recall@5", "--json")
+    lists = call("evaluate", *words, "--run", tmp_path / "a-i2t.run.gz", "--run", tmp_path / "a-t2i.run.gz").json
+    original = Run.load(runs[0])
+    assert {name: one["mean"] for name, one in lists["metrics"].items() if "Hit@1" in name} == {
+        name: original[name].mean for name in ("i2t/Hit@1", "t2i/Hit@1")
+    }
+
+
+def test_data_describe_and_convert(study: Path, call: Call, tmp_path: Path) -> None:
+    words = ("coco", "--captions", study / "captions.json")
+    outcome = call("data", "describe", *words)
+    assert ["images", "40"] in [line.split() for line in outcome.out.splitlines()]
+    assert "category" in outcome.out
+    assert call("data", "describe", *words, "--json").json["captions"] == 120
+    converted = call("data", "convert", "coco", tmp_path / "toy", "--captions", study / "captions.json")
+    assert (converted.code, converted.out) == (0, "")
+    assert call("data", "describe", tmp_path / "toy", "--json").json["images"] == 40
+    assert call("data", "convert", "coco", tmp_path / "toy", "--captions", study / "captions.json").code == 5
+    plain = call("data", "convert", tmp_path / "toy", tmp_path / "toy.jsonl", "--json")
+    assert plain.json["form"] == "plain"
+    assert len((tmp_path / "toy.jsonl").read_text().splitlines()) == 120
+    assert "did you mean coco" in call("data", "convert", tmp_path / "toy", tmp_path / "x", "--to", "cocoo").err
+
+
+def test_data_formats(call: Call) -> None:
+    names = [line.split()[0] for line in call("data", "formats").out.splitlines() if line[:1].strip()]
+    assert {"coco", "flickr", "karpathy", "plain"} <= set(names)
+    assert "captions: the captions JSON" in call("data", "formats", "coco").out
+    readers = call("data", "formats", "--json").json["readers"]
+    assert "captions" in next(one for one in readers if one["name"] == "coco")["options"]
+
+
+def test_metrics(call: Call) -> None:
+    text = call("metrics").out
+    for name in ("Hit@k", "Recall@k", "CappedRecall@k", "MRR[@k]", "mAP@R", "Rsum"):
+        assert f"{name} " in text
+    assert "lower is better" in call("metrics", "MedR").out
+    assert call("metrics", "mAP@R", "--json").json["metrics"][0]["name"] == "mAP@R"
+    assert call("metrics", "Hit@5").code == 0

@@ -1,0 +1,104 @@
+"""What ``describe`` counts, on a dataset small enough to count by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from crosslens.core.dataset import Dataset
+from crosslens.data import describe, load_dataset
+from crosslens.data.description import Spread
+
+
+@pytest.fixture
+def dataset() -> Dataset:
+    texts = [
+        ("a", "A dog runs"),
+        ("a", "a  dog RUNS"),
+        ("a", "One two three four five"),
+        ("b", "A dog runs"),
+        ("b", "Cat"),
+        ("c", "A line\nbreak here"),
+    ]
+    return Dataset(
+        "small",
+        pl.DataFrame(
+            {
+                "image": ["a", "b", "c", "d"],
+                "width": [10, 10, 10, 10],
+                "height": [8, 8, 8, 8],
+                "kind": ["x", "x", "y", "y"],
+            }
+        ),
+        pl.DataFrame(
+            {
+                "caption": [str(n) for n in range(6)],
+                "image": [image for image, _ in texts],
+                "text": [text for _, text in texts],
+                "who": ["u", "v", "u", "v", "u", "v"],
+            }
+        ),
+        pl.DataFrame(
+            {
+                "image": ["a", "a"],
+                "object": ["1", "2"],
+                "x": [5.0, None],
+                "y": [0.0, None],
+                "w": [9.0, None],
+                "h": [2.0, None],
+            }
+        ),
+    )
+
+
+def test_counts(dataset: Dataset) -> None:
+    found = describe(dataset)
+    assert (found.images, found.captions, found.images_without_captions) == (4, 6, 1)
+    assert found.captions_per_image == Spread(0.0, 1.5, 1.5, 3.0)
+    assert found.captions_histogram == {"0": 1, "1": 1, "2": 1, "3": 1}
+    assert found.words == Spread(1.0, 19 / 6, 3.0, 5.0)
+    assert (found.characters.min, found.characters.max) == (3.0, 23.0)
+    assert (found.repeated_within, found.repeated_across) == (1, 3)
+    assert (found.objects, found.objects_without_box, found.relations) == (2, 1, 0)
+    assert found.groups == {"images.kind": 2, "captions.who": 2}
+    assert found.problems == (
+        "images without a caption: 1 of 4; as queries they are excluded, in the gallery they remain",
+        "captions that repeat an earlier caption of their image: 1",
+        "captions whose text another image has too: 3; retrieval cannot tell those images apart by them",
+        "captions of fewer than three words: 1",
+        "captions with a line break or a tab: 1",
+        "objects without a box: 1",
+        "boxes that reach beyond their image: 1",
+    )
+
+
+def test_prints_and_travels(dataset: Dataset) -> None:
+    found = describe(dataset)
+    assert json.loads(json.dumps(found.as_dict()))["captions_per_image"]["max"] == 3.0
+    assert "captions per image      mean 1.50, median 1.5, from 0 to 3" in str(found)
+    assert "- boxes that reach beyond their image: 1" in str(found)
+
+
+def test_many_captions_share_one_bin() -> None:
+    found = describe(Dataset.of({"a": [f"caption number {n}" for n in range(40)], "b": ["just one caption"]}))
+    assert found.captions_histogram == {"1": 1, "12+": 1}
+
+
+def test_no_captions_at_all() -> None:
+    empty = pl.DataFrame(schema={"caption": pl.String, "image": pl.String, "text": pl.String})
+    found = describe(Dataset("bare", pl.DataFrame({"image": ["a"]}), empty))
+    assert found.problems == ("no captions: only the images can be used",)
+    assert found.words == Spread(0.0, 0.0, 0.0, 0.0)
+
+
+def test_nothing_to_complain_about() -> None:
+    assert describe(Dataset.of({"a": ["one two three"], "b": ["four five six"]})).problems == ()
+
+
+def test_real_dataset(shared_data: Path) -> None:
+    found = describe(load_dataset("flickr", captions=shared_data / "flickr8k" / "Flickr8k.token.txt"))
+    assert found.captions_histogram == {"5": 8092}
+    assert 10 < found.words.mean < 13

@@ -1,0 +1,106 @@
+"""Killed at any moment, an evaluation leaves nothing half-written, and the same command ends with the same result."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from crosslens.core.atomic import PARTIAL
+from crosslens.core.ranking import Ranking
+from crosslens.core.run import Run
+
+# Small tiles and a checkpoint after each: every stage of a long pass, in a short one.
+EVALUATION = """
+import sys
+import numpy as np
+from crosslens.rank import tiles
+tiles._WORK_BETWEEN_CHECKPOINTS = 1
+import crosslens as cl
+dataset = cl.Dataset.load("dataset")
+images, captions = np.load("images.npy"), np.load("captions.npy")
+cl.evaluate(dataset, images=images, captions=captions, tile=100, output=sys.argv[1])
+"""
+
+
+@pytest.fixture
+def workplace(tmp_path):
+    import crosslens as cl
+
+    rng = np.random.default_rng(0)
+    pictures = rng.standard_normal((400, 32)).astype(np.float32)
+    cl.Dataset.of({f"i{k}": [f"c {k} {n}" for n in range(3)] for k in range(400)}).save(tmp_path / "dataset")
+    np.save(tmp_path / "images.npy", pictures)
+    np.save(tmp_path / "captions.npy", np.repeat(pictures, 3, axis=0) + rng.standard_normal((1200, 32), np.float32))
+    return tmp_path
+
+
+def start(workplace: Path, output: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", EVALUATION, output], cwd=workplace, stderr=subprocess.PIPE)
+
+
+def finish(workplace: Path, output: str) -> None:
+    done = start(workplace, output)
+    _, errors = done.communicate()
+    assert done.returncode == 0, errors.decode()
+
+
+def assert_nothing_half_written(folder: Path) -> None:
+    for part in folder.glob("*"):
+        if part.name.startswith(PARTIAL):
+            continue  # temporary names are never read
+        if part.suffix == ".json":
+            json.loads(part.read_text())
+        elif part.suffix == ".parquet":
+            pl.read_parquet(part)
+        elif part.name.startswith("ranking-"):
+            Ranking.load(part)
+        elif part.name == "checkpoint":
+            json.loads((part / "header.json").read_text())
+            for array in part.glob("*.npy"):
+                np.load(array, allow_pickle=False)
+        else:
+            assert part.name == "recipe.toml", part
+    if (folder / "run.json").exists():
+        Run.load(folder)
+
+
+@pytest.mark.parametrize("kills", [6, pytest.param(50, marks=pytest.mark.slow)])
+def test_kill_and_rerun(workplace, kills):
+    finish(workplace, "whole")  # compiles, if need be
+    begin = time.perf_counter()
+    finish(workplace, "timed")
+    usual = time.perf_counter() - begin
+    chance = random.Random(0)
+    killed, series = 0, 0
+    while killed < kills:
+        output = f"killed-{series}"
+        process = start(workplace, output)
+        time.sleep(chance.uniform(0.4, 1.0) * usual)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        if (workplace / output).exists():
+            assert_nothing_half_written(workplace / output)
+        if process.returncode == 0:
+            series += 1  # it was done before the signal came: go on with a new one
+        else:
+            killed += 1
+    for number in range(series + 1):
+        output = workplace / f"killed-{number}"
+        finish(workplace, output.name)
+        for name in (
+            "queries.parquet",
+            *(f"ranking-{d}/{part}.npy" for d in ("i2t", "t2i") for part in ("top_items", "above")),
+        ):
+            assert (output / name).read_bytes() == (workplace / "whole" / name).read_bytes(), name
+        mine, whole = (json.loads((one / "run.json").read_text()) for one in (output, workplace / "whole"))
+        assert mine["metrics"] == whole["metrics"]
+        assert not [part.name for part in output.iterdir() if part.name.startswith((PARTIAL, "pending", "checkpoint"))]

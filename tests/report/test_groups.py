@@ -1,0 +1,91 @@
+"""Any column of the dataset groups the results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from crosslens.core.errors import UnknownNameError, UsageError
+from crosslens.core.run import Run
+from crosslens.report.groups import NO_VALUE, by
+
+
+def test_by_a_column_of_the_images(run: Run) -> None:
+    groups = by(run, "category", "Hit@1")
+    assert list(groups.values) == ["i2t/Hit@1", "t2i/Hit@1"]
+    captions = groups.values["t2i/Hit@1"]
+    assert {name: one.mean for name, one in captions.items()} == {"cat": 0.75, "dog": 0.0}
+    assert captions["cat"].query_ids == ("img1#0", "img1#1", "img3#0", "img3#1")
+    images = groups.values["i2t/Hit@1"]
+    assert (images["dog"].n, images["dog"].excluded) == (1, 1)
+
+
+def test_the_groups_of_a_metric_make_up_the_whole(run: Run) -> None:
+    groups = by(run, "category").values["t2i/Recall@5"]
+    total = sum(one.n * one.mean for one in groups.values()) / sum(one.n for one in groups.values())
+    assert total == pytest.approx(run["t2i/Recall@5"].mean)
+
+
+def test_medians_stay_medians(run: Run) -> None:
+    groups = by(run, "category", "t2i/MedR").values["t2i/MedR"]
+    assert groups["cat"].mean == np.median([1, 1, 1, 2])
+    assert groups["dog"].mean == np.median([2, 4, 8, 9])
+
+
+def test_numbers_are_split_at_quartiles_only_when_there_are_many(run: Run) -> None:
+    assert list(by(run, "length", "t2i/Hit@1").values["t2i/Hit@1"]) == [str(n) for n in range(8)]
+    from dataclasses import replace
+
+    import polars as pl
+
+    numbers = pl.DataFrame({"size": [0.5, 1, None, *range(3, 16), 20.0]})
+    long = run["t2i/Hit@1"]
+    values = replace(long, query_ids=tuple(map(str, range(17))), values=np.ones(17), clusters=np.arange(17))
+    many = replace(run, values={"t2i/Hit@1": values}, columns={"t2i": numbers})
+    groups = by(many, "size").values["t2i/Hit@1"]
+    assert list(groups) == ["[0.5, 4.75)", "[4.75, 8.5)", "[8.5, 12.25)", "[12.25, 20]", NO_VALUE]
+    assert sum(one.n for one in groups.values()) == 17
+    assert groups[NO_VALUE].query_ids == ("2",)
+
+
+def test_a_list_puts_a_query_into_each_of_its_groups(run: Run) -> None:
+    groups = by(run, "tags", "t2i/Hit@1")
+    assert groups.overlapping
+    assert {name: one.n for name, one in groups.values["t2i/Hit@1"].items()} == {"a": 3, "(none)": 2, "b": 2, "c": 2}
+    assert "counts in each" in groups.text()
+
+
+def test_an_unknown_column_suggests_near_ones(run: Run) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean category"):
+        by(run, "categroy")
+
+
+def test_metrics_without_a_value_per_query_are_refused_when_asked_for(run: Run) -> None:
+    with pytest.raises(UsageError, match="Rsum has no values by category"):
+        by(run, "category", "Rsum")
+    assert "Rsum" not in by(run, "category").values
+
+
+def test_intervals_belong_to_the_group_and_repeat(run: Run) -> None:
+    first, second = (by(run, "category", "t2i/Hit@1").values["t2i/Hit@1"]["cat"] for _ in range(2))
+    assert first.low <= first.mean <= first.high
+    assert first.interval == second.interval
+
+
+def test_the_text(run: Run) -> None:
+    lines = by(run, "category", "Hit@1").text().splitlines()
+    assert lines[0] == "image → text"
+    assert lines[1].split() == ["category", "queries", "Hit@1"]
+    assert lines[2].startswith("cat              2   100.0")
+    assert any(line == "text → image" for line in lines)
+    assert lines[-1].startswith("Hit@k: any relevant")
+
+
+def test_many_groups_are_cut_with_a_word_about_it(run: Run) -> None:
+    assert "… and 5 smaller groups" in by(run, "length", "t2i/Hit@1").text(limit=3)
+
+
+def test_json(run: Run) -> None:
+    content = by(run, "category", "t2i/Hit@1").as_dict()
+    assert content["by"] == "category"
+    assert content["metrics"]["t2i/Hit@1"]["cat"]["n"] == 4

@@ -1,0 +1,104 @@
+"""Tables as a person reads them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from crosslens.core.errors import UnknownNameError
+from crosslens.core.run import Run
+from crosslens.report.figures import count, figure, select, unit, words
+from crosslens.report.models import models_grid
+from crosslens.report.table import Grid, run_table
+
+WHOLE = """\
+toy model
+
+metric        image → text            text → image
+Hit@1          66.7  [25.0, 100.0]    37.5  [12.5, 62.5]
+Recall@5       66.7  [50.0, 75.0]     50.0  [20.0, 80.0]
+MedR              1  [1, 2.5]            2  [1, 5]
+Rsum (both)   328.1  [300.0, 400.0]
+
+3 image queries (1 more without a relevant item), 8 caption queries.
+In percent, MedR as a rank, Rsum as a sum of percentages.
+In brackets: 95% intervals from resampling images.
+Hit@k: any relevant item in the top k: the “R@k” of most image–text papers.
+Recall@k: relevant items in the top k ÷ all relevant items."""
+
+
+def test_the_whole_table(run: Run) -> None:
+    assert run_table(run).splitlines() == WHOLE.splitlines()
+
+
+def test_a_run_without_intervals_says_nothing_of_them(run: Run) -> None:
+    bare = replace(run, values={"i2t/Hit@1": replace(run["i2t/Hit@1"], low=math.nan, high=math.nan)})
+    text = run_table(bare)
+    assert "66.7" in text
+    assert "[" not in text
+    assert "interval" not in text
+
+
+def test_units() -> None:
+    assert [unit(name) for name in ("t2i/Hit@5", "MedR", "i2t/MeanR[all]", "Rsum")] == [
+        "share",
+        "places",
+        "places",
+        "points",
+    ]
+    assert unit("i2t/FromSomePlugin@3") == "share"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("Hit@1", 0.58349, "58.3"),
+        ("Hit@1", 1.0, "100.0"),
+        ("MedR", 2.0, "2"),
+        ("MedR", 2.5, "2.5"),
+        ("MeanR", 13.04, "13"),
+        ("Rsum", 412.0, "412.0"),
+        ("Hit@1", math.nan, "–"),
+    ],
+)
+def test_figures(name: str, value: float, text: str) -> None:
+    assert figure(name, value) == text
+
+
+def test_counts_agree_with_their_nouns() -> None:
+    assert [count(1, "query"), count(5000, "image"), count(2, "query")] == ["1 query", "5,000 images", "2 queries"]
+
+
+def test_words_keep_brackets_together() -> None:
+    assert words("Hit@1, t2i/SR[spice, m=20]@5  MedR") == ["Hit@1", "t2i/SR[spice, m=20]@5", "MedR"]
+
+
+def test_selecting(run: Run) -> None:
+    assert select(run, "t2i/Hit@1 MedR") == ["t2i/Hit@1", "i2t/MedR", "t2i/MedR"]
+    assert select(run, "R@1") == ["i2t/Hit@1", "t2i/Hit@1"]
+    assert select(run, "Rsum") == ["Rsum"]
+    assert select(run) == list(run)
+    with pytest.raises(UnknownNameError, match="did you mean Hit@1") as error:
+        select(run, "Hti@1")
+    assert error.value.exit_code == 2
+
+
+def test_wide_tables_continue_below() -> None:
+    grid = Grid(("group", "one", "two", "three"), (("a", "x" * 20, "y" * 20, "z" * 20),), "llll")
+    assert grid.text(60).splitlines() == [
+        "group   one                    two",
+        f"a       {'x' * 20}   {'y' * 20}",
+        "",
+        "group   three",
+        f"a       {'z' * 20}",
+    ]
+    assert len(grid.text().splitlines()) == 2
+
+
+def test_models_side_by_side(run: Run) -> None:
+    other = replace(run, name="other", values={name: one for name, one in run.values.items() if "MedR" not in name})
+    grid = models_grid([run, other], "Hit@1 MedR Rsum")
+    assert grid.header == ("model", "i2t Hit@1", "t2i Hit@1", "Rsum")
+    assert grid.rows[1] == ("other", "66.7", "37.5", "328.1")

@@ -1,0 +1,260 @@
+"""Undocumented means failing: pages match the code, every command in them exists, and the tutorial runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from crosslens.pipeline.recipe import Inputs, Options
+from generate_reference import pages
+from reference_pages.commands import commands
+from reference_pages.registries import registered, split_parameters
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+WRITTEN = [page for page in PAGES if page.parent.name != "reference"]
+
+GENERATED: dict[str, str] = pages()
+COMMANDS: dict[str, Any] = dict(commands())
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    language: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """Fenced blocks, indented ones too."""
+    text = page.read_text(encoding="utf-8")
+    for found in re.finditer(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL):
+        indent, language, body = found.groups()
+        yield Block(language, re.sub(rf"^{indent}", "", body, flags=re.MULTILINE), text.count("\n", 0, found.start()))
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+# The reference pages
+
+
+@pytest.mark.parametrize("name", sorted(GENERATED))
+def test_reference_page_is_up_to_date(name: str) -> None:
+    current = (DOCS / "reference" / name).read_text(encoding="utf-8")
+    assert current == GENERATED[name], "run: make docs"
+
+
+@pytest.mark.parametrize("path", sorted(COMMANDS))
+def test_every_command_and_option_has_help(path: str) -> None:
+    command = COMMANDS[path]
+    assert (command.help or "").strip(), f"{path} has no help"
+    assert "crosslens" in f"{command.help} {command.epilog or ''}", f"{path} --help shows no example"
+    for parameter in command.params:
+        assert (getattr(parameter, "help", "") or "").strip(), f"{path}: {parameter.name} has no help"
+
+
+def test_every_registered_thing_is_on_its_page() -> None:
+    for page, entries in registered().items():
+        text = (DOCS / "reference" / page).read_text(encoding="utf-8")
+        for entry in entries:
+            assert entry.summary.strip()
+            assert f"## {entry.name}\n" in text, f"{entry.name} is missing from {page}"
+
+
+def test_every_metric_says_what_it_computes() -> None:
+    for entry in registered()["metrics.md"]:
+        assert entry.value.definition.strip(), f"{entry.name} has no definition"
+        for option in entry.value.options:
+            assert option.summary.strip(), f"{entry.name}: {option.name} is not explained"
+
+
+def test_every_reader_explains_its_options() -> None:
+    for entry in registered()["readers.md"]:
+        text, described = split_parameters(entry.value)
+        assert text
+        missing = set(inspect.signature(entry.value).parameters) - set(described)
+        assert not missing, f"the docstring of {entry.name} lacks lines `name: meaning` for {sorted(missing)}"
+
+
+def test_every_recipe_key_is_explained() -> None:
+    page = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8")
+    keys = [one.name for kind in (Inputs, Options) for one in dataclasses.fields(kind)]
+    assert not [key for key in keys if f"`{key}`" not in page]
+    defaults = dict(re.findall(r"^\| `(\w+)` \| `?\"?([^|`\"]*?)\"?`? \|", page, re.MULTILINE))
+    for one in dataclasses.fields(Options):
+        if one.default not in (None, ()):
+            assert defaults[one.name] == str(one.default), f"the default of {one.name} is {one.default}"
+
+
+# Dependencies
+
+
+def declared_dependencies() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    optional = project["project"]["optional-dependencies"].values()
+    listed = [
+        *project["project"]["dependencies"],
+        *project["build-system"]["requires"],
+        *(x for one in optional for x in one),
+    ]
+    return {re.split(r"[\[<>=!~; ]", one)[0] for one in listed} - {"crosslens"}
+
+
+def test_dependencies_page_matches_pyproject() -> None:
+    page = (DOCS / "dependencies.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE)) == declared_dependencies()
+
+
+# Commands that pages tell people to type
+
+
+def spoken_commands(page: Path) -> Iterator[tuple[int, str]]:
+    """The ``crosslens …`` lines of a page's shell blocks, continued lines joined, comments gone."""
+    for block in blocks(page):
+        if block.language in ("bash", "sh", "console", "shell"):
+            for line in block.text.replace("\\\n", " ").splitlines():
+                found = re.match(r"^\s*(?:\$ )?(crosslens\b.*)$", line)
+                if found:
+                    yield block.line, found[1]
+
+
+def fault(line: str) -> str:
+    """What is wrong with a ``crosslens …`` line; empty where nothing is."""
+    words = shlex.split(re.split(r"\s(?:\||>|&&)\s", line)[0], comments=True)
+    path = next((" ".join(words[:n]) for n in (3, 2) if " ".join(words[:n]) in COMMANDS), None)
+    if path is None:
+        return "" if words[1:] in ([], ["--help"], ["--version"]) else "no such command"
+    command, rest = COMMANDS[path], words[len(path.split()) :]
+    flags = {
+        name for one in command.params if getattr(one, "is_flag", False) for name in [*one.opts, *one.secondary_opts]
+    }
+    known = {name for one in command.params for name in [*one.opts, *one.secondary_opts]} | {"--help", "-h"}
+    positional, skip = [], False
+    for word in rest:
+        name = word.split("=")[0]
+        if skip:
+            skip = False
+        elif word.startswith("-") and word != "-":
+            if name not in known:
+                return f"no such option: {name}"
+            skip = "=" not in word and name not in flags | {"--help"}
+        else:
+            positional.append(word)
+    if skip:
+        return f"{rest[-1]} lacks its value"
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    fewest = sum(one.required for one in arguments)
+    if "--help" not in rest and len(positional) < fewest:
+        return f"needs {fewest} arguments"
+    if all(one.nargs == 1 for one in arguments) and len(positional) > len(arguments):
+        return f"takes at most {len(arguments)} arguments"
+    return ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_commands_on_pages_exist(page: Path) -> None:
+    faults = [f"line {line}: {text}: {wrong}" for line, text in spoken_commands(page) if (wrong := fault(text))]
+    assert not faults
+
+
+@pytest.mark.parametrize(
+    "line", ["crosslens evalaute", "crosslens evaluate --no-such-option 3", "crosslens show", "crosslens data"]
+)
+def test_a_wrong_command_is_found(line: str) -> None:
+    assert fault(line)
+
+
+def test_every_command_is_taught_somewhere() -> None:
+    taught = " ".join(page.read_text(encoding="utf-8") for page in WRITTEN)
+    assert not [path for path in COMMANDS if path not in taught]
+
+
+# Pages that run
+
+
+def run_block(block: Block, folder: Path) -> str:
+    program = ["bash", "-euo", "pipefail", "-c"] if block.language == "bash" else [sys.executable, "-c"]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "COLUMNS": "120", "NO_COLOR": "1"}
+    done = subprocess.run(
+        [*program, block.text], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, f"line {block.line}:\n{block.text}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", [DOCS / "tutorial.md"], ids=named)
+def test_tutorial_does_what_it_says(page: Path, tmp_path: Path) -> None:
+    """Runs every bash and python block in order; a text block shows lines that the block before it really printed."""
+    printed: set[str] = set()
+    for block in blocks(page):
+        if block.language in ("bash", "python"):
+            printed = {shape(line) for line in run_block(block, tmp_path).splitlines()}
+        elif block.language == "text":
+            missing = [line for line in block.text.splitlines() if line.strip(" …") and shape(line) not in printed]
+            assert not missing, f"line {block.line}: not printed any more: {missing}"
+
+
+def test_readme_shows_what_is_printed(tmp_path: Path) -> None:
+    """``make demo`` is ``crosslens demo`` in an environment of its own."""
+    lines = next(block.text for block in blocks(ROOT / "README.md") if block.language == "console").splitlines()
+    typed = "\n".join(line[2:].replace("make demo", "crosslens demo") for line in lines if line.startswith("$ "))
+    printed = {shape(line) for line in run_block(Block("bash", typed, 0), tmp_path).splitlines()}
+    shown = [line for line in lines if line.strip(" …") and not line.startswith("$ ")]
+    assert len(shown) > 5
+    assert not [line for line in shown if shape(line) not in printed]
+
+
+def shape(line: str) -> str:
+    return re.sub(r"\s+", " ", line).strip()
+
+
+@pytest.mark.parametrize("page", [page for page in WRITTEN if ">>>" in page.read_text(encoding="utf-8")], ids=named)
+def test_examples_on_pages_hold(page: Path) -> None:
+    """In a process of its own: an example may register things."""
+    options = ["-o", "ELLIPSIS", "-o", "NORMALIZE_WHITESPACE"]
+    done = subprocess.run(
+        [sys.executable, "-m", "doctest", *options, str(page)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# The site
+
+
+@pytest.mark.parametrize("page", list(ROOT.glob("*.md")), ids=named)
+def test_links_of_top_pages_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
+    assert not [link for link in links if not (ROOT / link).exists()]
+
+
+def test_site_builds_strictly(tmp_path: Path) -> None:
+    """Without --quiet: it would hide warnings from --strict, too."""
+    pytest.importorskip("mkdocs", reason="pip install 'crosslens[docs]'")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    home = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert not re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"https?:", home), "the site must work offline"

@@ -1,0 +1,266 @@
+"""The plan of the house, held by the code: imports point down, rooms form no circle, nothing hides in an attic."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = "crosslens"
+SOURCE = Path(__file__).resolve().parents[1] / "src" / PACKAGE
+
+FLOORS = (
+    ("core",),
+    ("language", "rank", "statistics"),
+    ("data", "similarity", "perturb", "synth"),
+    ("metrics", "encode"),
+    ("explain", "analyze", "train"),
+    ("pipeline", "build"),
+    ("report",),
+    ("web",),
+    ("cli",),
+)
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+ROOF = ("__init__", "__main__")
+"""The two modules outside any room: they stand above all rooms and may import from each."""
+
+ATTIC_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "tools", "stuff"}
+HEAVY = {"torch", "datasets", "eccv_caption", "pandas", "matplotlib"}
+MOST_LINES = 400
+
+Importing = ast.Import | ast.ImportFrom | ast.Call
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement: who imports what, and where it stands."""
+
+    module: str
+    target: str
+    names: tuple[str, ...]
+    line: int
+    at_start: bool
+    """True where it runs as soon as the module is imported."""
+
+    @property
+    def room(self) -> str:
+        return room_of(self.module)
+
+    @property
+    def target_room(self) -> str:
+        return room_of(self.target)
+
+
+def room_of(module: str) -> str:
+    """The room of a dotted name below the package; ``""`` for the package itself and what stands on its roof."""
+    parts = module.split(".")
+    return "" if len(parts) == 1 or parts[1] in ROOF else parts[1]
+
+
+def modules_in(source: Path) -> dict[str, Path]:
+    """Dotted name → file, ``crosslens.rank`` for ``rank/__init__.py``."""
+    found = {}
+    for file in sorted(source.rglob("*.py")):
+        parts = [source.name, *file.relative_to(source).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)] = file
+    return found
+
+
+def imports_in(source: Path) -> list[Import]:
+    """Every import of the package from itself, wherever it stands: in functions and under TYPE_CHECKING too."""
+    modules = modules_in(source)
+    found = []
+    for module, file in modules.items():
+        tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+        for node, at_start in _walk(tree, at_start=True):
+            for target, names in _targets(node, module, is_package=file.name == "__init__.py"):
+                found.append(Import(module, target, names, node.lineno, at_start))
+    return found
+
+
+def _walk(node: ast.AST, at_start: bool) -> Iterator[tuple[Importing, bool]]:
+    if isinstance(node, Importing):
+        yield node, at_start
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        at_start = False
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        at_start = False
+    for child in ast.iter_child_nodes(node):
+        yield from _walk(child, at_start)
+
+
+def _targets(node: Importing, module: str, is_package: bool) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield alias.name, ()
+    elif isinstance(node, ast.ImportFrom):
+        start = ""
+        if node.level:
+            here = module.split(".") if is_package else module.split(".")[:-1]
+            start = ".".join(here[: len(here) - node.level + 1])
+        target = ".".join(part for part in (start, node.module) if part)
+        names = tuple(alias.name for alias in node.names)
+        if target == PACKAGE:
+            # `from crosslens import rank` reaches a room; `from crosslens import evaluate` reaches the roof.
+            for name in names:
+                yield (f"{PACKAGE}.{name}" if name in FLOOR_OF else PACKAGE), (name,)
+        else:
+            yield target, names
+    elif "import" in ast.unparse(node.func) and node.args and isinstance(node.args[0], ast.Constant):
+        yield str(node.args[0].value), ()
+
+
+def within_package(imports: list[Import]) -> list[Import]:
+    return [one for one in imports if one.target.split(".")[0] == PACKAGE]
+
+
+def unknown_rooms(source: Path) -> list[str]:
+    """Folders and files directly below the package that the plan does not know."""
+    entries = [entry for entry in source.iterdir() if entry.name != "__pycache__"]
+    rooms = {entry.name for entry in entries if entry.is_dir() and any(entry.rglob("*.py"))}
+    loose = {entry.stem for entry in entries if entry.suffix == ".py"} - set(ROOF)
+    return sorted((rooms - set(FLOOR_OF)) | loose)
+
+
+def upward_imports(source: Path) -> list[str]:
+    """Imports from a lower floor to a higher one, or from any room to the roof (its version number excepted)."""
+    faults = []
+    for one in within_package(imports_in(source)):
+        if not one.room or (not one.target_room and one.names == ("__version__",)):
+            continue
+        reach = FLOOR_OF.get(one.target_room, -1) if one.target_room else len(FLOORS)
+        if reach > FLOOR_OF.get(one.room, len(FLOORS)):
+            faults.append(f"{one.module}, line {one.line}: {one.room} must not import {one.target} from above")
+    return faults
+
+
+def room_circle(source: Path) -> list[str]:
+    """Rooms that import each other in a circle; empty where there is none."""
+    graph: dict[str, set[str]] = {}
+    for one in within_package(imports_in(source)):
+        if one.room and one.target_room and one.room != one.target_room:
+            graph.setdefault(one.room, set()).add(one.target_room)
+    return circle(graph)
+
+
+def module_circle(source: Path) -> list[str]:
+    """Modules that, on being imported, import each other in a circle."""
+    modules = modules_in(source)
+    graph: dict[str, set[str]] = {}
+    for one in within_package(imports_in(source)):
+        if one.at_start:
+            reached = {f"{one.target}.{name}" for name in one.names if f"{one.target}.{name}" in modules}
+            if len(reached) < len(one.names) or not one.names:
+                reached.add(one.target)
+            graph.setdefault(one.module, set()).update(reached - {one.module})
+    return circle(graph)
+
+
+def circle(graph: Mapping[str, set[str]]) -> list[str]:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_every_room_is_in_the_plan() -> None:
+    assert not unknown_rooms(SOURCE), "add the room to a floor here and to docs/architecture.md, or move the file"
+
+
+def test_no_import_points_up() -> None:
+    assert not upward_imports(SOURCE)
+
+
+def test_rooms_form_no_circle() -> None:
+    assert not room_circle(SOURCE)
+
+
+def test_modules_form_no_circle() -> None:
+    assert not module_circle(SOURCE)
+
+
+def test_heavy_packages_are_imported_where_they_are_used() -> None:
+    faults = [
+        f"{one.module}, line {one.line}: {one.target}"
+        for one in imports_in(SOURCE)
+        if one.at_start and one.target.split(".")[0] in HEAVY
+    ]
+    assert not faults, "import these inside the function that needs them"
+
+
+def test_no_attics_and_no_giants() -> None:
+    for module, file in modules_in(SOURCE).items():
+        assert not ATTIC_NAMES & set(module.split(".")), f"{module}: name it after what it does"
+        lines = len(file.read_text(encoding="utf-8").splitlines())
+        assert lines <= MOST_LINES, f"{module} has {lines} lines: split it"
+
+
+def test_architecture_page_names_every_room() -> None:
+    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    missing = [room.name for room in SOURCE.iterdir() if room.name in FLOOR_OF and f"{room.name}/" not in page]
+    assert not missing
+
+
+# The checks themselves, on made-up houses.
+
+
+def house(folder: Path, files: Mapping[str, str]) -> Path:
+    source = folder / PACKAGE
+    for name, text in files.items():
+        file = source / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return source
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import crosslens.cli",
+        "from crosslens.pipeline import evaluate",
+        "from crosslens import pipeline",
+        "from crosslens import evaluate",
+        "from ..metrics.hits import hit",
+        "def late():\n    from crosslens.report.table import table",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from crosslens.data import load",
+        "import importlib\n\ndef late():\n    importlib.import_module('crosslens.web')",
+    ],
+)
+def test_an_upward_import_is_found(tmp_path: Path, statement: str) -> None:
+    source = house(tmp_path, {"rank/tiles.py": statement, "rank/__init__.py": ""})
+    assert len(upward_imports(source)) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["from crosslens.core.errors import InputError", "from . import ties", "from crosslens import __version__"],
+)
+def test_a_downward_import_is_fine(tmp_path: Path, statement: str) -> None:
+    assert not upward_imports(house(tmp_path, {"rank/tiles.py": statement, "rank/__init__.py": ""}))
+
+
+def test_a_circle_on_one_floor_is_found(tmp_path: Path) -> None:
+    source = house(
+        tmp_path,
+        {
+            "data/coco.py": "from crosslens.synth.scenes import scene",
+            "synth/scenes.py": "def late():\n    import crosslens.data.coco",
+        },
+    )
+    assert not upward_imports(source)
+    assert set(room_circle(source)) == {"data", "synth"}
+
+
+def test_a_circle_of_modules_is_found(tmp_path: Path) -> None:
+    files = {"rank/a.py": "from crosslens.rank import b", "rank/b.py": "from .a import x", "rank/__init__.py": ""}
+    assert {"crosslens.rank.a", "crosslens.rank.b"} == set(module_circle(house(tmp_path, files)))
+
+
+def test_an_unplanned_room_is_found(tmp_path: Path) -> None:
+    source = house(tmp_path, {"core/run.py": "", "magic/spell.py": "", "loose.py": "", "__init__.py": ""})
+    assert unknown_rooms(source) == ["loose", "magic"]

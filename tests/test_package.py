@@ -1,0 +1,96 @@
+"""What a person meets first: the import is quick and light, the version is one, the public names are there."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import crosslens
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAVY = ("torch", "pandas", "matplotlib", "numba", "datasets", "eccv_caption", "pyarrow", "sklearn")
+
+
+def python(code: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def loaded_by(statement: str) -> set[str]:
+    return set(json.loads(python(f"import sys, json\n{statement}\nprint(json.dumps(sorted(sys.modules)))")))
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    assert not set(HEAVY) & loaded_by("import crosslens")
+
+
+def test_the_command_line_loads_nothing_heavy() -> None:
+    """``crosslens --help`` answers at once."""
+    assert not set(HEAVY) & loaded_by("import crosslens.cli.app")
+
+
+def test_importing_touches_no_network() -> None:
+    python(
+        "import socket\n"
+        "def refuse(*arguments, **options):\n"
+        "    raise AssertionError('a connection was tried')\n"
+        "socket.socket = socket.create_connection = socket.getaddrinfo = refuse\n"
+        "import crosslens, crosslens.cli.app\n"
+        "[getattr(crosslens, name) for name in getattr(crosslens, '__all__', ())]\n"
+    )
+
+
+def test_importing_is_quick() -> None:
+    """A generous bound that survives a busy machine; ``make bench`` measures the real figure."""
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        python("import crosslens")
+        times.append(time.perf_counter() - start)
+    assert min(times) < 1.5
+
+
+def test_importing_warns_about_nothing() -> None:
+    python("import crosslens, crosslens.cli.app", "-W", "error")
+
+
+def test_one_version() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert crosslens.__version__ == declared == importlib.metadata.version("crosslens")
+
+
+def test_public_names() -> None:
+    names = crosslens.__all__
+    assert len(set(names)) == len(names)
+    assert 15 <= len(names) <= 35, "the public surface is about 25 names: each one is a promise"
+    for name in names:
+        assert not name.startswith("_") or name == "__version__"
+        assert getattr(crosslens, name) is not None
+    assert set(names) <= set(dir(crosslens))
+
+
+def test_every_public_name_is_documented() -> None:
+    for name in crosslens.__all__:
+        value = getattr(crosslens, name)
+        if callable(value):
+            assert (value.__doc__ or "").strip(), f"crosslens.{name} has no docstring"
+
+
+def test_an_unknown_public_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError):
+        crosslens.no_such_name  # noqa: B018
+    assert not hasattr(crosslens, "no_such_name")
+
+
+def test_types_travel_with_the_package() -> None:
+    assert (ROOT / "src" / "crosslens" / "py.typed").exists()
