@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from crosslens.core.ranking import UNRANKED, Ranking
+from crosslens.rank.scorers import available_cores
 from crosslens.rank.side import Side, Tally
 from crosslens.rank.tiles import Direction
 
 Array = np.ndarray[Any, Any]
 
-_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 14
 
 
 def finish(direction: Direction, name: str, tallies: Sequence[Tally]) -> Ranking:
@@ -56,7 +58,8 @@ def _carried(side: Side, above_upto: Array) -> Array:
 
 
 def _top(direction: Direction, tallies: Sequence[Tally]) -> tuple[Array, Array]:
-    from crosslens.rank.kernels import survivors
+    from crosslens.rank.kernels import put_in_order
+    from crosslens.rank.scan import survivors
 
     side = direction.side
     fill = np.stack([tally.fill for tally in tallies])
@@ -69,15 +72,9 @@ def _top(direction: Direction, tallies: Sequence[Tally]) -> tuple[Array, Array]:
         np.stack([tally.candidate_score for tally in tallies]),
         np.stack([tally.candidate_item for tally in tallies]),
     )
-    scores = _in_chunks(direction, rows, items)
-    order = np.lexsort((items, -scores, rows))
-    rows, items, scores = rows[order], items[order], scores[order]
-    place = np.arange(len(rows)) - np.searchsorted(rows, np.arange(side.queries))[rows]
-    kept = place < side.keep
     top_items = np.full((side.queries, side.keep), UNRANKED, np.int64)
     top_scores = np.full((side.queries, side.keep), np.nan, np.float32)
-    top_items[rows[kept], place[kept]] = items[kept]
-    top_scores[rows[kept], place[kept]] = scores[kept]
+    put_in_order(rows, items, _exact(direction, rows, items), top_items, top_scores)
     for query in np.flatnonzero(given_up):
         top_items[query], top_scores[query] = _exact_top(direction, int(query))
     return top_items, top_scores
@@ -86,15 +83,19 @@ def _top(direction: Direction, tallies: Sequence[Tally]) -> tuple[Array, Array]:
 def _exact_top(direction: Direction, query: int) -> tuple[Array, Array]:
     """The slow way, for a query with more near-ties than its buffer holds: score its whole gallery exactly."""
     items = np.arange(direction.side.gallery)
-    scores = _in_chunks(direction, np.full(len(items), query), items)
+    scores = _exact(direction, np.full(len(items), query), items)
     best = np.lexsort((items, -scores))[: direction.side.keep]
     return items[best], scores[best]
 
 
-def _in_chunks(direction: Direction, queries: Array, items: Array) -> Array:
-    """Exact scores, a bounded number at a time."""
+def _exact(direction: Direction, queries: Array, items: Array) -> Array:
+    """Exact scores, on all cores, a bounded number at a time."""
     scores = np.empty(len(queries), np.float32)
-    for start in range(0, len(queries), _AT_ONCE):
+
+    def fill(start: int) -> None:
         part = slice(start, start + _AT_ONCE)
         scores[part] = direction.exact(queries[part], items[part])
+
+    with ThreadPoolExecutor(available_cores()) as pool:
+        list(pool.map(fill, range(0, len(queries), _AT_ONCE)))
     return scores

@@ -7,7 +7,7 @@ its own for the shorter one; tallies add up in the end. What is found does not d
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,20 +57,46 @@ class Direction:
     def exact(self, queries: Array, items: Array) -> Array:
         return self.scorer.exact(queries, items) if self.as_rows else self.scorer.exact(items, queries)
 
-    def consume(self, tile: Array, query: int, item: int, tally: Tally, doubts: Doubts) -> None:
-        """Count and collect a tile (queries × items) that begins at ``query`` and ``item``."""
-        from crosslens.rank.kernels import scan
+    def consume(self, tile: Array, row: int, column: int, tally: Tally, doubts: Doubts) -> None:
+        """Count and collect a tile that begins at ``row`` and ``column``."""
+        from crosslens.rank.kernels import transpose
+
+        if self.as_rows:
+            self._scan(tile, row, column, tally, doubts)
+        elif not self._scan_columns(tile, column, row, tally, doubts):
+            self._scan(transpose(tile), column, row, tally, doubts)
+
+    def _scan(self, tile: Array, query: int, item: int, tally: Tally, doubts: Doubts) -> None:
+        from crosslens.rank.scan import scan
+
+        self._to_the_end(scan, tile, query, item, tally, doubts)
+
+    def _scan_columns(self, tile: Array, query: int, item: int, tally: Tally, doubts: Doubts) -> bool:
+        """Scan a tile whose columns are the queries as it lies; False if that would not pay."""
+        from crosslens.rank.scan import scan_columns
+
+        return self._to_the_end(scan_columns, tile, query, item, tally, doubts)
+
+    def _to_the_end(
+        self, kernel: Callable[..., Any], tile: Array, query: int, item: int, tally: Tally, doubts: Doubts
+    ) -> bool:
+        """Call a scan until it has seen the whole tile, settling doubts whenever their buffer is full."""
+        from crosslens.rank.scan import Counts, Doubtful, Lists, Targets
 
         side, start = self.side, 0
-        while True:
-            start, doubts.count = scan(
-                tile, query, item, start, side.offsets, side.low, side.high, tally.above, tally.above_upto,
-                doubts.pair, doubts.item, doubts.count,
-                side.keep, side.slack, tally.floor, tally.fill, tally.candidate_score, tally.candidate_item,
-            )  # fmt: skip
-            if start == len(tile):
-                return
-            self.resolve(tally, doubts)
+        targets = Targets(side.offsets, side.low, side.high)
+        counts = Counts(tally.above, tally.above_upto)
+        lists = Lists(side.slack, tally.floor, tally.fill, tally.candidate_score, tally.candidate_item)
+        doubtful = Doubtful(doubts.pair, doubts.item)
+        while start < len(tile):
+            start, doubts.count = kernel(
+                tile, query, item, start, targets, counts, lists, side.keep, doubtful, doubts.count
+            )
+            if start < 0:
+                return False
+            if start < len(tile):
+                self.resolve(tally, doubts)
+        return True
 
     def resolve(self, tally: Tally, doubts: Doubts) -> None:
         """Decide the doubtful pairs by their exact scores."""
@@ -145,22 +171,16 @@ class Pass:
                 stop.set()
 
     def _work(self, blocks: Iterator[int], inner_tally: Tally) -> None:
-        from crosslens.rank.kernels import transpose
-
         outer, inner, size = self.outer, self.inner, self.tile
         outer_doubts, inner_doubts = Doubts.of(outer.side, size), Doubts.of(inner.side, size)
         for first in blocks:
             mine = slice(first, min(first + size, outer.side.queries))
             for other in range(0, inner.side.queries, size):
                 theirs = slice(other, min(other + size, inner.side.queries))
-                if outer.as_rows:
-                    by_outer = self.scorer.tile(mine, theirs)
-                    by_inner = transpose(by_outer)
-                else:
-                    by_inner = self.scorer.tile(theirs, mine)
-                    by_outer = transpose(by_inner)
-                outer.consume(by_outer, first, other, self.outer_tally, outer_doubts)
-                inner.consume(by_inner, other, first, inner_tally, inner_doubts)
+                rows, columns = (mine, theirs) if outer.as_rows else (theirs, mine)
+                scores = self.scorer.tile(rows, columns)
+                outer.consume(scores, rows.start, columns.start, self.outer_tally, outer_doubts)
+                inner.consume(scores, rows.start, columns.start, inner_tally, inner_doubts)
             outer.resolve(self.outer_tally, outer_doubts)
             inner.resolve(inner_tally, inner_doubts)
 
