@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any, Literal
+from typing import Any
 
+from crosslens.core.errors import UnknownNameError
+from crosslens.core.grid import PAGE_WIDTH, Grid
+from crosslens.core.json_form import json_form
 from crosslens.core.metric_values import Statistic
+from crosslens.metrics.figures import beside, count, figure, interval, unit_sentence
 
-Unit = Literal["percent", "plain"]
-
-_CORRECTIONS = {
-    "holm": "corrected by Holm",
-    "bh": "corrected by Benjamini–Hochberg",
-    "none": "not corrected",
-}
+_MOST_NAMED = 6
+"""Beyond this many metrics the queries that differ most are a wall of ids: they are left to a closer look."""
+_CORRECTIONS = {"holm": "corrected by Holm", "bh": "corrected by Benjamini–Hochberg", "none": "not corrected"}
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,6 @@ class MetricComparison:
     largest_losses: tuple[QueryDifference, ...]
     statistic: Statistic = "mean"
     higher_is_better: bool = True
-    unit: Unit = "percent"
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,6 @@ class Comparison:
 
     def __getitem__(self, metric: str) -> MetricComparison:
         """The result of a metric against the first of the other runs."""
-        from crosslens.core.errors import UnknownNameError
-
         for one in self.results:
             if one.metric == metric:
                 return one
@@ -87,100 +85,76 @@ class Comparison:
             "permutations": self.permutations,
             "seed": self.seed,
             "level": self.level,
-            "comparisons": [_finite(asdict(one)) for one in self.results],
+            "comparisons": [json_form(asdict(one)) for one in self.results],
             "notes": list(self.notes),
         }
 
-    def __str__(self) -> str:
-        return "\n\n".join([*(self._table(other) for other in self.others), "\n".join(self._explanation())])
+    def text(self, width: int | None = PAGE_WIDTH) -> str:
+        """Each run against the first: figures, differences, p-values, and who wins where; tables up to ``width``."""
+        parts = []
+        for other in self.others:
+            results = [one for one in self.results if one.other == other]
+            parts += [f"{other} against {self.baseline}", self._grid(results).text(width)]
+            if len(results) <= _MOST_NAMED:
+                parts.append(_queries(results))
+        return "\n\n".join([*(part for part in parts if part), "\n".join(self._explanation())])
 
-    def _table(self, other: str) -> str:
-        chosen = [one for one in self.results if one.other == other]
-        corrected = "p" if self.correction == "none" else f"p ({self.correction})"
-        header = (
-            "",
-            self.baseline,
-            other,
-            "difference",
-            f"{100 * self.level:g}% interval",
-            corrected,
-            "wins",
-            "losses",
+    def __str__(self) -> str:
+        return self.text()
+
+    def _grid(self, results: Sequence[MetricComparison]) -> Grid:
+        differences = beside(
+            [figure(one.metric, one.difference, signed=True) for one in results],
+            [interval(one.metric, one.low, one.high, signed=True) for one in results],
         )
-        rows = [
+        rows = tuple(
             (
                 one.metric + ("" if one.higher_is_better else " ↓"),
-                _number(one.baseline_mean, one.unit),
-                _number(one.other_mean, one.unit),
-                _number(one.difference, one.unit, signed=True),
-                f"[{_number(one.low, one.unit, signed=True)}, {_number(one.high, one.unit, signed=True)}]",
-                _p_value(one.adjusted_p, self.permutations),
-                f"{one.wins:,}",
-                f"{one.losses:,}",
+                figure(one.metric, one.baseline_mean),
+                figure(one.metric, one.other_mean),
+                difference,
+                self._p_value(one.adjusted_p),
+                f"{one.wins:,} : {one.losses:,}",
             )
-            for one in chosen
-        ]
-        parts = [f"{other} against {self.baseline}", _aligned([header, *rows])]
-        winners = _winners(chosen)
-        if winners:
-            parts += ["\nQueries that each run wins by most", _aligned([("", other, self.baseline), *winners], "lll")]
-        return "\n".join(parts)
+            for one, difference in zip(results, differences, strict=True)
+        )
+        return Grid(("metric", self.baseline, results[0].other, "difference", "p", "wins : losses"), rows, "lrrlrr")
+
+    def _p_value(self, p: float) -> str:
+        if not isfinite(p):
+            return "–"
+        # As many decimals as the smallest p-value that the test can give has: more would claim too much.
+        decimals = max(3, len(str(self.permutations)) - 1)
+        least = 10.0**-decimals
+        return f"<{least:.{decimals}f}" if p < least / 2 else f"{p:.{decimals}f}"
 
     def _explanation(self) -> list[str]:
-        counted = f" for {len(self.results)} comparisons" if self.correction != "none" else ""
-        lines = [
-            f"Paired permutation test over images, two-sided, {self.permutations:,} permutations, seed {self.seed}.",
-            f"p-values are {_CORRECTIONS[self.correction]}{counted}.",
-            f"Interval of the difference: {100 * self.level:g}%, from resampling images.",
-            "Wins and losses: queries on which the second run is better or worse than the first.",
+        tests = "" if self.correction == "none" else f" for {count(len(self.results), 'test')}"
+        sentences = [
+            f"p: paired permutation test over images, two-sided, {self.permutations:,} permutations, "
+            f"{_CORRECTIONS[self.correction]}{tests}.",
+            f"In brackets: {100 * self.level:g}% interval of the difference, from resampling images.",
+            "Wins and losses: queries on which the second run is better or worse.",
+            unit_sentence(one.metric for one in self.results),
         ]
-        plain = dict.fromkeys(one.metric.rpartition("/")[2] for one in self.results if one.unit == "plain")
-        if any(one.unit == "percent" for one in self.results):
-            lines.append("In percent" + (f", but {', '.join(plain)} as they are." if plain else "."))
-        lines += ["↓: lower is better."] if any(not one.higher_is_better for one in self.results) else []
-        return [*lines, *self.notes]
+        if any(not one.higher_is_better for one in self.results):
+            sentences.append("↓: lower is better.")
+        if len(self.results) > _MOST_NAMED * len(self.others):
+            sentences.append("Choose a few metrics to see the queries that differ most.")
+        return [line for sentence in (*sentences, *self.notes) for line in textwrap.wrap(sentence, PAGE_WIDTH)]
 
 
-def _number(value: float, unit: Unit, signed: bool = False) -> str:
-    if not isfinite(value):
-        return "–"
-    shown = round(100 * value if unit == "percent" else value, 1) + 0.0  # no "-0.0"
-    return f"{shown:{'+' if signed else ''}.1f}"
-
-
-def _p_value(value: float, permutations: int) -> str:
-    if not isfinite(value):
-        return "–"
-    # As many decimals as the smallest p-value the test can give has: more would claim too much.
-    return f"{value:.{max(3, len(str(permutations)) - 1)}f}"
-
-
-def _winners(results: Iterable[MetricComparison]) -> list[tuple[str, str, str]]:
-    """Metrics with the queries of their largest gains and largest losses; metrics that agree share a row."""
-    rows: dict[tuple[str, str], list[str]] = {}
+def _queries(results: Sequence[MetricComparison]) -> str:
+    """The queries on which each run gains most, with the value in the first and in the second run."""
+    lines = []
     for one in results:
-        if one.largest_gains or one.largest_losses:
-            rows.setdefault((_names(one.largest_gains), _names(one.largest_losses)), []).append(one.metric)
-    return [(", ".join(metrics), *queries) for queries, metrics in rows.items()]
+        for better, found in ((one.other, one.largest_gains), (one.baseline, one.largest_losses)):
+            if found:
+                line = f"{one.metric}, {better} better: {'; '.join(_query(one, query) for query in found)}"
+                lines += textwrap.wrap(line, PAGE_WIDTH, initial_indent="  ", subsequent_indent="    ")
+    return "\n".join(["Where they differ most (value in the first → in the second)", *lines]) if lines else ""
 
 
-def _names(queries: Iterable[QueryDifference]) -> str:
-    return ", ".join(one.query for one in queries) or "–"
-
-
-def _aligned(rows: Sequence[Sequence[str]], align: str = "l") -> str:
-    """Columns under each other: on the left where ``align`` says l, else on the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = align.ljust(len(widths), "r")
-    return "\n".join(
-        "   ".join(cell.ljust(width) if side == "l" else cell.rjust(width) for cell, width, side in cells).rstrip()
-        for cells in (zip(row, widths, sides, strict=True) for row in rows)
-    )
-
-
-def _finite(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not isfinite(content) else content
+def _query(one: MetricComparison, query: QueryDifference) -> str:
+    values = (figure(one.metric, value, decimals=0) for value in (query.baseline, query.other))
+    return f"{query.query} {' → '.join(values)}"

@@ -179,6 +179,9 @@ def _columns(dataset: Dataset | None, rankings: Mapping[str, Ranking]) -> dict[s
     if dataset is None:
         return {}
     images = dataset.images.select(pl.exclude(pl.Struct, pl.Array, pl.Binary))
+    if dataset.objects is not None and "objects" not in images.columns:
+        names = dataset.objects.group_by("image").agg(pl.col("name").drop_nulls().unique().sort().alias("objects"))
+        images = images.join(names, on="image", how="left", maintain_order="left")
     captions = dataset.captions.select(pl.exclude(pl.Struct, pl.Array, pl.Binary))
     of_image = images.rename({c: f"image_{c}" for c in images.columns if c in captions.columns and c != "image"})
     of = {
