@@ -27,6 +27,9 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--largest", type=int, default=0, help="images in a larger run on the device alone")
     arguments = parser.parse_args()
+    if arguments.device.startswith("cuda") and not torch.cuda.is_available():
+        print("no GPU here: nothing to compare (try --device cpu)")
+        return
     small = world(300, 16)
     for backend, device in (("numpy", None), ("torch", arguments.device)):
         timed(backend, small, device)  # compile and warm up

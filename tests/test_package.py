@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import json
 import subprocess
@@ -94,3 +95,14 @@ def test_an_unknown_public_name_is_an_attribute_error() -> None:
 
 def test_types_travel_with_the_package() -> None:
     assert (ROOT / "src" / "crosslens" / "py.typed").exists()
+
+
+def test_errors_about_missing_packages_name_real_extras() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = set()
+    for file in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "MissingExtraError":
+                named.add(ast.literal_eval(node.args[2]))
+    assert named
+    assert named <= set(project["optional-dependencies"])

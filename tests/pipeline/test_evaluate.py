@@ -88,6 +88,25 @@ def test_lists_too_short_for_a_default_metric_say_so():
     assert run.provenance["notes"] == [left_out]
 
 
+def test_arrays_of_any_kind(tmp_path):
+    torch = pytest.importorskip("torch")
+    dataset, pictures, texts = world()
+    whole = cl.evaluate(dataset, images=pictures, captions=texts)
+    np.save(tmp_path / "texts.npy", texts)
+    for images, captions in (
+        (pictures.tolist(), texts.tolist()),
+        (np.asfortranarray(pictures), np.load(tmp_path / "texts.npy", mmap_mode="r")),
+        (torch.tensor(pictures, requires_grad=True), torch.tensor(texts)),
+        (np.repeat(pictures, 2, axis=0)[::2], texts.astype(np.float64)),
+    ):
+        assert cl.evaluate(dataset, images=images, captions=captions).fingerprint == whole.fingerprint
+    rounded = [torch.tensor(one).bfloat16() for one in (pictures, texts)]
+    half = cl.evaluate(dataset, images=rounded[0], captions=rounded[1])
+    assert half["Rsum"].mean == pytest.approx(whole["Rsum"].mean, abs=25)
+    with pytest.raises(InputError, match="image embeddings cannot be read as an array"):
+        cl.evaluate(dataset, images=[[1.0], [1.0, 2.0]], captions=texts)
+
+
 def test_folds_rank_within_consecutive_parts():
     dataset, pictures, texts = world(images=30)
     run = cl.evaluate(dataset, images=pictures, captions=texts, folds=3, metrics="Hit@1 MedR t2i/AP")

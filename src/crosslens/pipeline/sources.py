@@ -37,7 +37,7 @@ def scores_from(
     if scores is not None:
         if images is not None or captions is not None:
             raise UsageError("both embeddings and a score matrix", fix="pass one or the other")
-        return _from_matrix(dataset, np.asanyarray(scores)), None
+        return _from_matrix(dataset, as_array(scores, "scores")), None
     if images is None or captions is None:
         missing = "image" if images is None else "caption"
         raise UsageError(f"no {missing} embeddings", fix="pass both images= and captions=, or scores=, or run=")
@@ -61,7 +61,7 @@ def scores_from(
 def aligned(vectors: Any, ids: Ids, what: str) -> Embeddings:
     """Embeddings in the order of ``ids``: arrays must have that order already, Embeddings are matched by id."""
     if not isinstance(vectors, Embeddings):
-        array = np.asanyarray(vectors)
+        array = as_array(vectors, f"{what} embeddings")
         if array.ndim < 2 or len(array) != len(ids):
             raise InputError(
                 f"{what} embeddings of shape {array.shape} for {len(ids)} {what}s",
@@ -85,6 +85,17 @@ def aligned(vectors: Any, ids: Ids, what: str) -> Embeddings:
         None if vectors.variance is None else vectors.variance[order],
         vectors.model,
     )
+
+
+def as_array(values: Any, what: str) -> Array:
+    """A numpy array from whatever holds numbers: lists, memory maps (left on disk), torch tensors on any device."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
+    try:
+        return np.asanyarray(values)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} cannot be read as an array: {error}", expected="a table of numbers") from error
 
 
 def _from_matrix(dataset: Dataset, matrix: Array) -> Scores:

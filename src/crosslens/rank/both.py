@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -57,10 +58,9 @@ def rank_both(
     from crosslens.rank.tiles import TILE, run_pass
 
     done = run_pass(scorer, row_side, column_side, tile or TILE, threads or available_cores(), watching, checkpoint)
-    return {
-        names[0]: finish(done.rows, names[0], done.tallies(done.rows)),
-        names[1]: finish(done.columns, names[1], done.tallies(done.columns)),
-    }
+    with ThreadPoolExecutor(2) as pool:
+        pair = (done.rows, done.columns)
+        return dict(zip(names, pool.map(finish, pair, names, map(done.tallies, pair)), strict=True))
 
 
 def _check_shape(scorer: Scorer, rows: Relevance, columns: Relevance) -> None:

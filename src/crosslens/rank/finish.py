@@ -69,8 +69,8 @@ def _top(direction: Direction, tallies: Sequence[Tally]) -> tuple[Array, Array]:
         side.keep,
         side.slack,
         fill,
-        np.stack([tally.candidate_score for tally in tallies]),
-        np.stack([tally.candidate_item for tally in tallies]),
+        _together([tally.candidate_score for tally in tallies]),
+        _together([tally.candidate_item for tally in tallies]),
     )
     top_items = np.full((side.queries, side.keep), UNRANKED, np.int64)
     top_scores = np.full((side.queries, side.keep), np.nan, np.float32)
@@ -78,6 +78,11 @@ def _top(direction: Direction, tallies: Sequence[Tally]) -> tuple[Array, Array]:
     for query in np.flatnonzero(given_up):
         top_items[query], top_scores[query] = _exact_top(direction, int(query))
     return top_items, top_scores
+
+
+def _together(arrays: Sequence[Array]) -> Array:
+    """Worker × query × place, without a copy if there is only one worker: buffers can be large."""
+    return arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
 
 
 def _exact_top(direction: Direction, query: int) -> tuple[Array, Array]:

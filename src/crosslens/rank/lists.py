@@ -30,7 +30,7 @@ def rank_lists(
             raise InputError(
                 f"item {one!r} is not in the gallery",
                 expected=f"one of its {len(item_ids)} ids",
-                fix="check that run and dataset are of the same split, or pass judgements (--qrels) instead of a dataset: "
+                fix="check that both are of the same split, or pass judgements (--qrels) instead of a dataset: "
                 "an item that nobody judged then counts as irrelevant",
             )
     list_row = np.array([row_of[one] for one in lists.query_ids], np.int64)

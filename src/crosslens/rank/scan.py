@@ -1,13 +1,24 @@
 """The compiled heart of a pass: look at a tile of scores once, while it is still in the cache.
 
-For every query of the tile, count the items above its relevant items and collect candidates for its top list. What
-takes most of the time is vectorised comparison; strips are passed as views of their own, since only loops that start
-at zero are vectorised. Everything here stands in one file because the compiler's cache looks at one file at a time.
+For every query of the tile, count the items above its relevant items and collect candidates for its top list. Most
+scores can be neither, which one vectorised comparison tells.
+
+The arrays are passed one by one, since tuples of them take the compiler's dispatcher longer than a tile:
+
+``offsets``            the relevant items of each query, sorted by score
+``low``, ``high``      a score below ``low`` is below the relevant item for certain, one above ``high`` above it
+``above``, ``upto``    counts: items found above this relevant item; above this one and those of its query before it
+``keep``, ``slack``    the depth of the top lists; how far a tile's score may be off
+``floor``, ``fill``    what a score must reach to be a candidate; how many there are (-1: too many near-ties, given up)
+``scores``, ``items``  the candidates
+``pairs``, ``doubted`` relevant items, and items whose order to them only exact scores can tell; ``n`` of them so far
+
+Everything here stands in one file because the compiler's cache looks at one file at a time.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -27,168 +38,165 @@ FEW_RELEVANT = 12
 _inlined = numba.njit(nogil=True, error_model="numpy", inline="always")
 
 
-class Targets(NamedTuple):
-    """The relevant items of each query (``offsets``), sorted by score, and how sure a tile can be about them."""
-
-    offsets: Array
-    low: Array  # an item scored below this is below the relevant one for certain
-    high: Array  # an item scored above this is above it for certain
-
-
-class Counts(NamedTuple):
-    """Items found above a relevant one for certain; both are added up in the end."""
-
-    above: Array  # ... this one
-    upto: Array  # ... this one and those of its query that come before it
-
-
-class Lists(NamedTuple):
-    """Candidates for the top list of each query."""
-
-    slack: Array  # how far a tile's score may be off
-    floor: Array  # what a score must reach to be a candidate
-    fill: Array  # how many there are; -1: too many near-ties, given up
-    scores: Array
-    items: Array
-
-
-class Doubtful(NamedTuple):
-    """Pairs, and items whose order to them only exact scores can tell."""
-
-    pairs: Array
-    items: Array
-
-
 @compiled
 def scan(
     tile: Array, query: int, item: int, start: int,
-    targets: Targets, counts: Counts, lists: Lists, keep: int, doubtful: Doubtful, n: int,
+    offsets: Array, low: Array, high: Array, above: Array, upto: Array,
+    keep: int, slack: Array, floor: Array, fill: Array, scores: Array, items: Array,
+    pairs: Array, doubted: Array, n: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Scan a tile of queries × items whose corner is at ``query`` and ``item``, from its row ``start`` on.
 
-    Returns the next row to scan (the tile's height when done) and ``n``, the number of doubtful pairs so far: when
-    there is no room for another row's, they have to be settled before the scan goes on.
+    Returns the next row to scan (the tile's height when done) and ``n``: when there is no room for another row's
+    doubtful pairs, they have to be settled before the scan goes on.
     """
     height, width = tile.shape
-    scratch = np.empty(lists.scores.shape[1], np.float32)
+    scratch = np.empty(scores.shape[1], np.float32)
+    flags = np.zeros((width + 7) // 8 * 8, np.uint8)
+    eights = flags.view(np.uint64)
     for i in range(start, height):
         q = query + i
-        begin, end = targets.offsets[q], targets.offsets[q + 1]
-        if n + (end - begin) * width > doubtful.pairs.size:
+        begin, end = offsets[q], offsets[q + 1]
+        if n + (end - begin) * width > pairs.size:
             return i, n
         row = tile[i]
-        if lists.floor[q] == -np.inf:
-            lists.floor[q] = _first_floor(row, keep, lists.slack[q], scratch)
-        lowest = targets.low[begin] if end > begin else np.float32(np.inf)
-        reaching, hopeful = _count_two(row, lowest, lists.floor[q])
-        if reaching:
-            if end - begin <= FEW_RELEVANT and reaching > end - begin:
-                n = _compare_with_all(row, item, begin, end, targets, counts, doubtful, n)
-            else:
-                n = _place_each(row, item, begin, end, targets, counts, doubtful, n)
-        if hopeful:
-            lists.fill[q], lists.floor[q] = _collect(
-                row, item, keep, lists.slack[q], lists.floor[q], lists.fill[q],
-                lists.scores[q], lists.items[q], scratch,
-            )  # fmt: skip
+        if floor[q] == -np.inf:
+            floor[q] = _first_floor(row, keep, slack[q], scratch)
+        bound = min(low[begin], floor[q]) if end > begin else floor[q]
+        interesting = _flag(row, bound, flags)
+        if interesting == 0:
+            continue
+        if end - begin <= FEW_RELEVANT and interesting > end - begin:
+            n = _compare_with_all(row, item, begin, end, low, high, above, pairs, doubted, n)
+            begin = end  # done; what is left is the top list
+            if _flag(row, floor[q], flags) == 0:
+                continue
+        for e in range(eights.size):
+            if eights[e]:
+                for c in range(8 * e, 8 * e + 8):
+                    if flags[c]:
+                        n = _take(
+                            row[c], item + c, q, begin, end, low, high, upto, keep, slack, floor, fill, scores, items,
+                            pairs, doubted, n, scratch,
+                        )  # fmt: skip
     return height, n
 
 
 @compiled
 def scan_columns(
     tile: Array, query: int, item: int, start: int,
-    targets: Targets, counts: Counts, lists: Lists, keep: int, doubtful: Doubtful, n: int,
+    offsets: Array, low: Array, high: Array, above: Array, upto: Array,
+    keep: int, slack: Array, floor: Array, fill: Array, scores: Array, items: Array,
+    pairs: Array, doubted: Array, n: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Like :func:`scan` for a tile of items × queries, as it lies; pays as long as few scores are interesting.
 
     Gives up with -1 before anything is counted if a sample of rows holds too many: for queries not seen before, say.
     """
     height, width = tile.shape
-    least = np.empty(width, np.float32)
+    scratch = np.empty(scores.shape[1], np.float32)
+    flags = np.zeros((width + 7) // 8 * 8, np.uint8)
+    eights = flags.view(np.uint64)
+    bounds = floor[query : query + width].copy()
     for c in range(width):
-        begin = targets.offsets[query + c]
-        least[c] = lists.floor[query + c]
-        if targets.offsets[query + c + 1] > begin and targets.low[begin] < least[c]:
-            least[c] = targets.low[begin]
+        begin, end = offsets[query + c], offsets[query + c + 1]
+        if begin < end:
+            bounds[c] = min(bounds[c], low[begin])
     if start == 0:
         interesting: Number = 0
         sampled = 0
         for i in range(0, height, 32):
             sampled += width
-            interesting += _count_each(tile[i], least)
+            interesting += _flag_each(tile[i], bounds, flags)
         if interesting * 12 > sampled:
             return -1, n
-    hits = np.empty(STRIP, np.int64)
-    scratch = np.empty(lists.scores.shape[1], np.float32)
-    most = targets.offsets[query + width] - targets.offsets[query]
+    most = offsets[query + width] - offsets[query]
     for i in range(start, height):
-        if n + most > doubtful.pairs.size:
+        if n + most > pairs.size:
             return i, n
-        for left in range(0, width, STRIP):
-            strip, bounds = tile[i, left : left + STRIP], least[left : left + STRIP]
-            found: Number = 0
-            for j in range(strip.size):  # without branches, which would be mispredicted at every hit
-                hits[found] = j
-                found += np.int64(strip[j] >= bounds[j])
-            for h in range(found):
-                c = left + hits[h]
-                score, q = tile[i, c], query + c
-                begin, end = targets.offsets[q], targets.offsets[q + 1]
-                if begin < end and score >= targets.low[begin]:
-                    n = _place(score, item + i, begin, end, targets, counts, doubtful, n)
-                if score >= lists.floor[q]:
-                    last = lists.fill[q]
-                    lists.scores[q, last] = score
-                    lists.items[q, last] = item + i
-                    lists.fill[q] = last + 1
-                    if last + 1 == lists.scores.shape[1]:
-                        lists.fill[q], lists.floor[q] = _compact(
-                            keep, lists.slack[q], lists.scores[q], lists.items[q], scratch
-                        )
-                        least[c] = lists.floor[q] if begin == end else min(lists.floor[q], targets.low[begin])
+        row = tile[i]
+        _flag_each(row, bounds, flags)
+        for e in range(eights.size):
+            if eights[e]:
+                for c in range(8 * e, 8 * e + 8):
+                    if flags[c]:
+                        q = query + c
+                        begin, end = offsets[q], offsets[q + 1]
+                        n = _take(
+                            row[c], item + i, q, begin, end, low, high, upto, keep, slack, floor, fill, scores, items,
+                            pairs, doubted, n, scratch,
+                        )  # fmt: skip
+                        bounds[c] = min(floor[q], low[begin]) if begin < end else floor[q]
     return height, n
 
 
 @compiled
-def _count(strip: Array, bound: Number) -> Number:
-    """How many scores reach the bound; 32-bit sums keep the vectors short."""
+def _flag(row: Array, bound: Number, flags: Array) -> Number:
+    """Mark the scores that reach the bound, a byte each so that eight are looked at in one step; returns how many."""
     count = np.int32(0)
-    for j in range(strip.size):
-        count = np.int32(count + np.int32(strip[j] >= bound))
+    for j in range(row.size):
+        reached = np.uint8(row[j] >= bound)
+        flags[j] = reached
+        count = np.int32(count + reached)
     return count
 
 
 @compiled
-def _count_each(row: Array, bounds: Array) -> Number:
-    """How many scores reach each its own bound."""
+def _flag_each(row: Array, bounds: Array, flags: Array) -> Number:
+    """Mark the scores that reach each its own bound; returns how many."""
     count = np.int32(0)
     for j in range(row.size):
-        count = np.int32(count + np.int32(row[j] >= bounds[j]))
+        reached = np.uint8(row[j] >= bounds[j])
+        flags[j] = reached
+        count = np.int32(count + reached)
     return count
 
 
 @_inlined
-def _count_two(row: Array, one: Number, other: Number) -> tuple[Number, Number]:
-    """How many scores reach each of two bounds."""
-    first, second = np.int32(0), np.int32(0)
-    for j in range(row.size):
-        first = np.int32(first + np.int32(row[j] >= one))
-        second = np.int32(second + np.int32(row[j] >= other))
-    return first, second
+def _take(
+    score: Number, item: int, q: int, begin: int, end: int, low: Array, high: Array, upto: Array,
+    keep: int, slack: Array, floor: Array, fill: Array, scores: Array, items: Array,
+    pairs: Array, doubted: Array, n: int, scratch: Array,
+) -> int:  # fmt: skip
+    """An interesting score: find its place among the relevant items, make it a candidate for the top list."""
+    if begin < end and score >= low[begin]:
+        p, upper = begin, end  # p becomes the first relevant item whose ``high`` the score does not exceed
+        while p < upper:
+            middle = (p + upper) // 2
+            if high[middle] < score:
+                p = middle + 1
+            else:
+                upper = middle
+        if p > begin:
+            upto[p - 1] += 1
+        while p < end and low[p] <= score:
+            pairs[n] = p
+            doubted[n] = item
+            n += 1
+            p += 1
+    if score >= floor[q]:
+        last = fill[q]
+        scores[q, last] = score
+        items[q, last] = item
+        fill[q] = last + 1
+        if last + 1 == scores.shape[1]:
+            fill[q], floor[q] = _compact(keep, slack[q], scores[q], items[q], scratch)
+    return n
 
 
 @_inlined
 def _compare_with_all(
-    row: Array, item: int, begin: int, end: int, targets: Targets, counts: Counts, doubtful: Doubtful, n: int
-) -> int:
+    row: Array, item: int, begin: int, end: int, low: Array, high: Array, above: Array,
+    pairs: Array, doubted: Array, n: int,
+) -> int:  # fmt: skip
     """Compare every score with every relevant item: free of branches, so vectorised."""
     for p in range(begin, end):
-        lower, upper = targets.low[p], targets.high[p]
+        lower, upper = low[p], high[p]
         surely, maybe = np.int32(0), np.int32(0)
         for j in range(row.size):
             surely = np.int32(surely + np.int32(row[j] > upper))
             maybe = np.int32(maybe + np.int32(row[j] >= lower))
-        counts.above[p] += surely
+        above[p] += surely
         if maybe == surely:
             continue
         for left in range(0, row.size, STRIP):
@@ -200,47 +208,9 @@ def _compare_with_all(
                 continue
             for j in range(strip.size):
                 if lower <= strip[j] <= upper:
-                    doubtful.pairs[n] = p
-                    doubtful.items[n] = item + left + j
+                    pairs[n] = p
+                    doubted[n] = item + left + j
                     n += 1
-    return n
-
-
-@_inlined
-def _place_each(
-    row: Array, item: int, begin: int, end: int, targets: Targets, counts: Counts, doubtful: Doubtful, n: int
-) -> int:
-    """Find the place of each interesting score by itself: for few of them, or many relevant items."""
-    least = targets.low[begin]
-    for left in range(0, row.size, STRIP):
-        strip = row[left : left + STRIP]
-        if _count(strip, least) == 0:
-            continue
-        for j in range(strip.size):
-            if strip[j] >= least:
-                n = _place(strip[j], item + left + j, begin, end, targets, counts, doubtful, n)
-    return n
-
-
-@_inlined
-def _place(
-    score: Number, item: int, begin: int, end: int, targets: Targets, counts: Counts, doubtful: Doubtful, n: int
-) -> int:
-    """Find the place of one score among the sorted relevant items of a query."""
-    p, upper = begin, end  # p becomes the first relevant item whose ``high`` the score does not exceed
-    while p < upper:
-        middle = (p + upper) // 2
-        if targets.high[middle] < score:
-            p = middle + 1
-        else:
-            upper = middle
-    if p > begin:
-        counts.upto[p - 1] += 1
-    while p < end and targets.low[p] <= score:
-        doubtful.pairs[n] = p
-        doubtful.items[n] = item
-        n += 1
-        p += 1
     return n
 
 
@@ -259,25 +229,6 @@ def _first_floor(row: Array, keep: int, slack: Number, scratch: Array) -> Number
         for j in range(parts):
             scratch[j] = strip[j] if strip[j] > scratch[j] else scratch[j]
     return np.float32(_largest(scratch, keep) - np.float32(2) * slack)
-
-
-@_inlined
-def _collect(
-    row: Array, item: int, keep: int, slack: Number, reach: Number, n: int, scores: Array, items: Array, scratch: Array
-) -> tuple[int, Number]:
-    """Put every score that may belong to the query's top list into its buffer; raise the floor when that is full."""
-    for left in range(0, row.size, STRIP):
-        strip = row[left : left + STRIP]
-        if _count(strip, reach) == 0:
-            continue
-        for j in range(strip.size):
-            if strip[j] >= reach:
-                scores[n] = strip[j]
-                items[n] = item + left + j
-                n += 1
-                if n == scores.size:
-                    n, reach = _compact(keep, slack, scores, items, scratch)
-    return n, reach
 
 
 @compiled

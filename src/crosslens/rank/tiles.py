@@ -23,8 +23,9 @@ from crosslens.rank.side import Side, Tally
 
 Array = np.ndarray[Any, Any]
 
-TILE = 512
-"""Rows and columns of a tile: its scores (1 MB) and their transpose fit a core's second-level cache."""
+TILE = 640
+"""Rows and columns of a tile: its scores (1.6 MB) fit a core's second-level cache, and rows do not lie a power of two
+apart, which would make them compete for the same lines of it."""
 
 _DOUBTFUL = 1 << 18
 _WORK_BETWEEN_CHECKPOINTS = 4 * 10**12
@@ -81,17 +82,13 @@ class Direction:
         self, kernel: Callable[..., Any], tile: Array, query: int, item: int, tally: Tally, doubts: Doubts
     ) -> bool:
         """Call a scan until it has seen the whole tile, settling doubts whenever their buffer is full."""
-        from crosslens.rank.scan import Counts, Doubtful, Lists, Targets
-
         side, start = self.side, 0
-        targets = Targets(side.offsets, side.low, side.high)
-        counts = Counts(tally.above, tally.above_upto)
-        lists = Lists(side.slack, tally.floor, tally.fill, tally.candidate_score, tally.candidate_item)
-        doubtful = Doubtful(doubts.pair, doubts.item)
         while start < len(tile):
             start, doubts.count = kernel(
-                tile, query, item, start, targets, counts, lists, side.keep, doubtful, doubts.count
-            )
+                tile, query, item, start, side.offsets, side.low, side.high, tally.above, tally.above_upto,
+                side.keep, side.slack, tally.floor, tally.fill, tally.candidate_score, tally.candidate_item,
+                doubts.pair, doubts.item, doubts.count,
+            )  # fmt: skip
             if start < 0:
                 return False
             if start < len(tile):

@@ -1,0 +1,96 @@
+# Everything here works on a fresh machine with Python 3.11 or newer, make and an internet connection.
+# `make` alone lists what there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# The first Python found that is new enough; `make test PYTHON=/path/to/python` chooses another.
+PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 python,\
+            $(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
+# Installed before anything that wants torch, so that no other build is pulled in. The CPU build is enough.
+TORCH ?= torch==2.13.0
+# How many test processes run side by side.
+JOBS ?= auto
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq install
+BASE := $(VENV)/.base
+TEST := $(VENV)/.test
+LINT := $(VENV)/.lint
+DOCS := $(VENV)/.docs
+
+.PHONY: help
+help:  ## list what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: $(BASE)  ## evaluate two systems on generated data, print the tables, write runs/demo-*
+	@$(BIN)/crosslens demo
+	@echo; echo "The command is $(BIN)/crosslens; after \`source $(BIN)/activate\` simply crosslens."
+
+.PHONY: test
+test: $(TEST)  ## all fast tests (a few minutes)
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" $(ARGS)
+
+.PHONY: test-all
+test-all: $(TEST)  ## every test, the slow ones too
+	@$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
+
+.PHONY: lint
+lint: $(LINT)  ## format check, lint, strict types
+	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ." >&2; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+
+.PHONY: bench
+bench: $(TEST)  ## measure speed and memory (long; a quiet machine gives better numbers)
+	@for script in benchmarks/*.py; do $(BIN)/python $$script; done
+
+.PHONY: docs
+docs: $(DOCS)  ## write the reference pages from the registries and build the site into site/
+	@$(BIN)/python scripts/generate_reference.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict  # --quiet would hide warnings from --strict, too
+
+.PHONY: clean
+clean:  ## remove the environment, built files and caches (run folders stay)
+	@rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# One stamp file per set of packages: a second call does nothing until pyproject.toml changes.
+
+$(VENV)/.created:
+	@if [ -z "$(PYTHON)" ]; then \
+	  echo "crosslens needs Python 3.11 or newer: install one, or say where it is: make PYTHON=/path/to/python" >&2; \
+	  exit 1; \
+	fi
+	@echo "environment: $(VENV) (`$(PYTHON) --version`)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(BASE): $(VENV)/.created pyproject.toml
+	@echo "installing crosslens"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.torch-$(subst /,_,$(firstword $(TORCH))): $(VENV)/.created
+	@echo "installing $(firstword $(TORCH))"
+	@$(PIP) $(TORCH)
+	@touch $@
+
+$(TEST): $(VENV)/.torch-$(subst /,_,$(firstword $(TORCH))) pyproject.toml
+	@echo "installing what the tests need"
+	@$(PIP) --editable ".[all,test,docs]"
+	@touch $@ $(BASE) $(DOCS)
+
+$(LINT): $(BASE) pyproject.toml
+	@echo "installing linters"
+	@$(PIP) --editable ".[lint]"
+	@touch $@
+
+$(DOCS): $(BASE) pyproject.toml
+	@echo "installing what the docs need"
+	@$(PIP) --editable ".[docs]"
+	@touch $@

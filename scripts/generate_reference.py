@@ -1,0 +1,51 @@
+"""Write docs/reference/*.md from what is registered: commands, metrics, readers, public names, exit codes.
+
+``python scripts/generate_reference.py`` rewrites the pages; ``--check`` only says which are out of date. The pages are
+committed, so that a reader of the repository sees them and a change of behaviour shows in the diff.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from reference_pages.commands import command_line, exit_codes
+from reference_pages.names import python_names
+from reference_pages.registries import exports, metrics, readers, scores
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
+NOTE = "<!-- Written by scripts/generate_reference.py: change the code it describes, then run `make docs`. -->\n\n"
+
+
+def pages() -> dict[str, str]:
+    """File name → Markdown of every generated page."""
+    made = {
+        "command-line.md": command_line(),
+        "metrics.md": metrics(),
+        "scores.md": scores(),
+        "readers.md": readers(),
+        "exports.md": exports(),
+        "python.md": python_names(),
+        "exit-codes.md": exit_codes(),
+    }
+    return {name: NOTE + text for name, text in made.items()}
+
+
+def main() -> int:
+    """Write the pages, or with ``--check`` compare them; the exit status says whether any differed."""
+    check = "--check" in sys.argv
+    stale = {name: text for name, text in pages().items() if _current(name) != text}
+    for name, text in stale.items():
+        if not check:
+            (FOLDER / name).write_text(text, encoding="utf-8")
+        print(("stale: " if check else "wrote ") + f"docs/reference/{name}")
+    return int(check and bool(stale))
+
+
+def _current(name: str) -> str:
+    file = FOLDER / name
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

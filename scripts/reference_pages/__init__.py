@@ -1,0 +1,1 @@
+"""The reference pages, each from the code it describes."""

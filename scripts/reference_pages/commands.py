@@ -1,0 +1,121 @@
+"""The command line: every command with its options, and what its exit codes mean."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from crosslens.cli import EXIT_CODES
+from crosslens.cli.app import app
+from crosslens.core import errors
+from crosslens.core.errors import CrosslensError
+from reference_pages.markdown import cell, cleaned
+
+
+def command_line() -> str:
+    """One section per command."""
+    parts = ["# Command line", cleaned(_app().help or "")]
+    parts += [_command(path, command) for path, command in commands()]
+    return "\n\n".join(parts) + "\n"
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command that does something, with the words that call it: ``crosslens data describe``."""
+    yield from _below("crosslens", _app())
+
+
+def _app() -> Any:
+    return typer.main.get_command(app)
+
+
+def _below(path: str, command: Any) -> Iterator[tuple[str, Any]]:
+    if hasattr(command, "commands"):
+        for name, child in command.commands.items():
+            if not child.hidden:
+                yield from _below(f"{path} {name}", child)
+    else:
+        yield path, command
+
+
+def _command(path: str, command: Any) -> str:
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+    usage = " ".join([path, *(_usage(one) for one in arguments), *(["[options]"] if options else [])])
+    lines = [f"## {path}\n", f"```\n{usage}\n```\n", cleaned(command.help or "")]
+    lines.append(_examples(getattr(command, "epilog", None) or ""))
+    if command.params:
+        kinds = typing.get_type_hints(inspect.unwrap(command.callback))
+        rows = [_row(one, kinds.get(one.name)) for one in [*arguments, *options] if one.name != "help"]
+        lines.append("\n".join(["| | value | default | |", "|---|---|---|---|", *rows]))
+    return "\n\n".join(line.strip("\n") for line in lines if line)
+
+
+def _examples(epilog: str) -> str:
+    """The commands of an epilog as a block to copy; what else stands there stays text."""
+    text = epilog.replace("\b\n", "").strip()
+    if not text.startswith("Examples:"):
+        return cleaned(text)
+    return f"```bash\n{inspect.cleandoc(text.removeprefix('Examples:'))}\n```"
+
+
+def _usage(argument: Any) -> str:
+    word = _word(argument) + ("..." if argument.nargs == -1 else "")
+    return word if argument.required else f"[{word}]"
+
+
+def _row(parameter: Any, kind: Any) -> str:
+    if parameter.param_type_name == "argument":
+        # Markdown has no way to write | as code inside a table that every renderer understands.
+        name = cell(_word(parameter)) if "|" in _word(parameter) else f"`{_word(parameter)}`"
+    else:
+        name = ", ".join(f"`{one}`" for one in [*parameter.opts, *parameter.secondary_opts])
+    value = "" if kind is bool else (parameter.metavar or value_word(kind))
+    return f"| {name} | {cell(value)} | {_default(parameter)} | {cell(cleaned(parameter.help or ''))} |"
+
+
+def _default(parameter: Any) -> str:
+    if parameter.required:
+        return "**required**"
+    value = parameter.default.value if isinstance(parameter.default, enum.Enum) else parameter.default
+    return "" if value is None or isinstance(value, bool) or value in ((), []) else f"`{value}`"
+
+
+def _word(argument: Any) -> str:
+    return str(argument.metavar or argument.name).upper()
+
+
+def value_word(kind: Any) -> str:
+    """How a table names the type of an option: ``text``, ``path``, ``stable \\| expected``."""
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
+        return value_word(next(one for one in typing.get_args(kind) if one is not type(None)))
+    if typing.get_origin(kind) in (list, tuple, set):
+        return value_word(typing.get_args(kind)[0]) + ", repeatable"
+    if typing.get_origin(kind) is typing.Annotated:
+        return value_word(typing.get_args(kind)[0])
+    if typing.get_origin(kind) is typing.Literal:
+        return " | ".join(f"`{one}`" for one in typing.get_args(kind))
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return " | ".join(f"`{one.value}`" for one in kind)
+    return {str: "text", int: "integer", float: "number", Path: "path"}.get(kind, "")
+
+
+def exit_codes() -> str:
+    """The table of exit codes, with the errors that lead to them."""
+    raised: dict[int, list[str]] = {}
+    for value in vars(errors).values():
+        if inspect.isclass(value) and issubclass(value, CrosslensError):
+            raised.setdefault(value.exit_code, []).append(f"`{value.__name__}`")
+    rows = ["| code | means | in Python |", "|---|---|---|"]
+    rows += [f"| {code} | {cell(text)} | {', '.join(raised.pop(code, []))} |" for code, text in EXIT_CODES.items()]
+    assert not raised, f"exit codes without a meaning: {sorted(raised)}"
+    return (
+        "# Exit codes\n\nScripts can rely on these. The message goes to standard error, without a traceback; standard "
+        "output holds results only.\n\n" + "\n".join(rows) + "\n"
+    )

@@ -1,0 +1,135 @@
+"""What is registered: metrics and dataset readers."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from typing import Any
+
+from crosslens.core.registry import Entry
+from crosslens.data import READERS
+from crosslens.metrics import METRICS
+from crosslens.rank.functions import SCORES
+from crosslens.report.export import FORMATS
+from reference_pages.markdown import cell, cleaned, tidy, word
+
+FIGURES = {
+    "mean": "the mean over queries",
+    "median": "the median over queries",
+    "floor-median": "the floored median over queries",
+}
+METRICS_INTRO = """# Metrics
+
+A metric is written `Family[options]@cutoff`: `Hit@5`, `MedR[floor]`, `MRR`. A direction in front asks for one direction
+only: `t2i/Hit@5`. In results every metric carries its direction. `R@5` is accepted, means `Hit@5`, and says so: see
+[Which recall?](../explanation/which-recall.md). Values are fractions in files, JSON and Python, percent in tables.
+`crosslens metrics` prints this list."""
+SCORES_INTRO = """# Score functions
+
+How two embeddings are compared: `--score NAME` on the command line, `score=` in Python and in recipes. Options go into
+brackets: `smooth-chamfer[alpha=8]`. Without a name, the kind of the embeddings decides: one vector per item (*single*),
+several (*multi*), or a mean with a variance (*probabilistic*)."""
+EXPORTS_INTRO = """# Export formats
+
+`crosslens export RUN --to NAME`. A format of ranked lists has one file per direction."""
+READERS_INTRO = """# Readers
+
+`--dataset NAME` on the command line and `crosslens.load_dataset(NAME, …)` in Python choose a reader; its options are
+`--captions`, `--images`, `--instances`, `--split` or, for any other, `-D key=value`. `crosslens data formats` prints
+this list. In place of a reader's name, a path is accepted: a dataset folder that crosslens wrote, or a plain table."""
+
+
+def registered() -> dict[str, list[Entry[Any]]]:
+    """Page → the entries it must describe."""
+    return {"metrics.md": list(METRICS), "readers.md": list(READERS)}
+
+
+def metrics() -> str:
+    """One section per metric family."""
+    return "\n\n".join([METRICS_INTRO, *(_metric(one) for one in registered()["metrics.md"])]) + "\n"
+
+
+def _metric(entry: Entry[Any]) -> str:
+    family = entry.value
+    forms = {"required": [f"{entry.name}@k"], "optional": [entry.name, f"{entry.name}@k"], "none": [entry.name]}
+    written = ", ".join(f"`{one}`" for one in forms[family.cutoff])
+    low, high = (f"{bound:g}" if math.isfinite(bound) else "∞" for bound in family.range)
+    rows = [
+        f"| written | {written} |",
+        f"| definition | {cell(family.definition)} |",
+        f"| figure | {FIGURES[family.statistic]}{', over both directions' if family.across else ''} |",
+        f"| range | {low} to {high}; {'higher' if family.higher_is_better else 'lower'} is better |",
+    ]
+    rows += [f"| `[{_option(one)}]` | {cell(cleaned(one.summary))} |" for one in family.options]
+    rows += [f"| source | {cell(family.source)} |"] if family.source else []
+    return "\n".join([f"## {entry.name}\n", cleaned(family.__doc__ or entry.summary), "", "| | |", "|---|---|", *rows])
+
+
+def _option(option: Any) -> str:
+    return {"setting": f"{option.name}=…", "name": f"<{option.name}>"}.get(option.kind, str(option.name))
+
+
+def readers() -> str:
+    """One section per dataset reader."""
+    return "\n\n".join([READERS_INTRO, *(_reader(one) for one in registered()["readers.md"])]) + "\n"
+
+
+def _reader(entry: Entry[Any]) -> str:
+    text, described = split_parameters(entry.value)
+    rows = [
+        f"| `{one.name}` | {cell(_kind(one))} | {_default(one)} | {cell(described.get(one.name, ''))} |"
+        for one in inspect.signature(entry.value).parameters.values()
+    ]
+    table = "\n".join(["| option | value | default | |", "|---|---|---|---|", *rows])
+    first, _, rest = text.partition("\n\n")
+    return "\n\n".join(part for part in (f"## {entry.name}", first, table, rest) if part)
+
+
+def _kind(parameter: inspect.Parameter) -> str:
+    text = tidy(word(parameter.annotation)).replace(" | None", "").replace("str | Path", "path")
+    words = {"str": "text", "int": "integer", "float": "number", "bool": "true or false"}
+    return re.sub(r"\b(str|int|float|bool)\b", lambda found: words[found[0]], text)
+
+
+def _default(parameter: inspect.Parameter) -> str:
+    if parameter.kind is parameter.VAR_KEYWORD or parameter.default is None:
+        return ""
+    return "**required**" if parameter.default is parameter.empty else f"`{parameter.default}`"
+
+
+def scores() -> str:
+    """One row per score function."""
+    rows = ["| name | for | options | |", "|---|---|---|---|"]
+    for name, (kind, function, defaults) in SCORES.items():
+        options = ", ".join(f"`{key}={value:g}`" for key, value in defaults.items())
+        rows.append(f"| `{name}` | {kind} | {options} | {cell(cleaned(function.__doc__ or ''))} |")
+    return f"{SCORES_INTRO}\n\n" + "\n".join(rows) + "\n"
+
+
+def exports() -> str:
+    """One row per export format."""
+    rows = ["| name | several runs | |", "|---|---|---|"]
+    for name, one in FORMATS.items():
+        rows.append(f"| `{name}` | {'yes' if one.several else ''} | {cell(cleaned(one.summary))} |")
+    return f"{EXPORTS_INTRO}\n\n" + "\n".join(rows) + "\n"
+
+
+def split_parameters(function: Any) -> tuple[str, dict[str, str]]:
+    """A docstring without its ``parameter: meaning`` lines, and those by parameter."""
+    names = set(inspect.signature(function).parameters)
+    kept: list[str] = []
+    described: dict[str, str] = {}
+    current = ""
+    for line in inspect.cleandoc(function.__doc__ or "").splitlines():
+        found = re.match(r"\*{0,2}(\w+): (.*)", line)
+        if found and found[1] in names:
+            current = found[1]
+            described[current] = found[2]
+        elif current and line.startswith("    "):
+            described[current] += " " + line.strip()
+        else:
+            current = ""
+            kept.append(line)
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(kept))
+    return cleaned(text), {name: cleaned(meaning) for name, meaning in described.items()}
