@@ -107,6 +107,27 @@ def test_arrays_of_any_kind(tmp_path):
         cl.evaluate(dataset, images=[[1.0], [1.0, 2.0]], captions=texts)
 
 
+def test_plain_mappings_will_do():
+    lists, judged = {"q": ["a", "b"], "p": ["b", "a"]}, {"q": ["a"], "p": {"a": 2, "b": 0}}
+    run = cl.evaluate(run=lists, relevance=judged, metrics="Hit@1 MRR")
+    assert run["i2t/Hit@1"].values.tolist() == [1.0, 0.0]
+    assert run["i2t/MRR"].values.tolist() == [1.0, 0.5]
+    by_direction = cl.evaluate(run={"t2i": lists}, relevance={"t2i": judged}, metrics="Hit@1 MRR")
+    assert by_direction["t2i/MRR"].values.tolist() == [1.0, 0.5]
+
+
+def test_columns_that_captions_share_group_their_images():
+    captions = pl.DataFrame({
+        "caption": ["1", "2", "3", "4"], "image": ["a", "a", "b", "b"], "text": ["w", "x", "y", "z"],
+        "category": ["cat", "cat", "dog", "dog"], "writer": ["k", "l", "k", "l"],
+    })  # fmt: skip
+    dataset = cl.Dataset("table", pl.DataFrame({"image": ["a", "b"]}), captions)
+    run = cl.evaluate(dataset, scores=np.eye(4)[::3], metrics="Hit@1")
+    assert run.columns["i2t"].columns == ["category"]
+    assert run.columns["i2t"]["category"].to_list() == ["cat", "dog"]
+    assert run.columns["t2i"].columns == ["image", "text", "category", "writer"]
+
+
 def test_folds_rank_within_consecutive_parts():
     dataset, pictures, texts = world(images=30)
     run = cl.evaluate(dataset, images=pictures, captions=texts, folds=3, metrics="Hit@1 MedR t2i/AP")

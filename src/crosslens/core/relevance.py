@@ -6,7 +6,7 @@ not the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +39,17 @@ class Relevance:
     def __post_init__(self) -> None:
         for name in ("offsets", "items", "grades"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    @staticmethod
+    def of(judged: Mapping[Any, Any], source: str = "annotation") -> Relevance:
+        """From ``{query: [relevant item, …]}`` or ``{query: {item: grade}}``."""
+        pairs = [
+            (query, item, float(items[item]) if isinstance(items, Mapping) else 1.0)
+            for query, items in judged.items()
+            for item in items
+        ]
+        queries, items, grades = ([pair[part] for pair in pairs] for part in range(3))
+        return Relevance.from_pairs(queries, items, grades, query_ids=judged, source=source)
 
     @staticmethod
     def from_pairs(

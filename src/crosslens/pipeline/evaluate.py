@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, UsageError
@@ -18,7 +17,7 @@ from crosslens.core.lists import RankedLists
 from crosslens.core.progress import Progress, Silent
 from crosslens.core.ranking import Ranking
 from crosslens.core.relevance import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Relevance
-from crosslens.core.run import BOTH, Run
+from crosslens.core.run import Run
 from crosslens.metrics import (
     MetricRequest,
     MetricSpec,
@@ -29,6 +28,7 @@ from crosslens.metrics import (
     measure,
     parse_metrics,
 )
+from crosslens.pipeline.columns import columns_of
 from crosslens.pipeline.jobs import Job, ListJob, Means, ScoreJob
 from crosslens.pipeline.workplace import Workplace
 
@@ -41,8 +41,8 @@ def evaluate(
     images: Any = None,
     captions: Any = None,
     scores: Any = None,
-    run: RankedLists | Mapping[str, RankedLists] | None = None,
-    relevance: Relevance | Mapping[str, Relevance] | None = None,
+    run: RankedLists | Mapping[str, Any] | None = None,
+    relevance: Relevance | Mapping[str, Any] | None = None,
     metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
     directions: Sequence[str] | None = None,
     score: str | None = None,
@@ -67,7 +67,8 @@ def evaluate(
 
     ``images`` and ``captions`` are arrays aligned with the dataset's ids, or :class:`Embeddings`, which are matched by
     id; ``scores`` is an images × captions matrix; ``run`` holds ranked lists, which may come without a dataset if
-    ``relevance`` says what is relevant. Without ``relevance`` a caption belongs to its image. ``score`` names the score
+    ``relevance`` says what is relevant. Without ``relevance`` a caption belongs to its image. Lists and judgements may
+    also be plain ``{query: [item, …]}``, and given by direction: ``{"i2t": …, "t2i": …}``. ``score`` names the score
     function (default: by the kind of embeddings), ``folds`` ranks within that many consecutive parts of the images.
 
     With ``output`` the run is written as a folder; calling again with the same inputs resumes or returns what is
@@ -133,7 +134,7 @@ def evaluate(
             ties=ties, strata=job.strata, resamples=resamples, level=level, seed=seed,
         ),
         rankings,
-        _columns(dataset, rankings),
+        columns_of(dataset, rankings),
         provenance,
         recipe,
     )  # fmt: skip
@@ -172,29 +173,6 @@ def _can_sum(rankings: Mapping[str, Ranking]) -> bool:
         return False
     t2i = rankings[TEXT_TO_IMAGE]
     return bool((t2i.relevant_counts == 1).all()) and set(t2i.item_ids) <= set(rankings[IMAGE_TO_TEXT].query_ids)
-
-
-def _columns(dataset: Dataset | None, rankings: Mapping[str, Ranking]) -> dict[str, pl.DataFrame]:
-    """The dataset's columns beside each direction's queries, to group results by."""
-    if dataset is None:
-        return {}
-    images = dataset.images.select(pl.exclude(pl.Struct, pl.Array, pl.Binary))
-    if dataset.objects is not None and "objects" not in images.columns:
-        names = dataset.objects.group_by("image").agg(pl.col("name").drop_nulls().unique().sort().alias("objects"))
-        images = images.join(names, on="image", how="left", maintain_order="left")
-    captions = dataset.captions.select(pl.exclude(pl.Struct, pl.Array, pl.Binary))
-    of_image = images.rename({c: f"image_{c}" for c in images.columns if c in captions.columns and c != "image"})
-    of = {
-        IMAGE_TO_TEXT: images.drop("image"),
-        TEXT_TO_IMAGE: captions.join(of_image, on="image", how="left", maintain_order="left").drop("caption"),
-        BOTH: images.drop("image"),
-    }
-    present = {*rankings, *([BOTH] if len(rankings) > 1 else [])}
-    return {
-        one: table
-        for one, table in of.items()
-        if one in present and table.width and (one == BOTH or table.height == len(rankings[one].query_ids))
-    }
 
 
 def _name_of(output: str | Path | None, provenance: Mapping[str, Any]) -> str:

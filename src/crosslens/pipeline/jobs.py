@@ -16,7 +16,7 @@ from crosslens.core.progress import Progress
 from crosslens.core.ranking import Ranking
 from crosslens.core.relevance import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Relevance
 from crosslens.pipeline.folds import fold_numbers, folds_of, joined, within
-from crosslens.pipeline.sources import gallery_of, lists_by_direction, relevance_from, scores_from
+from crosslens.pipeline.sources import gallery_of, judgements, lists_by_direction, relevance_from, scores_from
 from crosslens.rank import rank_both, rank_lists
 
 Array = np.ndarray[Any, Any]
@@ -53,7 +53,7 @@ class ScoreJob:
 
     def __init__(
         self, dataset: Dataset, images: Any, captions: Any, scores: Any, score: str | None,
-        relevance: Relevance | Mapping[str, Relevance] | None, directions: Sequence[str] | None, folds: int, depth: int,
+        relevance: Relevance | Mapping[str, Any] | None, directions: Sequence[str] | None, folds: int, depth: int,
     ) -> None:  # fmt: skip
         if not dataset.caption_ids:
             raise InputError(
@@ -108,8 +108,8 @@ class ListJob:
     """Ready-made lists, with or without the dataset they are over."""
 
     def __init__(
-        self, dataset: Dataset | None, run: RankedLists | Mapping[str, RankedLists],
-        relevance: Relevance | Mapping[str, Relevance] | None, directions: Sequence[str] | None, folds: int, depth: int,
+        self, dataset: Dataset | None, run: RankedLists | Mapping[str, Any],
+        relevance: Relevance | Mapping[str, Any] | None, directions: Sequence[str] | None, folds: int, depth: int,
     ) -> None:  # fmt: skip
         if folds != 1:
             raise UsageError(
@@ -134,21 +134,22 @@ class ListJob:
             "directions": list(self.directions),
         }
 
-    def _given(self, relevance: Relevance | Mapping[str, Relevance]) -> dict[str, Relevance]:
-        if isinstance(relevance, Mapping):
-            missing = [one for one in self.directions if one not in relevance]
+    def _given(self, relevance: Relevance | Mapping[str, Any]) -> dict[str, Relevance]:
+        given = judgements(relevance)
+        if isinstance(given, dict):
+            missing = [one for one in self.directions if one not in given]
             if missing:
                 raise UsageError(f"no judgements for {missing[0]}", fix="pass relevance for every direction of the run")
-            return dict(relevance)
+            return given
         if len(self.directions) == 1:
-            return {self.directions[0]: relevance}
+            return {self.directions[0]: given}
         # One set of judgements for both directions: it is seen from the queries of the direction whose ids it has.
-        fits = [one for one, lists in self.lists.items() if set(lists.query_ids) & set(relevance.query_ids)]
+        fits = [one for one, lists in self.lists.items() if set(lists.query_ids) & set(given.query_ids)]
         if len(fits) != 1:
             raise UsageError(
                 "cannot tell which direction the judgements are of", fix="pass relevance={'i2t': …, 't2i': …}"
             )
-        return {one: relevance if one == fits[0] else relevance.flip() for one in self.directions}
+        return {one: given if one == fits[0] else given.flip() for one in self.directions}
 
     def rank(self, means: Means) -> dict[str, Ranking]:
         """Place the relevant items in the lists."""

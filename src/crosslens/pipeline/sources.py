@@ -19,6 +19,7 @@ from crosslens.rank import ScoreMatrix, Scorer, scorer_of
 
 Array = np.ndarray[Any, Any]
 
+DIRECTIONS = (IMAGE_TO_TEXT, TEXT_TO_IMAGE, "t2t")
 DEFAULT_SCORES = {"single": "cosine", "multi": "max", "probabilistic": "csd"}
 
 
@@ -118,19 +119,29 @@ def _from_matrix(dataset: Dataset, matrix: Array) -> Scores:
 
 
 def relevance_from(
-    dataset: Dataset, relevance: Relevance | Mapping[str, Relevance] | None
+    dataset: Dataset, relevance: Relevance | Mapping[str, Any] | None
 ) -> tuple[dict[str, Relevance], dict[str, Any]]:
     """Relevance of both directions over all of the dataset's ids, and a description of where it came from."""
     if relevance is None:
         forward = Relevance.from_dataset(dataset)
         return {IMAGE_TO_TEXT: forward, TEXT_TO_IMAGE: forward.flip()}, {"source": forward.source}
-    given = dict(relevance) if isinstance(relevance, Mapping) else {_direction_of(relevance, dataset): relevance}
+    given = judgements(relevance)
+    given = given if isinstance(given, dict) else {_direction_of(given, dataset): given}
     both = {direction: over(one, *gallery_of(dataset, direction)) for direction, one in given.items()}
     for one, other in ((IMAGE_TO_TEXT, TEXT_TO_IMAGE), (TEXT_TO_IMAGE, IMAGE_TO_TEXT)):
         if one not in both:
             both[one] = both[other].flip()
     described = {name: {"source": one.source, "fingerprint": one.fingerprint} for name, one in both.items()}
     return both, described
+
+
+def judgements(relevance: Relevance | Mapping[str, Any]) -> Relevance | dict[str, Relevance]:
+    """Judgements, by direction if they are given so; plain ``{query: [item, …]}`` will do."""
+    if isinstance(relevance, Relevance):
+        return relevance
+    if relevance and set(relevance) <= set(DIRECTIONS):
+        return {one: two if isinstance(two, Relevance) else Relevance.of(two) for one, two in relevance.items()}
+    return Relevance.of(relevance)
 
 
 def gallery_of(dataset: Dataset, direction: str) -> tuple[Ids, Ids]:
@@ -154,11 +165,13 @@ def over(relevance: Relevance, query_ids: Ids, item_ids: Ids) -> Relevance:
 
 
 def lists_by_direction(
-    dataset: Dataset | None, run: RankedLists | Mapping[str, RankedLists], directions: Sequence[str] | None
+    dataset: Dataset | None, run: RankedLists | Mapping[str, Any], directions: Sequence[str] | None
 ) -> dict[str, RankedLists]:
-    """Ready-made lists under the direction they are of."""
+    """Ready-made lists under the direction they are of; plain ``{query: [item, …]}`` will do."""
+    if isinstance(run, Mapping) and run and set(run) <= set(DIRECTIONS):
+        return {one: lists if isinstance(lists, RankedLists) else RankedLists.of(lists) for one, lists in run.items()}
     if isinstance(run, Mapping):
-        return dict(run)
+        run = RankedLists.of(run)
     if directions:
         if len(directions) != 1:
             raise UsageError(f"one run, but {len(directions)} directions", fix="pass run={'i2t': …, 't2i': …} for both")
