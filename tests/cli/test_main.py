@@ -122,12 +122,24 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     """``crosslens metrics | head -0``, with a pipe that nobody reads."""
     read, write = os.pipe()
     os.close(read)
-    code = "import sys; from crosslens.cli import main; sys.exit(main())"
     done = subprocess.run(
-        [sys.executable, "-c", code, "metrics", "--json"], stdout=write, stderr=subprocess.PIPE, text=True, timeout=60
+        [sys.executable, "-m", "crosslens", "metrics", "--json"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_as_a_module() -> None:
+    """``python -m crosslens`` is ``crosslens``, exit codes and all."""
+    done = subprocess.run(
+        [sys.executable, "-m", "crosslens", "show", "no-such-folder"], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("error: no-such-folder")
 
 
 def test_python_hints_become_flags(call: Call, tmp_path: Path) -> None:

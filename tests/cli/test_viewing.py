@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
+from crosslens.core.dataset import Dataset
 from crosslens.core.run import Run
+from crosslens.pipeline.compare import compare
+from crosslens.pipeline.evaluate import evaluate
 
 from .conftest import Call
 
@@ -33,6 +39,63 @@ def test_show_by_category(runs: tuple[Path, Path], call: Call) -> None:
     assert sum(one["n"] * one["mean"] for one in groups.values()) / whole.n == pytest.approx(whole.mean)
 
 
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """A run on a dataset with many kinds of objects, several in a picture, and a column of its captions."""
+    kinds = [f"kind-{n:02}" for n in range(30)]
+    images = [f"im{n}" for n in range(60)]
+    rows = [(image, kind) for n, image in enumerate(images) for kind in kinds[: 1 + n % len(kinds)]]
+    objects = pl.DataFrame(
+        {
+            "image": [image for image, _ in rows],
+            "object": [str(n) for n in range(len(rows))],
+            "name": [kind for _, kind in rows],
+        }
+    )
+    dataset = Dataset.of({image: [f"a {image}", f"an {image}"] for image in images})
+    captions = dataset.captions.with_columns(article=pl.Series(["a", "an"] * len(images)))
+    vectors = np.random.default_rng(0).standard_normal((len(images), 8)).astype(np.float32)
+    evaluate(
+        replace(dataset, captions=captions, objects=objects),
+        images=vectors,
+        captions=np.repeat(vectors, 2, axis=0),
+        metrics="Hit@1 MRR MedR",
+        resamples=20,
+        output=tmp_path / "run",
+    )
+    return tmp_path / "run"
+
+
+def test_show_by_objects(pictures: Path, call: Call) -> None:
+    outcome = call("show", pictures, "--by", "objects")
+    assert outcome.code == 0
+    lines = outcome.out.splitlines()
+    assert lines[1].split() == ["objects", "queries", "Hit@1", "MRR"]
+    assert [line.split()[:2] for line in lines[2:4]] == [["kind-00", "60"], ["kind-01", "58"]]
+    assert lines[22] == "… and 10 smaller groups"
+    assert "A query with several values of objects counts in each of their groups." in lines
+    assert "note: the 20 largest groups; --all shows every one" in outcome.err
+    whole = call("show", pictures, "--by", "objects", "--all", "--metrics", "t2i/Hit@1")
+    assert whole.err == ""
+    assert sum(line.startswith("kind-") for line in whole.out.splitlines()) == 30
+    content = call("show", pictures, "--by", "objects", "--metrics", "i2t/Hit@1", "--json").json
+    assert content["overlapping"]
+    assert [one["n"] for one in content["metrics"]["i2t/Hit@1"].values()] == list(range(60, 0, -2))
+
+
+def test_show_by_a_column_of_captions(pictures: Path, call: Call) -> None:
+    outcome = call("show", pictures, "--by", "article")
+    assert outcome.code == 0
+    assert "text → image" in outcome.out
+    assert "image → text" not in outcome.out
+
+
+def test_an_unknown_column_is_answered_with_the_known_ones(pictures: Path, call: Call) -> None:
+    outcome = call("show", pictures, "--by", "zzz")
+    assert outcome.code == 2
+    assert outcome.err == "error: unknown column 'zzz'\n  fix: known: article, image, objects, text\n"
+
+
 def test_show_suggests_columns_and_metrics(runs: tuple[Path, Path], call: Call) -> None:
     assert "did you mean category" in call("show", runs[0], "--by", "categry").err
     outcome = call("show", runs[0], "--metrics", "MdeR")
@@ -50,6 +113,12 @@ def test_compare(runs: tuple[Path, Path], call: Call) -> None:
     alone = call("compare", runs[0])
     assert alone.code == 2
     assert "needs two runs" in alone.err
+
+
+def test_compare_prints_what_python_prints(runs: tuple[Path, Path], call: Call) -> None:
+    outcome = call("compare", *runs, "--metrics", "t2i/Hit@1", "--permutations", "200")
+    comparison = compare(*(Run.load(folder) for folder in runs), metrics="t2i/Hit@1", permutations=200)
+    assert outcome.out == f"{comparison}\n"
 
 
 def test_export_to_standard_output_and_files(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:

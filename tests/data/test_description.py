@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -78,8 +79,27 @@ def test_counts(dataset: Dataset) -> None:
 def test_prints_and_travels(dataset: Dataset) -> None:
     found = describe(dataset)
     assert json.loads(json.dumps(found.as_dict()))["captions_per_image"]["max"] == 3.0
-    assert "captions per image      mean 1.50, median 1.5, from 0 to 3" in str(found)
-    assert "- boxes that reach beyond their image: 1" in str(found)
+    lines = str(found).splitlines()
+    assert lines[0] == "small"
+    assert "captions per image       mean 1.50, median 1.5, from 0 to 3" in lines
+    assert "  - boxes that reach beyond their image: 1" in lines
+    assert max(map(len, lines)) <= 80
+
+
+def test_lists_and_objects_group_too(dataset: Dataset) -> None:
+    assert dataset.objects is not None
+    tagged = replace(
+        dataset,
+        images=dataset.images.with_columns(tags=pl.Series([["sea"], ["sea", "sun"], [], None])),
+        objects=dataset.objects.with_columns(name=pl.Series(["dog", "cat"])),
+    )
+    groups = describe(tagged).groups
+    assert groups["objects"] == 2
+    assert "images.tags" not in groups, "three values for four images: hardly groups"
+    wide = replace(
+        tagged, images=tagged.images.with_columns(tags=pl.Series([["sea"], ["sun", "sea"], ["sun"], ["sea"]]))
+    )
+    assert describe(wide).groups["images.tags"] == 2
 
 
 def test_many_captions_share_one_bin() -> None:

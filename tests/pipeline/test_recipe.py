@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import tomllib
 from collections.abc import Callable
@@ -18,8 +19,12 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.embeddings import Embeddings
 from crosslens.core.errors import CrosslensError, FormatVersionError, InputError, UsageError
 from crosslens.core.run import Run
+from crosslens.metrics import DEFAULT_METRICS, request
 from crosslens.pipeline import evaluate as evaluate_module
 from crosslens.pipeline.recipe import Inputs, Options, Recipe, execute, toml
+
+execute_module = importlib.import_module("crosslens.pipeline.recipe.execute")
+"""The package offers the function under the module's name."""
 
 GOOD = """\
 name = "clip"
@@ -220,6 +225,70 @@ def test_a_stored_recipe_repeats_exactly(study: Path) -> None:
     assert {name: one.interval for name, one in again.values.items()} == {
         name: one.interval for name, one in first.values.items()
     }
+
+
+def stored_metrics(folder: Path) -> list[str]:
+    return list(tomllib.loads((folder / "recipe.toml").read_text())["options"]["metrics"])
+
+
+def lists(study: Path, depth: int) -> Recipe:
+    """The same ranking as ready-made lists of this many items."""
+    from crosslens.data import write_run
+
+    ranking = execute(recipe(study, options=Options(depth=depth, metrics=("Hit@1",), resamples=0))).rankings["t2i"]
+    write_run(ranking, study / "t2i.run")
+    return recipe(study, inputs=Inputs(runs=("t2i.run",)))
+
+
+@pytest.mark.parametrize(
+    ("make", "missing"),
+    [
+        (recipe, set()),
+        (lambda study: recipe(study, options=Options(directions=("t2i",), resamples=20)), {"Rsum"}),
+        (lambda study: lists(study, 5), {"Rsum", "Hit@10"}),
+    ],
+    ids=["both directions", "one direction", "short lists"],
+)
+def test_default_metrics_are_stored_by_name(
+    study: Path, make: Callable[[Path], Recipe], missing: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What crosslens computes by default may change; what a stored recipe repeats must not."""
+    folder = study / "runs" / "one"
+    first = execute(make(study), folder)
+    names = stored_metrics(folder)
+    assert set(DEFAULT_METRICS) - set(names) == missing
+    assert {name.rpartition("/")[2] for name in first} == set(names)
+    assert first.recipe == Run.load(folder).recipe == (folder / "recipe.toml").read_text()
+    monkeypatch.setattr(request, "DEFAULT_METRICS", ("Hit@3",))
+    again = execute(Recipe.read(folder / "recipe.toml"))
+    assert again.fingerprint == first.fingerprint
+    before = {file.name: file.read_bytes() for file in folder.glob("*.*")}
+    assert execute(Recipe.read(folder / "recipe.toml"), folder).fingerprint == first.fingerprint
+    assert {file.name: file.read_bytes() for file in folder.glob("*.*")} == before
+
+
+def test_a_recipe_that_could_not_be_completed_is_completed_by_the_same_command(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    folder = study / "runs" / "one"
+    with monkeypatch.context() as patch:
+        patch.setattr(execute_module, "write_text", killed)
+        with pytest.raises(KeyboardInterrupt):
+            execute(recipe(study), folder)
+    assert "metrics" not in tomllib.loads((folder / "recipe.toml").read_text())["options"]
+    execute(recipe(study), folder)
+    assert stored_metrics(folder) == list(DEFAULT_METRICS)
+
+
+def test_the_recipe_of_an_earlier_run_is_left_alone(study: Path) -> None:
+    folder = study / "runs" / "one"
+    execute(recipe(study), folder)
+    (folder / "recipe.toml").write_text("# mine\n")
+    execute(recipe(study), folder)
+    assert (folder / "recipe.toml").read_text() == "# mine\n"
 
 
 def test_the_folder_can_move_with_its_data(study: Path) -> None:

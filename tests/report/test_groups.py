@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
+import polars as pl
 import pytest
 
 from crosslens.core.errors import UnknownNameError, UsageError
 from crosslens.core.run import Run
-from crosslens.report.groups import NO_VALUE, by
+from crosslens.report.groups import NO_VALUE, by, groupable
 
 
 def test_by_a_column_of_the_images(run: Run) -> None:
@@ -34,10 +38,6 @@ def test_medians_stay_medians(run: Run) -> None:
 
 def test_numbers_are_split_at_quartiles_only_when_there_are_many(run: Run) -> None:
     assert list(by(run, "length", "t2i/Hit@1").values["t2i/Hit@1"]) == [str(n) for n in range(8)]
-    from dataclasses import replace
-
-    import polars as pl
-
     numbers = pl.DataFrame({"size": [0.5, 1, None, *range(3, 16), 20.0]})
     long = run["t2i/Hit@1"]
     values = replace(long, query_ids=tuple(map(str, range(17))), values=np.ones(17), clusters=np.arange(17))
@@ -51,8 +51,33 @@ def test_numbers_are_split_at_quartiles_only_when_there_are_many(run: Run) -> No
 def test_a_list_puts_a_query_into_each_of_its_groups(run: Run) -> None:
     groups = by(run, "tags", "t2i/Hit@1")
     assert groups.overlapping
-    assert {name: one.n for name, one in groups.values["t2i/Hit@1"].items()} == {"a": 3, "(none)": 2, "b": 2, "c": 2}
-    assert "counts in each" in groups.text()
+    sizes = {name: one.n for name, one in groups.values["t2i/Hit@1"].items()}
+    assert list(sizes.items()) == [("a", 3), (NO_VALUE, 2), ("b", 2), ("c", 2)], "the largest first, then by name"
+    assert groups.values["t2i/Hit@1"]["c"].query_ids == ("img3#1", "img4#0"), "a value twice in a list counts once"
+    assert "A query with several values of tags counts in each of their groups." in groups.text()
+
+
+def test_a_stored_run_groups_alike(run: Run, tmp_path: Path) -> None:
+    loaded = Run.load(run.save(tmp_path / "run"))
+    for column in ("category", "tags", "length"):
+        assert by(loaded, column).text() == by(run, column).text()
+
+
+def test_a_column_of_captions_groups_caption_queries_only(run: Run, tmp_path: Path) -> None:
+    loaded = Run.load(run.save(tmp_path / "run"))
+    assert "tags" in loaded.columns["i2t"].columns, "one table holds both directions"
+    for one in (run, loaded):
+        assert list(by(one, "tags", "Hit@1").values) == ["t2i/Hit@1"]
+        assert {name.partition("/")[0] for name in groupable(one, "tags")} == {"t2i"}
+        with pytest.raises(UsageError, match="i2t/Hit@1 has no values by tags\n  fix: choose from t2i/Hit@1, "):
+            by(one, "tags", "i2t/Hit@1")
+
+
+def test_nothing_to_group_by(run: Run) -> None:
+    with pytest.raises(UsageError, match="no columns to group by"):
+        by(replace(run, columns={}), "category")
+    with pytest.raises(UsageError, match="no metric of the run 'toy model' has values by empty"):
+        by(replace(run, columns={"i2t": pl.DataFrame({"empty": [None] * 4})}), "empty")
 
 
 def test_an_unknown_column_suggests_near_ones(run: Run) -> None:
@@ -82,7 +107,12 @@ def test_the_text(run: Run) -> None:
 
 
 def test_many_groups_are_cut_with_a_word_about_it(run: Run) -> None:
-    assert "… and 5 smaller groups" in by(run, "length", "t2i/Hit@1").text(limit=3)
+    groups = by(run, "tags", "t2i/Hit@1", largest=2)
+    assert list(groups.values["t2i/Hit@1"]) == ["a", NO_VALUE]
+    assert groups.left_out == {"t2i": 2}
+    assert groups.as_dict()["left_out"] == {"t2i": 2}
+    assert "\n… and 2 smaller groups\n" in groups.text()
+    assert "smaller" not in by(run, "tags", "t2i/Hit@1", largest=4).text()
 
 
 def test_json(run: Run) -> None:

@@ -9,9 +9,8 @@ import pytest
 
 from crosslens.core.errors import UnknownNameError
 from crosslens.core.run import Run
-from crosslens.report.figures import count, figure, select, unit, words
-from crosslens.report.models import models_grid
-from crosslens.report.table import Grid, run_table
+from crosslens.report.selection import select
+from crosslens.report.table import models_grid, run_table
 
 WHOLE = """\
 toy model
@@ -41,40 +40,6 @@ def test_a_run_without_intervals_says_nothing_of_them(run: Run) -> None:
     assert "interval" not in text
 
 
-def test_units() -> None:
-    assert [unit(name) for name in ("t2i/Hit@5", "MedR", "i2t/MeanR[all]", "Rsum")] == [
-        "share",
-        "places",
-        "places",
-        "points",
-    ]
-    assert unit("i2t/FromSomePlugin@3") == "share"
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "text"),
-    [
-        ("Hit@1", 0.58349, "58.3"),
-        ("Hit@1", 1.0, "100.0"),
-        ("MedR", 2.0, "2"),
-        ("MedR", 2.5, "2.5"),
-        ("MeanR", 13.04, "13"),
-        ("Rsum", 412.0, "412.0"),
-        ("Hit@1", math.nan, "–"),
-    ],
-)
-def test_figures(name: str, value: float, text: str) -> None:
-    assert figure(name, value) == text
-
-
-def test_counts_agree_with_their_nouns() -> None:
-    assert [count(1, "query"), count(5000, "image"), count(2, "query")] == ["1 query", "5,000 images", "2 queries"]
-
-
-def test_words_keep_brackets_together() -> None:
-    assert words("Hit@1, t2i/SR[spice, m=20]@5  MedR") == ["Hit@1", "t2i/SR[spice, m=20]@5", "MedR"]
-
-
 def test_selecting(run: Run) -> None:
     assert select(run, "t2i/Hit@1 MedR") == ["t2i/Hit@1", "i2t/MedR", "t2i/MedR"]
     assert select(run, "R@1") == ["i2t/Hit@1", "t2i/Hit@1"]
@@ -83,18 +48,6 @@ def test_selecting(run: Run) -> None:
     with pytest.raises(UnknownNameError, match="did you mean Hit@1") as error:
         select(run, "Hti@1")
     assert error.value.exit_code == 2
-
-
-def test_wide_tables_continue_below() -> None:
-    grid = Grid(("group", "one", "two", "three"), (("a", "x" * 20, "y" * 20, "z" * 20),), "llll")
-    assert grid.text(60).splitlines() == [
-        "group   one                    two",
-        f"a       {'x' * 20}   {'y' * 20}",
-        "",
-        "group   three",
-        f"a       {'z' * 20}",
-    ]
-    assert len(grid.text().splitlines()) == 2
 
 
 def test_models_side_by_side(run: Run) -> None:

@@ -35,7 +35,6 @@ def compare(
     from crosslens.core.errors import UsageError
     from crosslens.core.run import Run
     from crosslens.pipeline.compare import compare as compare_runs
-    from crosslens.report.comparison import comparison_text
 
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs", fix="name a second run folder")
@@ -44,4 +43,4 @@ def compare(
     if json:
         say_json(comparison.as_dict())
     else:
-        say(comparison_text(comparison, width()))
+        say(comparison.text(width()))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import sys
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crosslens.core.grid import PAGE_WIDTH, two_columns
+from crosslens.core.json_form import json_form
 from crosslens.core.progress import Progress, Silent
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def say(text: str = "") -> None:
 
 def say_json(value: Any) -> None:
     """Print a result as JSON; a number that is none (NaN) is null."""
-    say(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
+    say(json.dumps(json_form(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def note(text: str) -> None:
@@ -40,16 +40,9 @@ def width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def two_columns(rows: Sequence[tuple[str, str]], indent: int = 0) -> str:
-    """Names on the left, their text beside them, wrapped to the width at hand."""
-    left = max((len(name) for name, _ in rows), default=0) + indent + 3
-    room = max(30, (width() or 100) - left)
-    lines = []
-    for name, text in rows:
-        first, *more = textwrap.wrap(text, room) or [""]
-        lines.append(f"{' ' * indent + name:<{left}}{first}".rstrip())
-        lines += [" " * left + line for line in more]
-    return "\n".join(lines)
+def say_list(rows: Sequence[tuple[str, str]], indent: int = 0) -> None:
+    """Print names with their texts beside them."""
+    say(two_columns(rows, width() or PAGE_WIDTH, indent))
 
 
 def examples(*lines: str) -> str:
@@ -89,13 +82,3 @@ class Bar:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _finite(one) for key, one in value.items()}
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return [_finite(one) for one in value]
-    return value

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from crosslens.cli.console import Json, examples, note, say, say_json, two_columns
+from crosslens.cli.console import Json, examples, note, say, say_json, say_list
 from crosslens.cli.dataset_flags import Captions, Data, Images, Instances, Split, reader_options
 
 DESCRIBE_EXAMPLES = examples(
@@ -41,8 +41,8 @@ def describe(
     from crosslens.data import describe as describe_dataset
     from crosslens.data import load_dataset
 
-    named = {"captions": captions, "instances": instances, "images": images, "split": split}
-    description = describe_dataset(load_dataset(source, **reader_options(source, named, data)))
+    options = reader_options(source, data, captions=captions, instances=instances, images=images, split=split)
+    description = describe_dataset(load_dataset(source, **options))
     if json:
         say_json(description.as_dict())
     else:
@@ -78,8 +78,8 @@ def convert(
     from crosslens.data.files import format_suffix
     from crosslens.data.plain import PLAIN_SUFFIXES
 
-    named = {"captions": captions, "instances": instances, "images": images, "split": split}
-    dataset = load_dataset(source, **reader_options(source, named, data))
+    options = reader_options(source, data, captions=captions, instances=instances, images=images, split=split)
+    dataset = load_dataset(source, **options)
     form = to or ("plain" if format_suffix(output) in PLAIN_SUFFIXES else "folder")
     write_dataset(dataset, output, form, images=images_output, overwrite=overwrite)
     counts = {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids)}
@@ -102,7 +102,7 @@ def formats(
             {"readers": [{"name": one.name, "summary": one.summary, "options": _options(one.value)} for one in found]}
         )
     elif name is None:
-        say(two_columns([(one.name, one.summary.replace("``", "")) for one in found]))
+        say_list([(one.name, one.summary.replace("``", "")) for one in found])
         say("\nThe options of one: crosslens data formats NAME")
     else:
         text = (inspect.getdoc(found[0].value) or "").replace("``", "")

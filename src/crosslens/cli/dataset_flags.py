@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -30,8 +30,8 @@ _CONVERT: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
-def reader_options(source: str | None, named: Mapping[str, str | None], pairs: Sequence[str] | None) -> dict[str, Any]:
-    """The options of the reader ``source`` from flags, each of the type that the reader declares."""
+def reader_options(source: str | None, pairs: Sequence[str] | None, **named: str | None) -> dict[str, Any]:
+    """The options of the reader ``source``, from ``-D`` pairs and from named flags, as the types that it declares."""
     options: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")

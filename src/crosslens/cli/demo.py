@@ -33,7 +33,6 @@ def demo(
 ) -> None:
     """Evaluate and compare two toy models on generated data."""
     from crosslens.pipeline.compare import compare
-    from crosslens.report.comparison import comparison_text
     from crosslens.report.table import run_table
     from crosslens.synth.toy import save_toy, toy_dataset
 
@@ -55,7 +54,7 @@ def demo(
     say(intro)
     for run in runs:
         say(f"\n{run_table(run, width=width(), explained=run is runs[-1])}")
-    say(f"\n{comparison_text(comparison, width())}\n\n{_next_steps(*folders)}")
+    say(f"\n{comparison.text(width())}\n\n{_next_steps(*folders)}")
 
 
 def _evaluate(model: str, folder: Path, overwrite: bool) -> Run:

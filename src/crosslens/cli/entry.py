@@ -30,12 +30,12 @@ _INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``crosslens`` with these arguments (default: those of the process) and return its exit code."""
-    from crosslens.cli.app import app
-
     for channel in (sys.stdout, sys.stderr):
         if hasattr(channel, "reconfigure"):
             channel.reconfigure(errors="replace")  # an arrow must not end an evaluation on a narrow terminal
     try:
+        from crosslens.cli.app import app
+
         code = app(args=None if arguments is None else list(arguments), prog_name="crosslens", standalone_mode=False)
         sys.stdout.flush()
     except CrosslensError as error:

@@ -88,10 +88,10 @@ def evaluate(
     """
     from crosslens.pipeline.recipe import Inputs, Options, Recipe, execute
 
-    named = {"captions": captions, "instances": instances, "images": images, "split": split}
+    reading = reader_options(dataset, data, captions=captions, instances=instances, images=images, split=split)
     recipe = Recipe(
         dataset=dataset,
-        dataset_options=reader_options(dataset, named, data),
+        dataset_options=reading,
         inputs=Inputs(image_embeddings, caption_embeddings, image_ids, caption_ids, scores, tuple(run or ()), qrels),
         options=Options(
             metrics=() if metrics is None else (metrics,),

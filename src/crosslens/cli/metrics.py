@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crosslens.cli.console import Json, examples, say, say_json, two_columns
+from crosslens.cli.console import Json, examples, say, say_json, say_list
 
 if TYPE_CHECKING:
     from crosslens.metrics.family import Family
@@ -29,10 +29,11 @@ def metrics(
     if json:
         say_json({"metrics": [_content(one) for one in found]})
     elif name is None:
-        say(two_columns([(_written(one), one.definition) for one in found]))
+        say_list([(_written(one), one.definition) for one in found])
         say("\nA name without a direction means both: Hit@5 is i2t/Hit@5 and t2i/Hit@5. R@5 is read as Hit@5.")
     else:
-        say(_whole(found[0]))
+        say(_written(found[0]))
+        say_list(_facts(found[0]), indent=2)
 
 
 def _written(family: Family) -> str:
@@ -51,8 +52,8 @@ def _content(family: Family) -> dict[str, Any]:
     }
 
 
-def _whole(family: Family) -> str:
+def _facts(family: Family) -> list[tuple[str, str]]:
     better = "higher is better" if family.higher_is_better else "lower is better"
     rows = [("definition", family.definition), ("source", family.source), ("read as", better)]
     rows += [(f"[{option.name}]", option.summary) for option in family.options]
-    return f"{_written(family)}\n{two_columns([row for row in rows if row[1]], indent=2)}"
+    return [row for row in rows if row[1]]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from crosslens.cli.console import Json, examples, note, say, say_json, width
+
+if TYPE_CHECKING:
+    from crosslens.core.run import Run
 
 EXAMPLES = examples(
     "crosslens show runs/clip-b32",
@@ -15,43 +18,53 @@ EXAMPLES = examples(
     'crosslens show runs/clip-b32 --by category --metrics "t2i/MedR Hit@1" --json',
 )
 
-_COLUMNS = 2
-_ROWS = 40
+_MOST_METRICS = 2
+_MOST_GROUPS = 20
 
 
 def show(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     by: Annotated[str | None, typer.Option(metavar="COLUMN", help="Group by a column of the dataset.")] = None,
     metrics: Annotated[str | None, typer.Option(metavar="NAMES", help='Only these, such as "Hit@1 t2i/MedR".')] = None,
+    all_groups: Annotated[bool, typer.Option("--all", help="Every group, not only the largest.")] = False,
     json: Json = False,
 ) -> None:
     """Print the figures of a run, with their intervals."""
     from crosslens.core.run import Run
-    from crosslens.report.figures import select
-    from crosslens.report.groups import by as grouped
-    from crosslens.report.table import run_table
 
     found = Run.load(run)
-    if by is None:
-        if json:
-            chosen = select(found, metrics)
-            content = found.as_dict()
-            say_json({**content, "metrics": {name: content["metrics"][name] for name in chosen}})
-        else:
-            say(run_table(found, metrics, width()))
-        return
-    shortened = metrics is None and not json
-    groups = grouped(found, by, _first_of_each_direction(list(found)) if shortened else metrics)
-    if shortened:
-        note("note: the first metrics of each direction; choose others with --metrics")
-    if json:
-        say_json({"name": found.name, **groups.as_dict()})
+    if by is not None:
+        _show_groups(found, by, metrics, all_groups=all_groups, json=json)
+    elif json:
+        from crosslens.report.selection import select
+
+        content = found.as_dict()
+        say_json({**content, "metrics": {name: content["metrics"][name] for name in select(found, metrics)}})
     else:
-        say(groups.text(width(), limit=_ROWS))
+        from crosslens.report.table import run_table
+
+        say(run_table(found, metrics, width()))
+
+
+def _show_groups(run: Run, column: str, metrics: str | None, *, all_groups: bool, json: bool) -> None:
+    from crosslens.report.groups import by, groupable
+
+    if json:
+        say_json({"name": run.name, **by(run, column, metrics).as_dict()})
+        return
+    shown = _first_of_each_direction(groupable(run, column)) if metrics is None else metrics
+    groups = by(run, column, shown, largest=None if all_groups else _MOST_GROUPS)
+    if metrics is None:
+        note("note: the first metrics of each direction; choose others with --metrics")
+    if any(groups.left_out.values()):
+        note(f"note: the {_MOST_GROUPS} largest groups; --all shows every one")
+    say(groups.text(width()))
 
 
 def _first_of_each_direction(names: list[str]) -> list[str]:
+    from crosslens.core.run import split_name
+
     chosen: dict[str, list[str]] = {}
     for name in names:
-        chosen.setdefault(name.rpartition("/")[0], []).append(name)
-    return [name for direction, group in chosen.items() if direction for name in group[:_COLUMNS]] or names[:_COLUMNS]
+        chosen.setdefault(split_name(name)[0], []).append(name)
+    return [name for group in chosen.values() for name in group[:_MOST_METRICS]]

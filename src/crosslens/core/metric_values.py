@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crosslens.core.ids import Ids, frozen
+from crosslens.core.json_form import json_form
 
 Statistic = Literal["mean", "median", "floor-median"]
 
@@ -51,9 +52,9 @@ class MetricValues:
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: fractions, never percent."""
         return {
-            "mean": _number(self.mean),
-            "low": _number(self.low),
-            "high": _number(self.high),
+            "mean": json_form(self.mean),
+            "low": json_form(self.low),
+            "high": json_form(self.high),
             "n": self.n,
             "excluded": self.excluded,
             "statistic": self.statistic,
@@ -62,7 +63,3 @@ class MetricValues:
 
     def __repr__(self) -> str:
         return f"MetricValues({self.name}: {self.mean:.4f} [{self.low:.4f}, {self.high:.4f}], n={self.n})"
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

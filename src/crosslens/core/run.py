@@ -20,6 +20,7 @@ from crosslens.core.atomic import atomic_file, sweep, write_text
 from crosslens.core.bundle import VERSION, read_header
 from crosslens.core.errors import InputError, UnknownNameError
 from crosslens.core.fingerprint import fingerprint
+from crosslens.core.grid import PAGE_WIDTH, Grid
 from crosslens.core.metric_values import MetricValues
 from crosslens.core.ranking import Ranking
 
@@ -30,6 +31,13 @@ BOTH = "both"
 """The direction of a metric that sums over both, such as ``Rsum``; its queries are the images."""
 
 _RESERVED = ("direction", "query", "cluster")
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """``t2i/Hit@5`` is the metric ``Hit@5`` of the direction ``t2i``; without a direction it spans both."""
+    direction, slash, metric = name.partition("/")
+    # An option may hold a slash of its own: NCS[embed:some/model]@10.
+    return (direction, metric) if slash and "[" not in direction else (BOTH, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,14 +96,14 @@ class Run:
             if extra is not None:
                 extra = extra.rename({c: f"{c}_" for c in extra.columns if c in _RESERVED})
                 frame = pl.concat([frame, extra], how="horizontal")
-            metrics = {name.rpartition("/")[2]: self.values[name].values for name in names}
+            metrics = {split_name(name)[1]: self.values[name].values for name in names}
             frames.append(frame.with_columns(**{n: pl.Series(v, nan_to_null=True) for n, v in metrics.items()}))
         return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
 
     def _by_direction(self) -> dict[str, list[str]]:
         grouped: dict[str, list[str]] = {}
         for name in self.values:
-            grouped.setdefault(name.rpartition("/")[0] or BOTH, []).append(name)
+            grouped.setdefault(split_name(name)[0], []).append(name)
         return grouped
 
     def save(self, path: str | Path) -> Path:
@@ -124,7 +132,7 @@ class Run:
             raise InputError(f"unreadable: {error}", file=path / QUERIES_FILE, fix="repeat the evaluation") from error
         recipe = path / RECIPE_FILE
         metrics = content["metrics"]
-        plain = {name.rpartition("/")[2] for name in metrics}
+        plain = {split_name(name)[1] for name in metrics}
         per_direction = {key[0]: part for key, part in queries.partition_by("direction", as_dict=True).items()}
         free = [name for name in queries.columns if name not in plain and name not in _RESERVED]
         return Run(
@@ -139,10 +147,19 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({self.name!r}, {len(self.values)} metrics)"
 
+    def __str__(self) -> str:
+        """The figures as they are in code: fractions, not the percent of tables for people."""
+        header = ("metric", "figure", "low", "high", "queries")
+        rows = [
+            (name, *(f"{number:.4f}" for number in (one.mean, *one.interval)), f"{one.n:,}")
+            for name, one in self.values.items()
+        ]
+        return f"{self.name}\n\n{Grid(header, tuple(rows), 'lrrrr').text(PAGE_WIDTH)}"
+
 
 def _values(name: str, figures: Mapping[str, Any], queries: Mapping[Any, pl.DataFrame]) -> MetricValues:
-    direction, _, metric = name.rpartition("/")
-    table = queries[direction or BOTH]
+    direction, metric = split_name(name)
+    table = queries[direction]
     return MetricValues(
         name,
         tuple(table["query"]),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from textwrap import wrap
 from typing import Any
 
 import polars as pl
 
 from crosslens.core.dataset import Dataset
+from crosslens.core.grid import PAGE_WIDTH, two_columns
 
-_MOST_GROUPS = 50
+_MOST_GROUPS = 100
 _MOST_BINS = 12
 _RESERVED = ("image", "caption", "text", "file", "width", "height", "x", "y")
 
@@ -36,7 +38,7 @@ class Description:
     ``captions_histogram`` maps a number of captions to how many images have it; the last key may be ``12+``.
     ``repeated_within`` counts captions that repeat an earlier caption of their image, ``repeated_across`` captions
     whose text also belongs to another image; both ignore case and spacing. ``groups`` names the columns that can
-    group results (``images.category``) with their number of values.
+    group results (``images.category``; ``objects``: what stands in the pictures) with their number of values.
     """
 
     name: str
@@ -60,8 +62,7 @@ class Description:
         return {**asdict(self), "problems": list(self.problems)}
 
     def __str__(self) -> str:
-        lines = [
-            (self.name, ""),
+        rows = [
             ("images", f"{self.images:,}" + _aside(self.images_without_captions, "without a caption")),
             ("captions", f"{self.captions:,}"),
             ("captions per image", self.captions_per_image.text()),
@@ -73,9 +74,9 @@ class Description:
             ("relations", f"{self.relations:,}"),
             ("columns to group by", ", ".join(f"{name} ({n})" for name, n in self.groups.items()) or "none"),
             ("problems", "none" if not self.problems else ""),
-            *(("", f"- {problem}") for problem in self.problems),
         ]
-        return "\n".join(f"{label:<24}{text}".rstrip() for label, text in lines)
+        problems = [wrap(one, PAGE_WIDTH, initial_indent="  - ", subsequent_indent="    ") for one in self.problems]
+        return "\n".join([self.name, two_columns(rows), *(line for lines in problems for line in lines)])
 
 
 def describe(dataset: Dataset) -> Description:
@@ -97,7 +98,7 @@ def describe(dataset: Dataset) -> Description:
         "objects": 0 if objects is None else objects.height,
         "objects_without_box": 0 if objects is None else objects["x"].null_count(),
         "relations": 0 if dataset.relations is None else dataset.relations.height,
-        "groups": _groups("images", dataset.images) | _groups("captions", dataset.captions),
+        "groups": _groups("images", dataset.images) | _groups("captions", dataset.captions) | _object_names(objects),
     }
     return Description(dataset.name, **facts, problems=tuple(_problems(dataset, facts)))
 
@@ -141,15 +142,23 @@ def _repeated(captions: pl.DataFrame) -> tuple[int, int]:
 
 
 def _groups(table: str, frame: pl.DataFrame) -> dict[str, int]:
-    """Columns with few enough values to show one line of results for each."""
+    """Columns with few enough values to show one line of results for each; a list counts by what is in it."""
     found = {}
     for name in frame.columns:
-        if name in _RESERVED or frame[name].dtype.is_nested() or frame[name].dtype.is_float():
+        if name in _RESERVED:
             continue
-        values = frame[name].n_unique()
+        column = frame[name].explode() if isinstance(frame[name].dtype, pl.List) else frame[name]
+        if column.dtype.is_nested() or column.dtype.is_float():
+            continue
+        values = column.n_unique()
         if 1 < values <= min(_MOST_GROUPS, max(2, frame.height // 2)):
             found[f"{table}.{name}"] = values
     return found
+
+
+def _object_names(objects: pl.DataFrame | None) -> dict[str, int]:
+    names = 0 if objects is None else objects["name"].drop_nulls().n_unique()
+    return {"objects": names} if names > 1 else {}
 
 
 def _problems(dataset: Dataset, facts: Mapping[str, Any]) -> list[str]:

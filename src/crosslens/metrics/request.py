@@ -45,8 +45,7 @@ def parse_metrics(text: str | Iterable[str | MetricSpec | MetricRequest] | None 
     parts = DEFAULT_METRICS if text is None else [text] if isinstance(text, str) else text
     requests: dict[tuple[MetricSpec, str | None], MetricRequest] = {}
     for part in parts:
-        words = _WORD.findall(part) if isinstance(part, str) else [part]
-        for word in words:
+        for word in words(part) if isinstance(part, str) else [part]:
             request = parse_metric(word) if isinstance(word, str) else _checked(word)
             key = request.spec, request.direction
             known = requests.get(key, request)
@@ -54,6 +53,11 @@ def parse_metrics(text: str | Iterable[str | MetricSpec | MetricRequest] | None 
     if not requests:
         raise UsageError("no metrics were named", fix=f"name some, such as {' '.join(DEFAULT_METRICS[:3])}")
     return list(requests.values())
+
+
+def words(text: str) -> list[str]:
+    """Metric names written as one text, apart: ``"Hit@1, SR[spice, m=20]@5"`` holds two."""
+    return _WORD.findall(text)
 
 
 def parse_metric(text: str) -> MetricRequest:

@@ -12,7 +12,7 @@ from crosslens.core.errors import CrosslensError, InputError, UnknownNameError, 
 from crosslens.core.ids import Ids
 from crosslens.core.metric_values import MetricValues
 from crosslens.core.ranking import Ranking
-from crosslens.core.run import Run
+from crosslens.core.run import BOTH, Run, split_name
 from crosslens.metrics import MetricRequest, MetricSpec, family_of, observations, parse_metric, parse_metrics
 from crosslens.pipeline.comparison import Comparison, MetricComparison, QueryDifference
 from crosslens.statistics import PairedTest, correct, paired_permutation
@@ -98,7 +98,6 @@ def _compared(name: str, baseline: Run, other: Run, permutations: int, seed: int
         largest_losses=_largest(-gain, lost, ours.query_ids, aligned),
         statistic=ours.statistic,
         higher_is_better=family.higher_is_better,
-        unit="percent" if family.is_fraction else "plain",
     )
 
 
@@ -175,7 +174,7 @@ def _pairs(name: str, spec: MetricSpec, run: Run) -> tuple[FloatArray, IntArray]
 
 
 def _ranking(name: str, run: Run) -> Ranking:
-    direction = name.partition("/")[0]
+    direction = split_name(name)[0]
     if direction not in run.rankings:
         raise UsageError(
             f"{name} is taken over pairs, and {run.name!r} has no {direction} ranking to take them from",
@@ -244,8 +243,8 @@ def _chosen(
     names: dict[str, None] = {}
     notes: dict[str, None] = {}
     for request in parse_metrics(metrics):
-        directions = dict.fromkeys(name.rpartition("/")[0] for name in runs[0])
-        asked = request.names([one for one in directions if one])
+        directions = dict.fromkeys(split_name(name)[0] for name in runs[0])
+        asked = request.names([one for one in directions if one != BOTH])
         found = [name for name in asked if request.direction or name in runs[0].values]
         for name in found or asked or [str(request)]:
             for run in runs:

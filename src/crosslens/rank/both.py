@@ -14,6 +14,7 @@ from crosslens.core.ranking import Ranking
 from crosslens.core.relevance import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Relevance
 from crosslens.rank.scorers import Scorer, available_cores
 from crosslens.rank.side import Side
+from crosslens.rank.waiting import finish_all
 
 BACKENDS = ("numpy", "torch")
 
@@ -59,8 +60,12 @@ def rank_both(
 
     done = run_pass(scorer, row_side, column_side, tile or TILE, threads or available_cores(), watching, checkpoint)
     with ThreadPoolExecutor(2) as pool:
-        pair = (done.rows, done.columns)
-        return dict(zip(names, pool.map(finish, pair, names, map(done.tallies, pair)), strict=True))
+        jobs = {
+            name: pool.submit(finish, direction, name, done.tallies(direction))
+            for name, direction in zip(names, (done.rows, done.columns), strict=True)
+        }
+        finish_all(jobs.values())
+        return {name: job.result() for name, job in jobs.items()}
 
 
 def _check_shape(scorer: Scorer, rows: Relevance, columns: Relevance) -> None:

@@ -12,6 +12,7 @@ from crosslens.core.ranking import UNRANKED, Ranking
 from crosslens.rank.scorers import available_cores
 from crosslens.rank.side import Side, Tally
 from crosslens.rank.tiles import Direction
+from crosslens.rank.waiting import finish_all
 
 Array = np.ndarray[Any, Any]
 
@@ -102,5 +103,5 @@ def _exact(direction: Direction, queries: Array, items: Array) -> Array:
         scores[part] = direction.exact(queries[part], items[part])
 
     with ThreadPoolExecutor(available_cores()) as pool:
-        list(pool.map(fill, range(0, len(queries), _AT_ONCE)))
+        finish_all([pool.submit(fill, start) for start in range(0, len(queries), _AT_ONCE)])
     return scores

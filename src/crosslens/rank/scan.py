@@ -1,9 +1,11 @@
 """The compiled heart of a pass: look at a tile of scores once, while it is still in the cache.
 
-For every query of the tile, count the items above its relevant items and collect candidates for its top list. Most
-scores can be neither, which one vectorised comparison tells.
+Most scores of a tile are of no interest: too low to be above a relevant item or in a top list. One vectorised
+comparison with a *bound* per query finds the others, the *hits* (:func:`hits_in_rows`, :func:`hits_in_columns`), and
+:func:`take` looks at each by itself. Where too many scores are hits, :func:`compare_rows` counts whole rows first.
 
-The arrays are passed one by one, since tuples of them take the compiler's dispatcher longer than a tile:
+What belongs to the queries is passed as plain arrays, since tuples of them take the compiler's dispatcher longer than a
+tile does:
 
 ``offsets``            the relevant items of each query, sorted by score
 ``low``, ``high``      a score below ``low`` is below the relevant item for certain, one above ``high`` above it
@@ -20,7 +22,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from crosslens.rank.kernels import compiled
@@ -28,207 +29,190 @@ from crosslens.rank.kernels import compiled
 Array = np.ndarray[Any, Any]
 Number = Any  # a machine number of the width the loop needs; Python's own types say nothing about that
 
-STRIP = 64
-"""Scores that are compared at once before any is looked at by itself."""
-
 FEW_RELEVANT = 12
-"""Up to this many relevant items of a query are compared with a row in turn; beyond, by binary search."""
+"""Up to this many relevant items of a query are compared with a whole row in turn; beyond, by binary search."""
 
-# A call that passes a dozen arrays costs more than the few steps it is for.
-_inlined = numba.njit(nogil=True, error_model="numpy", inline="always")
+DONE = -1
 
 
 @compiled
-def scan(
-    tile: Array, query: int, item: int, start: int,
-    offsets: Array, low: Array, high: Array, above: Array, upto: Array,
+def bounds_of(query: int, size: int, offsets: Array, low: Array, floor: Array, counted: Array) -> Array:
+    """What a score must reach to be of interest, per query; counted ones have only their top list left to fill."""
+    bounds = np.empty(size, np.float32)
+    for c in range(size):
+        q = query + c
+        bounds[c] = floor[q]
+        if offsets[q] < offsets[q + 1] and not counted[c] and low[offsets[q]] < bounds[c]:
+            bounds[c] = low[offsets[q]]
+    return bounds
+
+
+@compiled
+def first_floors(tile: Array, in_rows: bool, query: int, keep: int, slack: Array, floor: Array) -> None:
+    """Give the queries of their first tile a floor: the ``keep``-th largest of the maxima of a few dozen parts of it.
+
+    That many scores reach it, so nothing below can be in the top list; without it all of the tile would be hits.
+    """
+    height, width = tile.shape
+    size, gallery = (height, width) if in_rows else (width, height)
+    parts = 2 * keep + 28
+    length = gallery // parts
+    if length < 2:
+        return
+    best = np.empty(parts, np.float32)
+    maxima = np.full((parts, 1 if in_rows else width), np.float32(-np.inf))
+    for part in range(0 if in_rows else parts):
+        largest = maxima[part]
+        for i in range(part * length, (part + 1) * length):
+            row = tile[i]
+            for c in range(width):
+                largest[c] = row[c] if row[c] > largest[c] else largest[c]
+    for c in range(size):
+        q = query + c
+        if floor[q] > -np.inf:
+            continue
+        if in_rows:
+            best[:] = tile[c, :parts]
+            for left in range(parts, parts * length, parts):
+                strip = tile[c, left : left + parts]
+                for j in range(parts):
+                    best[j] = strip[j] if strip[j] > best[j] else best[j]
+        else:
+            best[:] = maxima[:, c]
+        floor[q] = np.float32(_largest(best, keep) - np.float32(2) * slack[q])
+
+
+@compiled
+def hits_in_rows(tile: Array, bounds: Array, most: int, queries: Array, items: Array, scores: Array) -> int:
+    """Write down the hits of a tile of queries × items; -1 if there are more than ``most``."""
+    height, width = tile.shape
+    flags = np.zeros((width + 7) // 8 * 8, np.uint8)
+    eights = flags.view(np.uint64)
+    count = 0
+    for i in range(height):
+        row, bound = tile[i], bounds[i]
+        found = np.int32(0)
+        for j in range(width):  # a byte each, so that eight are looked at in one step
+            reached = np.uint8(row[j] >= bound)
+            flags[j] = reached
+            found = np.int32(found + reached)
+        if found == 0:
+            continue
+        if count + found > most:
+            return -1
+        for e in range(eights.size):
+            if eights[e]:
+                for c in range(8 * e, 8 * e + 8):
+                    if flags[c]:
+                        queries[count], items[count], scores[count] = i, c, row[c]
+                        count += 1
+    return count
+
+
+@compiled
+def hits_in_columns(tile: Array, bounds: Array, most: int, queries: Array, items: Array, scores: Array) -> int:
+    """The same for a tile of items × queries, as it lies."""
+    height, width = tile.shape
+    flags = np.zeros((width + 7) // 8 * 8, np.uint8)
+    eights = flags.view(np.uint64)
+    count = 0
+    for i in range(height):
+        row = tile[i]
+        found = np.int32(0)
+        for j in range(width):
+            reached = np.uint8(row[j] >= bounds[j])
+            flags[j] = reached
+            found = np.int32(found + reached)
+        if found == 0:
+            continue
+        if count + found > most:
+            return -1
+        for e in range(eights.size):
+            if eights[e]:
+                for c in range(8 * e, 8 * e + 8):
+                    if flags[c]:
+                        queries[count], items[count], scores[count] = c, i, row[c]
+                        count += 1
+    return count
+
+
+@compiled
+def take(
+    hit_queries: Array, hit_items: Array, hit_scores: Array, count: int, start: int,
+    query: int, item: int, counted: Array,
+    offsets: Array, low: Array, high: Array, upto: Array,
     keep: int, slack: Array, floor: Array, fill: Array, scores: Array, items: Array,
     pairs: Array, doubted: Array, n: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Scan a tile of queries × items whose corner is at ``query`` and ``item``, from its row ``start`` on.
+    """Take each hit from ``start`` on: find its place among the relevant items, make it a candidate for the top list.
 
-    Returns the next row to scan (the tile's height when done) and ``n``: when there is no room for another row's
-    doubtful pairs, they have to be settled before the scan goes on.
+    Returns ``DONE`` and ``n``; or, when there is no room for another hit's doubts, the hit to go on from once they
+    have been settled.
+    """
+    scratch = np.empty(scores.shape[1], np.float32)
+    for h in range(start, count):
+        q, score = query + hit_queries[h], hit_scores[h]
+        p, end = offsets[q], offsets[q + 1]
+        if p < end and not counted[hit_queries[h]] and score >= low[p]:
+            if n + end - p > pairs.size:
+                return h, n
+            begin, upper = p, end  # p becomes the first relevant item whose ``high`` the score does not exceed
+            while p < upper:
+                middle = (p + upper) // 2
+                if high[middle] < score:
+                    p = middle + 1
+                else:
+                    upper = middle
+            if p > begin:
+                upto[p - 1] += 1
+            while p < end and low[p] <= score:
+                pairs[n] = p
+                doubted[n] = item + hit_items[h]
+                n += 1
+                p += 1
+        if score >= floor[q]:
+            last = fill[q]
+            scores[q, last] = score
+            items[q, last] = item + hit_items[h]
+            fill[q] = last + 1
+            if last + 1 == scores.shape[1]:
+                fill[q], floor[q] = _compact(keep, slack[q], scores[q], items[q], scratch)
+    return DONE, n
+
+
+@compiled
+def compare_rows(
+    tile: Array, query: int, item: int, start: int,
+    offsets: Array, low: Array, high: Array, above: Array, counted: Array,
+    pairs: Array, doubted: Array, n: int,
+) -> tuple[int, int]:  # fmt: skip
+    """For a tile of queries × items full of hits: compare whole rows with each of a query's few relevant items.
+
+    Marks the queries it has counted. Returns like :func:`take`, with the row to go on from.
     """
     height, width = tile.shape
-    scratch = np.empty(scores.shape[1], np.float32)
-    flags = np.zeros((width + 7) // 8 * 8, np.uint8)
-    eights = flags.view(np.uint64)
     for i in range(start, height):
-        q = query + i
+        row, q = tile[i], query + i
         begin, end = offsets[q], offsets[q + 1]
+        if end - begin > FEW_RELEVANT:
+            continue
         if n + (end - begin) * width > pairs.size:
             return i, n
-        row = tile[i]
-        if floor[q] == -np.inf:
-            floor[q] = _first_floor(row, keep, slack[q], scratch)
-        bound = min(low[begin], floor[q]) if end > begin else floor[q]
-        interesting = _flag(row, bound, flags)
-        if interesting == 0:
-            continue
-        if end - begin <= FEW_RELEVANT and interesting > end - begin:
-            n = _compare_with_all(row, item, begin, end, low, high, above, pairs, doubted, n)
-            begin = end  # done; what is left is the top list
-            if _flag(row, floor[q], flags) == 0:
-                continue
-        for e in range(eights.size):
-            if eights[e]:
-                for c in range(8 * e, 8 * e + 8):
-                    if flags[c]:
-                        n = _take(
-                            row[c], item + c, q, begin, end, low, high, upto, keep, slack, floor, fill, scores, items,
-                            pairs, doubted, n, scratch,
-                        )  # fmt: skip
-    return height, n
-
-
-@compiled
-def scan_columns(
-    tile: Array, query: int, item: int, start: int,
-    offsets: Array, low: Array, high: Array, above: Array, upto: Array,
-    keep: int, slack: Array, floor: Array, fill: Array, scores: Array, items: Array,
-    pairs: Array, doubted: Array, n: int,
-) -> tuple[int, int]:  # fmt: skip
-    """Like :func:`scan` for a tile of items × queries, as it lies; pays as long as few scores are interesting.
-
-    Gives up with -1 before anything is counted if a sample of rows holds too many: for queries not seen before, say.
-    """
-    height, width = tile.shape
-    scratch = np.empty(scores.shape[1], np.float32)
-    flags = np.zeros((width + 7) // 8 * 8, np.uint8)
-    eights = flags.view(np.uint64)
-    bounds = floor[query : query + width].copy()
-    for c in range(width):
-        begin, end = offsets[query + c], offsets[query + c + 1]
-        if begin < end:
-            bounds[c] = min(bounds[c], low[begin])
-    if start == 0:
-        interesting: Number = 0
-        sampled = 0
-        for i in range(0, height, 32):
-            sampled += width
-            interesting += _flag_each(tile[i], bounds, flags)
-        if interesting * 12 > sampled:
-            return -1, n
-    most = offsets[query + width] - offsets[query]
-    for i in range(start, height):
-        if n + most > pairs.size:
-            return i, n
-        row = tile[i]
-        _flag_each(row, bounds, flags)
-        for e in range(eights.size):
-            if eights[e]:
-                for c in range(8 * e, 8 * e + 8):
-                    if flags[c]:
-                        q = query + c
-                        begin, end = offsets[q], offsets[q + 1]
-                        n = _take(
-                            row[c], item + i, q, begin, end, low, high, upto, keep, slack, floor, fill, scores, items,
-                            pairs, doubted, n, scratch,
-                        )  # fmt: skip
-                        bounds[c] = min(floor[q], low[begin]) if begin < end else floor[q]
-    return height, n
-
-
-@compiled
-def _flag(row: Array, bound: Number, flags: Array) -> Number:
-    """Mark the scores that reach the bound, a byte each so that eight are looked at in one step; returns how many."""
-    count = np.int32(0)
-    for j in range(row.size):
-        reached = np.uint8(row[j] >= bound)
-        flags[j] = reached
-        count = np.int32(count + reached)
-    return count
-
-
-@compiled
-def _flag_each(row: Array, bounds: Array, flags: Array) -> Number:
-    """Mark the scores that reach each its own bound; returns how many."""
-    count = np.int32(0)
-    for j in range(row.size):
-        reached = np.uint8(row[j] >= bounds[j])
-        flags[j] = reached
-        count = np.int32(count + reached)
-    return count
-
-
-@_inlined
-def _take(
-    score: Number, item: int, q: int, begin: int, end: int, low: Array, high: Array, upto: Array,
-    keep: int, slack: Array, floor: Array, fill: Array, scores: Array, items: Array,
-    pairs: Array, doubted: Array, n: int, scratch: Array,
-) -> int:  # fmt: skip
-    """An interesting score: find its place among the relevant items, make it a candidate for the top list."""
-    if begin < end and score >= low[begin]:
-        p, upper = begin, end  # p becomes the first relevant item whose ``high`` the score does not exceed
-        while p < upper:
-            middle = (p + upper) // 2
-            if high[middle] < score:
-                p = middle + 1
-            else:
-                upper = middle
-        if p > begin:
-            upto[p - 1] += 1
-        while p < end and low[p] <= score:
-            pairs[n] = p
-            doubted[n] = item
-            n += 1
-            p += 1
-    if score >= floor[q]:
-        last = fill[q]
-        scores[q, last] = score
-        items[q, last] = item
-        fill[q] = last + 1
-        if last + 1 == scores.shape[1]:
-            fill[q], floor[q] = _compact(keep, slack[q], scores[q], items[q], scratch)
-    return n
-
-
-@_inlined
-def _compare_with_all(
-    row: Array, item: int, begin: int, end: int, low: Array, high: Array, above: Array,
-    pairs: Array, doubted: Array, n: int,
-) -> int:  # fmt: skip
-    """Compare every score with every relevant item: free of branches, so vectorised."""
-    for p in range(begin, end):
-        lower, upper = low[p], high[p]
-        surely, maybe = np.int32(0), np.int32(0)
-        for j in range(row.size):
-            surely = np.int32(surely + np.int32(row[j] > upper))
-            maybe = np.int32(maybe + np.int32(row[j] >= lower))
-        above[p] += surely
-        if maybe == surely:
-            continue
-        for left in range(0, row.size, STRIP):
-            strip = row[left : left + STRIP]
-            within = np.int32(0)
-            for j in range(strip.size):
-                within = np.int32(within + np.int32((strip[j] >= lower) & (strip[j] <= upper)))
-            if within == 0:
-                continue
-            for j in range(strip.size):
-                if lower <= strip[j] <= upper:
-                    pairs[n] = p
-                    doubted[n] = item + left + j
-                    n += 1
-    return n
-
-
-@compiled
-def _first_floor(row: Array, keep: int, slack: Number, scratch: Array) -> Number:
-    """A floor for a query seen for the first time: the ``keep``-th largest of the maxima of as many parts of the row.
-
-    That many scores reach it, so nothing below can be in the top list; it spares the buffer most of the first row.
-    """
-    parts = scratch.size
-    if row.size < 2 * parts:
-        return np.float32(-np.inf)
-    scratch[:] = row[:parts]
-    for left in range(parts, row.size - parts + 1, parts):
-        strip = row[left : left + parts]
-        for j in range(parts):
-            scratch[j] = strip[j] if strip[j] > scratch[j] else scratch[j]
-    return np.float32(_largest(scratch, keep) - np.float32(2) * slack)
+        counted[i] = 1
+        for p in range(begin, end):
+            lower, upper = low[p], high[p]
+            surely, maybe = np.int32(0), np.int32(0)
+            for j in range(width):
+                surely = np.int32(surely + np.int32(row[j] > upper))
+                maybe = np.int32(maybe + np.int32(row[j] >= lower))
+            above[p] += surely
+            if maybe > surely:
+                for j in range(width):
+                    if lower <= row[j] <= upper:
+                        pairs[n] = p
+                        doubted[n] = item + j
+                        n += 1
+    return DONE, n
 
 
 @compiled

@@ -20,6 +20,7 @@ from crosslens.core.progress import Progress, stage
 from crosslens.rank.checkpoint import key_of, load_checkpoint, save_checkpoint
 from crosslens.rank.scorers import Scorer
 from crosslens.rank.side import Side, Tally
+from crosslens.rank.waiting import finish_all
 
 Array = np.ndarray[Any, Any]
 
@@ -27,6 +28,8 @@ TILE = 640
 """Rows and columns of a tile: its scores (1.6 MB) fit a core's second-level cache, and rows do not lie a power of two
 apart, which would make them compete for the same lines of it."""
 
+_SPARSE = 1 / 12
+"""Up to this share of hits each is looked at by itself; beyond, whole rows are compared first."""
 _DOUBTFUL = 1 << 18
 _WORK_BETWEEN_CHECKPOINTS = 4 * 10**12
 """Multiplications between two checkpoints: about a minute's worth."""
@@ -42,9 +45,24 @@ class Doubts:
 
     @staticmethod
     def of(side: Side, tile: int) -> Doubts:
+        """Room for the doubts of a few tiles, and at least for those of one row."""
         most = int(np.diff(side.offsets).max(initial=0))
         size = max(_DOUBTFUL, most * tile)
         return Doubts(np.empty(size, np.int64), np.empty(size, np.int64))
+
+
+@dataclass
+class Hits:
+    """The scores of a tile that are worth a closer look: place of the query, place of the item, score."""
+
+    queries: Array
+    items: Array
+    scores: Array
+
+    @staticmethod
+    def of(tile: int) -> Hits:
+        """Room for a whole tile."""
+        return Hits(np.empty(tile * tile, np.int32), np.empty(tile * tile, np.int32), np.empty(tile * tile, np.float32))
 
 
 @dataclass
@@ -56,44 +74,63 @@ class Direction:
     as_rows: bool
 
     def exact(self, queries: Array, items: Array) -> Array:
+        """Exact scores, whichever way the queries lie."""
         return self.scorer.exact(queries, items) if self.as_rows else self.scorer.exact(items, queries)
 
-    def consume(self, tile: Array, row: int, column: int, tally: Tally, doubts: Doubts) -> None:
+    def consume(self, tile: Array, row: int, column: int, tally: Tally, hits: Hits, doubts: Doubts) -> None:
         """Count and collect a tile that begins at ``row`` and ``column``."""
+        from crosslens.rank import scan
         from crosslens.rank.kernels import transpose
 
-        if self.as_rows:
-            self._scan(tile, row, column, tally, doubts)
-        elif not self._scan_columns(tile, column, row, tally, doubts):
-            self._scan(transpose(tile), column, row, tally, doubts)
+        query, item = (row, column) if self.as_rows else (column, row)
+        size = tile.shape[0 if self.as_rows else 1]
+        counted = np.zeros(size, np.uint8)
+        if np.isneginf(tally.floor[query : query + size]).any():
+            scan.first_floors(tile, self.as_rows, query, self.side.keep, self.side.slack, tally.floor)
+        find = scan.hits_in_rows if self.as_rows else scan.hits_in_columns
+        count = self._find(find, tile, query, size, counted, tally, hits, int(_SPARSE * tile.size))
+        if count < 0:
+            tile = tile if self.as_rows else transpose(tile)
+            self._compare(tile, query, item, counted, tally, doubts)
+            count = self._find(scan.hits_in_rows, tile, query, size, counted, tally, hits, tile.size)
+        self._take(count, query, item, counted, tally, hits, doubts)
 
-    def _scan(self, tile: Array, query: int, item: int, tally: Tally, doubts: Doubts) -> None:
-        from crosslens.rank.scan import scan
+    def _find(
+        self, find: Callable[..., int], tile: Array, query: int, size: int, counted: Array,
+        tally: Tally, hits: Hits, most: int,
+    ) -> int:  # fmt: skip
+        from crosslens.rank.scan import bounds_of
 
-        self._to_the_end(scan, tile, query, item, tally, doubts)
+        bounds = bounds_of(query, size, self.side.offsets, self.side.low, tally.floor, counted)
+        return find(tile, bounds, most, hits.queries, hits.items, hits.scores)
 
-    def _scan_columns(self, tile: Array, query: int, item: int, tally: Tally, doubts: Doubts) -> bool:
-        """Scan a tile whose columns are the queries as it lies; False if that would not pay."""
-        from crosslens.rank.scan import scan_columns
+    def _compare(self, tile: Array, query: int, item: int, counted: Array, tally: Tally, doubts: Doubts) -> None:
+        from crosslens.rank.scan import compare_rows
 
-        return self._to_the_end(scan_columns, tile, query, item, tally, doubts)
-
-    def _to_the_end(
-        self, kernel: Callable[..., Any], tile: Array, query: int, item: int, tally: Tally, doubts: Doubts
-    ) -> bool:
-        """Call a scan until it has seen the whole tile, settling doubts whenever their buffer is full."""
         side, start = self.side, 0
-        while start < len(tile):
-            start, doubts.count = kernel(
-                tile, query, item, start, side.offsets, side.low, side.high, tally.above, tally.above_upto,
+        while start >= 0:
+            start, doubts.count = compare_rows(
+                tile, query, item, start, side.offsets, side.low, side.high, tally.above, counted,
+                doubts.pair, doubts.item, doubts.count,
+            )  # fmt: skip
+            if start >= 0:
+                self.resolve(tally, doubts)
+
+    def _take(
+        self, count: int, query: int, item: int, counted: Array, tally: Tally, hits: Hits, doubts: Doubts
+    ) -> None:
+        from crosslens.rank.scan import take
+
+        side, start = self.side, 0
+        while start >= 0:
+            start, doubts.count = take(
+                hits.queries, hits.items, hits.scores, count, start, query, item, counted,
+                side.offsets, side.low, side.high, tally.above_upto,
                 side.keep, side.slack, tally.floor, tally.fill, tally.candidate_score, tally.candidate_item,
                 doubts.pair, doubts.item, doubts.count,
             )  # fmt: skip
-            if start < 0:
-                return False
-            if start < len(tile):
+            if start >= 0:
                 self.resolve(tally, doubts)
-        return True
 
     def resolve(self, tally: Tally, doubts: Doubts) -> None:
         """Decide the doubtful pairs by their exact scores."""
@@ -160,24 +197,25 @@ class Pass:
         while len(self.inner_tallies) < threads:
             self.inner_tallies.append(Tally.of(self.inner.side))
         with threadpool_limits(1 if threads > 1 else None, "blas"), ThreadPoolExecutor(threads) as pool:
-            jobs = [pool.submit(self._work, take(), tally) for tally in self.inner_tallies[:threads]]
+            jobs = [pool.submit(self._work, take(), tally, stop) for tally in self.inner_tallies[:threads]]
             try:
-                for job in jobs:
-                    job.result()
+                finish_all(jobs)
             finally:
                 stop.set()
 
-    def _work(self, blocks: Iterator[int], inner_tally: Tally) -> None:
+    def _work(self, blocks: Iterator[int], inner_tally: Tally, stop: threading.Event) -> None:
         outer, inner, size = self.outer, self.inner, self.tile
-        outer_doubts, inner_doubts = Doubts.of(outer.side, size), Doubts.of(inner.side, size)
+        outer_doubts, inner_doubts, hits = Doubts.of(outer.side, size), Doubts.of(inner.side, size), Hits.of(size)
         for first in blocks:
             mine = slice(first, min(first + size, outer.side.queries))
             for other in range(0, inner.side.queries, size):
+                if stop.is_set():
+                    return
                 theirs = slice(other, min(other + size, inner.side.queries))
                 rows, columns = (mine, theirs) if outer.as_rows else (theirs, mine)
                 scores = self.scorer.tile(rows, columns)
-                outer.consume(scores, rows.start, columns.start, self.outer_tally, outer_doubts)
-                inner.consume(scores, rows.start, columns.start, inner_tally, inner_doubts)
+                outer.consume(scores, rows.start, columns.start, self.outer_tally, hits, outer_doubts)
+                inner.consume(scores, rows.start, columns.start, inner_tally, hits, inner_doubts)
             outer.resolve(self.outer_tally, outer_doubts)
             inner.resolve(inner_tally, inner_doubts)
 

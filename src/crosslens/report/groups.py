@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from crosslens.core.errors import CrosslensError, UnknownNameError, UsageError
+from crosslens.core.errors import UnknownNameError, UsageError
+from crosslens.core.grid import PAGE_WIDTH, Grid
 from crosslens.core.metric_values import MetricValues
-from crosslens.core.run import Run
-from crosslens.report.figures import DIRECTION_LABELS, count, select, split_name
-from crosslens.report.table import Grid, cells, explanation
+from crosslens.core.run import Run, split_name
+from crosslens.metrics import family_of
+from crosslens.metrics.figures import count, spec_of
+from crosslens.report.selection import asked, select
+from crosslens.report.table import DIRECTION_LABELS, cells, explanation
+from crosslens.statistics import estimate
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -24,26 +28,32 @@ _MOST_NUMBERS = 12
 
 @dataclass(frozen=True)
 class Groups:
-    """``values["t2i/Hit@1"]["zebra"]`` is that metric over the queries whose ``column`` says zebra."""
+    """``values["t2i/Hit@1"]["zebra"]`` is that metric over the queries whose ``column`` says zebra.
+
+    ``left_out`` says how many smaller groups of a direction are not there; ``overlapping``, whether a query can be in
+    several groups.
+    """
 
     column: str
     values: Mapping[str, Mapping[str, MetricValues]]
     overlapping: bool = False
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: metric, group, figures."""
         return {
             "by": self.column,
             "overlapping": self.overlapping,
+            "left_out": dict(self.left_out),
             "metrics": {
                 name: {group: one.as_dict() for group, one in groups.items()} for name, groups in self.values.items()
             },
         }
 
-    def text(self, width: int | None = None, limit: int | None = None) -> str:
-        """One table per direction, a row per group, the largest groups first; ``limit`` leaves out the smallest."""
+    def text(self, width: int | None = PAGE_WIDTH) -> str:
+        """One table per direction, up to ``width``; a row per group, the largest first."""
         directions = dict.fromkeys(split_name(name)[0] for name in self.values)
-        parts = [self._direction(direction, width, limit) for direction in directions]
+        parts = [self._direction(direction, width) for direction in directions]
         notes = explanation({name: one for name, groups in self.values.items() for one in list(groups.values())[:1]})
         notes = notes[1:]  # the counts stand in the table
         if self.overlapping:
@@ -53,63 +63,87 @@ class Groups:
     def __str__(self) -> str:
         return self.text()
 
-    def _direction(self, direction: str, width: int | None, limit: int | None) -> str:
+    def _direction(self, direction: str, width: int | None) -> str:
         names = [name for name in self.values if split_name(name)[0] == direction]
         groups = list(self.values[names[0]])
-        shown = groups[:limit]
         header = (self.column, "queries", *(split_name(name)[1] for name in names))
-        counts = [f"{self.values[names[0]][group].n:,}" for group in shown]
-        columns = [cells([(name, self.values[name][group]) for group in shown]) for name in names]
-        grid = Grid(header, tuple(zip(shown, counts, *columns, strict=True)), "lr" + "l" * len(names))
-        left_out = len(groups) - len(shown)
-        rest = f"\n… and {count(left_out, 'smaller group')}" if left_out else ""
-        return f"{DIRECTION_LABELS.get(direction, direction)}\n{grid.text(width)}{rest}"
+        counts = [f"{self.values[names[0]][group].n:,}" for group in groups]
+        columns = [cells([self.values[name][group] for group in groups]) for name in names]
+        grid = Grid(header, tuple(zip(groups, counts, *columns, strict=True)), "lr" + "l" * len(names))
+        rest = self.left_out.get(direction, 0)
+        more = f"\n… and {count(rest, 'smaller group')}" if rest else ""
+        return f"{DIRECTION_LABELS.get(direction, direction)}\n{grid.text(width)}{more}"
 
 
 def by(
-    run: Run, column: str, metrics: str | Sequence[str] | None = None, *, seed: int = 0, resamples: int = 1000
+    run: Run,
+    column: str,
+    metrics: str | Sequence[str] | None = None,
+    *,
+    largest: int | None = None,
+    seed: int = 0,
+    resamples: int = 1000,
 ) -> Groups:
-    """The chosen metrics of a run over each group of queries, with an interval of its own.
+    """The chosen metrics of a run over each group of queries, with an interval of its own; the largest groups first.
 
     A caption query belongs to a group by its own columns and by those of its image. Numbers with many different
-    values are split at their quartiles; a column of lists puts a query into several groups.
+    values are split at their quartiles; a column of lists puts a query into several groups. ``largest`` keeps that
+    many groups of each direction.
     """
+    found: dict[str, dict[str, MetricValues]] = {}
+    left_out: dict[str, int] = {}
+    overlapping = False
+    for name in _chosen(run, column, metrics):
+        labels = _labels(run, name, column)
+        assert labels is not None
+        overlapping |= isinstance(labels.dtype, pl.List)
+        members = _members(labels)
+        kept = members[:largest]
+        left_out[split_name(name)[0]] = len(members) - len(kept)
+        found[name] = {group: _subset(run[name], rows, seed, resamples) for group, rows in kept}
+    return Groups(column, found, overlapping, left_out)
+
+
+def groupable(run: Run, column: str) -> list[str]:
+    """The metrics of a run that a column can group: at least one."""
     known = {one for table in run.columns.values() for one in table.columns}
+    if not known:
+        raise UsageError(f"the run {run.name!r} has no columns to group by", fix="evaluate it with a dataset that has")
     if column not in known:
         raise UnknownNameError("column", column, known)
-    chosen = select(run, metrics)
-    names = [name for name in chosen if column in _columns(run, name) and _separable(name)]
-    if not names or (metrics is not None and len(names) < len(chosen)):
-        apart = next(name for name in chosen if name not in names)
-        raise UsageError(
-            f"{apart} has no values by {column}",
-            fix="choose metrics of one direction with one value per query, such as t2i/Hit@1",
-        )
-    found: dict[str, dict[str, MetricValues]] = {}
-    overlapping = False
-    for name in names:
-        labels = _columns(run, name)[column]
-        overlapping |= isinstance(labels.dtype, pl.List)
-        found[name] = {group: _subset(run[name], rows, seed, resamples) for group, rows in _members(labels)}
-    return Groups(column, found, overlapping)
+    names = [name for name in run if _separable(name) and _labels(run, name, column) is not None]
+    if not names:
+        raise UsageError(f"no metric of the run {run.name!r} has values by {column}", fix="choose another column")
+    return names
+
+
+def _chosen(run: Run, column: str, metrics: str | Sequence[str] | None) -> list[str]:
+    """The metrics asked for, in every direction that the column can group."""
+    possible = groupable(run, column)
+    if metrics is None:
+        return possible
+    chosen: dict[str, None] = {}
+    for wanted in asked(metrics):
+        usable = [name for name in select(run, [wanted]) if name in possible]
+        if not usable:
+            raise UsageError(f"{wanted} has no values by {column}", fix=f"choose from {', '.join(possible)}")
+        chosen |= dict.fromkeys(usable)
+    return list(chosen)
 
 
 def _separable(name: str) -> bool:
     """Whether a group's queries give the group's figure: not for one over pairs of queries and items, nor for a sum
     over both directions.
     """
-    from crosslens.metrics import family_of
-    from crosslens.metrics.spec import read_spec
-
-    try:
-        spec = read_spec(split_name(name)[1])
-        return not (family_of(spec).pooled(spec) or family_of(spec).across)
-    except CrosslensError:  # from a plug-in that is not installed here
-        return True
+    spec = spec_of(name)
+    return spec is None or not (family_of(spec).pooled(spec) or family_of(spec).across)
 
 
-def _columns(run: Run, name: str) -> pl.DataFrame:
-    return run.columns.get(split_name(name)[0], pl.DataFrame())
+def _labels(run: Run, name: str, column: str) -> pl.Series | None:
+    """What the column says of each query of a metric; None where it belongs to the other direction."""
+    table = run.columns.get(split_name(name)[0], pl.DataFrame())
+    # In a run folder both directions share one table: a column of captions is there for images too, all empty.
+    return table[column] if column in table.columns and table[column].null_count() < table.height else None
 
 
 def _members(labels: pl.Series) -> list[tuple[str, Rows]]:
@@ -121,9 +155,8 @@ def _members(labels: pl.Series) -> list[tuple[str, Rows]]:
         filled = pl.when(pl.col("label").list.len() > 0).then(pl.col("label"))  # an empty list is no value
         table = table.with_columns(filled).explode("label").unique(maintain_order=True)
     table = table.with_columns(pl.col("label").cast(pl.String).replace("", None).fill_null(NO_VALUE))
-    parts = table.partition_by("label", as_dict=True, maintain_order=True)
-    found = [(str(label), part["row"].to_numpy()) for (label,), part in parts.items()]
-    return sorted(found, key=lambda group: (-len(group[1]), group[0]))
+    groups = table.group_by("label").agg("row").sort(pl.col("row").list.len(), "label", descending=[True, False])
+    return [(str(label), rows.to_numpy()) for label, rows in zip(groups["label"], groups["row"], strict=True)]
 
 
 def _quartiles(numbers: np.ndarray[Any, Any]) -> list[tuple[str, Rows]]:
@@ -140,8 +173,6 @@ def _quartiles(numbers: np.ndarray[Any, Any]) -> list[tuple[str, Rows]]:
 
 
 def _subset(values: MetricValues, rows: Rows, seed: int, resamples: int) -> MetricValues:
-    from crosslens.statistics import estimate
-
     part, clusters = values.values[rows], values.clusters[rows]
     figures = estimate(part, clusters, statistic=values.statistic, seed=seed, resamples=resamples, level=values.level)
     return replace(

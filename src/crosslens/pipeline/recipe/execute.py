@@ -8,9 +8,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from crosslens.core.atomic import write_text
 from crosslens.core.errors import InputError
 from crosslens.core.progress import Progress
-from crosslens.core.run import Run
+from crosslens.core.run import RECIPE_FILE, RUN_FILE, Run, split_name
 from crosslens.metrics import parse_metrics
 from crosslens.pipeline.evaluate import evaluate
 from crosslens.pipeline.recipe.inputs import fingerprints, load
@@ -31,7 +32,8 @@ def execute(
 ) -> Run:
     """Evaluate what a recipe says; with ``output`` the run folder keeps the recipe and its inputs' fingerprints.
 
-    A recipe that has fingerprints demands inputs of that very content, unless ``allow_changed``.
+    A recipe that has fingerprints demands inputs of that very content, unless ``allow_changed``. The stored recipe
+    names the metrics that were computed, asked for or not: a later crosslens may compute others by default.
     """
     absolute = recipe.absolute()
     loaded = load(absolute)
@@ -41,8 +43,9 @@ def execute(
         _demand_same(absolute, found)
     name = recipe.name or (Path(output).resolve().name if output is not None else None)
     stored = replace(absolute, name=name, fingerprints=found, options=_plain(recipe.options))
+    stored = stored if output is None else _near(stored, Path(output))
     options: dict[str, Any] = {key: None if value == () else value for key, value in asdict(recipe.options).items()}
-    return evaluate(
+    run = _finished(stored, output) or evaluate(
         loaded.dataset,
         images=loaded.images,
         captions=loaded.captions,
@@ -53,10 +56,33 @@ def execute(
         name=name,
         output=output,
         overwrite=overwrite,
-        recipe="" if output is None else _stored(stored, Path(output)).to_toml(),
+        recipe="" if output is None else stored.to_toml(),
         command=command,
         progress=progress,
     )
+    return run if output is None or recipe.options.metrics else _with_metrics(run, stored, Path(output))
+
+
+def _finished(stored: Recipe, output: str | Path | None) -> Run | None:
+    """The run that stands in the folder, if it came from this very recipe."""
+    if output is None or not (Path(output) / RUN_FILE).exists() or not (Path(output) / RECIPE_FILE).exists():
+        return None
+    same = (Path(output) / RECIPE_FILE).read_bytes() == stored.to_toml().encode()
+    return Run.load(output) if same else None
+
+
+def _with_metrics(run: Run, stored: Recipe, folder: Path) -> Run:
+    """A run by default metrics, with a recipe that names them.
+
+    Which ones could be had is known only once the run is there, so its recipe is completed after it; until then the
+    folder holds one that says the same by leaving them out.
+    """
+    if run.recipe != stored.to_toml():
+        return run  # an earlier run of the same work, with a recipe of its own
+    metrics = tuple(dict.fromkeys(split_name(name)[1] for name in run))
+    complete = replace(stored, options=replace(stored.options, metrics=metrics)).to_toml()
+    write_text(folder / RECIPE_FILE, complete)
+    return replace(run, recipe=complete)
 
 
 def _plain(options: Options) -> Options:
@@ -85,7 +111,7 @@ def _changed_place(recipe: Recipe, key: str, found: str | tuple[str, ...] | None
     return place
 
 
-def _stored(recipe: Recipe, folder: Path) -> Recipe:
+def _near(recipe: Recipe, folder: Path) -> Recipe:
     """The recipe as it stands in the run folder: near paths from there, so that both can move together."""
     return replace(recipe.map_paths(lambda path: _from(folder, path)), base=folder)
 

@@ -1,4 +1,4 @@
-"""Runs as files that other programs read: one module per format."""
+"""Runs as files that other programs read: one module per kind of file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from pathlib import Path
 from crosslens.core.atomic import atomic_file
 from crosslens.core.errors import ConflictError, UnknownNameError, UsageError
 from crosslens.core.run import Run
-from crosslens.report.export import clip_benchmark, csv, latex, markdown, mteb, ranx, trec
+from crosslens.report.export import clip_benchmark, csv, latex, lists, markdown, mteb
 from crosslens.report.export.format import Files, Format
-from crosslens.report.figures import words
 
 FORMATS: dict[str, Format] = {
-    "trec": trec.FORMAT,
-    "ranx": ranx.FORMAT,
+    "trec": lists.TREC,
+    "ranx": lists.RANX,
     "mteb": mteb.FORMAT,
     "clip-benchmark": clip_benchmark.FORMAT,
     "latex": latex.FORMAT,
@@ -34,7 +33,7 @@ def render(
     if len(runs) != 1 and not FORMATS[to].several:
         fits = ", ".join(name for name, one in FORMATS.items() if one.several)
         raise UsageError(f"{to} files hold one run, not {len(runs)}", fix=f"export one at a time, or choose {fits}")
-    files = FORMATS[to].render(runs, None if metrics is None else words(metrics))
+    files = FORMATS[to].render(runs, metrics)
     if direction is None or "" in files:
         return files
     if direction not in files:

@@ -10,15 +10,15 @@ import json
 from collections.abc import Sequence
 
 from crosslens.core.errors import UsageError
-from crosslens.core.run import Run
-from crosslens.report.export.format import Files, Format
-from crosslens.report.figures import select, split_name
+from crosslens.core.run import Run, split_name
+from crosslens.report.export.format import Files, Format, Metrics
 from crosslens.report.origin import dataset_name
+from crosslens.report.selection import select
 
 _TASKS = {"t2i": "image_retrieval", "i2t": "text_retrieval"}
 
 
-def render(runs: Sequence[Run], metrics: Sequence[str] | None = None) -> Files:
+def render(runs: Sequence[Run], metrics: Metrics = None) -> Files:
     """The ``Hit@k`` figures of one run under the names CLIP_benchmark gives them."""
     (run,) = runs
     figures = {}

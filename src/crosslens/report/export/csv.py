@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from crosslens.core.run import Run
-from crosslens.report.export.format import Files, Format
-from crosslens.report.figures import select, split_name
+from crosslens.core.run import Run, split_name
+from crosslens.report.export.format import Files, Format, Metrics
+from crosslens.report.selection import select
 
 _SCHEMA = {
     "run": pl.String,
@@ -24,7 +24,7 @@ _SCHEMA = {
 }
 
 
-def render(runs: Sequence[Run], metrics: Sequence[str] | None = None) -> Files:
+def render(runs: Sequence[Run], metrics: Metrics = None) -> Files:
     """Every chosen metric of every run in long form."""
     rows = [
         {

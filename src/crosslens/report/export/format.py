@@ -10,11 +10,14 @@ from crosslens.core.run import Run
 Files = Mapping[str, str]
 """Content by part: ``""`` for a format of one file, ``i2t`` and ``t2i`` for one file per direction."""
 
+Metrics = str | Sequence[str] | None
+"""The metrics a person chose, as :func:`crosslens.report.selection.select` reads them."""
+
 
 @dataclass(frozen=True)
 class Format:
     """``render`` turns runs and the chosen metrics (None: all) into files; ``several`` says whether many runs fit."""
 
-    render: Callable[[Sequence[Run], Sequence[str] | None], Files]
+    render: Callable[[Sequence[Run], Metrics], Files]
     summary: str
     several: bool = False

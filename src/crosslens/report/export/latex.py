@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crosslens.core.grid import Grid
 from crosslens.core.run import Run
-from crosslens.report.export.format import Files, Format
-from crosslens.report.models import models_grid
-from crosslens.report.table import Grid, run_grid
+from crosslens.report.export.format import Files, Format, Metrics
+from crosslens.report.table import runs_grid
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -25,9 +25,9 @@ _SPECIAL = {
 }
 
 
-def render(runs: Sequence[Run], metrics: Sequence[str] | None = None) -> Files:
-    """One run: metrics down, directions across, with intervals. Several: one row per run, as papers print them."""
-    grid = run_grid(runs[0], metrics) if len(runs) == 1 else models_grid(runs, metrics)
+def render(runs: Sequence[Run], metrics: Metrics = None) -> Files:
+    """The table that fits the number of runs."""
+    grid = runs_grid(runs, metrics)
     return {"": _tabular(grid)}
 
 

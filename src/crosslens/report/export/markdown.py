@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crosslens.core.run import Run
-from crosslens.report.export.format import Files, Format
-from crosslens.report.models import models_grid
-from crosslens.report.table import run_grid
+from crosslens.report.export.format import Files, Format, Metrics
+from crosslens.report.table import runs_grid
 
 
-def render(runs: Sequence[Run], metrics: Sequence[str] | None = None) -> Files:
-    """One run: metrics down, directions across, with intervals. Several: one row per run."""
-    grid = run_grid(runs[0], metrics) if len(runs) == 1 else models_grid(runs, metrics)
+def render(runs: Sequence[Run], metrics: Metrics = None) -> Files:
+    """The table that fits the number of runs."""
+    grid = runs_grid(runs, metrics)
     rule = ["---:" if align == "r" else "---" for align in grid.align]
     lines = [grid.header, rule, *grid.rows]
     return {"": "".join(f"| {' | '.join(map(_escape, line))} |\n" for line in lines)}

@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from crosslens.core.errors import UsageError
-from crosslens.core.run import Run
-from crosslens.report.export.format import Files, Format
-from crosslens.report.figures import select, split_name
+from crosslens.core.run import Run, split_name
+from crosslens.report.export.format import Files, Format, Metrics
 from crosslens.report.origin import dataset_name, dataset_revision
+from crosslens.report.selection import select
 
 _NAMES = {"Hit": ("cv_recall", "hit_rate"), "Recall": ("recall",), "MRR": ("mrr",)}
 _MAIN = ("cv_recall_at_1", "recall_at_1")
 _PLAIN = re.compile(r"(\w+)@(\d+)")
 
 
-def render(runs: Sequence[Run], metrics: Sequence[str] | None = None) -> Files:
+def render(runs: Sequence[Run], metrics: Metrics = None) -> Files:
     """The figures of one run that mteb knows; the main score is the hit rate at 1."""
     (run,) = runs
     scores: dict[str, dict[str, Any]] = {}

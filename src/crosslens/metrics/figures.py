@@ -1,0 +1,76 @@
+"""How a figure is written for people: a share in percent with its interval, a rank as a plain number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from crosslens.core.errors import UsageError
+from crosslens.core.run import split_name
+from crosslens.metrics.family import METRICS, family_of
+from crosslens.metrics.spec import MetricSpec, read_spec
+
+Unit = Literal["share", "places", "points"]
+
+_UNITS: Mapping[Unit, str] = {"places": "as a rank", "points": "as a sum of percentages"}
+_MISSING = "–"
+
+
+def spec_of(name: str) -> MetricSpec | None:
+    """The metric behind the name of a result (``t2i/Hit@5``); None if it is from a plug-in that is not installed."""
+    try:
+        spec = read_spec(split_name(name)[1])
+    except UsageError:
+        return None
+    return spec if spec.family in METRICS else None
+
+
+def unit(name: str) -> Unit:
+    """How people read a metric: a ``share`` in percent, ``places`` in a list, or points of a sum such as ``Rsum``."""
+    spec = spec_of(name)
+    if spec is None or family_of(spec).is_fraction:  # nearly all metrics are shares: so is an unknown one
+        return "share"
+    return "points" if math.isfinite(family_of(spec).range[1]) else "places"
+
+
+def figure(name: str, value: float, decimals: int = 1, *, signed: bool = False) -> str:
+    """One number of the metric ``name``: a share in percent, anything else as it is; ``signed`` for a difference."""
+    if not math.isfinite(value):
+        return _MISSING
+    kind = unit(name)
+    number = round(100 * value if kind == "share" else value, decimals) + 0.0  # no "-0.0"
+    text = f"{number:{'+' if signed else ''}.{decimals}f}"
+    return text.removesuffix("." + "0" * decimals) if kind == "places" else text
+
+
+def interval(name: str, low: float, high: float, decimals: int = 1, *, signed: bool = False) -> str:
+    """The interval of a metric, ``[56.9, 59.7]``; nothing where there is none."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    return f"[{figure(name, low, decimals, signed=signed)}, {figure(name, high, decimals, signed=signed)}]"
+
+
+def beside(figures: Iterable[str], intervals: Iterable[str]) -> list[str]:
+    """One column of a table: figures with their intervals, the numbers under each other."""
+    figures = list(figures)
+    room = max(map(len, figures), default=0)
+    return [f"{number:>{room}}  {bounds}".rstrip() for number, bounds in zip(figures, intervals, strict=True)]
+
+
+def unit_sentence(names: Iterable[str]) -> str:
+    """In what these metrics are given: ``In percent, MedR as a rank.``"""
+    named: dict[Unit, dict[str, None]] = {}
+    for name in names:
+        named.setdefault(unit(name), {})[split_name(name)[1]] = None
+    parts = ["in percent"] if "share" in named else []
+    parts += [f"{', '.join(named[kind])} {_UNITS[kind]}" for kind in _UNITS if kind in named]
+    sentence = ", ".join(parts)
+    return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def count(number: int, noun: str) -> str:
+    """``1 query``, ``5,000 images``: a count that agrees with its noun."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"

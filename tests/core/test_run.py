@@ -1,0 +1,42 @@
+"""A run by itself: its names, and how it prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosslens.core.metric_values import MetricValues
+from crosslens.core.run import BOTH, Run, split_name
+
+
+def values(name: str, mean: float) -> MetricValues:
+    return MetricValues(name, ("q1", "q2"), np.array([mean, np.nan]), np.arange(2), mean, mean / 2, float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("t2i/Hit@5", ("t2i", "Hit@5")),
+        ("Rsum", (BOTH, "Rsum")),
+        ("t2i/NCS[embed:some/model]@10", ("t2i", "NCS[embed:some/model]@10")),
+        ("Nsum[embed:some/model]", (BOTH, "Nsum[embed:some/model]")),
+    ],
+)
+def test_names(name: str, parts: tuple[str, str], tmp_path: Path) -> None:
+    assert split_name(name) == parts
+    loaded = Run.load(Run("one", {name: values(name, 0.5)}).save(tmp_path / "run"))
+    assert loaded[name].values.tolist()[:1] == [0.5]
+
+
+def test_a_run_prints_its_figures() -> None:
+    run = Run("my model", {name: values(name, mean) for name, mean in (("t2i/Hit@1", 0.25), ("Rsum", 312.5))})
+    assert str(run).splitlines() == [
+        "my model",
+        "",
+        "metric        figure        low   high   queries",
+        "t2i/Hit@1     0.2500     0.1250    nan         1",
+        "Rsum        312.5000   156.2500    nan         1",
+    ]
+    assert repr(run) == "Run('my model', 2 metrics)"
