@@ -150,6 +150,8 @@ def test_flipping_twice_changes_nothing(pairs):
 
 @pytest.mark.parametrize(("build", "message"), [
     (lambda: cl.Dataset.of({}), "no images"),
+    (lambda: cl.Dataset.of({"a": "text"}), "captions of image 'a' are not a list of texts"),
+    (lambda: cl.Dataset.of({"a": ["x", 3]}), "captions of image 'a' are not a list of texts"),
     (lambda: cl.Dataset.of({"a": [""]}), "row 0: empty caption 'a#0'"),
     (lambda: cl.Dataset.of({"a": ["x", "  "]}), "row 1: empty caption 'a#1'"),
     (lambda: cl.Dataset("n", pl.DataFrame({"id": ["a"]}), pl.DataFrame()), "the images table has no column 'image'"),

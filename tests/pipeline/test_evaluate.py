@@ -209,6 +209,49 @@ def test_a_run_is_resumed_and_never_replaced_unasked(tmp_path):
     assert (tmp_path / "letters" / "dear.txt").read_text() == "keep me"
 
 
+def test_a_run_is_replaced_only_by_a_complete_one(tmp_path):
+    dataset, pictures, texts = world()
+    old = cl.evaluate(dataset, images=pictures, captions=texts, output=tmp_path / "run")
+    broken = np.full((len(pictures), len(texts)), np.nan)
+    with pytest.raises(InputError, match="score nan"):
+        cl.evaluate(dataset, scores=broken, output=tmp_path / "run", overwrite=True)
+    assert cl.Run.load(tmp_path / "run").fingerprint == old.fingerprint
+    new = cl.evaluate(dataset, images=pictures, captions=-texts, output=tmp_path / "run", overwrite=True)
+    assert cl.Run.load(tmp_path / "run").fingerprint == new.fingerprint
+    assert cl.Run.load(tmp_path / "run").name == "run"
+    assert [part.name for part in tmp_path.iterdir()] == ["run"]
+
+
+def test_unfinished_work_makes_way_for_the_mended_command(tmp_path):
+    dataset, pictures, texts = world()
+    broken = np.full((len(pictures), len(texts)), np.nan)
+    with pytest.raises(InputError, match="score nan"):
+        cl.evaluate(dataset, scores=broken, output=tmp_path / "run")
+    run = cl.evaluate(dataset, scores=np.nan_to_num(broken), output=tmp_path / "run")
+    assert cl.Run.load(tmp_path / "run").fingerprint == run.fingerprint
+
+
+def test_saving_over_another_run_is_a_conflict(tmp_path):
+    dataset, pictures, texts = world()
+    one, two = (cl.evaluate(dataset, images=pictures, captions=sign * texts) for sign in (1, -1))
+    one.save(tmp_path / "run")
+    one.save(tmp_path / "run")
+    with pytest.raises(ConflictError, match="another run stands there"):
+        two.save(tmp_path / "run")
+    two.save(tmp_path / "run", overwrite=True)
+    again = cl.Run.load(tmp_path / "run")
+    assert again.rankings["i2t"].fingerprint == two.rankings["i2t"].fingerprint
+    assert str(cl.compare(tmp_path / "run", one)) == str(cl.compare(two, one)).replace(two.name, again.name)
+
+
+def test_columns_named_like_a_metric_are_kept(tmp_path):
+    dataset = cl.Dataset.of({"a": ["x"], "b": ["y"]}, images={"Hit@1": ["u", "v"], "query": ["w", "z"]})
+    run = cl.evaluate(dataset, scores=np.eye(2), metrics="Hit@1", output=tmp_path / "run")
+    queries = cl.Run.load(tmp_path / "run").queries()
+    assert queries.filter(direction="i2t")["Hit@1_"].to_list() == ["u", "v"]
+    assert queries.filter(direction="i2t")["Hit@1"].to_list() == run["i2t/Hit@1"].values.tolist()
+
+
 def test_an_unfinished_run_goes_on(tmp_path, monkeypatch):
     dataset, pictures, texts = world()
     whole = cl.evaluate(dataset, images=pictures, captions=texts)
@@ -266,6 +309,11 @@ def test_backends_and_threads_leave_the_file_as_it_is(tmp_path):
     ({"scores": "nan matrix"}, InputError, "row 7: score nan in column 2"),
     ({"scores": "word matrix"}, InputError, "numbers"),
     ({"run": "unknown"}, InputError, "the ids of the run are not those of the dataset"),
+    ({"run": "stray query"}, InputError, "unknown query id 'nobody'"),
+    ({"run": "stray query", "directions": ["i2t"]}, InputError, "unknown query id 'nobody'"),
+    ({"run": "stray item"}, InputError, "item 'nothing' is not in the gallery"),
+    ({"images": "pictures", "captions": "texts", "folds": 2.5}, UsageError, "2.5 folds"),
+    ({"images": "pictures", "captions": "texts", "device": "cuda"}, UsageError, "--backend torch"),
     ({"run": "short lists", "metrics": "Hit@5"}, InputError, "i2t/Hit@5 cannot be computed: the list of"),
 ])  # fmt: skip
 def test_bad_input_is_explained(arguments, error, message):
@@ -285,6 +333,8 @@ def test_bad_input_is_explained(arguments, error, message):
         "matrix": np.zeros((n, m)), "turned": np.zeros((m, n)), "small": np.zeros((2, 2)),
         "nan matrix": with_value(np.zeros((n, m)), (7, 2), np.nan), "word matrix": np.full((n, m), "x"),
         "unknown": cl.RankedLists.of({"nobody": ["nothing"]}),
+        "stray query": cl.RankedLists.of({dataset.image_ids[0]: [dataset.caption_ids[0]], "nobody": []}),
+        "stray item": cl.RankedLists.of({dataset.image_ids[0]: [dataset.caption_ids[0], "nothing"]}),
         "short lists": cl.RankedLists.of({one: list(dataset.caption_ids[:3]) for one in dataset.image_ids}),
     }  # fmt: skip
     given = {
@@ -293,6 +343,25 @@ def test_bad_input_is_explained(arguments, error, message):
     with pytest.raises(error) as raised:
         cl.evaluate(dataset, **given)
     assert message in str(raised.value)
+
+
+def test_a_name_is_not_a_dataset():
+    with pytest.raises(UsageError, match="load_dataset"):
+        cl.evaluate("coco", scores=np.zeros((2, 2)))  # type: ignore[arg-type]
+
+
+def test_the_interval_of_rsum_allows_for_unequal_numbers_of_captions():
+    dataset, pictures, texts = world(images=60, spread=0.3)
+    run = cl.evaluate(dataset, images=pictures, captions=texts)
+    low, high = run["Rsum"].interval
+    assert high <= 600
+    rng = np.random.default_rng(0)
+    hits = [(run[f"{d}/Hit@{k}"].values, run[f"{d}/Hit@{k}"].clusters) for d in ("i2t", "t2i") for k in (1, 5, 10)]
+    sums = []
+    for _ in range(1000):
+        weight = np.bincount(rng.integers(0, 60, 60), minlength=60)
+        sums.append(100 * sum(np.average(values, weights=weight[clusters]) for values, clusters in hits))
+    assert np.quantile(sums, [0.025, 0.975]) == pytest.approx([low, high], abs=3)
 
 
 def test_scores_without_a_dataset_and_runs_without_judgements():

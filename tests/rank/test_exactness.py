@@ -127,6 +127,33 @@ def test_permuting_the_gallery_permutes_the_lists():
     np.testing.assert_array_equal(two.tied, one.tied[match])
 
 
+@pytest.mark.parametrize("change", [
+    lambda s: 1 + 1e-9 * s, lambda s: 1e9 + s, lambda s: np.round(s * 1000).astype(np.int64) + 2**40,
+], ids=["fine", "far", "whole"])  # fmt: skip
+@pytest.mark.parametrize("backend", ["numpy", "torch"])
+def test_score_matrices_are_ranked_in_their_own_precision(change, backend):
+    """float32 could not tell any two of these apart."""
+    if backend == "torch":
+        pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    scores = change(rng.standard_normal((30, 150)))
+    relevance = random_relevance(rng, 30, 150, 0.02)
+    rankings = rank_both(ScoreMatrix(scores), relevance, depth=5, tile=40, backend=backend)
+    for name, matrix, seen in (("i2t", scores, relevance), ("t2i", scores.T, relevance.flip())):
+        got = rankings[name]
+        places = list(zip(got.above.tolist(), got.tied.tolist(), got.tied_before.tolist(), strict=True))
+        assert places == reference.places(matrix, seen)
+        assert got.top_items.tolist() == reference.top(matrix, 5)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-30, 1e30, 1e300])
+def test_cosines_do_not_depend_on_the_size_of_vectors(size):
+    images, captions = many()
+    whole = exact_matrix(scorer_of(images, captions))
+    scaled = Embeddings.of(images.vectors.astype(np.float64) * size)
+    np.testing.assert_allclose(exact_matrix(scorer_of(scaled, captions)), whole, atol=1e-7)
+
+
 def test_negative_scores_rank_like_any_other():
     scores = np.array([[-0.9, -0.1, -0.5]], np.float32)
     relevance = Relevance.from_indices(("q",), ("a", "b", "c"), np.array([0]), np.array([2]))

@@ -39,16 +39,21 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     try:
         yield partial
         partial.chmod(0o777 & ~_umask())
-        if path.exists():
-            # A folder cannot be swapped in one step everywhere; moved aside, the old one is at least never half there.
-            aside = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=path.parent))
-            path.replace(aside)
-            partial.replace(path)
-            shutil.rmtree(aside, ignore_errors=True)
-        else:
-            partial.replace(path)
+        replace_folder(partial, path)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def replace_folder(new: Path, path: Path) -> None:
+    """Move the folder ``new`` to ``path``, in the place of what stands there."""
+    if not path.exists():
+        new.replace(path)
+        return
+    # A folder cannot be swapped in one step everywhere; moved aside, the old one is at least never half there.
+    aside = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=path.parent))
+    path.replace(aside)
+    new.replace(path)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -81,17 +81,24 @@ class Dataset:
 
     @staticmethod
     def of(
-        captions: Mapping[str, Iterable[str]], name: str = "captions", images: Mapping[str, Any] | None = None
+        captions: Mapping[str, Sequence[str]], name: str = "captions", images: Mapping[str, Any] | None = None
     ) -> Dataset:
         """A dataset from ``{image id: [caption, …]}``; captions get the ids ``<image>#<n>``.
 
         ``images`` adds free columns, each a sequence aligned with the image ids.
         """
+        for image, texts in captions.items():
+            if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+                raise InputError(
+                    f"the captions of image {str(image)!r} are not a list of texts",
+                    expected="{image: [text, …]}",
+                    fix="quote every caption, and put a single one into a list too",
+                )
         rows = [(f"{image}#{n}", str(image), text) for image, texts in captions.items() for n, text in enumerate(texts)]
         return Dataset(
             name,
             pl.DataFrame({"image": [str(image) for image in captions], **(images or {})}),
-            pl.DataFrame(rows, schema=["caption", "image", "text"], orient="row"),
+            pl.DataFrame(rows, schema=dict.fromkeys(("caption", "image", "text"), pl.String), orient="row"),
         )
 
     @cached_property

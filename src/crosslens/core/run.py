@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ import polars as pl
 
 from crosslens.core.atomic import atomic_file, sweep, write_text
 from crosslens.core.bundle import VERSION, read_header
-from crosslens.core.errors import InputError, UnknownNameError
+from crosslens.core.errors import ConflictError, InputError, UnknownNameError
 from crosslens.core.fingerprint import fingerprint
 from crosslens.core.grid import PAGE_WIDTH, Grid
 from crosslens.core.metric_values import MetricValues
@@ -94,7 +95,8 @@ class Run:
             )
             extra = self.columns.get(direction)
             if extra is not None:
-                extra = extra.rename({c: f"{c}_" for c in extra.columns if c in _RESERVED})
+                taken = {*_RESERVED, *(split_name(name)[1] for name in self.values)}
+                extra = extra.rename({c: f"{c}_" for c in extra.columns if c in taken})
                 frame = pl.concat([frame, extra], how="horizontal")
             metrics = {split_name(name)[1]: self.values[name].values for name in names}
             frames.append(frame.with_columns(**{n: pl.Series(v, nan_to_null=True) for n, v in metrics.items()}))
@@ -106,9 +108,15 @@ class Run:
             grouped.setdefault(split_name(name)[0], []).append(name)
         return grouped
 
-    def save(self, path: str | Path) -> Path:
-        """Write the folder; ``run.json`` comes last. Rankings that already stand there are kept."""
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the folder; ``run.json`` comes last. A different run that stands there is replaced only if asked."""
         path = Path(path)
+        if (path / RUN_FILE).exists() and Run.load(path).fingerprint != self.fingerprint:
+            if not overwrite:
+                raise ConflictError(f"{path}: another run stands there", fix="choose another place, or overwrite=True")
+            (path / RUN_FILE).unlink()
+            for stored in path.glob("ranking-*"):
+                shutil.rmtree(stored)
         path.mkdir(parents=True, exist_ok=True)
         sweep(path)
         for direction, ranking in self.rankings.items():
@@ -131,16 +139,20 @@ class Run:
         except (OSError, pl.exceptions.PolarsError) as error:
             raise InputError(f"unreadable: {error}", file=path / QUERIES_FILE, fix="repeat the evaluation") from error
         recipe = path / RECIPE_FILE
-        metrics = content["metrics"]
+        metrics = content.get("metrics")
+        if not isinstance(metrics, dict):
+            raise InputError(
+                "no metrics", file=path / RUN_FILE, expected="an entry 'metrics'", fix="repeat the evaluation"
+            )
         plain = {split_name(name)[1] for name in metrics}
         per_direction = {key[0]: part for key, part in queries.partition_by("direction", as_dict=True).items()}
         free = [name for name in queries.columns if name not in plain and name not in _RESERVED]
         return Run(
-            content["name"],
+            content.get("name", path.name),
             {name: _values(name, figures, per_direction) for name, figures in metrics.items()},
             _StoredRankings(path),
             {str(direction): part.select(free) for direction, part in per_direction.items()} if free else {},
-            content["provenance"],
+            content.get("provenance", {}),
             recipe.read_text(encoding="utf-8") if recipe.exists() else "",
         )
 

@@ -77,8 +77,7 @@ def compute_across(
     if missing:
         raise UsageError(f"{spec} needs both directions, and {missing[0]} is missing", fix="evaluate both directions")
     both = {one: rankings[one] for one in (IMAGE_TO_TEXT, TEXT_TO_IMAGE)}
-    with _naming(spec, None), np.errstate(divide="ignore", invalid="ignore"):
-        parts = cast(AcrossFunction, family.function)({one: places_of(two, ties) for one, two in both.items()}, spec)
+    parts = parts_across(spec, both, ties)
     images = len(both[IMAGE_TO_TEXT].query_ids)
     image_of = {one: _image_rows(one, both[one], clusters) for one in both}
     stratum = np.zeros(images, np.int64) if strata is None else np.unique(strata, return_inverse=True)[1]
@@ -94,6 +93,14 @@ def compute_across(
         scale = np.bincount(stratum[counted], minlength=len(queries)) / np.maximum(queries, 1)
         total += scale[stratum] * np.bincount(of, parts[one][valid[one]], images)
     return np.where(counted, total, np.nan)
+
+
+def parts_across(spec: MetricSpec, rankings: Mapping[str, Ranking], ties: Ties = "stable") -> dict[str, FloatArray]:
+    """Per direction, one value per query (NaN: does not count); the figure is the sum of the directions' means."""
+    function = cast(AcrossFunction, family_of(spec).function)
+    with _naming(spec, None), np.errstate(divide="ignore", invalid="ignore"):
+        parts = function({one: places_of(two, ties) for one, two in rankings.items()}, spec)
+    return {one: np.where(two.relevant_counts > 0, parts[one], np.nan) for one, two in rankings.items()}
 
 
 def places_of(ranking: Ranking, ties: Ties = "stable") -> Places:

@@ -10,13 +10,13 @@ from crosslens.core.errors import UsageError
 from crosslens.core.metric_values import MetricValues
 from crosslens.core.ranking import Ranking
 from crosslens.core.relevance import IMAGE_TO_TEXT, TEXT_TO_IMAGE
-from crosslens.metrics.compute import compute, compute_across, observations
+from crosslens.metrics.compute import compute, compute_across, observations, parts_across
 from crosslens.metrics.family import family_of
 from crosslens.metrics.places import IntArray
 from crosslens.metrics.request import MetricRequest, parse_metrics
 from crosslens.metrics.spec import MetricSpec
 from crosslens.metrics.ties import Ties
-from crosslens.statistics import Bootstrap
+from crosslens.statistics import Bootstrap, sum_of_means
 
 
 def measure(
@@ -80,7 +80,9 @@ def _measure_across(
     level: float,
 ) -> MetricValues:
     values = compute_across(spec, rankings, clusters, ties, None if strata is None else strata[IMAGE_TO_TEXT])
-    figure = draws[IMAGE_TO_TEXT].estimate(values, level=level)
+    # Not from the values of single images: with unequal numbers of captions a resample has more or fewer of them.
+    parts = parts_across(spec, {one: rankings[one] for one in (IMAGE_TO_TEXT, TEXT_TO_IMAGE)}, ties)
+    figure = sum_of_means([(draws[one], part) for one, part in parts.items()], level)
     return MetricValues(
         str(spec),
         rankings[IMAGE_TO_TEXT].query_ids,

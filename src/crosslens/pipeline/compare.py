@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,13 +29,13 @@ _SAME = 1e-12
 
 
 def compare(
-    *runs: Run,
+    *runs: Run | str | Path,
     metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
     correction: str = "holm",
     permutations: int = 10_000,
     seed: int = 0,
 ) -> Comparison:
-    """Compare the first run with each of the others, on the metrics named or on all they share.
+    """Compare the first run (or run folder) with each of the others, on the metrics named or on all they share.
 
     Queries are matched by id. p-values come from a paired permutation test over images and are corrected (``holm``,
     ``bh`` or ``none``) for the number of metrics times the number of pairs of runs.
@@ -42,11 +43,11 @@ def compare(
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs", fix="name a second run")
     correct([], correction)
-    labels = _labels(runs)
-    runs = tuple(replace(run, name=label) for run, label in zip(runs, labels, strict=True))
-    _require_same_folds(runs)
-    names, notes = _chosen(runs, metrics)
-    baseline, others = runs[0], runs[1:]
+    loaded = tuple(run if isinstance(run, Run) else Run.load(run) for run in runs)
+    named = tuple(replace(run, name=label) for run, label in zip(loaded, _labels(loaded), strict=True))
+    _require_same_folds(named)
+    names, notes = _chosen(named, metrics)
+    baseline, others = named[0], named[1:]
     results = [_compared(name, baseline, other, permutations, seed) for other in others for name in names]
     adjusted = correct([one.p_value for one in results], correction)
     return Comparison(
@@ -57,7 +58,7 @@ def compare(
         permutations,
         seed,
         baseline[names[0]].level,
-        (*notes, *_notes_on_ties(runs)),
+        (*notes, *_notes_on_ties(named)),
     )
 
 

@@ -75,6 +75,8 @@ def evaluate(
     there, and a different run in the same place raises unless ``overwrite``. ``backend``, ``device``, ``tile`` and
     ``threads`` change how fast the result comes, never the result.
     """
+    if dataset is not None and not isinstance(dataset, Dataset):
+        raise UsageError(f"not a dataset: {dataset!r}", fix="pass what load_dataset returns")
     requests = parse_metrics(metrics)
     depth = max(depth, *(request.spec.cutoff or 0 for request in requests), 1) if depth > 0 else depth
     options = {

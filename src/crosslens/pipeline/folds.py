@@ -26,9 +26,9 @@ class Fold(NamedTuple):
 
 def folds_of(dataset: Dataset, count: int) -> list[Fold]:
     """``count`` consecutive parts of the images (1,000 each for COCO's 5,000 in 5), with their captions."""
-    if not 1 <= count <= len(dataset.image_ids):
+    if not isinstance(count, int) or not 1 <= count <= len(dataset.image_ids):
         raise UsageError(
-            f"{count} folds of {len(dataset.image_ids)} images", fix="use between 1 and the number of images"
+            f"{count} folds of {len(dataset.image_ids)} images", fix="use a whole number from 1 to the number of images"
         )
     return [
         Fold(rows, np.flatnonzero((dataset.caption_image >= rows[0]) & (dataset.caption_image <= rows[-1])))

@@ -11,6 +11,7 @@ import numpy as np
 
 from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, UsageError
+from crosslens.core.ids import positions
 from crosslens.core.lists import RankedLists
 from crosslens.core.progress import Progress
 from crosslens.core.ranking import Ranking
@@ -119,6 +120,9 @@ class ListJob:
         self.strata: dict[str, Array] | None = None
         self.lists = lists_by_direction(dataset, run, directions)
         self.directions = tuple(self.lists)
+        if dataset is not None:
+            for one, lists in self.lists.items():
+                positions(lists.query_ids, gallery_of(dataset, one)[0], "query")
         if dataset is not None:
             self.relevance, described = relevance_from(dataset, relevance)
         elif relevance is None:

@@ -183,11 +183,10 @@ def _direction_of(value: Relevance | RankedLists, dataset: Dataset) -> str:
     """Told from the ids: which side the queries are on."""
     images, captions = set(dataset.image_ids), set(dataset.caption_ids)
     queries, items = set(value.query_ids), set(value.item_ids)
-    fits = [
-        direction
-        for direction, left, right in ((IMAGE_TO_TEXT, images, captions), (TEXT_TO_IMAGE, captions, images))
-        if queries <= left and items <= right
-    ]
+    sides = {IMAGE_TO_TEXT: (images, captions), TEXT_TO_IMAGE: (captions, images)}
+    # A stray id is for the check of that direction to name; here only the sides matter.
+    fits = [one for one, (left, right) in sides.items() if queries & left and (items & right or not items)]
+    whole = [one for one in fits if queries <= sides[one][0] and items <= sides[one][1]]
     what = "judgements" if isinstance(value, Relevance) else "run"
     if not fits:
         odd = next(iter(queries - images - captions), None) or next(iter(items - images - captions), "")
@@ -196,12 +195,12 @@ def _direction_of(value: Relevance | RankedLists, dataset: Dataset) -> str:
             expected="queries and items among the dataset's image and caption ids",
             fix="check that both are of the same split and use the same ids",
         )
-    if len(fits) == 2:
-        raise UsageError(
-            f"the {what} fit both directions: image ids and caption ids overlap",
-            fix="say which: a mapping such as {'i2t': …}, or the direction on the command line",
-        )
-    return fits[0]
+    if len(whole) == 1 or len(fits) == 1:
+        return (whole or fits)[0]
+    raise UsageError(
+        f"the {what} fit both directions: image ids and caption ids overlap",
+        fix="say which: a mapping such as {'i2t': …}, or the direction on the command line",
+    )
 
 
 def _head(embeddings: Embeddings) -> Embeddings:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
-from crosslens.core.atomic import sweep, write_text
+from crosslens.core.atomic import replace_folder, sweep, write_text
 from crosslens.core.errors import ConflictError, CrosslensError
 from crosslens.core.ranking import Ranking
 from crosslens.core.run import RUN_FILE, Run
@@ -17,14 +16,32 @@ PENDING_FILE = "pending.json"
 
 
 class Workplace:
-    """``key`` is the fingerprint of everything the result depends on: same key, same work."""
+    """``key`` is the fingerprint of everything the result depends on: same key, same work.
+
+    Unfinished work of another key is nobody's result and makes way. A finished run of another key is replaced only if
+    asked, and only when the new one is complete: until then the work goes on in a folder beside it.
+    """
 
     def __init__(self, folder: str | Path, key: str, *, overwrite: bool = False) -> None:
-        self.folder, self.key = Path(folder), key
-        self.finished = self._claim(overwrite)
+        self.target = self.folder = Path(folder)
+        self.key = key
+        self.finished: Run | None = None
+        if self._stands_complete():
+            if self._owner() == key:
+                (self.folder / PENDING_FILE).unlink(missing_ok=True)
+                self.finished = Run.load(self.folder)
+                return
+            if not overwrite:
+                raise ConflictError(
+                    f"{self.target}: another run stands there",
+                    fix="choose another output, or pass --overwrite (overwrite=True)",
+                )
+            self.folder = self.target.with_name(f".{self.target.name}.new")
+        self._claim()
 
     @property
     def checkpoint(self) -> Path:
+        """Where a long ranking keeps what it has."""
         return self.folder / "checkpoint"
 
     def ranking(self, direction: str) -> Ranking | None:
@@ -46,43 +63,36 @@ class Workplace:
         """Write the run; from here on the folder is complete."""
         run.save(self.folder)
         (self.folder / PENDING_FILE).unlink(missing_ok=True)
+        if self.folder != self.target:
+            replace_folder(self.folder, self.target)
 
-    def _claim(self, overwrite: bool) -> Run | None:
-        """The finished run if this very work is done already; otherwise make the folder ours."""
-        if self.folder.is_dir() and any(self.folder.iterdir()):
-            owner = self._owner()
-            if owner == self.key:
-                if (self.folder / RUN_FILE).exists():
-                    (self.folder / PENDING_FILE).unlink(missing_ok=True)
-                    return Run.load(self.folder)
-            elif owner is None or not overwrite:
-                held = "another run stands there" if owner is not None else "the folder is not empty, and is not a run"
-                fix = (
-                    "choose another output, or pass --overwrite (overwrite=True)" if owner else "choose another output"
-                )
-                raise ConflictError(f"{self.folder}: {held}", fix=fix)
-            else:
-                shutil.rmtree(self.folder)
-        elif self.folder.exists() and not self.folder.is_dir():
-            raise ConflictError(f"{self.folder} is a file", fix="choose another output")
+    def _stands_complete(self) -> bool:
+        if self.target.exists() and not self.target.is_dir():
+            raise ConflictError(f"{self.target} is a file", fix="choose another output")
+        return (self.target / RUN_FILE).exists()
+
+    def _claim(self) -> None:
+        """Make the folder ours: empty, new, or with unfinished work, which goes on if it is the same."""
+        if self.folder.is_dir():
+            sweep(self.folder)
+            if any(self.folder.iterdir()):
+                owner = self._owner()
+                if owner is None:
+                    raise ConflictError(
+                        f"{self.folder}: the folder is not empty, and is not a run", fix="choose another output"
+                    )
+                if owner != self.key:
+                    shutil.rmtree(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        sweep(self.folder)
         write_text(self.folder / PENDING_FILE, json.dumps({"key": self.key}) + "\n")
-        return None
 
     def _owner(self) -> str | None:
         """The key of the work that stands in the folder; None if nothing of ours does, '' if it cannot be told."""
-        readers: tuple[tuple[str, Callable[[dict[str, object]], object]], ...] = (
-            (RUN_FILE, lambda content: content["provenance"]["key"]),  # type: ignore[index]
-            (PENDING_FILE, lambda content: content["key"]),
-        )
-        found = False
-        for name, key in readers:
+        for name in (RUN_FILE, PENDING_FILE):
             if (self.folder / name).exists():
-                found = True
                 try:
-                    return str(key(json.loads((self.folder / name).read_text(encoding="utf-8"))))
+                    content = json.loads((self.folder / name).read_text(encoding="utf-8"))
+                    return str((content["provenance"] if name == RUN_FILE else content)["key"])
                 except (ValueError, KeyError, TypeError):
-                    continue
-        leftovers_only = all(part.name.startswith(".partial-") for part in self.folder.iterdir())
-        return "" if found else self.key if leftovers_only else None
+                    return ""
+        return None

@@ -42,6 +42,8 @@ def rank_both(
         raise UsageError(f"depth {depth}", fix="keep at least one place of each list: depth=1 or more")
     if (tile is not None and tile < 1) or (threads is not None and threads < 1):
         raise UsageError(f"tile {tile}, threads {threads}", fix="use 1 or more of each, or leave them out")
+    if device is not None and backend == "numpy":
+        raise UsageError(f"the numpy backend has no device {device!r}", fix="use backend='torch' (--backend torch)")
     both = relevance if isinstance(relevance, Mapping) else {names[0]: relevance, names[1]: relevance.flip()}
     rows, columns = (both[name].relevant() for name in names)
     _check_shape(scorer, rows, columns)

@@ -33,7 +33,7 @@ def finish(direction: Direction, name: str, tallies: Sequence[Tally]) -> Ranking
         relevance.query_ids,
         relevance.item_ids,
         top_items,
-        top_scores,
+        top_scores.astype(np.float32),
         np.full(side.queries, side.gallery, np.int64),
         relevance.offsets,
         relevance.items,
@@ -74,7 +74,7 @@ def _top(direction: Direction, tallies: Sequence[Tally]) -> tuple[Array, Array]:
         _together([tally.candidate_item for tally in tallies]),
     )
     top_items = np.full((side.queries, side.keep), UNRANKED, np.int64)
-    top_scores = np.full((side.queries, side.keep), np.nan, np.float32)
+    top_scores = np.full((side.queries, side.keep), np.nan, direction.scorer.precision)
     put_in_order(rows, items, _exact(direction, rows, items), top_items, top_scores)
     for query in np.flatnonzero(given_up):
         top_items[query], top_scores[query] = _exact_top(direction, int(query))
@@ -96,7 +96,7 @@ def _exact_top(direction: Direction, query: int) -> tuple[Array, Array]:
 
 def _exact(direction: Direction, queries: Array, items: Array) -> Array:
     """Exact scores, on all cores, a bounded number at a time."""
-    scores = np.empty(len(queries), np.float32)
+    scores = np.empty(len(queries), direction.scorer.precision)
 
     def fill(start: int) -> None:
         part = slice(start, start + _AT_ONCE)

@@ -25,10 +25,12 @@ def rank_lists(
     item_ids = gallery or tuple(dict.fromkeys((*relevance.item_ids, *lists.item_ids)))
     row_of = {one: row for row, one in enumerate(query_ids)}
     column_of = {one: column for column, one in enumerate(item_ids)}
-    for one in (*relevance.item_ids, *lists.item_ids) if gallery else ():
-        if one not in column_of:
+    if gallery:
+        strange = [one for one in (*lists.item_ids, *relevance.item_ids) if one not in column_of]
+        if strange:
             raise InputError(
-                f"item {one!r} is not in the gallery",
+                f"item {strange[0]!r} is not in the gallery"
+                + (f", nor are {len(strange) - 1} others of the run" if len(strange) > 1 else ""),
                 expected=f"one of its {len(item_ids)} ids",
                 fix="check that both are of the same split, or pass judgements (--qrels) instead of a dataset: "
                 "an item that nobody judged then counts as irrelevant",

@@ -22,6 +22,8 @@ class PooledProduct:
     the factor if it does, ``precision`` the type the products are computed in.
     """
 
+    precision = np.float32
+
     def __init__(
         self,
         rows: Array,
@@ -37,7 +39,7 @@ class PooledProduct:
                 expected="image and caption vectors from the same model",
                 fix="check that the two files belong together",
             )
-        self.rows, self.columns, self.pooling, self.precision = rows, columns, pooling, precision
+        self.rows, self.columns, self.pooling, self.products_in = rows, columns, pooling, precision
         self.shape = (len(rows), len(columns))
         self.work = rows.shape[1] * columns.shape[1] * rows.shape[2]
         longest = _longest(rows) * _longest(columns)
@@ -48,8 +50,8 @@ class PooledProduct:
 
     def tile(self, rows: slice, columns: slice) -> Array:
         """One matrix product of all vectors of the block, then pooled."""
-        left = self.rows[rows].astype(self.precision, copy=False)
-        right = self.columns[columns].astype(self.precision, copy=False)
+        left = self.rows[rows].astype(self.products_in, copy=False)
+        right = self.columns[columns].astype(self.products_in, copy=False)
         width = left.shape[2]
         products = left.reshape(-1, width) @ right.reshape(-1, width).T
         products = products.reshape(len(left), left.shape[1], len(right), right.shape[1])

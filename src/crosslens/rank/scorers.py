@@ -33,6 +33,8 @@ class Scorer(Protocol):
     column_slack: Array
     work: int
     """Multiplications per pair: tells how long a pass takes."""
+    precision: type[np.floating[Any]]
+    """The type of exact scores."""
 
     def tile(self, rows: slice, columns: slice) -> Array:
         """Scores of a block of rows and columns, each within the slack of the exact one.
@@ -46,6 +48,8 @@ class Scorer(Protocol):
 
 class InnerProduct:
     """The float32 nearest to the inner product of two vectors."""
+
+    precision = np.float32
 
     def __init__(self, rows: Array, columns: Array, *, unit: bool = False) -> None:
         if rows.shape[1] != columns.shape[1]:
@@ -87,7 +91,11 @@ class InnerProduct:
 
 
 class ScoreMatrix:
-    """Scores somebody computed already: in memory, or memory-mapped and read tile by tile."""
+    """Scores somebody computed already: in memory, or memory-mapped and read tile by tile.
+
+    They are ranked in the precision they come in: tiles are float32, and where those cannot tell two scores apart, the
+    stored numbers do.
+    """
 
     work = 1
 
@@ -100,10 +108,13 @@ class ScoreMatrix:
         self.shape = (scores.shape[0], scores.shape[1])
         self.row_slack = np.zeros(self.shape[0], np.float32)
         self.column_slack = np.zeros(self.shape[1], np.float32)
+        self.precision = np.float32 if np.can_cast(scores.dtype, np.float32) else np.float64
+        if self.precision is np.float64 and 0 not in self.shape:
+            self._allow_for_rounding()
 
     def tile(self, rows: slice, columns: slice) -> Array:
         """The block itself; a NaN or infinite score raises, naming its row and column."""
-        block = np.ascontiguousarray(self.scores[rows, columns], np.float32)
+        block = self.scores[rows, columns]
         if not np.isfinite(block).all():
             row, column = np.argwhere(~np.isfinite(block))[0]
             raise InputError(
@@ -112,11 +123,29 @@ class ScoreMatrix:
                 expected="finite scores",
                 fix="find out why the model gave no number for this pair",
             )
-        return block
+        return np.ascontiguousarray(block, np.float32)
 
     def exact(self, rows: Array, columns: Array) -> Array:
         """The stored scores."""
-        return np.asarray(self.scores[rows, columns], np.float32)
+        return np.asarray(self.scores[rows, columns], self.precision)
+
+    def _allow_for_rounding(self) -> None:
+        """Half a unit in the last place of the largest score, in a pass of its own: tiles may be off by that."""
+        largest = 0.0
+        for start in range(0, self.shape[0], 512):
+            block = self.tile_in_full(start)
+            largest = max(largest, float(np.abs(block).max()))
+        if largest > np.finfo(np.float32).max:
+            raise InputError(f"a score of size {largest:g}", expected="scores below 3e38", fix="scale them down")
+        slack = np.float32(largest * 2 * _UNIT)
+        self.row_slack[:] = slack
+        self.column_slack[:] = slack
+
+    def tile_in_full(self, start: int) -> Array:
+        """512 rows as float64, checked like any tile."""
+        rows = slice(start, min(start + 512, self.shape[0]))
+        self.tile(rows, slice(0, self.shape[1]))
+        return np.asarray(self.scores[rows], np.float64)
 
 
 def rounding_bound(terms: int) -> float:
@@ -154,7 +183,11 @@ def unit_rows(vectors: Array) -> Array:
 
     def scale(start: int) -> int:
         block = np.ascontiguousarray(flat[start : start + _BLOCK])
-        block = block if block.dtype in (np.float32, np.float64) else block.astype(np.float32)
+        if block.dtype == np.float64:  # squares of very large or small numbers would leave its range
+            size = np.abs(block).max(axis=1, keepdims=True)
+            block = block / np.where(size > 0, size, 1)
+        elif block.dtype != np.float32:
+            block = block.astype(np.float32)
         bad = kernels.unit_rows(block, flat_out[start : start + _BLOCK])
         return -1 if bad < 0 else start + bad
 

@@ -1,6 +1,6 @@
 """How sure a figure is: intervals over images, paired tests, corrections for many comparisons."""
 
-from crosslens.statistics.bootstrap import Bootstrap, Estimate, estimate
+from crosslens.statistics.bootstrap import Bootstrap, Estimate, estimate, sum_of_means
 from crosslens.statistics.centre import centre
 from crosslens.statistics.corrections import CORRECTIONS, benjamini_hochberg, correct, holm
 from crosslens.statistics.permutation import PairedTest, paired_permutation
@@ -16,4 +16,5 @@ __all__ = [
     "estimate",
     "holm",
     "paired_permutation",
+    "sum_of_means",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -122,6 +122,17 @@ class Bootstrap:
             chosen = random.integers(0, size, size=(min(_ROWS, self.resamples - start), size), dtype=np.uint32)
             # A byte is enough: a count is at most ``size``, and above 255 only with a chance below 1e-500.
             yield np.array([np.bincount(row, minlength=size) for row in chosen], np.uint8)
+
+
+def sum_of_means(parts: Sequence[tuple[Bootstrap, FloatArray]], level: float = 0.95) -> Estimate:
+    """A sum of means over different queries of the same clusters, which are drawn together: both directions, say."""
+    single = [draws.estimate(values, level=level) for draws, values in parts]
+    figure = float(sum(one.mean for one in single))
+    if any(np.isnan(one.low) for one in single):
+        return Estimate(figure, float("nan"), float("nan"))
+    replicates = np.sum([draws.replicates(values) for draws, values in parts], axis=0)
+    low, high = np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2])
+    return Estimate(figure, float(low), float(high))
 
 
 def estimate(
