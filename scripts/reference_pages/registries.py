@@ -1,4 +1,4 @@
-"""What is registered: metrics and dataset readers."""
+"""What is registered: metrics, dataset readers and encoders."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from crosslens.core.registry import Entry
 from crosslens.data import READERS
+from crosslens.encode import ENCODERS
 from crosslens.metrics import METRICS
 from crosslens.rank.functions import SCORES
 from crosslens.report.export import FORMATS
@@ -32,17 +33,25 @@ brackets: `smooth-chamfer[alpha=8]`. Without a name, the kind of the embeddings 
 several (*multi*), or a mean with a variance (*probabilistic*)."""
 EXPORTS_INTRO = """# Export formats
 
-`crosslens export RUN --to NAME`. A format of ranked lists has one file per direction."""
+`crosslens export RUN --to NAME` prints one file. A format with a file per direction writes them into the current
+folder, named after the run's: `clip-b32.i2t.run` and `clip-b32.t2i.run` for `runs/clip-b32`. `-o` names them
+otherwise. A different file that stands there is never replaced unless asked (`--overwrite`)."""
 READERS_INTRO = """# Readers
 
 `--dataset NAME` on the command line and `crosslens.load_dataset(NAME, …)` in Python choose a reader; its options are
 `--captions`, `--images`, `--instances`, `--split` or, for any other, `-D key=value`. `crosslens data formats` prints
 this list. In place of a reader's name, a path is accepted: a dataset folder that crosslens wrote, or a plain table."""
+ENCODERS_INTRO = """# Encoders
+
+`--model KIND:SOURCE` on the command line, `crosslens.encode.load_encoder("KIND:SOURCE")` in Python.
+`crosslens encode --list` prints this list. A source is a name on the Hugging Face hub or a path, unless the kind says
+otherwise. [How to use them](../how-to/encode.md). An installed package adds its own through the entry-point group
+`crosslens.encoders`."""
 
 
 def registered() -> dict[str, list[Entry[Any]]]:
     """Page → the entries it must describe."""
-    return {"metrics.md": list(METRICS), "readers.md": list(READERS)}
+    return {"metrics.md": list(METRICS), "readers.md": list(READERS), "encoders.md": list(ENCODERS)}
 
 
 def metrics() -> str:
@@ -98,6 +107,18 @@ def _default(parameter: inspect.Parameter) -> str:
     return "**required**" if parameter.default is parameter.empty else f"`{parameter.default}`"
 
 
+def encoders() -> str:
+    """One section per kind of encoder."""
+    return "\n\n".join([ENCODERS_INTRO, *(_encoder(one) for one in registered()["encoders.md"])]) + "\n"
+
+
+def _encoder(entry: Entry[Any]) -> str:
+    extra = entry.details.get("extra")
+    installed = f"; `pip install 'crosslens[{extra}]'`" if extra else ""
+    example = f"Example: `{entry.name}:{entry.details.get('example', '')}`{installed}"
+    return "\n\n".join([f"## {entry.name}", cleaned(inspect.cleandoc(entry.value.__doc__ or "")), example])
+
+
 def scores() -> str:
     """One row per score function."""
     rows = ["| name | for | options | |", "|---|---|---|---|"]
@@ -109,9 +130,9 @@ def scores() -> str:
 
 def exports() -> str:
     """One row per export format."""
-    rows = ["| name | several runs | |", "|---|---|---|"]
+    rows = ["| name | ending | several runs | |", "|---|---|---|---|"]
     for name, one in FORMATS.items():
-        rows.append(f"| `{name}` | {'yes' if one.several else ''} | {cell(cleaned(one.summary))} |")
+        rows.append(f"| `{name}` | `{one.suffix}` | {'yes' if one.several else ''} | {cell(cleaned(one.summary))} |")
     return f"{EXPORTS_INTRO}\n\n" + "\n".join(rows) + "\n"
 
 

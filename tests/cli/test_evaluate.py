@@ -47,6 +47,10 @@ def test_writing_resuming_and_conflict(study: Path, call: Call, tmp_path: Path) 
     before = (tmp_path / "run" / "run.json").read_bytes()
     again = call("evaluate", *flags(study), "-o", tmp_path / "run")
     assert (again.code, again.out) == (0, first.out)
+    assert again.err == f"\nalready there: {tmp_path / 'run'} (nothing to do)\n"
+    renamed = call("evaluate", *flags(study), "-o", tmp_path / "run", "--name", "other")
+    assert renamed.err.startswith("note: the run that is already there keeps its name, 'run'\n\nalready there: ")
+    assert "nothing to do" in call("run", tmp_path / "run", "-o", tmp_path / "run").err
     assert (tmp_path / "run" / "run.json").read_bytes() == before
     other = call("evaluate", *flags(study, "model-b"), "-o", tmp_path / "run")
     assert other.code == 5

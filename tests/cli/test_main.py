@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from crosslens.cli import EXIT_CODES, main
@@ -87,6 +88,9 @@ def test_wrong_use(words: tuple[str, ...], message: str, call: Call) -> None:
         (errors.ConflictError("x", fix="pass overwrite=True"), 5),
         (KeyboardInterrupt(), 130),
         (PermissionError(13, "Permission denied", "/some/file"), 3),
+        (OSError(28, "No space left on device"), 3),
+        (OSError("4096 requested and 0 written"), 3),
+        (pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device (os error 28)"), 3),
         (BrokenPipeError(), 0),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else str(value),
@@ -96,7 +100,7 @@ def test_every_end_has_its_code(error: BaseException, code: int, call: Call, mon
         raise error
 
     monkeypatch.setattr("crosslens.core.run.Run.load", fail)
-    monkeypatch.setattr("crosslens.cli.entry._reader_left", lambda: 0)
+    monkeypatch.setattr("crosslens.cli.entry._drop_output", lambda: 0)
     outcome = call("show", "somewhere")
     assert outcome.code == code
     assert code in EXIT_CODES
@@ -106,7 +110,10 @@ def test_every_end_has_its_code(error: BaseException, code: int, call: Call, mon
     if code == 5:
         assert "--overwrite" in outcome.err
     if code == 130:
-        assert outcome.err.count("\n") == 1
+        assert outcome.err == "interrupted\n"
+    if "space" in str(error) or "written" in str(error):
+        assert outcome.err.count("\n") == 2
+        assert "make room" in outcome.err
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +140,24 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_no_bug() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "crosslens", "metrics"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert done.returncode == 3
+    assert done.stderr == "error: No space left on device\n  fix: make room, or write to another place\n"
+
+
+def test_interrupting_while_modules_load() -> None:
+    """Loading is the longest part of a short command."""
+    program = "import builtins, sys\nfrom crosslens.cli import main\ndef stop(*_, **__): raise KeyboardInterrupt\n"
+    program += "builtins.__import__ = stop\nsys.exit(main(['metrics']))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 def test_as_a_module() -> None:
     """``python -m crosslens`` is ``crosslens``, exit codes and all."""
     done = subprocess.run(
@@ -147,3 +172,22 @@ def test_python_hints_become_flags(call: Call, tmp_path: Path) -> None:
     outcome = call("data", "describe", tmp_path / "captions.csv")
     assert outcome.code == 3
     assert "pass -D text_column=" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("choose another output, or pass --overwrite (overwrite=True)", "choose another output, or pass --overwrite"),
+        ("pass --images-output (images=) to write", "pass --images-output to write"),
+        ("pass split= one of: a", "pass --split one of: a"),
+        ("pass text_key=TEXT", "pass -D text_key=TEXT"),
+        ("or use score='dot'", "or use --score dot"),
+        ("use backend='torch' (--backend torch)", "use --backend torch"),
+    ],
+)
+def test_a_fix_for_python_as_a_flag(written: str, shown: str, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise errors.UsageError("x", fix=written)
+
+    monkeypatch.setattr("crosslens.core.run.Run.load", fail)
+    assert call("show", "somewhere").err == f"error: x\n  fix: {shown}\n"

@@ -101,7 +101,19 @@ def test_show_suggests_columns_and_metrics(runs: tuple[Path, Path], call: Call) 
     outcome = call("show", runs[0], "--metrics", "MdeR")
     assert outcome.code == 2
     assert "did you mean" in outcome.err
-    assert call("show", runs[0].parent).code == 3
+
+
+def test_a_run_that_is_not_there_is_answered_with_near_ones(runs: tuple[Path, Path], call: Call) -> None:
+    missing = call("show", runs[0].with_name("aa"))
+    assert missing.code == 3
+    assert f"{runs[0].with_name('aa')}: no such folder" in missing.err
+    assert f"did you mean {runs[0]}?" in missing.err
+    assert f"check the path; there are {runs[0]}, {runs[1]}" in call("show", runs[0].with_name("zzzz")).err
+    assert call("compare", runs[0], runs[0] / "no" / "such").err.endswith("fix: check the path\n")
+    inside = call("export", runs[0].parent, "--to", "csv")
+    assert inside.code == 3
+    assert f"name a run inside it, such as {runs[0]}, {runs[1]}" in inside.err
+    assert "this is a file" in call("show", runs[0] / "run.json").err
 
 
 def test_compare(runs: tuple[Path, Path], call: Call) -> None:
@@ -126,19 +138,46 @@ def test_export_to_standard_output_and_files(runs: tuple[Path, Path], call: Call
     assert call("export", runs[0], "--to", "latex", "-o", "-").out.endswith("\\end{tabular}\n")
     first = call("export", runs[0], "--to", "trec", "--direction", "i2t").out.splitlines()[0].split()
     assert (first[1], first[3], len(first)) == ("Q0", "1", 6)
-    both = call("export", runs[0], "--to", "trec")
+    both = call("export", runs[0], "--to", "trec", "-o", "-")
     assert both.code == 2
     assert "-o FILE" in both.err
     written = call("export", runs[0], "--to", "trec", "-o", tmp_path / "a.run")
     assert (written.out, sorted(path.name for path in tmp_path.iterdir())) == ("", ["a-i2t.run", "a-t2i.run"])
     again = call("export", runs[0], "--to", "trec", "-o", tmp_path / "a.run")
-    assert again.code == 5
+    assert again.code == 0, "the same export again"
+    assert call("export", runs[1], "--to", "trec", "-o", tmp_path / "a.run").code == 5
     files = call("export", runs[0], "--to", "ranx", "-o", tmp_path / "a.json", "--json").json["files"]
     assert [Path(file).name for file in files] == ["a-i2t.json", "a-t2i.json"]
     table = call("export", *runs, "--to", "markdown", "--metrics", "Hit@1").out
     assert table.splitlines()[0] == "| model | i2t Hit@1 | t2i Hit@1 |"
     assert "did you mean markdown" in call("export", runs[0], "--to", "markdwon").err
-    assert set(call("export", runs[0], "--to", "mteb", "--json").json["content"]) == {"i2t", "t2i"}
+    content = call("export", runs[0], "--to", "csv", "--json").json["content"]
+    assert content == call("export", runs[0], "--to", "csv").out
+
+
+def test_several_files_go_into_the_current_folder(
+    runs: tuple[Path, Path], call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = call("export", runs[0], "--to", "trec")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "written to a.i2t.run, a.t2i.run\n")
+    assert Path("a.i2t.run").read_text().startswith(call("export", runs[0], "--to", "trec", "--direction", "i2t").out)
+    assert call("export", runs[0], "--to", "ranx", "--json").json["files"] == ["a.i2t.ranx.json", "a.t2i.ranx.json"]
+    assert call("export", runs[0], "--to", "mteb", "--json").json["files"] == ["a.i2t.mteb.json", "a.t2i.mteb.json"]
+    assert call("export", runs[0], "--to", "trec").code == 0, "the same files again"
+
+
+def test_a_different_file_in_the_current_folder_is_kept(
+    runs: tuple[Path, Path], call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.t2i.run").write_text("mine")
+    outcome = call("export", runs[0], "--to", "trec")
+    assert outcome.code == 5
+    assert "a.t2i.run already exists, and is another file" in outcome.err
+    assert [path.name for path in tmp_path.iterdir()] == ["a.t2i.run"], "all of the files or none"
+    assert call("export", runs[0], "--to", "trec", "--overwrite").code == 0
+    assert Path("a.t2i.run").read_text() != "mine"
 
 
 def test_an_exported_run_evaluates_to_the_same(
@@ -167,6 +206,26 @@ def test_data_describe_and_convert(study: Path, call: Call, tmp_path: Path) -> N
     assert plain.json["form"] == "plain"
     assert len((tmp_path / "toy.jsonl").read_text().splitlines()) == 120
     assert "did you mean coco" in call("data", "convert", tmp_path / "toy", tmp_path / "x", "--to", "cocoo").err
+
+
+def test_convert_says_what_it_leaves_out(tmp_path: Path, call: Call) -> None:
+    objects = pl.DataFrame({"image": ["a", "a"], "object": ["1", "2"], "name": ["dog", "cat"]})
+    replace(Dataset.of({"b": ["x y"], "a": ["a b"]}), objects=objects).save(tmp_path / "data")
+    outcome = call("data", "convert", tmp_path / "data", tmp_path / "c.csv", "--json")
+    assert outcome.code == 0
+    assert "note: left out, as a .csv file" in outcome.err
+    assert "2 objects" in outcome.json["notes"][0]
+    kept = call("data", "convert", tmp_path / "data", tmp_path / "c.jsonl", "--images-output", tmp_path / "i.jsonl")
+    assert "note" not in kept.err
+
+
+def test_convert_names_the_flag_that_helps(tmp_path: Path, call: Call) -> None:
+    captions = pl.DataFrame({"caption": ["1", "2"], "image": ["b", "a"], "text": ["x y", "z"]})
+    Dataset("odd", pl.DataFrame({"image": ["a", "b"]}), captions).save(tmp_path / "data")
+    outcome = call("data", "convert", tmp_path / "data", tmp_path / "c.jsonl")
+    assert outcome.code == 2
+    assert "fix: pass --images-output to write the images" in outcome.err
+    assert call("data", "convert", tmp_path / "data", tmp_path / "c.token", "--to", "flickr").code == 0
 
 
 def test_data_formats(call: Call) -> None:

@@ -63,6 +63,10 @@ def test_saved_values_come_back_equal(tmp_path, value):
     (tmp_path / "v" / "header.json").write_text(json.dumps({**header, "version": 99}))
     with pytest.raises(FormatVersionError, match=r"format version 99.*up to version 1\n  fix: pip install --upgrade"):
         type(value).load(tmp_path / "v")
+    for odd in ("1", 0, None):
+        (tmp_path / "v" / "header.json").write_text(json.dumps({**header, "version": odd}))
+        with pytest.raises(InputError, match=f"format version {odd!r}\n  expected: a whole number"):
+            type(value).load(tmp_path / "v")
     (tmp_path / "v" / "header.json").write_text(json.dumps({**header, "format": "crosslens/soup"}))
     with pytest.raises(InputError, match="holds crosslens/soup"):
         type(value).load(tmp_path / "v")

@@ -68,6 +68,8 @@ def test_unknown_reader_and_options(tmp_path: Path) -> None:
         load_dataset("coco", caption="x.json")
     with pytest.raises(UsageError, match=r"needs the option 'captions'(.|\n)*captions, instances \(optional\)"):
         load_dataset("coco")
+    with pytest.raises(UsageError, match=r"the option 'captions' is \['x.json'\](.|\n)*one path"):
+        load_dataset("coco", captions=["x.json"])
 
 
 def test_paths_that_do_not_tell_their_format(tmp_path: Path) -> None:

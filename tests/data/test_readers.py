@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from crosslens.core.dataset import Dataset
 from crosslens.data import load_dataset, read_precomputed
@@ -245,6 +246,15 @@ class TestWebdataset:
         assert load_dataset("webdataset", shards=f"{tmp_path}/*.tar").image_ids == ("0", "1", "2")
         assert load_dataset("webdataset", shards=f"{tmp_path}/s{{01..02}}.tar").image_ids == ("1", "2")
         assert load_dataset("webdataset", shards=tmp_path / "s00.tar").image_ids == ("0",)
+
+    @pytest.mark.parametrize(
+        ("pattern", "name"),
+        [("*.tar", "wds"), ("part-*.tar", "part"), ("part-{0..0}.tar", "part"), ("?art-0.tar", "wds")],
+    )
+    def test_a_pattern_is_no_name(self, tmp_path: Path, pattern: str, name: str) -> None:
+        (tmp_path / "wds").mkdir()
+        write_tar(tmp_path / "wds" / "part-0.tar", {"1.jpg": b"", "1.txt": "A dog"})
+        assert load_dataset("webdataset", shards=tmp_path / "wds" / pattern).name == name
 
     def test_text_key(self, tmp_path: Path) -> None:
         shard = write_tar(tmp_path / "s.tar", {"1.jpg": b"", "1.json": '{"alt": "A dog.", "caption": "wrong"}'})

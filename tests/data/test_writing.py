@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from crosslens.core.dataset import Dataset
 from crosslens.core.errors import ConflictError, InputError, UnknownNameError, UsageError
-from crosslens.data import load_dataset, write_dataset
+from crosslens.data import left_out, load_dataset, write_dataset
 from tests.data import files
 from tests.data.files import write_json
 
@@ -111,12 +111,38 @@ def test_folder(scenes: Dataset, tmp_path: Path) -> None:
 
 
 def test_what_would_change_the_images_is_refused(scenes: Dataset, coco: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"images without a caption: 1(.|\n)*pass images="):
+    with pytest.raises(UsageError, match=r"images without a caption: 1(.|\n)*pass --images-output \(images=\)"):
         write_dataset(scenes, tmp_path / "c.csv")
     with pytest.raises(UsageError, match="not come in the order of the images"):
         write_dataset(coco, tmp_path / "c.csv")
-    with pytest.raises(UsageError, match="images without a caption: 1"):
+    with pytest.raises(UsageError, match=r"images without a caption: 1(.|\n)*write a form that lists images"):
         write_dataset(scenes, tmp_path / "x.token", to="flickr")
+
+
+def test_flickr_comes_image_by_image(coco: Dataset, tmp_path: Path) -> None:
+    again = load_dataset("flickr", captions=write_dataset(coco, tmp_path / "x.token", to="flickr"))
+    assert again.image_ids == coco.image_ids
+    assert again.texts == ("Trays of food.", "A giraffe eating leaves.", "A giraffe by a tree.")
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "images", "said"),
+    [
+        ("out", "folder", None, []),
+        ("c.jsonl", "plain", "i.jsonl", []),
+        ("c.csv", "plain", "i.csv", [".csv files have no place for them: 2 objects, 1 relations"]),
+        ("c.parquet", "plain", "i.csv", [".parquet and .csv files have no place for them: 2 objects, 1 relations"]),
+        ("c.csv", "plain", None, ["the image columns category and depth, 2 objects, 1 relations"]),
+        ("c.json", "coco", None, ["the form coco has no place for them: 2 objects (write them with the form coco_in"]),
+        ("c.json", "coco_instances", None, ["3 captions", "object columns synset and attributes, 1 relations"]),
+        ("c.json", "karpathy", None, ["the caption column annotator, 2 objects", "come image by image"]),
+        ("c.token", "flickr", None, ["column annotator", "columns category and depth", "new ids", "image by image"]),
+    ],
+)
+def test_what_is_left_out_is_said(scenes: Dataset, path: str, to: str, images: str | None, said: list[str]) -> None:
+    text = "\n".join(left_out(scenes, path, to, images=images))
+    assert bool(text) == bool(said)
+    assert not [one for one in said if one not in text], text
 
 
 def test_mistakes(scenes: Dataset, coco: Dataset, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ split = "val"
 [inputs]
 image_embeddings = "img.npy"
 caption_embeddings = "/far/away/cap.npy"
-runs = "one.run"
+image_ids = "img.txt"
 
 [options]
 metrics = "Hit@1 t2i/MedR"
@@ -52,9 +52,13 @@ def test_reading(tmp_path: Path) -> None:
     recipe = Recipe.read(file)
     assert (recipe.name, recipe.dataset, recipe.base) == ("clip", "coco", tmp_path)
     assert recipe.dataset_options == {"captions": "data/captions.json", "split": "val"}
-    assert recipe.inputs.runs == ("one.run",)
+    assert recipe.inputs.image_ids == "img.txt"
     assert (recipe.options.level, recipe.options.folds, recipe.options.ties) == (0.9, 5, "stable")
     assert recipe.options.metrics == ("Hit@1 t2i/MedR",)
+
+
+def test_a_single_run_needs_no_brackets() -> None:
+    assert Recipe.parse('[inputs]\nruns = "one.run"\nqrels = "q.txt"\n').inputs.runs == ("one.run",)
 
 
 def test_paths_start_from_the_recipe(tmp_path: Path) -> None:
@@ -103,6 +107,25 @@ def test_writing_reads_back() -> None:
         (GOOD, 'inputs = { scroes = "x" }', 1, "did you mean scores"),
         ('name = "clip"', 'version = "new"', 1, "the number 1"),
         (GOOD, 'inputs.scroes = "x"', 1, "did you mean scores"),
+        ('source = "coco"', 'source = "cooc"', 4, "unknown dataset reader 'cooc'"),
+        ('source = "coco"', 'source = "cooc"', 4, "did you mean coco"),
+        ('"data/captions.json"', '["data/captions.json"]', 5, "a text in quotes"),
+        ('"data/captions.json"', "5", 5, "a text in quotes"),
+        ('source = "coco"', 'source = "karpathy"\nrestval = "yes"', 5, "expected: true or false"),
+        ('source = "coco"', 'source = "./data.csv"\ntext_column = 3', 5, "a text in quotes"),
+        ('name = "clip"', "version = 2", 1, "this crosslens reads up to version 1"),
+        ('name = "clip"', "version = 0", 1, "the number 1"),
+        (GOOD, "name = 'x'\n[inputs]\n", 2, "give image_embeddings and caption_embeddings, or scores, or runs"),
+        ('image_ids = "img.txt"', 'scores = "s.npy"', 11, "both embeddings and scores"),
+        ('image_ids = "img.txt"', 'runs = ["a.run", "b.run"]', 11, "both embeddings and runs"),
+        ('image_embeddings = "img.npy"', 'qrels = "q.txt"', 11, "give image_embeddings too"),
+        ('caption_embeddings = "/far/away/cap.npy"', 'qrels = "q.txt"', 9, "no caption embeddings"),
+        ("[dataset]", "[model]\nskip_bad = true\n[dataset]", 3, "options for a model, but no model"),
+        ("[dataset]", '[model]\nname = "clip"\n[dataset]', 4, "both embeddings and a model"),
+        (GOOD, '[inputs]\nscores = "s.npy"\n', 2, "scores without a dataset"),
+        (GOOD, '[inputs]\nruns = "s.run"\n', 2, "give qrels, or a [dataset]"),
+        (GOOD, '[inputs]\nqrels = "q"\nruns = "r"\n[options]\ndirections = ["i2t", "t2i"]', 3, "1 run files and 2"),
+        ("[options]", '[fingerprints]\nimages_embeddings = "x"\n[options]', 14, "did you mean image_embeddings"),
     ],
 )
 def test_mistakes_are_named_with_their_line(before: str, after: str, line: int, message: str, tmp_path: Path) -> None:
@@ -113,6 +136,7 @@ def test_mistakes_are_named_with_their_line(before: str, after: str, line: int, 
         Recipe.read(file)
     assert message in str(error.value)
     assert str(error.value).startswith(f"{file}, line {line}: ")
+    assert "--" not in str(error.value).replace("pip install --upgrade", ""), "a recipe has no flags"
 
 
 def test_a_newer_recipe_says_so() -> None:
@@ -346,6 +370,11 @@ def test_runs_and_qrels_without_a_dataset(tmp_path: Path) -> None:
     assert figures(execute(base)) == {"i2t/Hit@1": 0.5, "i2t/Hit@2": 1.0}
     other = execute(replace(base, options=replace(options, directions=("t2i",))))
     assert figures(other) == {"t2i/Hit@1": 0.5, "t2i/Hit@2": 1.0}
+    (tmp_path / "qrels.txt").write_text("x1 0 d1 1\nx2 0 d2 1\n")
+    with pytest.raises(
+        InputError, match=r"qrels.txt: none of the 2 queries of the run is judged here \(such as 'q1'\)"
+    ):
+        execute(base)
 
 
 def test_the_direction_of_a_run_is_told_by_its_queries(study: Path) -> None:
@@ -381,6 +410,100 @@ def test_what_does_not_fit_is_said(study: Path, changes: dict[str, Any], message
     with pytest.raises(CrosslensError) as error:
         execute(recipe(study, **changes))
     assert message in str(error.value)
+
+
+def nan_at(array: np.ndarray[Any, Any], *place: int) -> np.ndarray[Any, Any]:
+    array = array.copy()
+    array[place] = np.nan
+    return array
+
+
+@pytest.mark.parametrize(
+    ("write", "inputs", "message"),
+    [
+        (
+            lambda study: np.save(study / "s.npy", nan_at(np.load(study / "scores.npy"), 3, 5)),
+            {"scores": "s.npy"},
+            "s.npy, row 3: score nan in column 5",
+        ),
+        (
+            lambda study: np.save(study / "zero.npy", np.load(study / "cap.npy") * (np.arange(12) != 7)[:, None]),
+            {"image_embeddings": "img.npy", "caption_embeddings": "zero.npy"},
+            "zero.npy, row 7: a vector of zeros",
+        ),
+        (
+            lambda study: np.save(study / "zero.npy", np.load(study / "reversed.npy") * (np.arange(6) != 1)[:, None]),
+            {"image_embeddings": "zero.npy", "image_ids": "reversed.txt", "caption_embeddings": "cap.npy"},
+            "zero.npy, row 1: a vector of zeros",
+        ),
+        (
+            lambda study: np.save(study / "wide.npy", np.ones((12, 9))),
+            {"image_embeddings": "img.npy", "caption_embeddings": "wide.npy"},
+            "wide.npy: vectors of 8 and of 9 dimensions",
+        ),
+        (
+            lambda study: (study / "ids.txt").write_text("im0\nim1\nim2\nim3\nim4x\nim5\n"),
+            {"image_embeddings": "img.npy", "image_ids": "ids.txt", "caption_embeddings": "cap.npy"},
+            "ids.txt, line 5: unknown image id 'im4x'\n  expected: one of the 6 image ids\n  fix: did you mean 'im4'?",
+        ),
+        (
+            lambda study: (study / "ids.txt").write_text("im0\nim1\nim2\nim3\nim4\n"),
+            {"image_embeddings": "img.npy", "image_ids": "ids.txt", "caption_embeddings": "cap.npy"},
+            "ids.txt: no vector for image 'im5'",
+        ),
+        (
+            lambda study: (study / "ids.txt").write_text("im0\nim1\nim2\nim3\nim1\nim5\n"),
+            {"image_embeddings": "img.npy", "image_ids": "ids.txt", "caption_embeddings": "cap.npy"},
+            "ids.txt, line 5: duplicate image id 'im1' (first at line 2)",
+        ),
+        (
+            lambda study: Embeddings(("im0", "im1"), np.ones((2, 8))).save(study / "few"),
+            {"image_embeddings": "few", "caption_embeddings": "cap.npy"},
+            "few: no vector for image 'im2' and 3 more",
+        ),
+        (
+            lambda study: (study / "q.txt").write_text("im0 0 im0#0 1\nim1 0 im9#0 1\n"),
+            {"scores": "scores.npy", "qrels": "q.txt"},
+            "q.txt, line 2: unknown item id 'im9#0'",
+        ),
+        (
+            lambda study: (study / "q.txt").write_text("a 0 b 1\nc 0 d 1\n"),
+            {"scores": "scores.npy", "qrels": "q.txt"},
+            "q.txt, line 1: unknown query id 'a', and 1 more",
+        ),
+        (
+            lambda study: (study / "r.run").write_text("im0 Q0 im0#0 1 0.9 s\nim0 Q0 im9#0 2 0.8 s\n"),
+            {"runs": ("r.run",)},
+            "r.run, line 2: unknown item id 'im9#0'",
+        ),
+        (
+            lambda study: (study / "r.run").write_text("im0 Q0 im0#0 1 0.9 s\n"),
+            {"runs": ("r.run",)},
+            "r.run: i2t/Hit@5 cannot be computed",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_file_names_the_file(
+    study: Path, write: Callable[[Path], Any], inputs: dict[str, Any], message: str
+) -> None:
+    write(study)
+    with pytest.raises(InputError) as error:
+        execute(recipe(study, inputs=Inputs(**inputs), options=Options(metrics=("Hit@5",), resamples=0)))
+    assert f"{study}/{message}" in str(error.value)
+
+
+def test_vectors_of_more_items_than_the_dataset_has(study: Path) -> None:
+    images = np.load(study / "img.npy")
+    np.save(study / "more.npy", np.concatenate([images, images[:1]]))
+    (study / "more.txt").write_text("im0\nim1\nim2\nim3\nim4\nim5\nanother\n")
+    inputs = Inputs(image_embeddings="more.npy", image_ids="more.txt", caption_embeddings="cap.npy")
+    assert figures(execute(recipe(study, inputs=inputs))) == figures(execute(recipe(study)))
+
+
+def test_a_dataset_without_captions_says_so(study: Path) -> None:
+    Dataset.of({"im0": [], "im1": []}).save(study / "bare")
+    with pytest.raises(InputError, match=r"bare: the dataset has no captions"):
+        execute(recipe(study, dataset="./bare"))
 
 
 def test_pickled_arrays_are_refused(study: Path) -> None:

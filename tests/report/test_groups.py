@@ -85,6 +85,13 @@ def test_an_unknown_column_suggests_near_ones(run: Run) -> None:
         by(run, "categroy")
 
 
+def test_a_column_whose_name_a_run_needs_itself(run: Run, tmp_path: Path) -> None:
+    columns = {one: table.rename({"category": "query"}) for one, table in run.columns.items()}
+    stored = Run.load(replace(run, columns=columns).save(tmp_path / "run"))
+    assert by(stored, "query", "t2i/Hit@1").values["t2i/Hit@1"]["cat"].mean == 0.75
+    assert by(stored, "query").column == "query_"
+
+
 def test_metrics_without_a_value_per_query_are_refused_when_asked_for(run: Run) -> None:
     with pytest.raises(UsageError, match="Rsum has no values by category"):
         by(run, "category", "Rsum")

@@ -55,3 +55,9 @@ def test_models_side_by_side(run: Run) -> None:
     grid = models_grid([run, other], "Hit@1 MedR Rsum")
     assert grid.header == ("model", "i2t Hit@1", "t2i Hit@1", "Rsum")
     assert grid.rows[1] == ("other", "66.7", "37.5", "328.1")
+
+
+@pytest.mark.parametrize(("wanted", "meant"), [("hit@1", "Hit@1"), ("T2I/HIT@1", "t2i/Hit@1"), ("RSUM", "Rsum")])
+def test_a_name_in_the_wrong_case_is_answered_with_the_one_it_can_only_mean(run: Run, wanted: str, meant: str) -> None:
+    with pytest.raises(UnknownNameError, match=rf"did you mean {meant}\?"):
+        select(run, wanted)

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from crosslens import __version__
-from crosslens.cli import compare, data, demo, evaluate, export, metrics, recipe, show
-from crosslens.cli.entry import EXIT_CODES
+from crosslens.cli import compare, data, demo, encode, evaluate, export, metrics, recipe, show, synth
+from crosslens.cli.exit_codes import EXIT_CODES
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
 
@@ -24,11 +24,13 @@ _data = typer.Typer(name="data", rich_markup_mode=None)
 
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command(epilog=encode.EXAMPLES)(encode.encode)
 app.command(epilog=show.EXAMPLES)(show.show)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=export.EXAMPLES)(export.export)
 app.command("run", epilog=recipe.EXAMPLES)(recipe.run)
 app.command(epilog=metrics.EXAMPLES)(metrics.metrics)
+app.command(epilog=synth.EXAMPLES)(synth.synth)
 _data.command(epilog=data.DESCRIBE_EXAMPLES)(data.describe)
 _data.command(epilog=data.CONVERT_EXAMPLES)(data.convert)
 _data.command(epilog=data.FORMATS_EXAMPLES)(data.formats)

@@ -32,13 +32,13 @@ def compare(
 
     Runs must share their queries. Tests are paired, resample images, and are corrected for their number.
     """
+    from crosslens.cli.stored import load_run
     from crosslens.core.errors import UsageError
-    from crosslens.core.run import Run
     from crosslens.pipeline.compare import compare as compare_runs
 
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs", fix="name a second run folder")
-    loaded = [Run.load(folder) for folder in runs]
+    loaded = [load_run(folder) for folder in runs]
     comparison = compare_runs(*loaded, metrics=metrics, correction=correction, permutations=permutations, seed=seed)
     if json:
         say_json(comparison.as_dict())

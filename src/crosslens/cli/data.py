@@ -72,9 +72,10 @@ def convert(
 ) -> None:
     """Write a dataset in another form.
 
-    The form "folder" (Parquet tables) keeps everything and loads at once; another keeps what it has a place for.
+    The form "folder" (Parquet tables) keeps everything and loads at once; another keeps what it has a place for, and
+    says what it leaves out.
     """
-    from crosslens.data import load_dataset, write_dataset
+    from crosslens.data import left_out, load_dataset, write_dataset
     from crosslens.data.files import format_suffix
     from crosslens.data.plain import PLAIN_SUFFIXES
 
@@ -83,8 +84,11 @@ def convert(
     form = to or ("plain" if format_suffix(output) in PLAIN_SUFFIXES else "folder")
     write_dataset(dataset, output, form, images=images_output, overwrite=overwrite)
     counts = {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids)}
+    notes = left_out(dataset, output, form, images=images_output)
+    for one in notes:
+        note(f"note: {one}")
     if json:
-        say_json({"output": str(output), "form": form, "name": dataset.name, **counts})
+        say_json({"output": str(output), "form": form, "name": dataset.name, **counts, "notes": notes})
     else:
         note(f"{counts['images']:,} images and {counts['captions']:,} captions written to {output} ({form})")
 

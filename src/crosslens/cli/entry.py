@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import re
@@ -10,25 +11,14 @@ from collections.abc import Sequence
 
 import typer
 
+from crosslens.cli.exit_codes import INTERRUPTED
 from crosslens.core.errors import CrosslensError
-
-EXIT_CODES = {
-    0: "done",
-    1: "a bug in crosslens: the traceback says where",
-    2: "wrong use: an unknown command, option or name",
-    3: "bad input: a file or an array that cannot be evaluated",
-    4: "a missing extra: the message holds the command that installs it",
-    5: "a conflict: something else already stands where the result would go",
-    130: "interrupted",
-}
-"""What the command line promises to scripts."""
 
 # typer carries its own copy of click or uses the installed one, depending on its version: ask it, not click.
 _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
-_INTERRUPTED = 130
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run ``crosslens`` with these arguments (default: those of the process) and return its exit code."""
     for channel in (sys.stdout, sys.stderr):
         if hasattr(channel, "reconfigure"):
@@ -41,19 +31,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CrosslensError as error:
         return _refuse(str(error), error.exit_code)
     except BrokenPipeError:
-        return _reader_left()
+        return _drop_output()
     except _ClickError as error:
         return _refuse(_usage(error), getattr(error, "exit_code", 2))
-    except (KeyboardInterrupt, typer.Abort):
-        code = _INTERRUPTED
-    except OSError as error:
-        if error.filename is None:
-            raise
-        return _refuse(f"{error.filename}: {error.strerror}", 3)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
     except SystemExit as end:  # how click answers a closed pipe
-        return _reader_left() if end.code == 1 else int(end.code or 0)
-    if code == _INTERRUPTED:
-        print("interrupted", file=sys.stderr)
+        return _drop_output() if end.code == 1 else int(end.code or 0)
+    except Exception as error:
+        refusal = _system_error(error)
+        if refusal is None:
+            raise
+        return _refuse(refusal, 3)
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
 
 
@@ -64,7 +55,9 @@ def _refuse(message: str, code: int) -> int:
 
 def _as_flags(message: str) -> str:
     """Messages are written for Python too, with keyword arguments; here the flag is what helps."""
-    message = message.replace("--overwrite (overwrite=True)", "--overwrite").replace("overwrite=True", "--overwrite")
+    message = re.sub(r"(--[\w-]+) \(\w+=\w*\)", r"\1", message).replace("overwrite=True", "--overwrite")
+    message = re.sub(r"\w+='[\w-]+' \((--[\w -]+)\)", r"\1", message)
+    message = re.sub(r"\b(score|ties|backend)='([\w-]+)'", r"--\1 \2", message)
     return re.sub(r"\bpass (\w+)=", lambda found: f"pass {_flag(found[1])}", message)
 
 
@@ -86,7 +79,25 @@ def _usage(error: BaseException) -> str:
     return f"{message[:1].lower()}{message[1:]}\n  fix: see {command} --help"
 
 
-def _reader_left() -> int:
+def _system_error(error: Exception) -> str | None:
+    """What the operating system refused, and for which file where that is known; None for any other error."""
+    wrapped = re.search(r"\(os error (\d+)\)", str(error))  # as polars hands it on
+    if wrapped:
+        error = OSError(int(wrapped[1]), os.strerror(int(wrapped[1])))
+    if not isinstance(error, OSError):
+        return None
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+    reason = error.strerror or str(error) or type(error).__name__
+    cut_short = re.search(r"\d+ requested and \d+ written", reason)  # numpy does not say why
+    if cut_short or error.errno in (errno.ENOSPC, errno.EDQUOT):
+        reason += "\n  fix: make room, or write to another place"
+    return f"{error.filename}: {reason}" if error.filename is not None else reason
+
+
+def _drop_output() -> int:
     """The reader of a pipe has seen enough (``crosslens metrics | head``): that is nobody's mistake."""
     # What is still buffered has nowhere to go; without this Python would complain while it exits.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

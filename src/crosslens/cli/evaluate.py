@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from crosslens.cli.console import Json, examples, progress
+from crosslens.cli.console import Json, examples, note, progress
 from crosslens.cli.dataset_flags import Captions, Data, Images, Instances, Split, reader_options
-from crosslens.cli.result import print_run
+from crosslens.cli.model_flags import BatchSize, CacheFolder, ImageFolder, NoCache, Offline, Precision, SkipBad
+from crosslens.cli.result import print_run, written_at
 
 EXAMPLES = examples(
     "crosslens evaluate --dataset coco --captions captions.json \\",
@@ -18,6 +19,10 @@ EXAMPLES = examples(
     "crosslens evaluate --run model.run.gz --qrels qrels.txt \\",
     '    --metrics "CappedRecall@1 CappedRecall@5" --json',
     "crosslens evaluate --dataset captions.jsonl --scores scores.npy",
+    "crosslens evaluate --model clip:openai/clip-vit-base-patch32 \\",
+    "    --dataset captions.jsonl --image-folder photos -o runs/clip-b32",
+    "crosslens evaluate --model sentence:all-MiniLM-L6-v2 --image-text mean \\",
+    "    --dataset captions.jsonl",
 )
 
 _FILE = "FILE"
@@ -32,6 +37,27 @@ def evaluate(
     images: Images = None,
     split: Split = None,
     data: Data = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="KIND:SOURCE", help="A model that encodes it (see crosslens encode --list).")
+    ] = None,
+    image_folder: ImageFolder = None,
+    image_text: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="Text-only retrieval: an image is the mean of its other captions' vectors (mean), or a summary of "
+            "them (extractive, transformers:t5-small).",
+        ),
+    ] = None,
+    query_caption: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Which caption asks in text-only retrieval, from 0.")
+    ] = 0,
+    precision: Precision = "fp32",
+    batch_size: BatchSize = None,
+    cache: CacheFolder = None,
+    no_cache: NoCache = False,
+    offline: Offline = False,
+    skip_bad: SkipBad = False,
     image_embeddings: Annotated[
         str | None, typer.Option(metavar=_FILE, help=".npy in the dataset's order, or an embeddings folder.")
     ] = None,
@@ -69,7 +95,7 @@ def evaluate(
     resamples: Annotated[int, typer.Option(metavar="N", help="Resamples for the intervals; 0 for none.")] = 1000,
     level: Annotated[float, typer.Option(metavar="SHARE", help="Confidence level of the intervals.")] = 0.95,
     backend: Annotated[str, typer.Option(metavar="NAME", help="numpy or torch.")] = "numpy",
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="For torch: cpu, cuda, cuda:1.")] = None,
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="For torch and models: cpu, cuda, cuda:1.")] = None,
     tile: Annotated[int | None, typer.Option(metavar="N", help="Rows scored at a time.")] = None,
     threads: Annotated[int | None, typer.Option(metavar="N", help="Threads to use.")] = None,
     name: Annotated[
@@ -81,18 +107,19 @@ def evaluate(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another run that stands there.")] = False,
     json: Json = False,
 ) -> None:
-    """Evaluate embeddings, a score matrix or ready-made lists.
+    """Evaluate a model, embeddings, scores or ready-made lists.
 
     The same command again resumes, or finds everything done; a different run in the output folder is never replaced
     unless asked.
     """
-    from crosslens.pipeline.recipe import Inputs, Options, Recipe, execute
+    from crosslens.pipeline.recipe import Encoding, Inputs, Model, Options, Recipe, execute
 
     reading = reader_options(dataset, data, captions=captions, instances=instances, images=images, split=split)
     recipe = Recipe(
         dataset=dataset,
         dataset_options=reading,
         inputs=Inputs(image_embeddings, caption_embeddings, image_ids, caption_ids, scores, tuple(run or ()), qrels),
+        model=Model(model, image_folder, image_text, query_caption, precision, skip_bad),
         options=Options(
             metrics=() if metrics is None else (metrics,),
             directions=tuple(direction or ()),
@@ -110,5 +137,7 @@ def evaluate(
         ),
         name=name,
     )
-    result = execute(recipe, output, overwrite=overwrite, progress=progress(), command=sys.argv)
-    print_run(result, json=json, output=output)
+    encoding = Encoding(device, batch_size, cache, not no_cache, offline, note)
+    before = written_at(output)
+    result = execute(recipe, output, overwrite=overwrite, progress=progress(), command=sys.argv, encoding=encoding)
+    print_run(result, json=json, output=output, before=before, name=name)

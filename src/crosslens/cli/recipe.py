@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from crosslens.cli.console import Json, examples, note, progress
-from crosslens.cli.result import print_run
+from crosslens.cli.result import print_run, written_at
 
 EXAMPLES = examples("crosslens run runs/clip-b32/recipe.toml", "crosslens run my-recipe.toml -o runs/again --json")
 
@@ -33,6 +33,7 @@ def run(
     from crosslens.pipeline.recipe import Recipe, execute
 
     file = recipe / RECIPE_FILE if recipe.is_dir() else recipe
+    before = written_at(output)
     result = execute(
         Recipe.read(file),
         output,
@@ -41,7 +42,7 @@ def run(
         progress=progress(),
         command=sys.argv,
     )
-    print_run(result, json=json, output=output)
+    print_run(result, json=json, output=output, before=before)
     if (file.parent / RUN_FILE).exists():
         same = Run.load(file.parent).fingerprint == result.fingerprint
         verdict = "every query has the same value as in" if same else "the values differ from those in"

@@ -30,9 +30,9 @@ def show(
     json: Json = False,
 ) -> None:
     """Print the figures of a run, with their intervals."""
-    from crosslens.core.run import Run
+    from crosslens.cli.stored import load_run
 
-    found = Run.load(run)
+    found = load_run(run)
     if by is not None:
         _show_groups(found, by, metrics, all_groups=all_groups, json=json)
     elif json:
@@ -47,8 +47,11 @@ def show(
 
 
 def _show_groups(run: Run, column: str, metrics: str | None, *, all_groups: bool, json: bool) -> None:
-    from crosslens.report.groups import by, groupable
+    from crosslens.report.groups import by, column_of, groupable
 
+    named = column_of(run, column)
+    if named != column:
+        note(f"note: the dataset's {column} is called {named} in runs, which have a {column} of their own")
     if json:
         say_json({"name": run.name, **by(run, column, metrics).as_dict()})
         return

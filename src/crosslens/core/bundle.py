@@ -86,9 +86,17 @@ def read_header(file: Path, kind: str) -> dict[str, Any]:
         raise InputError(
             f"holds {found or 'something else'}", file=file, expected=f"crosslens/{kind}", fix="check the path"
         )
-    if not isinstance(header.get("version"), int) or header["version"] > VERSION:
+    version = header.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise InputError(
+            f"format version {version!r}",
+            file=file,
+            expected=f"a whole number from 1 to {VERSION}",
+            fix="write it again",
+        )
+    if version > VERSION:
         raise FormatVersionError(
-            f"{file} has format version {header.get('version')}, this crosslens reads up to version {VERSION}",
+            f"{file} has format version {version}, this crosslens reads up to version {VERSION}",
             fix="pip install --upgrade crosslens",
         )
     return dict(header)

@@ -17,6 +17,7 @@ from crosslens.data import (  # noqa: F401
 from crosslens.data.description import Description, Spread, describe
 from crosslens.data.eccv import read_eccv
 from crosslens.data.loading import load_dataset
+from crosslens.data.losses import left_out
 from crosslens.data.precomputed import read_precomputed
 from crosslens.data.rankings import read_qrels, read_run, write_qrels, write_run
 from crosslens.data.readers import READERS
@@ -27,6 +28,7 @@ __all__ = [
     "Description",
     "Spread",
     "describe",
+    "left_out",
     "load_dataset",
     "read_eccv",
     "read_precomputed",

@@ -22,6 +22,8 @@ from crosslens.core.atomic import atomic_file
 from crosslens.core.errors import ConflictError, InputError, reading
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_NPY_MAGIC = b"\x93NUMPY"
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _AGAIN = "fetch or write the file again: it may be cut off or damaged"
 
 
@@ -31,11 +33,22 @@ def existing_file(path: str | Path) -> Path:
     if path.is_dir():
         raise InputError("this is a folder", file=path, expected="a file", fix="name the file inside it")
     if not path.exists():
-        beside = [one.name for one in islice(path.parent.iterdir(), 2000)] if path.parent.is_dir() else []
-        near = difflib.get_close_matches(path.name, beside, n=1)
-        fix = f"did you mean {near[0]}?" if near else "check the path"
+        near = near_name(path)
+        fix = f"did you mean {near}?" if near else "check the path"
         raise InputError("no such file", file=path, expected="an existing file", fix=fix)
     return path
+
+
+def near_name(path: str | Path) -> str | None:
+    """What stands beside a missing path under nearly its name, with the same ending or with a slip in the ending."""
+    path = Path(path)
+    beside = [Path(one.name) for one in islice(path.parent.iterdir(), 2000)] if path.parent.is_dir() else []
+    alike = {one.stem: one.name for one in beside if one.suffix == path.suffix}
+    if near := difflib.get_close_matches(path.stem, alike, n=1, cutoff=0.65):
+        return alike[near[0]]
+    slipped = {one.suffix: one.name for one in beside if one.stem == path.stem and one.suffix}
+    ending = difflib.get_close_matches(path.suffix, slipped, n=1)
+    return slipped[ending[0]] if ending else None
 
 
 def format_suffix(path: str | Path) -> str:
@@ -69,6 +82,12 @@ def read_bytes(path: str | Path) -> bytes:
 
 def decode(content: bytes) -> str:
     """UTF-8 bytes as text; the first byte that is not UTF-8 is named with its line."""
+    if content.startswith(_UTF_16_MARKS):
+        raise InputError(
+            "the text is UTF-16",
+            expected="UTF-8 text",
+            fix="convert it, for example: iconv -f utf-16 -t utf-8 old > new",
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -98,12 +117,12 @@ def read_lines(path: str | Path) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def read_json(path: str | Path, *, unique_keys: bool = False) -> Any:
-    """The value in a JSON file; with ``unique_keys`` a key given twice raises instead of hiding the first."""
+def read_json(path: str | Path) -> Any:
+    """The value in a JSON file; see :func:`parse_json`."""
     text = read_text(path)
     with reading(path):
         try:
-            return json.loads(text, object_pairs_hook=_unique if unique_keys else None)
+            return parse_json(text)
         except json.JSONDecodeError as error:
             raise InputError(
                 f"not valid JSON: {error.msg}",
@@ -115,28 +134,59 @@ def read_json(path: str | Path, *, unique_keys: bool = False) -> Any:
             raise InputError("nested too deeply", expected="one JSON value of the format", fix=_AGAIN) from error
 
 
+def parse_json(text: str) -> Any:
+    """The value in a JSON text; a key that an object has twice raises instead of hiding the first."""
+    return _STRICT.decode(text)
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
         again = next(key for key in content if keys.count(key) > 1)
-        raise InputError(f"the key {again!r} occurs twice", expected="each key once", fix="merge the two entries")
+        simple = [f"{key!r}: {value!r:.40}" for key, value in pairs if isinstance(value, (str, int, float))]
+        inside = f" in {{{', '.join(simple[:3])}, …}}" if simple else ""
+        raise InputError(
+            f"the key {again!r} occurs twice{inside}", expected="each key once", fix="merge the two entries"
+        )
     return content
+
+
+# The check makes parsing a COCO file 1.2 to 1.6 times as long, and reading the dataset hardly longer.
+_STRICT = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def read_array(path: str | Path) -> np.ndarray[Any, Any]:
     """The array in a ``.npy`` file, left on disk until it is used."""
     path = existing_file(path)
     try:
+        with path.open("rb") as file:
+            start = file.read(8)
+        if not start.startswith(_NPY_MAGIC):
+            raise ValueError(_guess(start, path.suffix.lower()))
         array: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
+        pickled = "Python objects" in str(error)
         raise InputError(
-            f"cannot be read: {error}",
+            f"cannot be read: {'the array holds Python objects' if pickled else error}",
             file=path,
             expected="a .npy file of plain numbers",
             fix="write it with numpy.save(path, array.astype('float32'))",
         ) from error
     return array
+
+
+def _guess(start: bytes, ending: str) -> str:
+    """What a file that is no ``.npy`` seems to be, by its first bytes."""
+    if start.startswith(b"PK"):
+        archive = "a PyTorch file" if ending in (".pt", ".pth", ".bin") else "an .npz archive of several arrays"
+        return f"this is {archive}"
+    if not start:
+        return "the file is empty"
+    known = {b"\x80": "a pickle or PyTorch file", b"\x89HDF": "an HDF5 file", b"PAR1": "a Parquet file"}
+    found = next((what for magic, what in known.items() if start.startswith(magic)), None)
+    is_text = start.isascii() and "".join(start.decode("ascii").split()).isprintable()
+    return f"this is {found or ('text' if is_text else 'no .npy file')}"
 
 
 def refuse_existing(path: str | Path, overwrite: bool) -> Path:

@@ -27,7 +27,7 @@ def read_fine_grained(captions: str | Path, coco_ids: bool = False, extension: s
 
     A caption's id is its image's id, ``#``, and its place in the list.
     """
-    content = read_json(captions, unique_keys=True)
+    content = read_json(captions)
     with reading(captions):
         _check_layout(content)
         stems = list(content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import polars as pl
 
 from crosslens.core.errors import InputError
 from crosslens.data.checks import Place, check_texts, check_unique, ids_or_numbers, on_lines
-from crosslens.data.files import read_lines
+from crosslens.data.files import parse_json, read_lines
 from crosslens.data.records import Records
 from crosslens.data.scene import CAPTION_NAMES, IMAGE_NAMES, TEXT_NAMES, Scene, objects_in, relations_in
 
@@ -27,7 +26,7 @@ def read_records(path: str | Path) -> Records:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = parse_json(line)
         except ValueError as error:
             raise InputError(
                 f"not valid JSON: {error}",
@@ -35,6 +34,9 @@ def read_records(path: str | Path) -> Records:
                 expected="one JSON object per line",
                 fix="put each object on a line of its own, complete",
             ) from error
+        except InputError as error:
+            error.row = f"line {number}"
+            raise
         if not isinstance(row, dict):
             raise InputError(
                 f"{row!r:.60} is not an object",

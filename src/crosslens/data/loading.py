@@ -67,6 +67,8 @@ def _call(entry: Entry[Any], options: dict[str, Any]) -> Dataset:
             near = difflib.get_close_matches(name, parameters, n=1, cutoff=0.5)
             meant = f"did you mean {near[0]}? " if near else ""
             raise UsageError(f"the reader {entry.name!r} has no option {name!r}", fix=f"{meant}its options: {known}")
+        if "Path" in str(parameters[name].annotation) and not isinstance(options[name], (str, Path, type(None))):
+            raise UsageError(f"the option {name!r} is {options[name]!r:.60}", fix="give it one path, as a text")
     for name, one in parameters.items():
         if one.default is one.empty and options.get(name) is None:
             raise UsageError(f"the reader {entry.name!r} needs the option {name!r}", fix=f"its options: {known}")

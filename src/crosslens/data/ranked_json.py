@@ -59,7 +59,7 @@ def parse_qrels_json(path: Path, lines: bool, source: str) -> Relevance:
 
 
 def _from_mapping(path: Path) -> Iterator[_Query]:
-    content = read_json(path, unique_keys=True)
+    content = read_json(path)
     if not isinstance(content, dict) or not content:
         found = "nothing" if content in ({}, []) else type(content).__name__
         raise InputError(f"the file holds {found} at its top", expected=_LAYOUT, fix="write one entry per query")

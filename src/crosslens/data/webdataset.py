@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import re
 import tarfile
 import zlib
@@ -18,7 +17,7 @@ import polars as pl
 from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, reading
 from crosslens.data.checks import check_texts, check_unique, number_within
-from crosslens.data.files import decode, existing_file
+from crosslens.data.files import decode, existing_file, parse_json
 from crosslens.data.readers import READERS
 from crosslens.data.records import Records
 
@@ -52,6 +51,7 @@ def read_webdataset(shards: str | Path, text_key: str | None = None) -> Dataset:
         with reading(shard):
             samples += _read_shard(shard, text_key)
     with reading(str(shards)):
+        _check_captions(samples)
         check_unique([one.key for one in samples], "image", lambda index: samples[index].file)
         facts = Records([one.facts for one in samples], lambda index: samples[index].file)
         owners = [one.key for one in samples for _ in one.texts]
@@ -59,12 +59,30 @@ def read_webdataset(shards: str | Path, text_key: str | None = None) -> Dataset:
         captions = {"caption": number_within(owners), "image": owners, "text": texts}
         images = {"image": [one.key for one in samples], "file": [one.file for one in samples]}
         return Dataset(
-            Path(str(shards)).name.partition(".")[0] or "webdataset",
+            _name(Path(shards)),
             pl.DataFrame(
                 {name: pl.Series(values, dtype=pl.String) for name, values in images.items()}
                 | facts.free(("image", "file", "key", text_key or "caption", *_TEXT_KEYS))
             ),
             pl.DataFrame({name: pl.Series(values, dtype=pl.String) for name, values in captions.items()}),
+        )
+
+
+def _name(shards: Path) -> str:
+    """The fixed start of a pattern (``shard`` of ``shard-{0..9}.tar``), otherwise the folder."""
+    start = re.split(r"[*?{[]", shards.name)[0]
+    return start.partition(".")[0].rstrip("-_") or shards.parent.name or "webdataset"
+
+
+def _check_captions(samples: list[_Sample]) -> None:
+    """No caption anywhere, but an entry of the JSON that sounds like one: it was not found."""
+    keys = dict.fromkeys(key for one in samples for key in one.facts)
+    likely = [key for key in keys if any(word.rstrip("s") in key.casefold() for word in _TEXT_KEYS)]
+    if likely and not any(one.texts for one in samples):
+        raise InputError(
+            f"no sample has a caption (the JSON holds: {', '.join(list(keys)[:8])})",
+            expected=f"a member key.txt, or an entry {' or '.join(_TEXT_KEYS)} in key.json",
+            fix=f"name the entry that holds it: pass text_key={likely[0]}",
         )
 
 
@@ -172,7 +190,7 @@ def _check_end(tar: tarfile.TarFile) -> None:
 
 def _facts(text: str) -> dict[str, Any]:
     try:
-        content = json.loads(text)
+        content = parse_json(text)
     except ValueError as error:
         raise InputError(f"not valid JSON: {error}", expected="a JSON object", fix="correct this member") from error
     if not isinstance(content, dict):

@@ -14,6 +14,7 @@ import polars as pl
 from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.data.files import format_suffix, refuse_existing, writing_bytes, writing_text
+from crosslens.data.losses import by_image
 from crosslens.data.plain import PLAIN_SUFFIXES
 
 
@@ -30,26 +31,27 @@ def write_dataset(
     ``coco``            captions JSON, with the columns of images and captions
     ``coco_instances``  instances JSON: the objects, their names as categories
     ``karpathy``        ``dataset_*.json``; the split is the images' column ``split``, or ``test``
-    ``flickr``          token file ``image#0<TAB>caption``; line breaks inside captions become spaces
+    ``flickr``          token file ``image#0<TAB>caption``, image by image; line breaks inside captions become spaces
     ``plain``           .jsonl, .csv, .tsv or .parquet, one row per caption; ``images`` names a second file with one row
                         per image, and in JSONL its objects and relations
     ``folder``          the folder of Parquet tables that ``Dataset.load`` reads
 
-    A form keeps what it has a place for; but a file that would lose an image, or give the images another order, is
-    refused.
+    A form keeps what it has a place for (:func:`crosslens.data.left_out` says what it drops); but a file that would
+    lose an image, or give the images another order, is refused.
     """
     if to == "folder":
         return dataset.save(path, overwrite=overwrite)
     if to not in _WRITERS and to != "plain":
         raise UnknownNameError("dataset form", to, [*_WRITERS, "plain", "folder"])
     if images is not None and to != "plain":
-        raise UsageError(f"the form {to!r} has no second file", fix="leave images= out")
+        raise UsageError(f"the form {to!r} has no second file", fix="leave --images-output (images=) out")
     refuse_existing(path, overwrite)
     if to == "plain":
         if images is not None:
             _write_table(_image_rows(dataset, images), refuse_existing(images, overwrite))
         else:
-            _check_images_follow(dataset, path, "pass images= to write the images to a file of their own")
+            fix = "pass --images-output (images=) to write the images to a file of their own"
+            _check_images_stay(dataset, dataset.captions["image"], path, fix)
         _write_table(dataset.captions.select("image", "caption", "text", pl.exclude("image", "caption", "text")), path)
     else:
         _WRITERS[to](dataset, Path(path))
@@ -109,10 +111,11 @@ def _write_karpathy(dataset: Dataset, path: Path) -> None:
 
 
 def _write_flickr(dataset: Dataset, path: Path) -> None:
-    _check_images_follow(dataset, path, "write another form, or select the images that have captions")
+    captions = by_image(dataset)
+    _check_images_stay(dataset, captions["image"], path, "write a form that lists images: coco, karpathy or folder")
     counts: Counter[str] = Counter()
     with writing_text(path) as out:
-        for image, text in dataset.captions.select("image", "text").iter_rows():
+        for image, text in captions.select("image", "text").iter_rows():
             if re.search(r"[\t\n\r]", image):
                 raise InputError(f"image id {image!r} holds a tab or line break", file=path, fix="rename the image")
             out.write(f"{image}#{counts[image]}\t{' '.join(text.split())}\n")
@@ -127,11 +130,11 @@ _WRITERS: dict[str, Callable[[Dataset, Path], None]] = {
 }
 
 
-def _check_images_follow(dataset: Dataset, path: str | Path, fix: str) -> None:
+def _check_images_stay(dataset: Dataset, owners: pl.Series, path: str | Path, fix: str) -> None:
     """A file of captions alone gives its images the order in which they appear; that must be the dataset's."""
-    if tuple(dict.fromkeys(dataset.captions["image"])) == dataset.image_ids:
+    if tuple(dict.fromkeys(owners)) == dataset.image_ids:
         return
-    lost = len(set(dataset.image_ids) - set(dataset.captions["image"]))
+    lost = len(set(dataset.image_ids) - set(owners))
     problem = f"images without a caption: {lost}" if lost else "the captions do not come in the order of the images"
     raise UsageError(f"{problem}; read back from {path} the images would not be the same", fix=fix)
 

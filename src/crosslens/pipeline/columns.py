@@ -10,6 +10,7 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.ranking import Ranking
 from crosslens.core.relevance import IMAGE_TO_TEXT, TEXT_TO_IMAGE
 from crosslens.core.run import BOTH
+from crosslens.pipeline.sources import TEXT_TO_TEXT
 
 _GROUPABLE = pl.exclude(pl.Struct, pl.Array, pl.Binary)
 
@@ -21,9 +22,11 @@ def columns_of(dataset: Dataset | None, rankings: Mapping[str, Ranking]) -> dict
     images, captions = _of_images(dataset), dataset.captions.select(_GROUPABLE)
     known = images.drop(_shared_by_captions(dataset))
     of_image = known.rename({c: f"image_{c}" for c in known.columns if c in captions.columns and c != "image"})
+    of_captions = captions.join(of_image, on="image", how="left", maintain_order="left").drop("caption")
     of = {
         IMAGE_TO_TEXT: images.drop("image"),
-        TEXT_TO_IMAGE: captions.join(of_image, on="image", how="left", maintain_order="left").drop("caption"),
+        TEXT_TO_IMAGE: of_captions,
+        TEXT_TO_TEXT: of_captions,
         BOTH: images.drop("image"),
     }
     present = {*rankings, *([BOTH] if len(rankings) > 1 else [])}

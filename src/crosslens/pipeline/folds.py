@@ -39,7 +39,8 @@ def folds_of(dataset: Dataset, count: int) -> list[Fold]:
 def fold_numbers(dataset: Dataset, folds: Sequence[Fold]) -> dict[str, Array]:
     """Per direction, the fold of every query."""
     of_image = np.concatenate([np.full(len(fold.images), number) for number, fold in enumerate(folds)])
-    return {"i2t": of_image, "t2i": of_image[dataset.caption_image]}
+    of_caption = of_image[dataset.caption_image]
+    return {"i2t": of_image, "t2i": of_caption, "t2t": of_caption}
 
 
 def within(relevance: Mapping[str, Relevance], fold: Fold) -> dict[str, Relevance]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +17,14 @@ from crosslens.core.progress import Progress
 from crosslens.core.ranking import Ranking
 from crosslens.core.relevance import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Relevance
 from crosslens.pipeline.folds import fold_numbers, folds_of, joined, within
-from crosslens.pipeline.sources import gallery_of, judgements, lists_by_direction, relevance_from, scores_from
+from crosslens.pipeline.sources import (
+    TEXT_TO_TEXT,
+    gallery_of,
+    judgements,
+    lists_by_direction,
+    relevance_from,
+    scores_from,
+)
 from crosslens.rank import rank_both, rank_lists
 
 Array = np.ndarray[Any, Any]
@@ -97,12 +104,14 @@ class ScoreJob:
                 one: joined([part[one] for part in parts], self.folds, *gallery_of(self.dataset, one))
                 for one in self.relevance
             }
+        # Text-only retrieval is t2i by another name: whose vectors the images' are makes no difference to ranking.
+        rankings[TEXT_TO_TEXT] = replace(rankings[TEXT_TO_IMAGE], direction=TEXT_TO_TEXT)
         return {one: rankings[one] for one in self.directions}
 
     def clusters(self, rankings: Mapping[str, Ranking]) -> dict[str, Array]:
         """A caption goes with its image."""
-        of = {IMAGE_TO_TEXT: np.arange(len(self.dataset.image_ids)), TEXT_TO_IMAGE: self.dataset.caption_image}
-        return {one: of[one] for one in rankings}
+        pictures = np.arange(len(self.dataset.image_ids))
+        return {one: pictures if one == IMAGE_TO_TEXT else self.dataset.caption_image for one in rankings}
 
 
 class ListJob:

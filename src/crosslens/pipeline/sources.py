@@ -19,7 +19,10 @@ from crosslens.rank import ScoreMatrix, Scorer, scorer_of
 
 Array = np.ndarray[Any, Any]
 
-DIRECTIONS = (IMAGE_TO_TEXT, TEXT_TO_IMAGE, "t2t")
+TEXT_TO_TEXT = "t2t"
+"""Text-only retrieval: the captions ask, and the images' vectors come from other captions."""
+
+DIRECTIONS = (IMAGE_TO_TEXT, TEXT_TO_IMAGE, TEXT_TO_TEXT)
 DEFAULT_SCORES = {"single": "cosine", "multi": "max", "probabilistic": "csd"}
 
 
@@ -148,9 +151,9 @@ def gallery_of(dataset: Dataset, direction: str) -> tuple[Ids, Ids]:
     """The query ids and the item ids of a direction."""
     if direction == IMAGE_TO_TEXT:
         return dataset.image_ids, dataset.caption_ids
-    if direction == TEXT_TO_IMAGE:
+    if direction in (TEXT_TO_IMAGE, TEXT_TO_TEXT):
         return dataset.caption_ids, dataset.image_ids
-    raise UsageError(f"unknown direction {direction!r}", fix="use 'i2t' or 't2i'")
+    raise UsageError(f"unknown direction {direction!r}", fix="use 'i2t' or 't2i'; 't2t' for text-only retrieval")
 
 
 def over(relevance: Relevance, query_ids: Ids, item_ids: Ids) -> Relevance:

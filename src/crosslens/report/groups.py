@@ -90,6 +90,7 @@ def by(
     values are split at their quartiles; a column of lists puts a query into several groups. ``largest`` keeps that
     many groups of each direction.
     """
+    column = column_of(run, column)
     found: dict[str, dict[str, MetricValues]] = {}
     left_out: dict[str, int] = {}
     overlapping = False
@@ -104,13 +105,20 @@ def by(
     return Groups(column, found, overlapping, left_out)
 
 
-def groupable(run: Run, column: str) -> list[str]:
-    """The metrics of a run that a column can group: at least one."""
+def column_of(run: Run, column: str) -> str:
+    """What a dataset's column is called in a run: ``query`` is ``query_``, as a run has its own column of that name."""
     known = {one for table in run.columns.values() for one in table.columns}
     if not known:
         raise UsageError(f"the run {run.name!r} has no columns to group by", fix="evaluate it with a dataset that has")
-    if column not in known:
+    found = next((one for one in (column, f"{column}_") if one in known), None)
+    if found is None:
         raise UnknownNameError("column", column, known)
+    return found
+
+
+def groupable(run: Run, column: str) -> list[str]:
+    """The metrics of a run that a column can group: at least one."""
+    column = column_of(run, column)
     names = [name for name in run if _separable(name) and _labels(run, name, column) is not None]
     if not names:
         raise UsageError(f"no metric of the run {run.name!r} has values by {column}", fix="choose another column")

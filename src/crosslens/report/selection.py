@@ -18,7 +18,8 @@ def select(run: Run, metrics: str | Sequence[str] | None = None) -> list[str]:
         same = {wanted, _canonical(wanted)}
         matching = [name for name in run if same & {name, split_name(name)[1]}]
         if not matching:
-            raise UnknownNameError("metric in this run", wanted, {*run, *(split_name(name)[1] for name in run)})
+            known = {*run, *(split_name(name)[1] for name in run)}
+            raise UnknownNameError("metric in this run", wanted, _same_letters(wanted, known) or known)
         chosen.update(dict.fromkeys(matching))
     return list(chosen)
 
@@ -26,6 +27,11 @@ def select(run: Run, metrics: str | Sequence[str] | None = None) -> list[str]:
 def asked(metrics: str | Sequence[str]) -> list[str]:
     """The metrics a person wrote, one by one."""
     return words(metrics) if isinstance(metrics, str) else list(metrics)
+
+
+def _same_letters(wanted: str, known: set[str]) -> set[str]:
+    """Names that differ in case only: ``hit@5`` can only be meant for ``Hit@5``."""
+    return {name for name in known if name.casefold() == wanted.casefold()}
 
 
 def _canonical(metric: str) -> str:

@@ -7,7 +7,8 @@ here, and every run folder keeps the one it came from.
 from __future__ import annotations
 
 from crosslens.pipeline.recipe.execute import execute
+from crosslens.pipeline.recipe.model import Encoding
 from crosslens.pipeline.recipe.recipe import Recipe
-from crosslens.pipeline.recipe.values import Inputs, Options
+from crosslens.pipeline.recipe.values import Inputs, Model, Options
 
-__all__ = ["Inputs", "Options", "Recipe", "execute"]
+__all__ = ["Encoding", "Inputs", "Model", "Options", "Recipe", "execute"]

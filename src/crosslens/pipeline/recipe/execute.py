@@ -14,7 +14,9 @@ from crosslens.core.progress import Progress
 from crosslens.core.run import RECIPE_FILE, RUN_FILE, Run, split_name
 from crosslens.metrics import parse_metrics
 from crosslens.pipeline.evaluate import evaluate
+from crosslens.pipeline.recipe.blame import naming_files
 from crosslens.pipeline.recipe.inputs import fingerprints, load
+from crosslens.pipeline.recipe.model import Encoding
 from crosslens.pipeline.recipe.recipe import Recipe
 from crosslens.pipeline.recipe.values import Options
 
@@ -29,37 +31,43 @@ def execute(
     allow_changed: bool = False,
     progress: Progress | None = None,
     command: Sequence[str] | None = None,
+    encoding: Encoding | None = None,
 ) -> Run:
     """Evaluate what a recipe says; with ``output`` the run folder keeps the recipe and its inputs' fingerprints.
 
     A recipe that has fingerprints demands inputs of that very content, unless ``allow_changed``. The stored recipe
     names the metrics that were computed, asked for or not: a later crosslens may compute others by default.
+    ``encoding`` says how a recipe's model works, where it has one.
     """
     absolute = recipe.absolute()
-    loaded = load(absolute)
+    loaded = load(absolute, encoding or Encoding(device=recipe.options.device), progress)
     wanted = output is not None or bool(recipe.fingerprints)
-    found = fingerprints(absolute, loaded.dataset) if wanted else {}
+    found = {**fingerprints(absolute, loaded.dataset), **loaded.made_from} if wanted else {}
     if not allow_changed:
         _demand_same(absolute, found)
     name = recipe.name or (Path(output).resolve().name if output is not None else None)
     stored = replace(absolute, name=name, fingerprints=found, options=_plain(recipe.options))
     stored = stored if output is None else _near(stored, Path(output))
     options: dict[str, Any] = {key: None if value == () else value for key, value in asdict(recipe.options).items()}
-    run = _finished(stored, output) or evaluate(
-        loaded.dataset,
-        images=loaded.images,
-        captions=loaded.captions,
-        scores=loaded.scores,
-        run=loaded.run,
-        relevance=loaded.relevance,
-        **options,
-        name=name,
-        output=output,
-        overwrite=overwrite,
-        recipe="" if output is None else stored.to_toml(),
-        command=command,
-        progress=progress,
-    )
+    options["directions"] = loaded.directions or options["directions"]
+    run = _finished(stored, output)
+    if run is None:
+        with naming_files(absolute.inputs, loaded):
+            run = evaluate(
+                loaded.dataset,
+                images=loaded.images,
+                captions=loaded.captions,
+                scores=loaded.scores,
+                run=loaded.run,
+                relevance=loaded.relevance,
+                **options,
+                name=name,
+                output=output,
+                overwrite=overwrite,
+                recipe="" if output is None else stored.to_toml(),
+                command=command,
+                progress=progress,
+            )
     return run if output is None or recipe.options.metrics else _with_metrics(run, stored, Path(output))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,16 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.embeddings import Embeddings
 from crosslens.core.errors import InputError, UsageError, reading
 from crosslens.core.fingerprint import file_fingerprint
-from crosslens.core.ids import Ids, as_ids
+from crosslens.core.ids import Ids
 from crosslens.core.lists import RankedLists
+from crosslens.core.progress import Progress
 from crosslens.core.relevance import Relevance
 from crosslens.data import load_dataset, read_qrels, read_run
-from crosslens.data.files import read_array, read_lines
+from crosslens.data.files import read_array
+from crosslens.pipeline.recipe.faults import FLAGS, first_fault
+from crosslens.pipeline.recipe.matching import check_company, check_judgements, check_lists, demand_all, read_ids
+from crosslens.pipeline.recipe.model import Encoding, make
 from crosslens.pipeline.recipe.recipe import Recipe
-from crosslens.pipeline.recipe.values import Inputs
 from crosslens.pipeline.sources import lists_by_direction
 
 
@@ -33,21 +36,44 @@ class Loaded:
     scores: np.ndarray[Any, Any] | None
     run: Mapping[str, RankedLists] | None
     relevance: Relevance | None
+    directions: tuple[str, ...] = ()
+    made_from: Mapping[str, str] = field(default_factory=dict)
 
 
-def load(recipe: Recipe) -> Loaded:
-    """Read every input of a recipe whose paths are absolute."""
+def load(recipe: Recipe, how: Encoding, progress: Progress | None = None) -> Loaded:
+    """Read every input of a recipe whose paths are absolute, or have its model make them."""
     inputs = recipe.inputs
-    _demand_something(inputs)
+    fault = first_fault(inputs, recipe.model, recipe.options.directions, dataset=recipe.dataset is not None)
+    if fault is not None:
+        raise UsageError(fault.problem, fix=fault.fix.format(**FLAGS))
     dataset = None if recipe.dataset is None else load_dataset(recipe.dataset, **recipe.dataset_options)
+    if dataset is not None and not dataset.caption_ids:
+        raise InputError(
+            "the dataset has no captions",
+            file=recipe.dataset_options.get("captions", recipe.dataset),
+            expected="at least one caption: without any there is nothing to find",
+            fix="check the file and the options of its reader",
+        )
+    relevance = None if inputs.qrels is None else read_qrels(inputs.qrels)
+    if recipe.model.name is not None:
+        made = make(recipe.model, dataset, how, progress)
+        return Loaded(
+            made.dataset, made.images, made.captions, None, None, relevance, made.directions, made.fingerprints
+        )
+    lists = _runs(recipe, dataset)
+    if relevance is not None and inputs.qrels is not None:
+        if dataset is not None:
+            check_judgements(inputs.qrels, relevance, dataset)
+        else:
+            check_company(inputs.qrels, relevance, (lists or {}).values())
     known = (None, None) if dataset is None else (dataset.image_ids, dataset.caption_ids)
     return Loaded(
         dataset,
         _embeddings(inputs.image_embeddings, inputs.image_ids, known[0], "image"),
         _embeddings(inputs.caption_embeddings, inputs.caption_ids, known[1], "caption"),
         _scores(inputs.scores, dataset),
-        _runs(recipe, dataset),
-        None if inputs.qrels is None else read_qrels(inputs.qrels),
+        lists,
+        relevance,
     )
 
 
@@ -73,26 +99,22 @@ def _content(path: str) -> str:
 def _embeddings(path: str | None, id_file: str | None, known: Ids | None, what: str) -> Embeddings | None:
     """Vectors with ids: those in the folder, those in the id file, or those of the dataset in its order."""
     if path is None:
-        if id_file is not None:
-            raise UsageError(f"{what} ids without {what} embeddings", fix=f"pass --{what}-embeddings too")
         return None
     if Path(path).is_dir():
         if id_file is not None:
-            raise UsageError(f"{path} holds its own ids", fix=f"drop --{what}-ids")
-        return Embeddings.load(path, mmap=True)
-    ids = known if id_file is None else _ids(id_file, what)
+            raise UsageError(f"{path} holds its own ids", fix=f"leave the file of {what} ids out")
+        folder = Embeddings.load(path, mmap=True)
+        with reading(path):
+            demand_all(folder.ids, known, what)
+        return folder
+    ids = known if id_file is None else read_ids(id_file, known, what)
     if ids is None:
         raise UsageError(
             f"nothing says which {what}s the rows of {path} are",
-            fix=f"pass --dataset (rows in its order), or --{what}-ids with one id per line",
+            fix=f"name the dataset (rows in its order), or a file of {what} ids with one per line",
         )
     with reading(path):
         return Embeddings(ids, read_array(path))
-
-
-def _ids(path: str, what: str) -> Ids:
-    with reading(path):
-        return as_ids((line.strip() for line in read_lines(path)), what)
 
 
 def _scores(path: str | None, dataset: Dataset | None) -> np.ndarray[Any, Any] | None:
@@ -114,35 +136,17 @@ def _runs(recipe: Recipe, dataset: Dataset | None) -> dict[str, RankedLists] | N
     asked, paths = recipe.options.directions, recipe.inputs.runs
     if not paths:
         return None
-    if asked and len(asked) != len(paths):
-        raise UsageError(
-            f"{len(paths)} run files and {len(asked)} directions", fix="give one --direction per --run, in that order"
-        )
     found: dict[str, RankedLists] = {}
     for place, path in enumerate(paths):
         with reading(path):
             lists = lists_by_direction(dataset, read_run(path), asked[place : place + 1])
-        for direction in lists:
+        for direction, one in lists.items():
             if direction in found:
                 raise UsageError(
                     f"two run files for {direction}",
-                    fix="say --direction i2t --direction t2i, or evaluate them one at a time and compare",
+                    fix="say which is i2t and which t2i, or evaluate them one at a time and compare",
                 )
+            if dataset is not None:
+                check_lists(path, one, direction, dataset)
         found |= lists
     return found
-
-
-def _demand_something(inputs: Inputs) -> None:
-    sides = (inputs.image_embeddings, inputs.caption_embeddings)
-    if not (any(sides) or inputs.scores or inputs.runs):
-        raise UsageError(
-            "nothing to evaluate", fix="pass --image-embeddings and --caption-embeddings, or --scores, or --run"
-        )
-    given = [
-        name for name, one in (("embeddings", any(sides)), ("scores", inputs.scores), ("runs", inputs.runs)) if one
-    ]
-    if len(given) > 1:
-        raise UsageError(f"both {' and '.join(given)}", fix="evaluate one of them at a time")
-    if any(sides) and not all(sides):
-        missing = "image" if sides[0] is None else "caption"
-        raise UsageError(f"no {missing} embeddings", fix=f"pass --{missing}-embeddings too")

@@ -10,20 +10,22 @@ from typing import Any
 from crosslens.core.errors import reading
 from crosslens.pipeline.recipe import toml
 from crosslens.pipeline.recipe.schema import VERSION, check, path_options
-from crosslens.pipeline.recipe.values import Inputs, Options
+from crosslens.pipeline.recipe.values import Inputs, Model, Options
 
 
 @dataclass(frozen=True)
 class Recipe:
     """One evaluation, written down. Paths that are not absolute start from the folder ``base``.
 
-    ``dataset`` is a reader's name or a path, ``dataset_options`` what that reader takes. ``fingerprints`` are the
+    ``dataset`` is a reader's name or a path, ``dataset_options`` what that reader takes. What is evaluated is in the
+    ``inputs``, or is made by the ``model``. ``fingerprints`` are the
     content hashes of the inputs when the recipe was stored: executing it again demands the same content.
     """
 
     dataset: str | None = None
     dataset_options: Mapping[str, Any] = field(default_factory=dict)
     inputs: Inputs = field(default_factory=Inputs)
+    model: Model = field(default_factory=Model)
     options: Options = field(default_factory=Options)
     name: str | None = None
     fingerprints: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
@@ -37,20 +39,22 @@ class Recipe:
         path = Path(path)
         text = read_text(path)
         with reading(path):
-            return replace(Recipe.parse(text), base=path.parent)
+            return Recipe.parse(text, path.parent)
 
     @staticmethod
-    def parse(text: str) -> Recipe:
+    def parse(text: str, base: Path = Path()) -> Recipe:
         """The recipe in a TOML text."""
-        content = check(text)
+        content = check(text, base)
         dataset = dict(content.get("dataset", {}))
         return Recipe(
             dataset=dataset.pop("source", None),
             dataset_options=dataset,
             inputs=Inputs(**content.get("inputs", {})),
+            model=Model(**content.get("model", {})),
             options=Options(**content.get("options", {})),
             name=content.get("name"),
             fingerprints=content.get("fingerprints", {}),
+            base=base,
         )
 
     def to_toml(self) -> str:
@@ -60,6 +64,7 @@ class Recipe:
                 "": {"version": VERSION, "name": self.name},
                 "dataset": {"source": self.dataset, **self.dataset_options},
                 "inputs": asdict(self.inputs),
+                "model": asdict(self.model) if self.model.name else {},
                 "options": asdict(self.options),
                 "fingerprints": self.fingerprints,
             }
@@ -73,7 +78,19 @@ class Recipe:
         paths = path_options(self.dataset, self.dataset_options, self.base)
         options = {key: change(value) if key in paths else value for key, value in self.dataset_options.items()}
         dataset = change(self.dataset) if self.dataset is not None and "source" in paths else self.dataset
-        return replace(self, dataset=dataset, dataset_options=options, inputs=Inputs(**inputs))
+        return replace(
+            self, dataset=dataset, dataset_options=options, inputs=Inputs(**inputs), model=self._map_model(change)
+        )
+
+    def _map_model(self, change: Callable[[str], str]) -> Model:
+        model = self.model
+        if model.name is not None:
+            from crosslens.encode.encoder import map_path
+
+            model = replace(model, name=map_path(model.name, self.base, change))
+            if model.image_text is not None:
+                model = replace(model, image_text=map_path(model.image_text, self.base, change))
+        return model if model.image_folder is None else replace(model, image_folder=change(model.image_folder))
 
     def absolute(self) -> Recipe:
         """The same recipe with absolute paths."""

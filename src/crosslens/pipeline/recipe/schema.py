@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from crosslens.core.errors import CrosslensError, FormatVersionError, InputError, UnknownNameError
 from crosslens.pipeline.recipe import toml
-from crosslens.pipeline.recipe.values import Inputs, Options, out_of_range
+from crosslens.pipeline.recipe.faults import KEYS, first_fault
+from crosslens.pipeline.recipe.values import Inputs, Model, Options, out_of_range
 
 VERSION = 1
-TABLES = ("dataset", "inputs", "options", "fingerprints")
+TABLES = ("dataset", "inputs", "model", "options", "fingerprints")
+
+MADE_FROM = ("model", "items")
+"""Fingerprints beside those of the inputs: the revision of a model, and what it was given."""
 
 _EXPECTED = {
     str: 'a text in quotes, for example "value"',
     int: "a whole number, for example 10",
     float: "a number, for example 0.95",
+    bool: "true or false",
     tuple[str, ...]: 'a list of texts, for example ["one", "two"]',
 }
+
+
+class NewerRecipeError(InputError, FormatVersionError):
+    """A recipe written by a newer crosslens than this one, with the line that says so."""
 
 
 class _Page:
@@ -30,7 +40,10 @@ class _Page:
         self._lines = toml.key_lines(text)
 
     def fail(self, path: toml.KeyPath, problem: str, expected: str | None = None, fix: str | None = None) -> InputError:
-        return InputError(problem, row=toml.line_of(self._lines, path), expected=expected, fix=fix)
+        return InputError(problem, row=self.line(path), expected=expected, fix=fix)
+
+    def line(self, path: toml.KeyPath) -> str | None:
+        return toml.line_of(self._lines, path)
 
     def table(self, name: str) -> dict[str, Any]:
         found = self.content.get(name, {})
@@ -47,28 +60,41 @@ class _Page:
                 raise self.fail((*where, key), f"unknown key {key!r}{place}", fix=near.fix)
 
 
-def check(text: str) -> dict[str, Any]:
-    """The content of a recipe, its lists as tuples; anything that is not a recipe raises."""
+def check(text: str, base: Path = Path()) -> dict[str, Any]:
+    """The content of a recipe, its lists as tuples; anything that is not a recipe raises. Paths start from ``base``."""
     page = _Page(text)
     page.refuse_unknown((), page.content, ("version", "name", *TABLES))
-    version = page.content.get("version", VERSION)
-    if _typed(version, int) is None:
-        raise page.fail(("version",), f"version = {version!r}", f"the number {VERSION}")
-    if version > VERSION:
-        raise FormatVersionError(
-            f"the recipe has format version {version}, this crosslens reads up to version {VERSION}",
-            fix="pip install --upgrade crosslens",
-        )
+    _check_version(page)
     name = page.content.get("name")
     if name is not None and not isinstance(name, str):
         raise page.fail(("name",), f"name = {name!r}", _EXPECTED[str])
-    return {
+    content: dict[str, Any] = {
         "name": name,
-        "dataset": _dataset(page),
+        "dataset": _dataset(page, base),
         "inputs": _fields(page, "inputs", Inputs),
+        "model": _fields(page, "model", Model),
         "options": _options(page),
         "fingerprints": _fingerprints(page),
     }
+    directions = content["options"].get("directions", ())
+    fault = first_fault(
+        Inputs(**content["inputs"]), Model(**content["model"]), directions, dataset=bool(content["dataset"])
+    )
+    if fault is not None:
+        raise page.fail(fault.place, fault.problem, fix=fault.fix.format(**KEYS))
+    return content
+
+
+def _check_version(page: _Page) -> None:
+    version = page.content.get("version", VERSION)
+    if _typed(version, int) is None or version < 1:
+        raise page.fail(("version",), f"version = {version!r}", f"the number {VERSION}")
+    if version > VERSION:
+        raise NewerRecipeError(
+            f"the recipe has format version {version}, this crosslens reads up to version {VERSION}",
+            row=page.line(("version",)),
+            fix="pip install --upgrade crosslens",
+        )
 
 
 def path_options(source: str | None, options: Mapping[str, Any], base: Path = Path()) -> set[str]:
@@ -141,7 +167,7 @@ def _names() -> dict[str, tuple[str, ...]]:
     return {"ties": TIES, "backend": tuple(BACKENDS), "score": tuple(SCORES)}
 
 
-def _dataset(page: _Page) -> dict[str, Any]:
+def _dataset(page: _Page, base: Path) -> dict[str, Any]:
     content = page.table("dataset")
     if not content:
         return {}
@@ -155,11 +181,42 @@ def _dataset(page: _Page) -> dict[str, Any]:
     parameters = reader_parameters(source)
     if parameters:
         page.refuse_unknown(("dataset",), content, ("source", *parameters))
+    elif _is_path(source, base):
+        parameters = reader_parameters("plain")
+    else:
+        from crosslens.data import READERS
+
+        near = UnknownNameError("dataset reader", source, [entry.name for entry in READERS])
+        raise page.fail(("dataset", "source"), near.problem, fix=near.fix)
+    for key, value in content.items():
+        expected = _misfit(value, parameters[key].annotation) if key in parameters else None
+        if expected:
+            raise page.fail(("dataset", key), f"{key} = {value!r}", expected)
     return {key: tuple(value) if isinstance(value, list) else value for key, value in content.items()}
+
+
+def _misfit(value: Any, annotation: Any) -> str | None:
+    """What a reader's option should be, where the value is of a kind that its type leaves no place for."""
+    words = set(re.findall(r"\w+", str(annotation)))
+    fitting = [
+        (kinds, expected)
+        for names, kinds, expected in (
+            ({"str", "Path"}, (str,), _EXPECTED[str]),
+            ({"bool"}, (bool,), _EXPECTED[bool]),
+            ({"int"}, (int,), _EXPECTED[int]),
+            ({"float"}, (int, float), _EXPECTED[float]),
+        )
+        if names & words
+    ]
+    if words - {"str", "Path", "bool", "int", "float", "None"} or not fitting:
+        return None  # a type of a reader's own: only the reader can tell
+    fits = any(isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)) for kinds, _ in fitting)
+    return None if fits else " or ".join(expected for _, expected in fitting)
 
 
 def _fingerprints(page: _Page) -> dict[str, Any]:
     content = page.table("fingerprints")
+    page.refuse_unknown(("fingerprints",), content, ("dataset", *get_type_hints(Inputs), *MADE_FROM))
     for key, value in content.items():
         if not isinstance(value, str) and _typed(value, tuple[str, ...]) is None:
             raise page.fail(("fingerprints", key), f"{key} = {value!r}", "the hash that crosslens wrote there")
@@ -174,4 +231,4 @@ def _typed(value: Any, kind: Any) -> Any:
         value = [value] if isinstance(value, str) else value
         good = isinstance(value, list) and all(isinstance(one, str) for one in value)
         return tuple(value) if good else None
-    return value if isinstance(value, kind) and not isinstance(value, bool) else None
+    return value if isinstance(value, kind) and isinstance(value, bool) == (kind is bool) else None

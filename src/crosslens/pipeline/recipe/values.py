@@ -22,6 +22,21 @@ class Inputs:
 
 
 @dataclass(frozen=True)
+class Model:
+    """The encoder that makes the vectors, instead of files that hold them.
+
+    ``image_text`` asks for text-only retrieval: an image is represented by its captions, except the one that asks.
+    """
+
+    name: str | None = None
+    image_folder: str | None = None
+    image_text: str | None = None
+    query_caption: int = 0
+    precision: str = "fp32"
+    skip_bad: bool = False
+
+
+@dataclass(frozen=True)
 class Options:
     """How it is evaluated: the options of :func:`crosslens.evaluate`, under the same names and defaults."""
 

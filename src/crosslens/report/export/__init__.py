@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from crosslens.core.atomic import atomic_file
@@ -44,19 +44,38 @@ def render(
 def write(files: Files, output: str | Path, *, overwrite: bool = False) -> list[Path]:
     """Write rendered files atomically; several become ``<name>-i2t<suffix>``, ``<name>-t2i<suffix>``.
 
-    A name that ends in ``.gz`` is compressed. Files that stand there already are kept unless ``overwrite``.
+    A name that ends in ``.gz`` is compressed. A different file that stands there is kept unless ``overwrite``.
     """
     output = Path(output)
-    places = {part: output if len(files) == 1 else _with_part(output, part) for part in files}
-    for place in places.values():
+    return _write({output if len(files) == 1 else _with_part(output, part): files[part] for part in files}, overwrite)
+
+
+def write_named(files: Files, name: str, to: str, *, folder: str | Path = ".", overwrite: bool = False) -> list[Path]:
+    """The same under the names that the format ``to`` gives its files: ``clip-b32.i2t.run``, ``clip-b32.t2i.run``."""
+    ending = FORMATS[to].suffix
+    places = {Path(folder) / f"{name}{part and f'.{part}'}{ending}": content for part, content in files.items()}
+    return _write(places, overwrite)
+
+
+def _write(content: Mapping[Path, str], overwrite: bool) -> list[Path]:
+    """All of the files or none: what stands in the way is found before the first one is written."""
+    # mtime=0: the same run exports to the same bytes.
+    data = {
+        place: gzip.compress(text.encode(), mtime=0) if place.suffix == ".gz" else text.encode()
+        for place, text in content.items()
+    }
+    missing = {
+        place: bytes_ for place, bytes_ in data.items() if not (place.is_file() and place.read_bytes() == bytes_)
+    }
+    for place in missing:
         if place.exists() and not overwrite:
-            raise ConflictError(f"{place} already exists", fix="choose another name, or pass --overwrite")
-    for part, place in places.items():
-        content = files[part].encode()
+            raise ConflictError(
+                f"{place} already exists, and is another file", fix="choose another name, or pass --overwrite"
+            )
+    for place, bytes_ in missing.items():
         with atomic_file(place) as partial:
-            # mtime=0: the same run exports to the same bytes.
-            partial.write_bytes(gzip.compress(content, mtime=0) if place.suffix == ".gz" else content)
-    return list(places.values())
+            partial.write_bytes(bytes_)
+    return list(data)
 
 
 def _with_part(output: Path, part: str) -> Path:

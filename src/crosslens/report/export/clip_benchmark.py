@@ -42,4 +42,4 @@ def render(runs: Sequence[Run], metrics: Metrics = None) -> Files:
     return {"": json.dumps(content, ensure_ascii=False, indent=2) + "\n"}
 
 
-FORMAT = Format(render, "CLIP_benchmark's zeroshot_retrieval result")
+FORMAT = Format(render, "CLIP_benchmark's zeroshot_retrieval result", ".clip-benchmark.json")

@@ -39,4 +39,4 @@ def render(runs: Sequence[Run], metrics: Metrics = None) -> Files:
     return {"": pl.DataFrame(rows, schema=_SCHEMA).write_csv()}
 
 
-FORMAT = Format(render, "one row per metric, as fractions", several=True)
+FORMAT = Format(render, "one row per metric, as fractions", ".csv", several=True)

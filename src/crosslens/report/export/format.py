@@ -16,8 +16,12 @@ Metrics = str | Sequence[str] | None
 
 @dataclass(frozen=True)
 class Format:
-    """``render`` turns runs and the chosen metrics (None: all) into files; ``several`` says whether many runs fit."""
+    """``render`` turns runs and the chosen metrics (None: all) into files; ``several`` says whether many runs fit.
+
+    ``suffix`` is how the names of its files end, each format's its own: all exports of a run fit into one folder.
+    """
 
     render: Callable[[Sequence[Run], Metrics], Files]
     summary: str
+    suffix: str
     several: bool = False

@@ -55,4 +55,4 @@ def _escape(cell: str) -> str:
     return f"{{{text}}}" if text.startswith("[") else text
 
 
-FORMAT = Format(render, "a booktabs table", several=True)
+FORMAT = Format(render, "a booktabs table", ".tex", several=True)

@@ -45,5 +45,5 @@ def _written(runs: Sequence[Run], suffix: str) -> Files:
     return files
 
 
-TREC = Format(trec, "TREC run files, one per direction")
-RANX = Format(ranx, "ranx runs as JSON, one per direction")
+TREC = Format(trec, "TREC run files, one per direction", ".run")
+RANX = Format(ranx, "ranx runs as JSON, one per direction", ".ranx.json")

@@ -21,4 +21,4 @@ def _escape(cell: str) -> str:
     return " ".join(cell.replace("|", "\\|").split())
 
 
-FORMAT = Format(render, "a Markdown table with intervals", several=True)
+FORMAT = Format(render, "a Markdown table with intervals", ".md", several=True)

@@ -54,4 +54,4 @@ def _content(run: Run, direction: str, scores: dict[str, Any]) -> str:
     return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
 
 
-FORMAT = Format(render, "mteb's result layout, one file per direction")
+FORMAT = Format(render, "mteb's result layout, one file per direction", ".mteb.json")

@@ -1,0 +1,16 @@
+"""What the command line promises to scripts."""
+
+from __future__ import annotations
+
+INTERRUPTED = 130
+
+EXIT_CODES = {
+    0: "done",
+    1: "a bug in crosslens: the traceback says where",
+    2: "wrong use: an unknown command, option or name",
+    3: "bad input: a file or an array that cannot be evaluated",
+    4: "a missing extra: the message holds the command that installs it",
+    5: "a conflict: something else already stands where the result would go",
+    INTERRUPTED: "interrupted",
+}
+"""Every code a command can end with, and what it means."""
