@@ -24,7 +24,7 @@ DOCS := $(VENV)/.docs
 
 .PHONY: help
 help:  ## list what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(BASE)  ## evaluate two systems on generated data, print the tables, write runs/demo-*
@@ -48,6 +48,10 @@ lint: $(LINT)  ## format check, lint, strict types
 .PHONY: bench
 bench: $(TEST)  ## measure speed and memory (long; a quiet machine gives better numbers)
 	@for script in benchmarks/*.py; do $(BIN)/python $$script; done
+
+.PHONY: reproduce-flickr8k
+reproduce-flickr8k: $(TEST)  ## EXPL's text-only table with two small sentence encoders (needs Flickr8k; minutes)
+	@$(BIN)/python reproduce/flickr8k.py
 
 .PHONY: docs
 docs: $(DOCS)  ## write the reference pages from the registries and build the site into site/

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from crosslens.pipeline.recipe import Inputs, Options
+from crosslens.pipeline.recipe import Inputs, Model, Options
 from generate_reference import pages
 from reference_pages.commands import commands
 from reference_pages.registries import registered, split_parameters
@@ -93,7 +93,7 @@ def test_every_reader_explains_its_options() -> None:
 
 def test_every_recipe_key_is_explained() -> None:
     page = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8")
-    keys = [one.name for kind in (Inputs, Options) for one in dataclasses.fields(kind)]
+    keys = [one.name for kind in (Inputs, Model, Options) for one in dataclasses.fields(kind)]
     assert not [key for key in keys if f"`{key}`" not in page]
     defaults = dict(re.findall(r"^\| `(\w+)` \| `?\"?([^|`\"]*?)\"?`? \|", page, re.MULTILINE))
     for one in dataclasses.fields(Options):

@@ -29,7 +29,10 @@ ROOF = ("__init__", "__main__")
 """The two modules outside any room: they stand above all rooms and may import from each."""
 
 ATTIC_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "tools", "stuff"}
-HEAVY = {"torch", "datasets", "eccv_caption", "pandas", "matplotlib"}
+HEAVY = {
+    "torch", "datasets", "eccv_caption", "pandas", "matplotlib", "transformers", "sentence_transformers", "onnxruntime",
+    "tokenizers", "huggingface_hub", "open_clip",
+}  # fmt: skip
 MOST_LINES = 400
 
 Importing = ast.Import | ast.ImportFrom | ast.Call

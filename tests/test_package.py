@@ -16,7 +16,18 @@ import pytest
 import crosslens
 
 ROOT = Path(__file__).resolve().parents[1]
-HEAVY = ("torch", "pandas", "matplotlib", "numba", "datasets", "eccv_caption", "pyarrow", "sklearn")
+HEAVY = (
+    "torch",
+    "transformers",
+    "onnxruntime",
+    "pandas",
+    "matplotlib",
+    "numba",
+    "datasets",
+    "eccv_caption",
+    "pyarrow",
+    "sklearn",
+)
 
 
 def python(code: str, *arguments: str) -> str:

@@ -1,1 +1,24 @@
-"""Generated data: small, honest about being generated, and the same on every machine."""
+"""A world of its own: drawn scenes with captions, objects and boxes; and the toy data of the demo."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crosslens.synth.generation import generate
+    from crosslens.synth.scene import Scene
+    from crosslens.synth.tasks import TASKS
+    from crosslens.synth.writing import write_scenes
+
+__all__ = ["TASKS", "Scene", "generate", "write_scenes"]
+
+_HOMES = {"generate": "generation", "Scene": "scene", "TASKS": "tasks", "write_scenes": "writing"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'crosslens.synth' has no attribute {name!r}")
+    value = getattr(import_module(f"crosslens.synth.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

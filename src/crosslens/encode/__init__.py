@@ -1,0 +1,33 @@
+"""Items → vectors: one adapter per library, one cache, one way to encode a dataset."""
+
+from __future__ import annotations
+
+# Importing an adapter's module registers its encoders; none of them imports a heavy package before it is used.
+from crosslens.encode import onnx, open_clip, own, sentence, transformers_dual  # noqa: F401
+from crosslens.encode.cache import Cache, cache_folder
+from crosslens.encode.dataset import Encoded, encode_dataset
+from crosslens.encode.encoder import ENCODERS, Encoder, load_encoder
+from crosslens.encode.pairs import PairScorer, load_pair_scorer, rerank
+from crosslens.encode.stream import encode_images, encode_texts
+from crosslens.encode.summaries import SUMMARISERS, Summariser, load_summariser
+from crosslens.encode.text_only import TextOnly, text_only
+
+__all__ = [
+    "ENCODERS",
+    "SUMMARISERS",
+    "Cache",
+    "Encoded",
+    "Encoder",
+    "PairScorer",
+    "Summariser",
+    "TextOnly",
+    "cache_folder",
+    "encode_dataset",
+    "encode_images",
+    "encode_texts",
+    "load_encoder",
+    "load_pair_scorer",
+    "load_summariser",
+    "rerank",
+    "text_only",
+]

@@ -1,0 +1,100 @@
+"""A dataset through an encoder: the embeddings of its images and of its captions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from crosslens.core.dataset import Dataset
+from crosslens.core.embeddings import Embeddings
+from crosslens.core.errors import UsageError
+from crosslens.core.fingerprint import fingerprint
+from crosslens.core.ids import Ids, positions
+from crosslens.core.progress import Progress
+from crosslens.encode.cache import Cache
+from crosslens.encode.encoder import IMAGES, TEXTS, Encoder, label
+from crosslens.encode.own import StoredEncoder
+from crosslens.encode.pictures import image_files
+from crosslens.encode.stream import Vectors, encode_images, encode_texts
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What encoding a dataset gives.
+
+    ``dataset`` is the dataset without the images that could not be read, which are in ``skipped`` with the reason.
+    ``images`` or ``captions`` is None where the encoder does not take that kind. ``content`` is a hash of the files
+    and texts that went in.
+    """
+
+    dataset: Dataset
+    images: Embeddings | None
+    captions: Embeddings | None
+    skipped: dict[str, str]
+    content: str = ""
+
+
+def encode_dataset(
+    dataset: Dataset,
+    encoder: Encoder,
+    *,
+    image_folder: str | Path | None = None,
+    cache: Cache | None = None,
+    batch_size: int | None = None,
+    precision: str = "fp32",
+    skip_bad: bool = False,
+    progress: Progress | None = None,
+) -> Encoded:
+    """Encode the images, the captions, or both: whatever the encoder takes.
+
+    Image files are looked for under their ``file`` (or id) below ``image_folder``. With ``skip_bad`` an unreadable
+    image is left out together with its captions; without it, it raises.
+    """
+    if isinstance(encoder, StoredEncoder):
+        return _stored(dataset, encoder)
+    skipped: dict[str, str] = {}
+    images: Embeddings | None = None
+    content: list[str] = []
+    if IMAGES in encoder.abilities:
+        found = encode_images(
+            encoder, image_files(dataset, image_folder), names=dataset.image_ids, cache=cache, batch_size=batch_size,
+            precision=precision, skip_bad=skip_bad, progress=progress,
+        )  # fmt: skip
+        skipped = {dataset.image_ids[row]: problem for row, problem in found.bad.items()}
+        kept = np.array([row for row in range(len(dataset.image_ids)) if row not in found.bad])
+        if skipped:
+            dataset = dataset.select(dataset.image_ids[row] for row in kept)
+        images = Embeddings(dataset.image_ids, found.rows[kept] if skipped else found.rows, model=label(encoder))
+        content.append(_content(found))
+    captions: Embeddings | None = None
+    if TEXTS in encoder.abilities and dataset.caption_ids:
+        read = encode_texts(
+            encoder, dataset.texts, cache=cache, batch_size=batch_size, precision=precision, progress=progress
+        )
+        captions = Embeddings(dataset.caption_ids, read.rows, model=label(encoder))
+        content.append(_content(read))
+    if images is None and captions is None:
+        raise UsageError(f"{encoder.name} has nothing to encode here", fix="check that the dataset has captions")
+    return Encoded(dataset, images, captions, skipped, "+".join(content))
+
+
+def _content(found: Vectors) -> str:
+    return fingerprint("items", {"keys": np.frombuffer(b"".join(found.keys), np.uint8)})
+
+
+def _stored(dataset: Dataset, encoder: StoredEncoder) -> Encoded:
+    images, captions = (
+        None if kind not in encoder.stored else _select(encoder.stored[kind], ids, what)
+        for kind, ids, what in ((IMAGES, dataset.image_ids, "image"), (TEXTS, dataset.caption_ids, "caption"))
+    )
+    return Encoded(dataset, images, captions, {}, encoder.revision)
+
+
+def _select(stored: Embeddings, ids: Ids, what: str) -> Embeddings:
+    if stored.ids == ids:
+        return stored
+    rows = positions(ids, stored.ids, what)
+    variance = None if stored.variance is None else stored.variance[rows]
+    return Embeddings(ids, stored.vectors[rows], variance, stored.model)

@@ -1,0 +1,128 @@
+"""Five captions for a picture, as different as those of five people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from crosslens.synth.grammar import a, number_word, pluralise, sentence
+from crosslens.synth.kinds import Kind, kind_named
+from crosslens.synth.kinds.catalogue import COLOURED
+from crosslens.synth.layout import Box
+
+T = TypeVar("T")
+
+DIFFICULTY = {
+    "literal": "easy",
+    "sparse": "medium",
+    "detailed": "easy",
+    "paraphrased": "medium",
+    "figurative": "hard",
+}
+"""Style → how hard it is to recognise the picture in it: plain words are easy, leaving out or saying it otherwise is
+medium, not naming it at all is hard."""
+STYLES = tuple(DIFFICULTY)
+
+COLOUR_WORDS: dict[str, tuple[str, str]] = {
+    "red": ("scarlet", "the colour of ripe tomatoes"),
+    "orange": ("tangerine", "the colour of pumpkins"),
+    "yellow": ("canary", "the colour of lemons"),
+    "green": ("emerald", "the colour of fresh grass"),
+    "blue": ("azure", "the colour of a clear sky"),
+    "purple": ("violet", "the colour of ripe plums"),
+    "pink": ("fuchsia", "the colour of flamingos"),
+    "brown": ("chestnut", "the colour of chocolate"),
+    "black": ("ebony", "the colour of coal"),
+    "white": ("ivory", "the colour of fresh milk"),
+    "grey": ("slate", "the colour of rain clouds"),
+}
+"""Colour → another word for it, and a way to say it without any."""
+
+
+@dataclass(frozen=True)
+class Caption:
+    """A sentence about a picture."""
+
+    text: str
+    style: str
+
+    @property
+    def difficulty(self) -> str:
+        """Easy, medium or hard, by its style."""
+        return DIFFICULTY[self.style]
+
+
+@dataclass(frozen=True)
+class Five:
+    """The five texts of one picture, before they are captions."""
+
+    literal: str
+    sparse: str
+    detailed: str
+    paraphrased: str
+    figurative: str
+
+    def captions(self) -> tuple[Caption, ...]:
+        """With capitals and full stops."""
+        return tuple(Caption(sentence(getattr(self, style)), style) for style in STYLES)
+
+
+def pick(random: np.random.Generator, options: Sequence[T]) -> T:
+    """One of the options; always draws exactly one number, so that a changed fact does not change later picks."""
+    return options[int(random.random() * len(options))]
+
+
+def coloured(kind: Kind, colour: str, name: str | None = None) -> str:
+    """``red car``, ``woman in red``, ``lamp with a red shade``; of another ``name`` if given."""
+    name = kind.name if name is None else name
+    pattern = COLOURED.get(kind.name, COLOURED.get(kind.category, "{colour} {name}"))
+    text = pattern.format(name=name, colour=colour)
+    return text.replace(f"a {colour}", a(colour)) if f"with a {colour}" in text or f"on a {colour}" in text else text
+
+
+class Wording:
+    """The phrases for one kind of thing in one colour."""
+
+    def __init__(self, name: str, colour: str) -> None:
+        self.kind, self.colour = kind_named(name), colour
+
+    @property
+    def plain(self) -> str:
+        """``red car``."""
+        return coloured(self.kind, self.colour)
+
+    def other(self, random: np.random.Generator) -> str:
+        """``scarlet automobile``."""
+        return coloured(self.kind, COLOUR_WORDS[self.colour][0], pick(random, self.kind.also))
+
+    @property
+    def riddle(self) -> str:
+        """``petrol-thirsty commuter``."""
+        return self.kind.riddle
+
+    @property
+    def hue(self) -> str:
+        """``the colour of ripe tomatoes``."""
+        return COLOUR_WORDS[self.colour][1]
+
+
+def many(number: int, noun: str) -> str:
+    """``one red car``, ``three red cars``."""
+    return f"one {noun}" if number == 1 else f"{number_word(number)} {pluralise(noun)}"
+
+
+def whereabouts(box: Box, size: int) -> str:
+    """In which part of the picture a box lies."""
+    x, y = (round(middle / size * 1000) for middle in box.middle)
+    across = "left" if x < 375 else "right" if x > 625 else ""
+    down = "upper" if y < 375 else "lower" if y > 625 else ""
+    if across and down:
+        return f"in the {down} {across} part of the picture"
+    if across:
+        return f"on the {across} side of the picture"
+    if down:
+        return f"in the {down} part of the picture"
+    return "in the middle of the picture"

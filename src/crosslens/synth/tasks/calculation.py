@@ -1,0 +1,147 @@
+"""Calculation: a sum in handwriting; captions name its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from crosslens.synth.backdrops import BACKDROPS
+from crosslens.synth.captions import Five, Wording, pick
+from crosslens.synth.grammar import a, number_word
+from crosslens.synth.kinds import KINDS
+from crosslens.synth.plan import Part, Plan
+from crosslens.synth.scene import Thing
+from crosslens.synth.tasks.task import Random, Task, choose, usual_colour
+
+BOARDS = ("blackboard", "sheet of paper", "whiteboard")
+_BACKDROPS = (
+    "classroom",
+    "wooden board",
+    "brick wall",
+    "striped wallpaper",
+    "dotted wallpaper",
+    "tiled wall",
+    "blue carpet",
+    "living room",
+)
+_SAID = {
+    "+": ("plus", "the sum of {left} and {right}", "addition"),
+    "-": ("minus", "{left} take away {right}", "subtraction"),
+    "×": ("times", "the product of {left} and {right}", "multiplication"),
+    "÷": ("divided by", "{left} shared out among {right}", "division"),
+}
+
+
+@dataclass(frozen=True)
+class CalculationFacts:
+    """Two numbers, what is done with them, and what they are written on."""
+
+    left: int
+    operator: str
+    right: int
+    board: str
+    colour: str
+    backdrop: str
+
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        return f"{self.left} {self.operator} {self.right} = ?"
+
+    @property
+    def result(self) -> int:
+        """What comes out; divisions leave no remainder."""
+        return {
+            "+": self.left + self.right,
+            "-": self.left - self.right,
+            "×": self.left * self.right,
+            "÷": self.left // self.right,
+        }[self.operator]
+
+
+def _numbers(operator: str, random: Random) -> tuple[int, int]:
+    if operator == "+":
+        return int(random.integers(2, 100)), int(random.integers(2, 100))
+    if operator == "-":
+        right = int(random.integers(2, 70))
+        return right + int(random.integers(1, 60)), right
+    if operator == "×":
+        return int(random.integers(2, 20)), int(random.integers(2, 10))
+    right = int(random.integers(2, 10))
+    return right * int(random.integers(2, 13)), right
+
+
+def _draw(random: Random) -> CalculationFacts:
+    operator = choose(random, tuple(_SAID))
+    left, right = _numbers(operator, random)
+    board = choose(random, BOARDS)
+    return CalculationFacts(left, operator, right, board, usual_colour(random, board), choose(random, _BACKDROPS))
+
+
+def _plan(facts: CalculationFacts) -> Plan:
+    return Plan(facts.backdrop, (Part(facts.board, facts.colour, text=facts.text),))
+
+
+def _describe(facts: CalculationFacts, things: Sequence[Thing], random: Random) -> Five:
+    place, board = BACKDROPS[facts.backdrop], Wording(facts.board, facts.colour)
+    verb, phrase, kind = _SAID[facts.operator]
+    left, right, result = number_word(facts.left), number_word(facts.right), facts.result
+    task = f"{facts.left} {facts.operator} {facts.right}"
+    asked = phrase.format(left=left, right=right)
+    plain, other = board.kind.name, pick(random, board.kind.also)
+    return Five(
+        literal=pick(
+            random,
+            (
+                f"{task} = {result}, written on {a(board.plain)} {place.at}",
+                f"{a(board.plain)} {place.at} with the calculation {task}, which gives {result}",
+                f"the calculation {task} on {a(board.plain)} {place.at}; the answer is {result}",
+            ),
+        ),
+        sparse=pick(
+            random, (f"{result} is the answer on the {plain}", f"a {plain} with a calculation that gives {result}")
+        ),
+        detailed=(
+            f"{a(board.plain)} {place.at} shows {a(kind)} in handwriting, {facts.left} {verb} {facts.right}, "
+            f"followed by a question mark; the missing result is {result}"
+        ),
+        paraphrased=pick(
+            random,
+            (
+                f"{asked}, jotted down on {a(other)}, makes {number_word(result)}",
+                f"on {a(other)} someone asks for {asked}, which is {number_word(result)}",
+            ),
+        ),
+        figurative=(
+            f"{place.riddle}, whoever solves {a(board.riddle.split()[0])} riddle of figures about {left} and {right} "
+            f"will say {number_word(result)}"
+        ),
+    )
+
+
+def _change_number(facts: CalculationFacts, random: Random) -> CalculationFacts:
+    """One of the two numbers a little larger or smaller, so that another result comes out."""
+    step = facts.right if facts.operator == "÷" else 1
+    near = [replace(facts, left=facts.left + shift) for shift in (-step, step)]
+    if facts.operator != "÷":
+        near += [replace(facts, right=facts.right + shift) for shift in (-1, 1)]
+    fine = [one for one in near if one.left > 1 and one.right > 1 and one.result > 0]
+    return choose(random, fine)
+
+
+TASK = Task(
+    "calculation",
+    _draw,
+    _plan,
+    _describe,
+    {
+        "number": _change_number,
+        "board": lambda facts, random: replace(facts, board=choose(random, BOARDS, but=[facts.board])),
+        "colour": lambda facts, random: replace(
+            facts, colour=choose(random, KINDS[facts.board].colours, but=[facts.colour])
+        ),
+        "backdrop": lambda facts, random: replace(facts, backdrop=choose(random, _BACKDROPS, but=[facts.backdrop])),
+    },
+    core=("number",),
+    essence=lambda facts: facts.result,
+)

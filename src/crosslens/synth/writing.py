@@ -1,0 +1,170 @@
+"""Sets of scenes as folders that other tools read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from crosslens.core.atomic import PARTIAL, sweep, write_text
+from crosslens.core.bundle import HEADER
+from crosslens.core.dataset import OBJECT_COLUMNS, RELATION_COLUMNS, Card, Dataset
+from crosslens.core.errors import ConflictError
+from crosslens.core.progress import Progress, Silent, stage
+from crosslens.data.writing import write_dataset
+from crosslens.synth.generation import Recipe
+from crosslens.synth.scene_graphs import write_scene_graphs
+from crosslens.synth.shards import (
+    REQUEST,
+    SHARD,
+    missing_shards,
+    read_records,
+    read_request,
+    request,
+    shard_count,
+    write_request,
+)
+from crosslens.synth.worker import draw_shards
+
+_IMAGE_COLUMNS = {"width": pl.Int64, "height": pl.Int64, "things": pl.Int64}
+_IMAGE_NAMES = (
+    "image",
+    "file",
+    "width",
+    "height",
+    "task",
+    "source",
+    "backdrop",
+    "things",
+    "role",
+    "original",
+    "changed",
+)
+_CAPTION_NAMES = ("caption", "image", "text", "style", "difficulty")
+_OBJECT_NAMES = (*OBJECT_COLUMNS, "category", "colour", "size", "pose", "text")
+
+
+def write_scenes(
+    folder: str | Path,
+    images: int,
+    tasks: str | Iterable[str] = "all",
+    seed: int = 0,
+    *,
+    version: str = "v0",
+    gallery: int | None = None,
+    workers: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Generate scenes and write them as a folder; what a stopped run left there is gone on with.
+
+    The folder is a dataset that ``load_dataset`` reads; it also holds the pictures (``images/``), COCO captions and
+    instances (``coco/``) and Visual Genome graphs (``visual_genome/``). The same arguments give the same bytes, with
+    any number of ``workers`` (processes; default: one per core).
+    """
+    folder, progress = Path(folder), progress or Silent()
+    recipe = Recipe.of(images, tasks, seed, version, gallery)
+    wanted = request(recipe)
+    if _finished(folder, wanted, overwrite):
+        return Dataset.load(folder)
+    _prepare(folder, wanted)
+    shards = missing_shards(folder, recipe)
+    with stage(progress, "drawing scenes", shard_count(recipe) * SHARD):
+        progress.advance((shard_count(recipe) - len(shards)) * SHARD)
+        draw_shards(folder, recipe, shards, workers or _cores(), progress)
+    dataset = _assemble(recipe, list(read_records(folder, recipe)), wanted)
+    _publish(folder, dataset)
+    return dataset
+
+
+def _finished(folder: Path, wanted: dict[str, Any], overwrite: bool) -> bool:
+    """True if the very set stands there complete; raises if something else stands there."""
+    if not folder.exists() or not any(folder.iterdir()):
+        return False
+    there = read_request(folder)
+    if there is None:
+        raise ConflictError(
+            f"{folder} exists and is not a set of scenes", fix="choose another place: it is not replaced"
+        )
+    complete = (folder / HEADER).exists()
+    if there == wanted or (complete and there["recipe"] == wanted["recipe"] and there["drawing"] == wanted["drawing"]):
+        return complete
+    if not overwrite:
+        changed = [name for name in wanted if there.get(name) != wanted[name]]
+        inside = [name for name in wanted["recipe"] if there["recipe"].get(name) != wanted["recipe"][name]]
+        raise ConflictError(
+            f"{folder} holds another set of scenes (different: {', '.join(inside or changed)})",
+            fix="choose another place, or pass overwrite=True",
+        )
+    shutil.rmtree(folder)
+    return False
+
+
+def _prepare(folder: Path, wanted: dict[str, Any]) -> None:
+    for name in ("images", "parts"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        sweep(folder / name)
+    sweep(folder)
+    if not (folder / REQUEST).exists():
+        write_request(folder, wanted)
+
+
+def _assemble(recipe: Recipe, records: list[dict[str, Any]], wanted: dict[str, Any]) -> Dataset:
+    notes = (
+        f"{recipe.images:,} drawn scenes, tasks {', '.join(recipe.tasks)}, seed {recipe.seed}; "
+        f"drawn with Pillow {wanted['pillow']}" + (f" and {wanted['font']['name']}" if wanted["font"] else "")
+    )
+    return Dataset(
+        f"scenes-{recipe.version}",
+        _table([one["image"] for one in records], dict.fromkeys(_IMAGE_NAMES, pl.String) | _IMAGE_COLUMNS),
+        _table([row for one in records for row in one["captions"]], dict.fromkeys(_CAPTION_NAMES, pl.String)),
+        _table(
+            [row for one in records for row in one["objects"]],
+            {**dict.fromkeys(_OBJECT_NAMES, pl.String), **OBJECT_COLUMNS},
+        ),
+        _table([row for one in records for row in one["relations"]], dict(RELATION_COLUMNS)),
+        Card("drawn by crosslens synth", f"{recipe.version}, drawing {wanted['drawing']}", "Apache-2.0", "", notes),
+    )
+
+
+def _table(rows: list[dict[str, Any]], schema: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _publish(folder: Path, dataset: Dataset) -> None:
+    """Everything that is made from all records; the header comes last and says that the set is complete."""
+    for name, form in (("captions", "coco"), ("instances", "coco_instances")):
+        write_dataset(dataset, folder / "coco" / f"{name}.json", form, overwrite=True)
+    write_scene_graphs(dataset, folder / "visual_genome")
+    write_text(folder / "README.md", _readme(dataset))
+    with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as place:
+        saved = dataset.save(Path(place) / "dataset")
+        for file in sorted(saved.iterdir(), key=lambda file: file.name == HEADER):
+            file.replace(folder / file.name)
+    shutil.rmtree(folder / "parts", ignore_errors=True)
+
+
+def _readme(dataset: Dataset) -> str:
+    card = dataset.card
+    return f"""# {dataset.name}
+
+{card.notes}.
+
+{dataset.images.height:,} pictures, {dataset.captions.height:,} captions.
+Revision: {card.revision}. Licence: {card.licence}.
+
+- `header.json`, `*.parquet`: the dataset, as `crosslens.load_dataset` reads it
+- `images/`: the pictures; `file` in the tables is relative to this folder
+- `coco/captions.json`, `coco/instances.json`: the same in the form of COCO
+- `visual_genome/`: objects, attributes, relationships and captions in the form of Visual Genome
+- `synth.json`: what the set was generated from
+"""
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

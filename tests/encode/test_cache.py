@@ -1,0 +1,183 @@
+"""The cache: found by content, whole or absent, sound or gone, and safe for two at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosslens.core.atomic import PARTIAL
+from crosslens.core.errors import InputError
+from crosslens.encode import Cache, cache_folder, encode_texts
+from crosslens.encode.cache import key_of
+from tests.encode.conftest import Counting
+
+TEXTS = [f"text number {number}" for number in range(50)]
+
+
+def cached(folder: Path, encoder: Counting, texts: list[str] = TEXTS, **options: object) -> np.ndarray:
+    return encode_texts(encoder, texts, cache=Cache(folder, shard_items=8, **options)).rows  # type: ignore[arg-type]
+
+
+def shards(folder: Path) -> list[Path]:
+    return sorted(one for one in folder.rglob("*.npz") if not one.name.startswith(PARTIAL))
+
+
+def test_a_second_time_nothing_is_encoded(tmp_path: Path) -> None:
+    first, second = Counting(), Counting()
+    one, two = cached(tmp_path, first), cached(tmp_path, second)
+    np.testing.assert_array_equal(one, two)
+    assert sorted(first.seen) == sorted(TEXTS)
+    assert second.seen == []
+
+
+def test_only_what_is_new_is_encoded(tmp_path: Path) -> None:
+    cached(tmp_path, Counting())
+    again = Counting()
+    found = cached(tmp_path, again, [*TEXTS, "something new", "something new"])
+    assert again.seen == ["something new"]
+    np.testing.assert_array_equal(found, encode_texts(Counting(), [*TEXTS, "something new", "something new"]).rows)
+
+
+@pytest.mark.parametrize("part", ["revision", "preprocessing", "name"])
+def test_another_model_shares_nothing(tmp_path: Path, part: str) -> None:
+    cached(tmp_path, Counting())
+    other = Counting()
+    setattr(other, part, "changed")
+    cached(tmp_path, other)
+    assert len(other.seen) == len(TEXTS)
+
+
+def test_precision_and_kind_are_kept_apart(tmp_path: Path) -> None:
+    cached(tmp_path, Counting())
+    other = Counting()
+    encode_texts(other, TEXTS, cache=Cache(tmp_path), precision="fp16")
+    assert len(other.seen) == len(TEXTS)
+
+
+def test_without_a_revision_nothing_is_kept(tmp_path: Path) -> None:
+    unknown = Counting()
+    unknown.revision = ""
+    cached(tmp_path, unknown)
+    assert shards(tmp_path) == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "emptied"])
+def test_a_damaged_shard_is_found_out_and_encoded_again(tmp_path: Path, damage: str) -> None:
+    expected = cached(tmp_path, Counting())
+    victim = max(shards(tmp_path), key=lambda one: one.stat().st_size)
+    content = bytearray(victim.read_bytes())
+    if damage == "flipped":
+        content[-200] ^= 0xFF
+    victim.write_bytes(b"" if damage == "emptied" else bytes(content[:-50] if damage == "cut" else content))
+    said: list[str] = []
+    again = Counting()
+    found = cached(tmp_path, again, tell=said.append)
+    np.testing.assert_array_equal(found, expected)
+    assert len(again.seen) == 8
+    assert "damaged" in said[0]
+    assert str(victim) in said[0]
+    whole = Counting()
+    cached(tmp_path, whole)
+    assert whole.seen == []
+
+
+def test_a_changed_vector_is_found_out(tmp_path: Path) -> None:
+    """A file that is a perfectly good archive, of other numbers."""
+    expected = cached(tmp_path, Counting())
+    victim = shards(tmp_path)[0]
+    with np.load(victim) as content:
+        keys, vectors = content["keys"], content["vectors"]
+    np.savez(victim, keys=keys, vectors=vectors + 1)
+    said: list[str] = []
+    np.testing.assert_array_equal(cached(tmp_path, Counting(), tell=said.append), expected)
+    assert said
+
+
+SLOW = """
+import sys, time
+import numpy as np
+from tests.encode.conftest import Counting
+from crosslens.encode import Cache, encode_texts
+class Slow(Counting):
+    def encode_texts(self, texts):
+        time.sleep(0.02 * len(texts))
+        return super().encode_texts(texts)
+texts = [f"text number {number}" for number in range(50)]
+encode_texts(Slow(), texts, cache=Cache(sys.argv[1], shard_items=8), batch_size=2)
+"""
+
+
+def test_killed_it_loses_at_most_a_shard(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    process = subprocess.Popen([sys.executable, "-c", SLOW, str(tmp_path)], cwd=root)
+    try:
+        deadline = time.monotonic() + 60
+        while len(shards(tmp_path)) < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    written = len(shards(tmp_path))
+    assert written >= 3
+    again = Counting()
+    found = cached(tmp_path, again)
+    np.testing.assert_array_equal(found, encode_texts(Counting(), TEXTS).rows)
+    assert len(again.seen) == len(TEXTS) - 8 * written
+
+
+def _fill(folder: Path, start: int) -> None:
+    cached(folder, Counting(), TEXTS[start:] + TEXTS[:start])
+
+
+def test_two_processes_may_fill_it_together(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    both = [context.Process(target=_fill, args=(tmp_path, start)) for start in (0, 25)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join(60)
+        assert one.exitcode == 0
+    said: list[str] = []
+    after = Counting()
+    np.testing.assert_array_equal(cached(tmp_path, after, tell=said.append), encode_texts(Counting(), TEXTS).rows)
+    assert after.seen == []
+    assert said == []
+
+
+def test_what_a_killed_process_left_is_removed_when_old(tmp_path: Path) -> None:
+    cached(tmp_path, Counting())
+    folder = shards(tmp_path)[0].parent
+    old, young = folder / f"{PARTIAL}old.npz", folder / f"{PARTIAL}young.npz"
+    for file in (old, young):
+        file.write_bytes(b"")
+    os.utime(old, (0, 0))
+    again = Counting()
+    cached(tmp_path, again)
+    assert not old.exists()
+    assert young.exists()
+    assert again.seen == []
+
+
+def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert cache_folder("here") == Path("here")
+    assert cache_folder() == tmp_path / "cache"
+    monkeypatch.delenv("CROSSLENS_CACHE")
+    assert cache_folder() == Path.home() / ".cache" / "crosslens"
+
+
+def test_a_place_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be used as a cache"):
+        cached(tmp_path / "file", Counting())
+
+
+def test_keys_are_of_the_content() -> None:
+    assert key_of(b"one") == key_of(b"one") != key_of(b"two")

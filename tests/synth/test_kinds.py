@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from crosslens.core.errors import UnknownNameError
+from crosslens.synth.backdrops import BACKDROPS, paint
+from crosslens.synth.canvas import drawn_box
+from crosslens.synth.colours import COLOURS, tone
+from crosslens.synth.grammar import pluralise
+from crosslens.synth.kinds import KINDS, kind_named, kinds_of
+from crosslens.synth.sprites import Look, sprite
+
+pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
+
+EVERYDAY = [kind.name for kind in KINDS.values() if kind.category not in ("panel", "landmark")]
+TEXT = {"computer screen": "print(1)"}
+
+
+def look(name: str, colour: str = "purple", length: int = 60, **details: object) -> Look:
+    kind = KINDS[name]
+    details.setdefault("pose", kind.poses[0] if kind.poses else "")
+    return Look(name, COLOURS[colour], length, text=TEXT.get(name, "12"), **details)  # type: ignore[arg-type]
+
+
+def test_there_are_many_kinds_and_places() -> None:
+    assert len(EVERYDAY) >= 60
+    assert len(BACKDROPS) >= 12
+    assert len(kinds_of("landmark")) >= 5
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_draws_something_in_its_box(name: str) -> None:
+    drawn = sprite(look(name))
+    width, height = drawn.size
+    assert drawn_box(drawn) == (0, 0, width, height)
+    assert 0.45 * 60 <= max(width, height) <= 1.72 * 60
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if len(KINDS[name].poses) > 1])
+def test_poses_differ(name: str) -> None:
+    pictures = {sprite(look(name, pose=pose)).tobytes() for pose in KINDS[name].poses}
+    assert len(pictures) == len(KINDS[name].poses)
+
+
+@pytest.mark.parametrize("name", EVERYDAY)
+def test_a_thing_shows_its_colour(name: str) -> None:
+    """The tones of its colour take a good part of the drawing, so that calling it by the colour is fair."""
+    pixels = np.asarray(sprite(look(name, "purple", 80))).reshape(-1, 4).astype(int)
+    solid = pixels[pixels[:, 3] > 200, :3]
+    tones = np.array([tone(COLOURS["purple"], one) for one in ("deep", "dark", "main", "light", "pale")])
+    near = (np.abs(solid[:, None, :] - tones[None]).sum(axis=2) < 40).any(axis=1)
+    assert near.mean() > 0.2
+
+
+def test_catalogue_is_complete() -> None:
+    for kind in KINDS.values():
+        assert re.fullmatch(r"[a-z_-]+\.n\.\d\d", kind.synset), kind.name
+        assert kind.also
+        assert all(kind.also)
+        assert kind.riddle
+        assert set(kind.colours) <= set(COLOURS)
+        assert 0.4 <= kind.size <= 2
+        colours = [*COLOURS, "canary"]
+        words = " ".join([*kind.also, kind.riddle]).split()
+        if kind.category != "landmark":
+            assert not set(words) & set(colours), f"{kind.name}: other names must be true in every colour"
+            assert kind.name not in kind.riddle, f"{kind.name}: a riddle does not name it"
+        assert pluralise(kind.riddle) != kind.riddle
+
+
+def test_riddles_are_each_of_one_kind() -> None:
+    assert len({kind.riddle for kind in KINDS.values()}) == len(KINDS)
+
+
+def test_mirrored_and_tilted() -> None:
+    plain, mirrored = sprite(look("dog")), sprite(look("dog", mirrored=True))
+    assert plain.size == mirrored.size
+    left, right = np.asarray(plain)[:, ::-1, 3], np.asarray(mirrored)[:, :, 3]
+    assert np.mean(np.abs(left.astype(int) - right)) < 12
+    assert sprite(look("dog", tilt=9)).size != plain.size
+
+
+def test_unknown_kind_suggests() -> None:
+    with pytest.raises(UnknownNameError, match="dog"):
+        kind_named("dogg")
+
+
+@pytest.mark.parametrize("name", BACKDROPS)
+def test_backdrops_fill_the_picture(name: str) -> None:
+    one, again = paint(name, 64, 1), paint(name, 64, 1)
+    assert one.size == (64, 64)
+    assert one.mode == "RGB"
+    assert one.tobytes() == again.tobytes()
+
+
+def test_backdrops_are_told_apart() -> None:
+    pictures = [np.asarray(paint(name, 32, 5), dtype=int) for name in BACKDROPS]
+    for place, one in enumerate(pictures):
+        for other in pictures[place + 1 :]:
+            assert np.abs(one - other).mean() > 2
