@@ -94,6 +94,16 @@ def test_a_run_of_a_model_can_be_repeated(place: Path, capsys: pytest.CaptureFix
     assert main(["run", "runs/mine/recipe.toml", "-o", "runs/third", "--allow-changed"]) == 0
 
 
+def test_a_model_s_name_does_not_depend_on_the_way_to_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from crosslens.encode.encoder import name_of
+
+    (place / "models" / "mine").mkdir(parents=True)
+    assert name_of("clip", "models/mine") == name_of("clip", f"{place}/photos/../models/mine") == "clip:models/mine"
+    monkeypatch.chdir(place / "photos")
+    assert name_of("clip", "../models/mine") == "clip:models/mine"
+    assert name_of("clip", "owner/model") == "clip:owner/model"
+
+
 def test_a_changed_picture_is_noticed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*EVALUATE, "-o", "runs/mine"]) == 0
     (place / "photos" / "0.png").write_bytes((place / "photos" / "1.png").read_bytes())
@@ -114,6 +124,7 @@ def test_text_only_retrieval(place: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_wrong_use_is_explained(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("transformers", reason="pip install 'crosslens[encoders]'")
     for arguments, message in (
         (ENCODE, "no -o"),
         (["encode", "--dataset", "./dataset", "-o", "x"], "no --model"),

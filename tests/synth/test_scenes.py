@@ -91,9 +91,9 @@ def test_colour_words_are_those_of_the_things() -> None:
     for scene in generate(60, "colour,object,action", seed=5):
         for style in ("literal", "detailed"):
             text = texts(scene)[style]
-            for place in (*COLOURS,):
-                said = re.findall(rf"\b{place}\b", text.replace("blue carpet", ""))
-                assert len(said) == sum(thing.colour == place for thing in scene.objects), text
+            for colour in COLOURS:
+                said = re.findall(rf"\b{colour}\b", re.sub("blue carpet|white paper", "", text))
+                assert len(said) == sum(thing.colour == colour for thing in scene.objects), text
             for thing in scene.objects:
                 assert thing.name in text
         said = texts(scene)["paraphrased"]
@@ -133,7 +133,7 @@ def test_signs_show_their_word() -> None:
 
 def test_calculations_are_right() -> None:
     work = {"+": int.__add__, "-": int.__sub__, "×": int.__mul__, "÷": int.__floordiv__}
-    for scene in generate(200, "calculation", seed=10):
+    for scene in generate(60, "calculation", seed=10):
         left, sign, right = re.search(r"(\d+) ([+×÷-]) (\d+)", texts(scene)["literal"]).groups()  # type: ignore[union-attr]
         result = work[sign](int(left), int(right))
         assert scene.objects[0].look.text == f"{left} {sign} {right} = ?"
@@ -177,7 +177,7 @@ def test_the_same_seed_gives_the_same_scenes() -> None:
 def test_facts_and_words_stay_as_they_are() -> None:
     """Other facts or words for an old seed are another world: then raise DRAWING in shards.py, and change this."""
     said = [(scene.facts, texts(scene)["literal"], texts(scene)["figurative"]) for scene in generate(44, HERE, seed=1)]
-    assert hashlib.sha256(repr(said).encode()).hexdigest()[:16] == "PINNED"
+    assert hashlib.sha256(repr(said).encode()).hexdigest()[:16] == "8eecfd3a0ec05d39"
 
 
 def test_scenes_do_not_depend_on_how_many_there_are() -> None:

@@ -108,7 +108,7 @@ def is_local(source: str) -> bool:
 
 def name_of(kind: str, source: str) -> str:
     """What an encoder is called: of a path only the last two parts, so that a moved folder keeps its name."""
-    return f"{kind}:{'/'.join(Path(source).expanduser().absolute().parts[-2:]) if is_local(source) else source}"
+    return f"{kind}:{'/'.join(Path(source).expanduser().resolve().parts[-2:]) if is_local(source) else source}"
 
 
 def label(encoder: Encoder) -> str:

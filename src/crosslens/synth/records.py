@@ -18,7 +18,7 @@ def image_file(number: int) -> str:
 
 
 def record(scene: Scene) -> dict[str, Any]:
-    """One row for the image, and the rows of what belongs to it."""
+    """The row of the image, and the rows of what belongs to it."""
     number = scene.number
     first = number * _PER_IMAGE + 1
     image = {
@@ -72,7 +72,7 @@ def record(scene: Scene) -> dict[str, Any]:
         }
         for one in scene.relations
     ]
-    return {"image": image, "captions": captions, "objects": objects, "relations": relations}
+    return {"images": [image], "captions": captions, "objects": objects, "relations": relations}
 
 
 def to_lines(records: Iterable[dict[str, Any]]) -> str:

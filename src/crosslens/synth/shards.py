@@ -7,7 +7,6 @@ killed process leaves, running the same command again does only the missing shar
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -82,7 +81,6 @@ def draw_shard(folder: Path, recipe: Recipe, shard: int) -> None:
     write_text(part_file(folder, shard), to_lines(records))
 
 
-def read_records(folder: Path, recipe: Recipe) -> Iterator[dict[str, Any]]:
-    """The records of a set whose shards are all there."""
-    for shard in range(shard_count(recipe)):
-        yield from from_lines(part_file(folder, shard).read_text(encoding="utf-8"))
+def read_records(folder: Path, shard: int) -> list[dict[str, Any]]:
+    """The records of a shard that is there."""
+    return from_lines(part_file(folder, shard).read_text(encoding="utf-8"))

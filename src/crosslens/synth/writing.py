@@ -31,22 +31,16 @@ from crosslens.synth.shards import (
 )
 from crosslens.synth.worker import draw_shards
 
-_IMAGE_COLUMNS = {"width": pl.Int64, "height": pl.Int64, "things": pl.Int64}
-_IMAGE_NAMES = (
-    "image",
-    "file",
-    "width",
-    "height",
-    "task",
-    "source",
-    "backdrop",
-    "things",
-    "role",
-    "original",
-    "changed",
-)
-_CAPTION_NAMES = ("caption", "image", "text", "style", "difficulty")
-_OBJECT_NAMES = (*OBJECT_COLUMNS, "category", "colour", "size", "pose", "text")
+_IMAGES = ("image", "file", "width", "height", "task", "source", "backdrop", "things", "role", "original", "changed")
+_CAPTIONS = ("caption", "image", "text", "style", "difficulty")
+_OBJECTS = (*OBJECT_COLUMNS, "category", "colour", "size", "pose", "text")
+_SCHEMAS: dict[str, dict[str, Any]] = {
+    "images": dict.fromkeys(_IMAGES, pl.String) | dict.fromkeys(("width", "height", "things"), pl.Int64),
+    "captions": dict.fromkeys(_CAPTIONS, pl.String),
+    "objects": dict.fromkeys(_OBJECTS, pl.String) | dict(OBJECT_COLUMNS),
+    "relations": dict(RELATION_COLUMNS),
+}
+"""Written out, as a shard may have no value from which a type would show."""
 
 
 def write_scenes(
@@ -77,7 +71,7 @@ def write_scenes(
     with stage(progress, "drawing scenes", shard_count(recipe) * SHARD):
         progress.advance((shard_count(recipe) - len(shards)) * SHARD)
         draw_shards(folder, recipe, shards, workers or _cores(), progress)
-    dataset = _assemble(recipe, list(read_records(folder, recipe)), wanted)
+    dataset = _assemble(folder, recipe, wanted)
     _publish(folder, dataset)
     return dataset
 
@@ -114,26 +108,21 @@ def _prepare(folder: Path, wanted: dict[str, Any]) -> None:
         write_request(folder, wanted)
 
 
-def _assemble(recipe: Recipe, records: list[dict[str, Any]], wanted: dict[str, Any]) -> Dataset:
+def _assemble(folder: Path, recipe: Recipe, wanted: dict[str, Any]) -> Dataset:
     notes = (
         f"{recipe.images:,} drawn scenes, tasks {', '.join(recipe.tasks)}, seed {recipe.seed}; "
         f"drawn with Pillow {wanted['pillow']}" + (f" and {wanted['font']['name']}" if wanted["font"] else "")
     )
-    return Dataset(
-        f"scenes-{recipe.version}",
-        _table([one["image"] for one in records], dict.fromkeys(_IMAGE_NAMES, pl.String) | _IMAGE_COLUMNS),
-        _table([row for one in records for row in one["captions"]], dict.fromkeys(_CAPTION_NAMES, pl.String)),
-        _table(
-            [row for one in records for row in one["objects"]],
-            {**dict.fromkeys(_OBJECT_NAMES, pl.String), **OBJECT_COLUMNS},
-        ),
-        _table([row for one in records for row in one["relations"]], dict(RELATION_COLUMNS)),
-        Card("drawn by crosslens synth", f"{recipe.version}, drawing {wanted['drawing']}", "Apache-2.0", "", notes),
-    )
-
-
-def _table(rows: list[dict[str, Any]], schema: dict[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    card = Card("drawn by crosslens synth", f"{recipe.version}, drawing {wanted['drawing']}", "Apache-2.0", "", notes)
+    # Shard by shard: as Python objects all records at once would take ten times the room.
+    parts: dict[str, list[pl.DataFrame]] = {name: [] for name in _SCHEMAS}
+    for shard in range(shard_count(recipe)):
+        records = read_records(folder, shard)
+        for name, schema in _SCHEMAS.items():
+            rows = [row for one in records for row in one[name]]
+            parts[name].append(pl.DataFrame(rows, schema=schema, orient="row"))
+    tables = {name: pl.concat(frames, rechunk=True) for name, frames in parts.items()}
+    return Dataset(f"scenes-{recipe.version}", **tables, card=card)
 
 
 def _publish(folder: Path, dataset: Dataset) -> None:

@@ -94,7 +94,7 @@ CATALOGUE: dict[str, str] = {
     "building": """
         house | house.n.01 | cottage, family home | roof-topped nest | 1.5 |
         castle | castle.n.02 | fortress, stronghold | fairy-tale home of knights | 1.6 |
-        tent | tent.n.01 | camping tent, canvas shelter | camper's bedroom | 1.2 |
+        tent | tent.n.01 | camping tent, canvas shelter | camping bedroom | 1.2 |
         lighthouse | beacon.n.03 | light tower, coastal tower | ship-warning candle | 1.4 | red, blue, black, green
         windmill | windmill.n.01 | mill with sails, flour mill | air-stirring grain grinder | 1.4 |
         fountain | fountain.n.01 | water fountain, park fountain | splashing wish collector | 1.1 | grey, white, brown
@@ -107,7 +107,7 @@ CATALOGUE: dict[str, str] = {
         snowflake | snowflake.n.01 | ice crystal, flake of snow | six-armed winter jewel | 0.6 | blue, white, grey
         planet | planet.n.01 | ringed world, ringed planet | sun-circling wanderer | 1.0 |
         ball | ball.n.06 | beach ball, toy ball | bouncing plaything | 0.6 |
-        kite | kite.n.03 | toy kite, flying kite | string-led wind dancer | 0.8 |
+        kite | kite.n.03 | toy kite, paper kite | string-led wind dancer | 0.8 |
         umbrella | umbrella.n.01 | parasol, brolly | portable rain roof | 1.0 |
         hat | hat.n.01 | top hat, felt hat | head-topping formality | 0.7 |
         shirt | shirt.n.01 | T-shirt, short-sleeved top | wardrobe staple | 0.8 |
@@ -115,24 +115,24 @@ CATALOGUE: dict[str, str] = {
         bag | bag.n.04 | handbag, purse | strap-hung secret keeper | 0.7 |
         glove | glove.n.02 | knitted glove, hand warmer | five-fingered sleeve | 0.6 |
         pair of glasses | spectacles.n.01 | pair of spectacles, pair of eyeglasses | nose-riding reading aid | 0.7 |
-        crown | crown.n.04 | royal crown, jewelled crown | monarch's headgear | 0.7 | yellow, grey, orange
-        key | key.n.01 | door key, metal key | lock's only friend | 0.6 | yellow, grey, brown
+        crown | crown.n.04 | coronet, jewelled crown | royal head ornament | 0.7 | yellow, grey, orange
+        key | key.n.01 | door key, metal key | lock-opening friend | 0.6 | yellow, grey, brown
         bell | bell.n.01 | hand bell, church bell | dinner-calling clanger | 0.7 | yellow, grey, orange
         drum | drum.n.01 | snare drum, marching drum | thumping rhythm keeper | 0.8 |
         guitar | guitar.n.01 | acoustic guitar, six-string instrument | campfire serenader | 1.0 | brown, orange, red
         trumpet | cornet.n.01 | horn, brass instrument | brassy fanfare blower | 0.8 | yellow, grey, orange
         pair of scissors | scissors.n.01 | pair of shears, cutting tool | paper-splitting twin blade | 0.6 |
-        hammer | hammer.n.02 | claw hammer, carpenter's tool | nail's nemesis | 0.7 |
+        hammer | hammer.n.02 | claw hammer, carpenter's tool | nail-banging helper | 0.7 |
         pencil | pencil.n.01 | writing pencil, drawing pencil | erasable thought recorder | 0.7 |
         gift | present.n.02 | present, wrapped box | ribboned birthday surprise | 0.8 |
         camera | camera.n.01 | photo camera, compact camera | one-eyed memory keeper | 0.7 | black, grey, red, brown
         skateboard | skateboard.n.01 | board on wheels, skate deck | kerb-hopping plank | 0.9 |
         robot | automaton.n.02 | android, mechanical man | battery-fed helper | 1.1 |
         teddy bear | teddy.n.01 | stuffed bear, plush bear | bedtime cuddle partner | 0.9 | brown, pink, white, blue
-        medal | decoration.n.02 | award, prize medal | winner's neckwear | 0.6 |
+        medal | decoration.n.02 | award, prize medal | podium souvenir | 0.6 |
     """,
     "household": """
-        chair | chair.n.01 | seat, wooden chair | four-legged sitter's friend | 1.0 |
+        chair | chair.n.01 | seat, wooden chair | four-legged back support | 1.0 |
         table | table.n.02 | desk, dining table | four-legged plate holder | 1.2 |
         sofa | sofa.n.01 | couch, settee | cushioned lounging spot | 1.3 |
         bed | bed.n.01 | single bed, bedstead | pillowed dream station | 1.4 |
@@ -141,8 +141,8 @@ CATALOGUE: dict[str, str] = {
         cup | cup.n.01 | mug, coffee cup | steaming morning comfort | 0.6 |
         teapot | teapot.n.01 | tea kettle, pot with a spout | five-o'clock pourer | 0.7 |
         bottle | bottle.n.01 | corked bottle, glass bottle | message carrier of castaways | 0.7 |
-        vase | vase.n.01 | flower jar, ceramic vase | bouquet's future home | 0.7 |
-        bowl | bowl.n.03 | soup bowl, round dish | cereal's swimming pool | 0.7 |
+        vase | vase.n.01 | flower jar, ceramic vase | bouquet holder in waiting | 0.7 |
+        bowl | bowl.n.03 | soup bowl, round dish | breakfast swimming pool | 0.7 |
         book | book.n.02 | volume, hardback | bound story vessel | 0.7 |
         candle | candle.n.01 | wax light, taper | waxen wish light | 0.7 |
         television | television_receiver.n.01 | TV, TV set | living-room storyteller | 1.0 |
@@ -152,8 +152,8 @@ CATALOGUE: dict[str, str] = {
     """,
     "figure": """
         circle | circle.n.01 | round shape, disc | cornerless full moon | 0.9 |
-        square | square.n.01 | four-cornered shape, regular quadrilateral | boxy four-sided equal | 0.9 |
-        rectangle | rectangle.n.01 | oblong, four-cornered oblong | stretched-out box | 1.0 |
+        square | square.n.01 | equal-sided box, regular quadrilateral | boxy four-sided equal | 0.9 |
+        rectangle | rectangle.n.01 | oblong, oblong shape | stretched-out box | 1.0 |
         triangle | triangle.n.01 | three-sided shape, three-cornered shape | paper mountain | 0.9 |
         ellipse | ellipse.n.01 | oval, oval shape | squashed ring | 1.0 |
         rhombus | rhombus.n.01 | diamond, diamond shape | tilted playing-card mark | 0.9 |
@@ -164,14 +164,14 @@ CATALOGUE: dict[str, str] = {
         cross | crisscross.n.01 | plus sign, plus shape | pharmacy emblem | 0.9 |
         arrow | arrow.n.01 | pointer, pointing mark | this-way marker | 0.9 |
         crescent | crescent.n.01 | moon shape, half-moon shape | nibbled moon | 0.9 |
-        heart | heart.n.07 | valentine shape, love symbol | valentine's mark | 0.9 |
+        heart | heart.n.07 | valentine shape, love symbol | romantic symbol | 0.9 |
         trapezoid | trapezoid.n.01 | trapezium, flat-topped shape | lampshade outline | 1.0 |
         semicircle | semicircle.n.01 | half circle, half disc | sunrise outline | 1.0 |
     """,
     "panel": """
         sign | signboard.n.01 | notice board, board | roadside talker | 1.6 | green, blue, red, yellow, white
         poster | poster.n.01 | placard, wall poster | paper announcer | 1.6 | red, blue, yellow, green, purple
-        billboard | billboard.n.01 | hoarding, roadside display | motorist's reading | 1.6 | blue, red, white, yellow
+        billboard | billboard.n.01 | hoarding, roadside display | kerbside announcer | 1.6 | blue, red, white, yellow
         banner | banner.n.01 | cloth banner, ribbon banner | festive cloth | 1.6 | red, blue, purple, green, orange
         shop | shop.n.01 | store, corner store | penny-hungry doorway | 1.6 | red, green, blue, brown, purple
         blackboard | blackboard.n.01 | chalkboard, school board | chalk-dusted lesson | 1.9 | brown, orange, grey

@@ -103,6 +103,14 @@ def _describe(facts: ActionFacts, things: Sequence[Thing], random: Random) -> Fi
     )
 
 
+def _recast(facts: ActionFacts, random: Random) -> ActionFacts:
+    """Somebody else who can do the same, or does something else where nobody can."""
+    others = [name for name in ACTORS if name != facts.actor]
+    able = [name for name in others if facts.action in kind_named(name).poses]
+    actor = choose(random, able or others)
+    return replace(facts, actor=actor, action=facts.action if able else choose(random, kind_named(actor).poses))
+
+
 TASK = Task(
     "action",
     _draw,
@@ -112,6 +120,7 @@ TASK = Task(
         "action": lambda facts, random: replace(
             facts, action=choose(random, kind_named(facts.actor).poses, but=[facts.action])
         ),
+        "actor": _recast,
         "colour": lambda facts, random: replace(facts, colour=usual_colour(random, facts.actor, but=[facts.colour])),
         "extra": lambda facts, random: replace(facts, extra=choose(random, _EXTRAS, but=[facts.extra])),
         "backdrop": lambda facts, random: replace(facts, backdrop=choose(random, _places(), but=[facts.backdrop])),

@@ -19,6 +19,7 @@ Random = np.random.Generator
 Facts = Any
 """A frozen dataclass of the task's own."""
 T = TypeVar("T")
+_ATTEMPTS = 200
 
 
 @dataclass(frozen=True)
@@ -48,16 +49,18 @@ class Task:
         caption of either fits.
         """
         ruled_out = (self.essence(facts), self.essence(twin))
-        while True:
+        for attempt in range(_ATTEMPTS):
             core = choose(random, self.core)
             others = [name for name in self.changes if name != core]
             more = random.permutation(len(others))[: 1 + int(random.integers(2))]
             names = (core, *(others[place] for place in more))
             changed = facts
-            for name in names:
+            # Where one step leads to the twin only, several lead further.
+            for name in (*(core,) * (attempt // 8), *names):
                 changed = self.changes[name](changed, random)
             if self.essence(changed) not in ruled_out:
                 return changed, names
+        raise AssertionError(f"{self.name}: nothing is like {facts} but itself and its twin")
 
 
 def choose(random: Random, options: Sequence[T], *, but: Sequence[Any] = ()) -> T:

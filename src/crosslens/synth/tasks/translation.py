@@ -89,7 +89,9 @@ def _describe(facts: TranslationFacts, things: Sequence[Thing], random: Random) 
                 f"{place.also}, {a(panel.other(random))} in Mandarin is about {said}",
             ),
         ),
-        figurative=f"for those who read Chinese, {a(panel.riddle)} near {a(extra.riddle)} tells of {hint}, {place.riddle}",
+        figurative=(
+            f"for those who read Chinese, {a(panel.riddle)} near {a(extra.riddle)} tells of {hint}, {place.riddle}"
+        ),
     )
 
 
