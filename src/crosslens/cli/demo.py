@@ -13,7 +13,7 @@ from crosslens.cli.console import Json, examples, progress, say, say_json, width
 if TYPE_CHECKING:
     from crosslens.core.run import Run
 
-EXAMPLES = examples("crosslens demo", "crosslens demo -o /tmp/tryout --images 500 --json")
+EXAMPLES = examples("crosslens demo", "crosslens demo -o tryout --images 500 --json")
 
 _GENERATED = (
     "This is generated data: {images:,} toy scenes with {captions:,} captions, as two\n"

@@ -1,8 +1,8 @@
 """The compiled heart of a pass: look at a tile of scores once, while it is still in the cache.
 
 Most scores of a tile are of no interest: too low to be above a relevant item or in a top list. One vectorised
-comparison with a *bound* per query finds the others, the *hits* (:func:`hits_in_rows`, :func:`hits_in_columns`), and
-:func:`take` looks at each by itself. Where too many scores are hits, :func:`compare_rows` counts whole rows first.
+comparison with a *bound* per query finds the others, the *hits* (:func:`find_hits`), and :func:`take` looks
+at each by itself. Where too many scores are hits, :func:`compare_rows` counts whole rows first.
 
 What belongs to the queries is passed as plain arrays, since tuples of them take the compiler's dispatcher longer than a
 tile does:
@@ -83,19 +83,15 @@ def first_floors(tile: Array, in_rows: bool, query: int, keep: int, slack: Array
 
 
 @compiled
-def hits_in_rows(tile: Array, bounds: Array, most: int, queries: Array, items: Array, scores: Array) -> int:
-    """Write down the hits of a tile of queries × items; -1 if there are more than ``most``."""
+def find_hits(tile: Array, in_rows: bool, bounds: Array, most: int, queries: Array, items: Array, scores: Array) -> int:
+    """Write down the hits of a tile, whose queries lie in rows or in columns; -1 if there are more than ``most``."""
     height, width = tile.shape
     flags = np.zeros((width + 7) // 8 * 8, np.uint8)
-    eights = flags.view(np.uint64)
+    eights = flags.view(np.uint64)  # a byte for each score, so that eight are looked at in one step
     count = 0
     for i in range(height):
-        row, bound = tile[i], bounds[i]
-        found = np.int32(0)
-        for j in range(width):  # a byte each, so that eight are looked at in one step
-            reached = np.uint8(row[j] >= bound)
-            flags[j] = reached
-            found = np.int32(found + reached)
+        row = tile[i]
+        found = _flag(row, bounds[i], flags) if in_rows else _flag_each(row, bounds, flags)
         if found == 0:
             continue
         if count + found > most:
@@ -104,35 +100,31 @@ def hits_in_rows(tile: Array, bounds: Array, most: int, queries: Array, items: A
             if eights[e]:
                 for c in range(8 * e, 8 * e + 8):
                     if flags[c]:
-                        queries[count], items[count], scores[count] = i, c, row[c]
+                        queries[count], items[count] = (i, c) if in_rows else (c, i)
+                        scores[count] = row[c]
                         count += 1
     return count
 
 
 @compiled
-def hits_in_columns(tile: Array, bounds: Array, most: int, queries: Array, items: Array, scores: Array) -> int:
-    """The same for a tile of items × queries, as it lies."""
-    height, width = tile.shape
-    flags = np.zeros((width + 7) // 8 * 8, np.uint8)
-    eights = flags.view(np.uint64)
-    count = 0
-    for i in range(height):
-        row = tile[i]
-        found = np.int32(0)
-        for j in range(width):
-            reached = np.uint8(row[j] >= bounds[j])
-            flags[j] = reached
-            found = np.int32(found + reached)
-        if found == 0:
-            continue
-        if count + found > most:
-            return -1
-        for e in range(eights.size):
-            if eights[e]:
-                for c in range(8 * e, 8 * e + 8):
-                    if flags[c]:
-                        queries[count], items[count], scores[count] = c, i, row[c]
-                        count += 1
+def _flag(row: Array, bound: Number, flags: Array) -> Number:
+    """Mark the scores that reach the bound; returns how many."""
+    count = np.int32(0)
+    for j in range(row.size):
+        reached = np.uint8(row[j] >= bound)
+        flags[j] = reached
+        count = np.int32(count + reached)
+    return count
+
+
+@compiled
+def _flag_each(row: Array, bounds: Array, flags: Array) -> Number:
+    """Mark the scores that reach each its own bound; returns how many."""
+    count = np.int32(0)
+    for j in range(row.size):
+        reached = np.uint8(row[j] >= bounds[j])
+        flags[j] = reached
+        count = np.int32(count + reached)
     return count
 
 

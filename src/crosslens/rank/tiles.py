@@ -7,7 +7,7 @@ its own for the shorter one; tallies add up in the end. What is found does not d
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,30 +79,25 @@ class Direction:
 
     def consume(self, tile: Array, row: int, column: int, tally: Tally, hits: Hits, doubts: Doubts) -> None:
         """Count and collect a tile that begins at ``row`` and ``column``."""
-        from crosslens.rank import scan
         from crosslens.rank.kernels import transpose
+        from crosslens.rank.scan import first_floors
 
         query, item = (row, column) if self.as_rows else (column, row)
-        size = tile.shape[0 if self.as_rows else 1]
-        counted = np.zeros(size, np.uint8)
-        if np.isneginf(tally.floor[query : query + size]).any():
-            scan.first_floors(tile, self.as_rows, query, self.side.keep, self.side.slack, tally.floor)
-        find = scan.hits_in_rows if self.as_rows else scan.hits_in_columns
-        count = self._find(find, tile, query, size, counted, tally, hits, int(_SPARSE * tile.size))
+        counted = np.zeros(tile.shape[0 if self.as_rows else 1], np.uint8)
+        if np.isneginf(tally.floor[query : query + len(counted)]).any():
+            first_floors(tile, self.as_rows, query, self.side.keep, self.side.slack, tally.floor)
+        count = self._find(tile, self.as_rows, query, counted, tally, hits, int(_SPARSE * tile.size))
         if count < 0:
             tile = tile if self.as_rows else transpose(tile)
             self._compare(tile, query, item, counted, tally, doubts)
-            count = self._find(scan.hits_in_rows, tile, query, size, counted, tally, hits, tile.size)
+            count = self._find(tile, True, query, counted, tally, hits, tile.size)
         self._take(count, query, item, counted, tally, hits, doubts)
 
-    def _find(
-        self, find: Callable[..., int], tile: Array, query: int, size: int, counted: Array,
-        tally: Tally, hits: Hits, most: int,
-    ) -> int:  # fmt: skip
-        from crosslens.rank.scan import bounds_of
+    def _find(self, tile: Array, in_rows: bool, query: int, counted: Array, tally: Tally, hits: Hits, most: int) -> int:
+        from crosslens.rank.scan import bounds_of, find_hits
 
-        bounds = bounds_of(query, size, self.side.offsets, self.side.low, tally.floor, counted)
-        return find(tile, bounds, most, hits.queries, hits.items, hits.scores)
+        bounds = bounds_of(query, len(counted), self.side.offsets, self.side.low, tally.floor, counted)
+        return int(find_hits(tile, in_rows, bounds, most, hits.queries, hits.items, hits.scores))
 
     def _compare(self, tile: Array, query: int, item: int, counted: Array, tally: Tally, doubts: Doubts) -> None:
         from crosslens.rank.scan import compare_rows
