@@ -262,6 +262,7 @@ def test_an_unfinished_run_goes_on(tmp_path, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             cl.evaluate(dataset, images=pictures, captions=texts, output=tmp_path / "run")
     assert (tmp_path / "run" / "pending.json").exists()
+    (tmp_path / "run" / "checkpoint").mkdir()  # as a kill right after ranking leaves it
     with pytest.raises(InputError, match=r"no run\.json here"):
         cl.Run.load(tmp_path / "run")
     from crosslens.pipeline import jobs
@@ -270,6 +271,12 @@ def test_an_unfinished_run_goes_on(tmp_path, monkeypatch):
     assert (
         cl.evaluate(dataset, images=pictures, captions=texts, output=tmp_path / "run").fingerprint == whole.fingerprint
     )
+    assert sorted(part.name for part in (tmp_path / "run").iterdir()) == [
+        "queries.parquet",
+        "ranking-i2t",
+        "ranking-t2i",
+        "run.json",
+    ]
 
 
 def test_backends_and_threads_leave_the_file_as_it_is(tmp_path):

@@ -57,10 +57,10 @@ class Workplace:
         """Store what ranking found, so that it need not be found again."""
         for direction, ranking in rankings.items():
             ranking.save(self.folder / f"ranking-{direction}", overwrite=True)
-        shutil.rmtree(self.checkpoint, ignore_errors=True)
 
     def finish(self, run: Run) -> None:
         """Write the run; from here on the folder is complete."""
+        shutil.rmtree(self.checkpoint, ignore_errors=True)
         run.save(self.folder)
         (self.folder / PENDING_FILE).unlink(missing_ok=True)
         if self.folder != self.target:
