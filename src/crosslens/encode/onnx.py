@@ -64,8 +64,7 @@ def load_onnx(source: str, settings: Settings) -> Encoder:
         )
     if path.suffix == ".onnx":
         return OnnxEncoder(path.parent, text=TextTower(path.name), name=name_of("onnx", source), settings=settings)
-    with reading(path):
-        return _described(path, source, settings)
+    return described(path, name_of("onnx", source), settings)
 
 
 class OnnxEncoder:
@@ -220,7 +219,13 @@ def _settings(tower: TextTower | ImageTower | None) -> dict[str, Any]:
     return {} if tower is None else {k: v for k, v in vars(tower).items() if k not in ("model", "tokenizer")}
 
 
-def _described(path: Path, source: str, settings: Settings) -> Encoder:
+def described(path: Path, name: str, settings: Settings) -> Encoder:
+    """The encoder that a JSON file describes, under a name."""
+    with reading(path):
+        return _described(path, name, settings)
+
+
+def _described(path: Path, name: str, settings: Settings) -> Encoder:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -239,7 +244,7 @@ def _described(path: Path, source: str, settings: Settings) -> Encoder:
         text=text,
         image=image,
         logit_scale=content.get("logit_scale"),
-        name=name_of("onnx", source),
+        name=name,
         settings=settings,
     )
 
