@@ -1,0 +1,230 @@
+"""The words for things: what they are called, what else they are called, and the wider word they fall under."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from crosslens.synth.captions import COLOUR_WORDS
+from crosslens.synth.grammar import pluralise
+from crosslens.synth.kinds import KINDS
+from crosslens.synth.kinds.catalogue import COLOURED
+
+_COMMON: dict[str, str] = {
+    "vehicle": """
+        bicycle | bike | mountain bike, road bike
+        car | automobile | taxi, sedan, suv, van, cab
+        motorcycle | motorbike | scooter, moped, bike, dirt bike
+        airplane | plane, aeroplane, aircraft | jet, airliner
+        bus | | double decker, coach
+        train | | locomotive, subway
+        truck | lorry | pickup, pickup truck
+        boat | | ship, sailboat, canoe, kayak, yacht
+    """,
+    "street fixture": """
+        traffic light | stoplight, traffic signal | signal
+        fire hydrant | hydrant |
+        stop sign | | sign
+        parking meter | meter |
+        bench | | seat
+    """,
+    "animal": """
+        bird | | duck, seagull, pigeon, parrot, goose
+        cat | | kitten, kitty
+        dog | | puppy
+        horse | | pony
+        sheep | | lamb
+        cow | | bull, calf, ox, cattle
+        elephant | |
+        bear | | polar bear, grizzly bear, cub
+        zebra | |
+        giraffe | |
+    """,
+    "bag": """
+        backpack | rucksack |
+        handbag | purse | bag
+        suitcase | | luggage, bag
+    """,
+    "personal item": """
+        umbrella | | parasol
+        tie | necktie |
+        cell phone: mobile phone | phone, cell phone, cellphone | smartphone
+        book | |
+        toothbrush | |
+        hair drier: hair dryer | hair drier, hairdryer |
+        scissors: pair of scissors | scissors |
+        teddy bear | | stuffed animal, stuffed bear
+    """,
+    "piece of sports equipment": """
+        frisbee | |
+        skis: pair of skis | skis |
+        snowboard | |
+        sports ball: ball | sports ball | soccer ball, tennis ball, baseball, basketball, football
+        kite | |
+        baseball bat | bat |
+        baseball glove | mitt, catcher's mitt | glove
+        skateboard | |
+        surfboard | | board
+        tennis racket | racket, racquet, tennis racquet |
+    """,
+    "kitchen item": """
+        bottle | |
+        wine glass | | glass
+        cup | | mug
+        fork | |
+        knife | |
+        spoon | |
+        bowl | | dish
+    """,
+    "food item": """
+        banana | |
+        apple | |
+        sandwich | | burger, hamburger
+        orange | |
+        broccoli: piece of broccoli | broccoli |
+        carrot | |
+        hot dog | hotdog |
+        pizza | | slice of pizza
+        donut | doughnut |
+        cake | | cupcake, birthday cake, cheesecake
+    """,
+    "piece of furniture": """
+        chair | | armchair, stool
+        couch | sofa, settee | loveseat
+        bed | | bunk bed
+        dining table: table | dining table | desk, picnic table
+        toilet | |
+    """,
+    "plant": "potted plant | plant, houseplant | flower",
+    "electronic device": """
+        tv: television | tv, tv set | screen, monitor
+        laptop | laptop computer, notebook computer | computer
+        mouse: computer mouse | mouse |
+        remote: remote control | remote | controller
+        keyboard | | computer keyboard
+    """,
+    "household appliance": """
+        microwave | microwave oven |
+        oven | stove |
+        toaster | |
+        refrigerator | fridge | freezer
+    """,
+    "household item": """
+        sink | | basin, washbasin
+        clock | | clock tower, watch
+        vase | |
+    """,
+    "person": """
+        person | human, human being | man, woman, boy, girl, guy, lady, child, kid, baby, player, rider, \
+surfer, skier, gentleman, \
+snowboarder, skateboarder, skater, batter, pitcher, catcher, umpire, toddler, chef, motorcyclist, cyclist
+    """,
+}
+"""Wider word → the names used by common annotations: name: what to say | other words for it | narrower words."""
+
+_WIDER = {
+    "animal": "animal", "person": "person", "vehicle": "vehicle", "food": "food item", "plant": "plant",
+    "building": "structure", "thing": "object", "household": "household item", "figure": "shape", "panel": "board",
+    "landmark": "landmark", "electronic": "electronic device", "kitchen": "kitchen item", "outdoor": "street fixture",
+    "furniture": "piece of furniture", "sports": "piece of sports equipment", "accessory": "personal item",
+    "appliance": "household appliance", "indoor": "household item",
+}  # fmt: skip
+"""What the data calls a category → how a sentence says it."""
+
+_PLURAL_ALREADY = {"people": "people", "scissors": "scissors", "skis": "skis", "cattle": "cattle", "luggage": "luggage"}
+_PLURALS = {"person": "people", "human being": "human beings", "human": "humans", "calf": "calves", "goose": "geese"}
+_NO_ARTICLE = ("Big Ben", "Stonehenge", "Christ the Redeemer", "Mount Fuji")
+
+PLAIN, OTHER, RIDDLE, NARROW = "plain", "other", "riddle", "narrow"
+
+
+@dataclass(frozen=True)
+class Noun:
+    """A thing's words, all in the singular.
+
+    ``other`` mean the same, ``narrow`` mean one sort of it (an annotated person may be called a woman, but not every
+    person is one), ``riddle`` says what it is without naming it, ``wider`` is the word it falls under.
+    """
+
+    name: str
+    plain: str
+    other: tuple[str, ...] = ()
+    narrow: tuple[str, ...] = ()
+    riddle: str | None = None
+    wider: str | None = None
+    unique: bool = False
+    """A landmark, of which there is one in the world."""
+
+    def forms(self) -> list[tuple[str, str]]:
+        """Every word for it, with the register it belongs to."""
+        found = [(self.plain, PLAIN), (self.name, PLAIN), *((word, OTHER) for word in self.other)]
+        found += [(word, NARROW) for word in self.narrow]
+        return found + ([(self.riddle, RIDDLE)] if self.riddle else [])
+
+    def said(self, register: str) -> str | None:
+        """Its word of one register; a narrower word is not known to fit, so the plain one stands in."""
+        if register == RIDDLE:
+            return self.riddle
+        return self.other[0] if register == OTHER and self.other else self.plain
+
+    @property
+    def definite(self) -> bool:
+        """Whether it takes ``the``."""
+        return self.unique and self.plain not in _NO_ARTICLE
+
+
+def plural(word: str) -> str:
+    """The plural of a thing's word."""
+    if word in _PLURAL_ALREADY:
+        return _PLURAL_ALREADY[word]
+    return _PLURALS.get(word) or pluralise(word)
+
+
+@lru_cache(maxsize=4096)
+def noun(name: str, category: str | None = None) -> Noun:
+    """The words for a name that annotations use; of an unknown one its name is all there is to say."""
+    common, kind = _common().get(name), KINDS.get(name)
+    # A drawing has the category of its kind; a photo's "bat" or "mouse" must not take the words of the animal drawn.
+    if kind is not None and (category == kind.category or (common is None and category is None)):
+        unique = kind.category == "landmark"
+        return Noun(name, name, kind.also, (), kind.riddle, _WIDER.get(kind.category), unique)
+    if common is not None:
+        return common
+    return Noun(name, name, wider=_WIDER.get(category or ""))
+
+
+@lru_cache(maxsize=1)
+def _common() -> dict[str, Noun]:
+    found = {}
+    for wider, rows in _COMMON.items():
+        for row in rows.strip().splitlines():
+            named, other, narrow = (part.strip() for part in row.split("|"))
+            name, _, said = (part.strip() for part in named.partition(":"))
+            words = [tuple(one.strip() for one in part.split(",") if one.strip()) for part in (other, narrow)]
+            found[name] = Noun(name, said or name, words[0], words[1], None, wider if wider != name else None)
+    return found
+
+
+def coloured(phrase: str, name: str, category: str | None, colour: str) -> str:
+    """``red car``, ``woman in red``, ``lamp with a red shade``: the colour said where it belongs."""
+    pattern = "{colour} {name}"
+    if name in KINDS and category == KINDS[name].category:
+        pattern = COLOURED.get(name, COLOURED.get(category, pattern))
+    said = pattern.format(colour=colour, name=phrase)
+    return said.replace(f" a {colour}", f" an {colour}") if colour[0] in "aeiou" else said
+
+
+@lru_cache(maxsize=1)
+def colour_words() -> dict[str, tuple[str, str]]:
+    """Every word for a colour → the colour and its register."""
+    words: dict[str, tuple[str, str]] = {}
+    for colour, (other, riddle) in COLOUR_WORDS.items():
+        words |= {colour: (colour, PLAIN), other: (colour, OTHER), riddle: (colour, RIDDLE)}
+    return {**words, "gray": ("grey", PLAIN)}
+
+
+def colour_said(colour: str, register: str) -> str | None:
+    """A colour's word of one register."""
+    if register == PLAIN or colour not in COLOUR_WORDS:
+        return colour if register == PLAIN else None
+    return COLOUR_WORDS[colour][0 if register == OTHER else 1]

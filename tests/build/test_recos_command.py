@@ -1,0 +1,132 @@
+"""``crosslens build recos``: from scenes to figures by task, and again from the log."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import crosslens as cl
+from crosslens.build import RecosSettings
+from crosslens.cli import main
+from crosslens.cli.build import recos
+
+pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
+
+MODEL = "from tests.build.toy_models import Words\n\nModel = Words\n"
+BUILD = ["build", "recos", "--candidates", "scenes/", "--encoder", "callable:model.py:Model", "--k", "10",
+         "--originals", "12", "--descriptions", "3", "--similar", "3", "--source-column", "task"]  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    from crosslens.synth import write_scenes
+
+    monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    write_scenes(tmp_path / "scenes", 60, "object,colour,count", seed=3, workers=1)
+    (tmp_path / "model.py").write_text(MODEL)
+    return tmp_path
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(folder)): one.read_bytes() for one in sorted(folder.rglob("*")) if one.is_file()}
+
+
+def test_from_scenes_to_figures_by_task(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*BUILD, "-o", "bench"]) == 0
+    printed = capsys.readouterr()
+    assert "dis(t) of 300 descriptions" in printed.out
+    assert "originals by task" in printed.out
+    assert "written to bench" in printed.err
+    assert all(len(line) <= 80 for line in printed.out.splitlines())
+    assert {one.name for one in Path("bench").iterdir()} == {
+        "README.md", "decisions.jsonl", "regenerate.csv", "v0", "v1", "v2"
+    }  # fmt: skip
+    outside = pl.read_csv("bench/regenerate.csv")
+    log = [json.loads(line) for line in Path("bench/decisions.jsonl").read_text().splitlines()]
+    assert outside.height == sum(one["step"] == "check" and one["verdict"] != "kept" for one in log)
+    for version, directions in (("v0", ("i2t", "t2i")), ("v2", ("t2i",))):
+        words = [word for direction in directions for word in ("--direction", direction)]
+        command = ["evaluate", "--dataset", f"bench/{version}", "--model", "callable:model.py:Model", *words]
+        assert main([*command, "--resamples", "0", "-o", f"runs/{version}"]) == 0
+    assert main(["show", "runs/v0", "--by", "task"]) == 0
+    shown = capsys.readouterr().out
+    assert all(task in shown for task in set(cl.load_dataset("bench/v0").images["task"]))
+    assert main([*BUILD, "-o", "bench", "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["versions"]["v0"]["fingerprint"] == cl.load_dataset("bench/v0").fingerprint
+
+
+def test_the_log_repeats_the_build_from_another_folder(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*BUILD, "-o", "bench"]) == 0
+    (place / "elsewhere").mkdir()
+    monkeypatch.chdir(place / "elsewhere")
+    assert main(["build", "recos", "--repeat", "../bench/decisions.jsonl", "-o", "again"]) == 0
+    assert content(place / "bench") == content(place / "elsewhere" / "again")
+    assert main(["build", "recos", "--repeat", "../bench/", "-o", "third", "--eta", "0.7"]) == 2
+    assert "--eta does not fit" in capsys.readouterr().err
+    (place / "scenes").rename(place / "moved")
+    moved = ["build", "recos", "--repeat", "../bench/", "--candidates", "../moved/", "-o", "fourth"]
+    assert main(moved) == 0
+    log = "decisions.jsonl"
+    assert content(place / "bench")[log] == content(place / "elsewhere" / "fourth")[log]
+
+
+def test_wrong_use_is_explained(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, code, message in (
+        (["build", "recos", "--candidates", "scenes/", "--encoder", "callable:model.py:Model"], 2, "no -o"),
+        (["build", "recos", "-o", "x", "--encoder", "callable:model.py:Model"], 2, "no --candidates"),
+        (["build", "recos", "-o", "x", "--candidates", "scenes/"], 2, "no --encoder"),
+        ([*BUILD, "-o", "x", "--eta", "3"], 2, "eta 3"),
+        ([*BUILD, "-o", "x", "--generator", "ruels"], 2, "did you mean rules"),
+        ([*BUILD, "-o", "x", "--task-column", "tsk"], 2, "no column 'tsk'"),
+        (["build", "recos", "--repeat", "none.jsonl", "-o", "x"], 3, "no such file"),
+    ):
+        assert main(arguments) == code, arguments
+        error = capsys.readouterr().err
+        assert message in error
+        assert not Path("x").exists()
+
+
+def test_a_build_without_a_generator(place: Path) -> None:
+    assert main([*BUILD, "-o", "bench", "--generator", "none", "--eta", "1"]) == 0
+    assert set(cl.load_dataset("bench/v1").captions["origin"]) == {"candidate"}
+
+
+def test_flags_have_the_defaults_of_the_settings() -> None:
+    parameters = inspect.signature(recos).parameters
+    for name, one in inspect.signature(RecosSettings).parameters.items():
+        assert parameters[name].default == one.default, name
+
+
+@pytest.mark.slow
+def test_a_process_killed_for_good_is_gone_on_with(place: Path) -> None:
+    """A generator of its own process, killed from within after seven answers."""
+    (place / "deadly.py").write_text(
+        "import os, sys\n"
+        "from crosslens.build import RecosSettings, build_recos\n"
+        "import crosslens as cl\n"
+        "from tests.build.toy_models import Fickle, Words\n"
+        "class Deadly(Fickle):\n"
+        "    def _answer(self, request):\n"
+        "        if self.asked >= int(sys.argv[1]):\n"
+        "            os._exit(9)\n"
+        "        return super()._answer(request)\n"
+        "settings = RecosSettings(k=10, originals=12, descriptions=3, similar=3, eta=0.6, source_column='task')\n"
+        "found = build_recos(cl.load_dataset('scenes/'), Words(), settings, generator=Deadly(), output='bench')\n"
+        "print(len({one['request'] for one in found.log.of('answer')}))\n"
+    )
+    root = str(Path(__file__).resolve().parents[2])
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {root!r}); exec(open('deadly.py').read())"]
+    assert subprocess.run([*command, "7"], check=False).returncode == 9
+    assert len(list(Path("bench/answers").rglob("??/*.json"))) == 7
+    assert subprocess.run([*command, "10000"], check=False).returncode == 0
+    assert Path("bench/decisions.jsonl").exists()
