@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from crosslens.cli import main
+from crosslens.core.dataset import Dataset
 from crosslens.data import write_dataset
-from crosslens.synth.toy import toy_dataset
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,33 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
     return run
 
 
+IMAGES, PER_IMAGE, DIMENSION = 40, 3, 64
+CATEGORIES = ("animals", "food", "indoors", "people", "vehicles")
+NOISE = {"model-a": 2.0, "model-b": 1.6}
+
+
 @pytest.fixture(scope="session")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files as a person has them: a COCO captions file, embeddings of two models, a score matrix."""
+    """Files as a person has them: a COCO captions file, embeddings of two models, a score matrix.
+
+    The models are points with noise: good enough to be right sometimes, and to be wrong sometimes.
+    """
     folder = tmp_path_factory.mktemp("study")
-    dataset, models = toy_dataset(images=40, captions_per_image=3)
+    ids = [f"picture-{number:02}" for number in range(IMAGES)]
+    dataset = Dataset.of(
+        {image: [f"{word} {image}" for word in ("a", "one", "the")] for image in ids},
+        images={"category": [CATEGORIES[number % len(CATEGORIES)] for number in range(IMAGES)]},
+    )
     write_dataset(dataset, folder / "captions.json", "coco")
-    for model, (images, captions) in models.items():
-        np.save(folder / f"{model}-img.npy", images)
-        np.save(folder / f"{model}-cap.npy", captions)
-    np.save(folder / "scores.npy", models["model-a"][0] @ models["model-a"][1].T)
+    random = np.random.default_rng(0)
+    points = random.standard_normal((IMAGES, DIMENSION))
+    for model, noise in NOISE.items():
+        seen = points + noise * random.standard_normal(points.shape)
+        read = np.repeat(points, PER_IMAGE, axis=0) + noise * random.standard_normal((IMAGES * PER_IMAGE, DIMENSION))
+        np.save(folder / f"{model}-img.npy", seen.astype(np.float32))
+        np.save(folder / f"{model}-cap.npy", read.astype(np.float32))
+        if model == "model-a":
+            np.save(folder / "scores.npy", (seen @ read.T).astype(np.float32))
     return folder
 
 

@@ -1,48 +1,116 @@
-"""The demo: everything from nothing, and honest about it."""
+"""The demo: everything from nothing, resumed, and honest about it."""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from crosslens.core.run import Run
-from crosslens.synth.toy import toy_dataset
+from crosslens.synth import write_scenes
+from crosslens.synth.fonts import CJK_VARIABLE, chinese_font_file
 
 from .conftest import Call
 
+pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
+pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
 
-def test_demo(call: Call, tmp_path: Path) -> None:
-    outcome = call("demo", "-o", tmp_path, "--images", "40")
+MODEL = """
+import numpy as np
+
+class Model:
+    '''Colours of a picture, letters of a text: an encoder, not a good one.'''
+    revision = "one"
+    def encode_images(self, images):
+        return np.stack([np.asarray(one.resize((4, 4)), np.float32).reshape(-1)[:26] for one in images])
+    def encode_texts(self, texts):
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        return np.array([[text.lower().count(letter) + 0.01 for letter in letters] for text in texts], np.float32)
+"""
+IMAGES = 12
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a model of one's own, a cache of its own, and no Chinese font."""
+    (tmp_path / "model.py").write_text(MODEL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv(CJK_VARIABLE, "")
+    chinese_font_file.cache_clear()
+    yield tmp_path
+    chinese_font_file.cache_clear()
+
+
+WORDS = ("demo", "--model", "callable:model.py:Model", "--images", str(IMAGES), "-o", "tryout")
+
+
+def test_the_whole_way(call: Call, place: Path) -> None:
+    outcome = call(*WORDS)
     assert outcome.code == 0
-    assert outcome.out.startswith("This is generated data: 40 toy scenes")
-    for text in ("model-a", "model-b", "Rsum", f"crosslens show {tmp_path / 'demo-b'} --by category"):
-        assert text in outcome.out
-    assert {path.name for path in tmp_path.iterdir()} == {"demo-a", "demo-b", "demo-data"}
-    assert Run.load(tmp_path / "demo-a").name == "model-a"
-    again = call("demo", "-o", tmp_path, "--images", "40")
-    assert again.out == outcome.out
-    other = call("demo", "-o", tmp_path, "--images", "41")
-    assert other.code == 5
-    assert call("run", tmp_path / "demo-a" / "recipe.toml").code == 0
-
-
-def test_demo_as_json(call: Call, tmp_path: Path) -> None:
-    content = call("demo", "-o", tmp_path, "--images", "30", "--json").json
-    assert "generated" in content["note"]
-    assert set(content["runs"]) == {str(tmp_path / "demo-a"), str(tmp_path / "demo-b")}
-    assert content["comparison"]
-
-
-def test_toy_data_is_the_same_everywhere_and_looks_real() -> None:
-    dataset, models = toy_dataset()
-    again, _ = toy_dataset()
-    assert dataset.fingerprint == again.fingerprint
-    assert dataset.fingerprint != toy_dataset(seed=1)[0].fingerprint
-    assert (len(dataset.image_ids), len(dataset.caption_ids)) == (200, 1000)
-    assert dataset.images["category"].n_unique() == 5
-    from crosslens.pipeline.evaluate import evaluate
-
-    hits = {
-        name: evaluate(dataset, images=images, captions=captions, metrics="t2i/Hit@1", resamples=0)["t2i/Hit@1"].mean
-        for name, (images, captions) in models.items()
+    assert "translation is left out" in outcome.err
+    assert f"looks for {IMAGES} drawn scenes by {5 * IMAGES} captions" in outcome.out
+    folder = place / "tryout"
+    assert {one.name for one in folder.iterdir()} == {
+        *("scenes", "scenes-v0", "scenes-v1", "v0", "v1", "v2", "tasks.html")
     }
-    assert 0.15 < hits["model-a"] < hits["model-b"] < 0.5
+    runs = {version: Run.load(folder / version) for version in ("v0", "v1", "v2")}
+    for version, factor in (("v0", 1), ("v1", 2), ("v2", 16)):
+        assert runs[version].provenance["dataset"]["images"] == factor * IMAGES
+    assert runs["v2"]["t2i/Hit@1"].n == 2 * 5 * IMAGES
+    assert not [name for name in runs["v2"] if name.startswith("i2t/")], "similar scenes have no captions to find"
+    assert ["task", "v0", "v1", "v2"] in [line.split() for line in outcome.out.splitlines()]
+    assert "crosslens run tryout/v0/recipe.toml" in outcome.out
+
+    before = {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.is_file()}
+    again = call(*WORDS)
+    assert again.out == outcome.out
+    assert {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.is_file()} == before
+    for version in runs:
+        assert "every query has the same value" in call("run", folder / version / "recipe.toml").err
+    assert call(*WORDS, "--seed", "8").code == 5
+    replaced = call(*WORDS, "--seed", "8", "--overwrite", "--json")
+    assert replaced.code == 0
+    assert set(replaced.json["runs"]) == {"tryout/v0", "tryout/v1", "tryout/v2"}
+    assert set(replaced.json["side_by_side"]["metrics"]["t2i/Hit@1"]) == {"v0", "v1", "v2"}
+
+
+def test_versions_are_those_that_synth_writes(call: Call, place: Path) -> None:
+    assert call(*WORDS, "--json").code == 0
+    for version in ("v0", "v1"):
+        fresh = write_scenes(place / version, IMAGES, seed=7, version=version, workers=1)
+        stored = json.loads((place / "tryout" / version / "run.json").read_text())
+        assert stored["provenance"]["dataset"]["fingerprint"] == fresh.fingerprint
+
+
+def test_ctrl_c_is_clean_and_the_next_run_goes_on(place: Path) -> None:
+    words = [sys.executable, "-m", "crosslens", *WORDS[:4], "20", "-o", "tryout"]
+    running = subprocess.Popen(words, cwd=place, stderr=subprocess.PIPE, text=True, env=os.environ)
+    deadline = time.monotonic() + 120
+    while not list(place.glob("tryout/scenes/parts/*.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    told = running.communicate(timeout=120)[1]
+    if running.returncode == 0:
+        pytest.skip("it was done before it could be stopped")
+    assert running.returncode == 130
+    assert "Traceback" not in told
+    assert "interrupted" in told
+    done = subprocess.run(words, cwd=place, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (place / "tryout" / "tasks.html").exists()
+
+
+def test_a_missing_package_is_named_before_any_work(call: Call, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    outcome = call(*WORDS)
+    assert outcome.code == 4
+    assert "pip install 'crosslens[demo]'" in outcome.err
+    assert not (place / "tryout").exists()

@@ -23,6 +23,7 @@ COMMANDS = (
     ("export",),
     ("run",),
     ("metrics",),
+    ("plot",),
     ("data", "describe"),
     ("data", "convert"),
     ("data", "formats"),

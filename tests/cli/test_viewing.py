@@ -116,6 +116,48 @@ def test_a_run_that_is_not_there_is_answered_with_near_ones(runs: tuple[Path, Pa
     assert "this is a file" in call("show", runs[0] / "run.json").err
 
 
+def test_show_several_side_by_side(runs: tuple[Path, Path], call: Call) -> None:
+    outcome = call("show", *runs, "--by", "category")
+    assert outcome.code == 0
+    assert "the first metric of each direction" in outcome.err
+    assert ["category", "a", "b"] in [line.split() for line in outcome.out.splitlines()]
+    assert max(map(len, outcome.out.splitlines())) <= 80
+    content = call("show", *runs, "--by", "category", "--metrics", "t2i/Hit@1", "--json").json
+    alone = call("show", runs[1], "--by", "category", "--metrics", "t2i/Hit@1", "--json").json
+    beside = content["metrics"]["t2i/Hit@1"]["b"]
+    assert beside.pop("(all)")["mean"] == Run.load(runs[1])["t2i/Hit@1"].mean
+    assert beside == alone["metrics"]["t2i/Hit@1"]
+    whole = call("show", *runs, "--metrics", "Hit@1 MedR")
+    assert [line.split()[0] for line in whole.out.splitlines()[1:5]] == [
+        *("i2t/Hit@1", "t2i/Hit@1", "i2t/MedR", "t2i/MedR")
+    ]
+    assert "did you mean category" in call("show", *runs, "--by", "categry").err
+
+
+def test_plot(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
+    pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
+    page = tmp_path / "categories.html"
+    outcome = call("plot", *runs, "--by", "category", "-o", page)
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err == f"note: t2i/Hit@1; choose another with --metric\nwritten to {page}\n"
+    content = call("plot", *runs, "--by", "category", "--metric", "t2i/Hit@1", "-o", page, "--json").json
+    groups = call("show", runs[0], "--by", "category", "--metrics", "t2i/Hit@1", "--json").json
+    assert content["runs"]["a"] == groups["metrics"]["t2i/Hit@1"]
+    other = ("plot", runs[0], "--by", "category", "--metric", "t2i/MedR", "-o", page)
+    assert call(*other).code == 5
+    assert call(*other, "--overwrite").code == 0
+    for words, message in (
+        (("plot", runs[0], "-o", page), "pass --by with one of category"),
+        (("plot", runs[0], "--by", "category", "-o", tmp_path / "x.jpg"), "end the name in .html"),
+        (("plot", runs[0], "--by", "categry", "-o", page), "did you mean category"),
+        (("plot", runs[0], "--by", "category", "--kind", "bars", "-o", page), "did you mean bar"),
+        (("plot", runs[0], "--by", "category", "--metric", "Hit@1", "-o", page), "choose i2t/Hit@1 or t2i/Hit@1"),
+    ):
+        refused = call(*words)
+        assert refused.code == 2
+        assert message in refused.err
+
+
 def test_compare(runs: tuple[Path, Path], call: Call) -> None:
     outcome = call("compare", *runs, "--metrics", "t2i/Hit@1 i2t/mAP@R", "--permutations", "200")
     assert outcome.code == 0

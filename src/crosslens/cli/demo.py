@@ -1,4 +1,4 @@
-"""``crosslens demo``: the whole way on generated data, nothing needed."""
+"""``crosslens demo``: the whole way on scenes of its own, nothing needed."""
 
 from __future__ import annotations
 
@@ -8,76 +8,108 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crosslens.cli.console import Json, examples, progress, say, say_json, width
+from crosslens.cli.console import Json, examples, note, progress, say, say_json, width
 
 if TYPE_CHECKING:
     from crosslens.core.run import Run
+    from crosslens.report.plots import Chart
 
-EXAMPLES = examples("crosslens demo", "crosslens demo -o tryout --images 500 --json")
+EXAMPLES = examples("crosslens demo", "crosslens demo -o tryout --images 60 --json")
 
-_GENERATED = (
-    "This is generated data: {images:,} toy scenes with {captions:,} captions, as two\n"
-    "toy models see them through noise. The figures look like a real model's, and\n"
-    "mean nothing beyond this demo."
-)
+METRIC = "t2i/Hit@1"
+_COLUMN = "task"
 
 
 def demo(
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where data and runs are written.")
-    ] = Path("runs"),
-    images: Annotated[int, typer.Option(min=2, metavar="N", help="How many scenes to generate.")] = 200,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the generated data.")] = 0,
+        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where pictures, runs and plots are written.")
+    ] = Path("runs/demo"),
+    images: Annotated[
+        int, typer.Option(min=3, metavar="N", help="How many scenes to draw; the largest gallery has 16 times as many.")
+    ] = 240,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the scenes.")] = 7,
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help="The encoder: the built-in one, or KIND:SOURCE as in encode.")
+    ] = "tiny",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier, different demo.")] = False,
     json: Json = False,
 ) -> None:
-    """Evaluate and compare two toy models on generated data."""
-    from crosslens.pipeline.compare import compare
-    from crosslens.report.table import run_table
-    from crosslens.synth.toy import save_toy, toy_dataset
+    """Draw scenes, encode them, and show where a model fails.
 
-    dataset, models = toy_dataset(images=images, seed=seed)
-    save_toy(output / "demo-data", dataset, models, overwrite=overwrite)
-    folders = [output / f"demo-{model.removeprefix('model-')}" for model in models]
-    runs = [_evaluate(model, folder, overwrite) for model, folder in zip(models, folders, strict=True)]
-    comparison = compare(*runs, metrics="Hit@1 Hit@5 Hit@10 Rsum")
-    intro = _GENERATED.format(images=images, captions=dataset.captions.height)
+    The same command again goes on where it was stopped, or finds everything done.
+    """
+    from crosslens.pipeline.demo import Demo, demand_extras
+    from crosslens.report.plots import chart, write_plot
+    from crosslens.synth.generation import VERSIONS
+    from crosslens.synth.tasks import NO_FONT, available_tasks
+
+    demand_extras(model)
+    if "translation" not in available_tasks():
+        note(f"note: {NO_FONT}")
+    work = Demo(output, overwrite, progress())
+    note(f"drawing {images:,} scenes, a confusable twin of each, and similar ones …")
+    drawn = work.draw(images, seed)
+    runs = {}
+    for version in VERSIONS:
+        note(f"evaluating {model} on {version} …")
+        runs[version] = work.evaluate(drawn, version, model, command=sys.argv, tell=note)
+    charts = chart(runs["v0"], _COLUMN, METRIC), chart(list(runs.values()), _COLUMN, METRIC)
+    page = write_plot(charts, output / "tasks.html", overwrite=True)  # made from the runs beside it: never somebody's
+    note("")
     if json:
-        say_json(
-            {
-                "note": intro.replace("\n", " "),
-                "runs": {str(folder): run.as_dict() for folder, run in zip(folders, runs, strict=True)},
-                "comparison": comparison.as_dict(),
-            }
-        )
-        return
-    say(intro)
-    for run in runs:
-        say(f"\n{run_table(run, width=width(), explained=run is runs[-1])}")
-    say(f"\n{comparison.text(width())}\n\n{_next_steps(*folders)}")
+        _say_as_json(output, model, runs, page)
+    else:
+        _say_as_text(output, model, runs, page, charts[0])
 
 
-def _evaluate(model: str, folder: Path, overwrite: bool) -> Run:
-    from crosslens.pipeline.recipe import Inputs, Recipe, execute
+def _say_as_json(output: Path, model: str, runs: dict[str, Run], page: Path) -> None:
+    from crosslens.report.side_by_side import side_by_side
 
-    data = folder.parent / "demo-data"
-    recipe = Recipe(
-        dataset=str(data / "dataset"),
-        inputs=Inputs(
-            image_embeddings=str(data / f"{model}-images"), caption_embeddings=str(data / f"{model}-captions")
-        ),
-        name=model,
+    say_json(
+        {
+            "model": model,
+            "runs": {str(output / version): run.as_dict() for version, run in runs.items()},
+            "side_by_side": side_by_side(list(runs.values()), METRIC, column=_COLUMN).as_dict(),
+            "page": str(page),
+        }
     )
-    return execute(recipe, folder, overwrite=overwrite, progress=progress(), command=sys.argv)
 
 
-def _next_steps(first: Path, second: Path) -> str:
+def _say_as_text(output: Path, model: str, runs: dict[str, Run], page: Path, easiest: Chart) -> None:
+    from crosslens.report.bars import terminal_bars
+    from crosslens.report.side_by_side import side_by_side
+
+    groups = {group: easiest.series[0].groups[group] for group in easiest.groups}
+    sizes = {version: run.provenance["dataset"]["images"] for version, run in runs.items()}
+    say(_about(model, sizes["v0"], runs["v0"].provenance["dataset"]["captions"]))
+    say(f"\n{easiest.title}: the share of captions whose picture comes first\n")
+    say(terminal_bars(_COLUMN, groups, width()))
+    say(
+        f"\nThe same with harder galleries: v0 has {sizes['v0']:,} pictures; v1 adds a confusable\n"
+        f"twin of each, whose captions ask too; v2 has {sizes['v2']:,} pictures.\n"
+    )
+    say(side_by_side(list(runs.values()), METRIC, column=_COLUMN).in_order(easiest.groups).text(width()))
+    say(f"\nBars and radar charts, for any browser: {page}\n\n{_next_steps(output, page)}")
+
+
+def _about(model: str, images: int, captions: int) -> str:
+    lines = [f"{model} looks for {images:,} drawn scenes by {captions:,} captions."]
+    if model == "tiny":
+        lines += [
+            "It comes with crosslens and was trained on other scenes of this kind: its figures",
+            "show what an evaluation looks like, and say nothing about photographs.",
+        ]
+    return "\n".join(lines)
+
+
+def _next_steps(output: Path, page: Path) -> str:
     steps = {
-        f"crosslens show {second} --by category": "the same figures by group",
-        f"crosslens compare {first} {second}": "the test above, again",
-        f"crosslens export {second} --to latex": "a table for a paper",
-        f"crosslens run {second}/recipe.toml": "the same evaluation, repeated",
-        "crosslens evaluate --help": "your own embeddings or lists",
+        f"open {page}": "the plots (or xdg-open)",
+        f"crosslens show {output}/v0": "every metric, both directions",
+        f"crosslens show {output}/v0 --by style": "which captions are hard?",
+        f"crosslens data describe {output}/scenes-v0/": "what was drawn",
+        f"crosslens run {output}/v0/recipe.toml": "the same evaluation, repeated",
+        "crosslens evaluate --help": "your own model, embeddings or lists",
     }
     room = max(map(len, steps))
     return "What to try next\n" + "\n".join(f"  {command:<{room}}   {why}" for command, why in steps.items())

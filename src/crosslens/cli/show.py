@@ -16,6 +16,7 @@ EXAMPLES = examples(
     "crosslens show runs/clip-b32",
     "crosslens show runs/clip-b32 --by category",
     'crosslens show runs/clip-b32 --by category --metrics "t2i/MedR Hit@1" --json',
+    "crosslens show runs/clip-b32 runs/siglip --by category --metrics t2i/Hit@1",
 )
 
 _MOST_METRICS = 2
@@ -23,16 +24,22 @@ _MOST_GROUPS = 20
 
 
 def show(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    runs: Annotated[list[Path], typer.Argument(help="A run folder; several stand side by side.")],
     by: Annotated[str | None, typer.Option(metavar="COLUMN", help="Group by a column of the dataset.")] = None,
     metrics: Annotated[str | None, typer.Option(metavar="NAMES", help='Only these, such as "Hit@1 t2i/MedR".')] = None,
     all_groups: Annotated[bool, typer.Option("--all", help="Every group, not only the largest.")] = False,
     json: Json = False,
 ) -> None:
-    """Print the figures of a run, with their intervals."""
+    """Print the figures of a run, or of several side by side.
+
+    To test whether runs differ, use `crosslens compare`.
+    """
     from crosslens.cli.stored import load_run
 
-    found = load_run(run)
+    if len(runs) > 1:
+        _show_several([load_run(folder) for folder in runs], by, metrics, all_groups=all_groups, json=json)
+        return
+    found = load_run(runs[0])
     if by is not None:
         _show_groups(found, by, metrics, all_groups=all_groups, json=json)
     elif json:
@@ -44,6 +51,21 @@ def show(
         from crosslens.report.table import run_table
 
         say(run_table(found, metrics, width()))
+
+
+def _show_several(runs: list[Run], column: str | None, metrics: str | None, *, all_groups: bool, json: bool) -> None:
+    from crosslens.report.side_by_side import side_by_side
+
+    largest = None if all_groups or json else _MOST_GROUPS
+    found = side_by_side(runs, metrics, column=column, largest=largest)
+    if json:
+        say_json(found.as_dict())
+        return
+    if metrics is None and column is not None:
+        note("note: the first metric of each direction; choose others with --metrics")
+    if any(found.left_out.values()):
+        note(f"note: the {_MOST_GROUPS} largest groups; --all shows every one")
+    say(found.text(width()))
 
 
 def _show_groups(run: Run, column: str, metrics: str | None, *, all_groups: bool, json: bool) -> None:

@@ -21,11 +21,20 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
     align: str
 
+    @property
+    def width(self) -> int:
+        """How wide the table is with all columns beside each other."""
+        sizes = self._sizes()
+        return sum(sizes) + len(_GAP) * (len(sizes) - 1)
+
     def text(self, width: int | None = None) -> str:
         """Columns padded to their widest cell; past ``width`` they go on in a further block under the first column."""
-        sizes = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
+        sizes = self._sizes()
         blocks = [self._block(columns, sizes) for columns in _fit(sizes, width)]
         return "\n\n".join(blocks)
+
+    def _sizes(self) -> list[int]:
+        return [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
 
     def _block(self, columns: Sequence[int], sizes: Sequence[int]) -> str:
         lines = (self.header, *self.rows)

@@ -1,0 +1,40 @@
+"""Bars of a terminal."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosslens.core.run import Run
+from crosslens.report.bars import bar, terminal_bars
+from crosslens.report.groups import by
+
+EIGHTHS = {part: place for place, part in enumerate("▏▎▍▌▋▊▉█", start=1)}
+
+
+@given(st.floats(0, 1), st.integers(1, 60))
+def test_a_bar_is_as_long_as_its_share(share: float, room: int) -> None:
+    drawn = bar(share, room)
+    length = sum(EIGHTHS[part] for part in drawn) / 8
+    assert abs(length - share * room) <= 1 / 8
+    assert bool(drawn) == (share > 0), "what is above nothing shows"
+    assert len(drawn) <= room
+
+
+@pytest.mark.parametrize("nothing", [0.0, -0.5, math.nan])
+def test_nothing_has_no_bar(nothing: float) -> None:
+    assert bar(nothing, 20) == ""
+
+
+@pytest.mark.parametrize("width", [80, 60, None])
+def test_rows_fit(run: Run, width: int | None) -> None:
+    groups = by(run, "category", "t2i/Hit@1").values["t2i/Hit@1"]
+    lines = terminal_bars("category", groups, width).splitlines()
+    assert lines[0].split() == ["category", "queries", "Hit@1"]
+    assert lines[1].split()[:3] == ["cat", "4", "75.0"]
+    assert "█" in lines[1]
+    assert "█" not in lines[2], "no hits, no bar"
+    assert max(map(len, lines)) <= (width or 80)
