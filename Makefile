@@ -18,6 +18,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq install
 BASE := $(VENV)/.base
+DEMO := $(VENV)/.demo
 TEST := $(VENV)/.test
 LINT := $(VENV)/.lint
 DOCS := $(VENV)/.docs
@@ -27,7 +28,7 @@ help:  ## list what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(BASE)  ## evaluate two systems on generated data, print the tables, write runs/demo-*
+demo: $(DEMO)  ## draw scenes, encode and evaluate them, print tables, write runs/demo (about a minute)
 	@$(BIN)/crosslens demo
 	@echo; echo "The command is $(BIN)/crosslens; after \`source $(BIN)/activate\` simply crosslens."
 
@@ -38,6 +39,10 @@ test: $(TEST)  ## all fast tests (a few minutes)
 .PHONY: test-all
 test-all: $(TEST)  ## every test, the slow ones too
 	@$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
+
+.PHONY: browser
+browser:  ## install Chromium for the tests that open pages (Debian, as root; without it they skip)
+	@command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y chromium; }
 
 .PHONY: lint
 lint: $(LINT)  ## format check, lint, strict types
@@ -52,6 +57,19 @@ bench: $(TEST)  ## measure speed and memory (long; a quiet machine gives better 
 .PHONY: reproduce-flickr8k
 reproduce-flickr8k: $(TEST)  ## EXPL's text-only table with two small sentence encoders (needs Flickr8k; minutes)
 	@$(BIN)/python reproduce/flickr8k.py
+
+.PHONY: reproduce-recos
+reproduce-recos: $(TEST)  ## a RECOS benchmark from 1,000 real photos, and two models on it (needs COCO; minutes)
+	@$(BIN)/python reproduce/recos_coco.py
+
+.PHONY: train-tiny
+train-tiny: $(TEST)  ## train the built-in encoder anew and put it into the package (wants a GPU; hours without)
+	@$(BIN)/python training/tiny/train.py --output trained --corpus trained/corpus
+	@$(BIN)/python training/tiny/export.py --trained trained
+
+.PHONY: reproduce-tiny
+reproduce-tiny: $(TEST)  ## what the built-in encoder reaches on scenes it has not seen (minutes)
+	@$(BIN)/python training/tiny/held_out.py --overlap
 
 .PHONY: docs
 docs: $(DOCS)  ## write the reference pages from the registries and build the site into site/
@@ -79,6 +97,11 @@ $(BASE): $(VENV)/.created pyproject.toml
 	@$(PIP) --editable .
 	@touch $@
 
+$(DEMO): $(VENV)/.created pyproject.toml
+	@echo "installing crosslens and what the demo needs"
+	@$(PIP) --editable ".[demo]"
+	@touch $@ $(BASE)
+
 $(VENV)/.torch-$(subst /,_,$(firstword $(TORCH))): $(VENV)/.created
 	@echo "installing $(firstword $(TORCH))"
 	@$(PIP) $(TORCH)
@@ -87,7 +110,7 @@ $(VENV)/.torch-$(subst /,_,$(firstword $(TORCH))): $(VENV)/.created
 $(TEST): $(VENV)/.torch-$(subst /,_,$(firstword $(TORCH))) pyproject.toml
 	@echo "installing what the tests need"
 	@$(PIP) --editable ".[all,test,docs]"
-	@touch $@ $(BASE) $(DOCS)
+	@touch $@ $(BASE) $(DEMO) $(DOCS)
 
 $(LINT): $(BASE) pyproject.toml
 	@echo "installing linters"

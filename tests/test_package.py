@@ -20,6 +20,7 @@ HEAVY = (
     "torch",
     "transformers",
     "onnxruntime",
+    "plotly",
     "pandas",
     "matplotlib",
     "numba",

@@ -9,7 +9,7 @@ from typing import Any
 
 from crosslens.core.registry import Entry
 from crosslens.data import READERS
-from crosslens.encode import ENCODERS
+from crosslens.encode import ENCODERS, PAIR_SCORERS
 from crosslens.metrics import METRICS
 from crosslens.rank.functions import SCORES
 from crosslens.report.export import FORMATS
@@ -47,6 +47,14 @@ ENCODERS_INTRO = """# Encoders
 `crosslens encode --list` prints this list. A source is a name on the Hugging Face hub or a path, unless the kind says
 otherwise. [How to use them](../how-to/encode.md). An installed package adds its own through the entry-point group
 `crosslens.encoders`."""
+
+
+PAIR_SCORERS_INTRO = """## Pair scorers
+
+`--rerank KIND:SOURCE` on the command line, `crosslens.encode.load_pair_scorer("KIND:SOURCE")` in Python: models that
+look at an image and a text together, and re-order the top of every list.
+[How to use them](../how-to/encode.md#a-second-stage). An installed package adds its own through the entry-point group
+`crosslens.pair_scorers`."""
 
 
 def registered() -> dict[str, list[Entry[Any]]]:
@@ -108,15 +116,16 @@ def _default(parameter: inspect.Parameter) -> str:
 
 
 def encoders() -> str:
-    """One section per kind of encoder."""
-    return "\n\n".join([ENCODERS_INTRO, *(_encoder(one) for one in registered()["encoders.md"])]) + "\n"
+    """One section per kind of encoder, and the kinds of pair scorers."""
+    scorers = [PAIR_SCORERS_INTRO, *(_encoder(one, "###") for one in PAIR_SCORERS)]
+    return "\n\n".join([ENCODERS_INTRO, *(_encoder(one) for one in registered()["encoders.md"]), *scorers]) + "\n"
 
 
-def _encoder(entry: Entry[Any]) -> str:
+def _encoder(entry: Entry[Any], level: str = "##") -> str:
     extra = entry.details.get("extra")
     installed = f"; `pip install 'crosslens[{extra}]'`" if extra else ""
     example = f"Example: `{entry.name}:{entry.details.get('example', '')}`{installed}"
-    return "\n\n".join([f"## {entry.name}", cleaned(inspect.cleandoc(entry.value.__doc__ or "")), example])
+    return "\n\n".join([f"{level} {entry.name}", cleaned(inspect.cleandoc(entry.value.__doc__ or "")), example])
 
 
 def scores() -> str:

@@ -57,7 +57,9 @@ def test_lists_splits_and_pictures_that_are_never_decoded(library: Any, tmp_path
     )
     assert captions_of(dataset) == [("1", "p.jpg", "a"), ("2", "p.jpg", "b"), ("3", "q.jpg", "c")]
     numbered = load_dataset("huggingface", dataset=str(tmp_path / "both"), split="test", image_id=None)
-    assert numbered.images.rows() == [("0", "p.jpg"), ("1", "q.jpg")]
+    addresses = [f"data-00000-of-00001.arrow::image/{row}" for row in range(2)]
+    assert numbered.images.rows() == [("0", addresses[0], "p.jpg"), ("1", addresses[1], "q.jpg")]
+    assert numbered.home == tmp_path / "both" / "test"
 
 
 def test_parquet_needs_no_library(tmp_path: Path) -> None:

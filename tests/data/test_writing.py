@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import polars as pl
@@ -177,3 +180,61 @@ def test_real_files(shared_data: Path, tmp_path: Path) -> None:
     assert plain.objects is not None
     assert dataset.objects is not None
     assert plain.objects.height == dataset.objects.height
+
+
+def test_visual_genome(scenes: Dataset, tmp_path: Path) -> None:
+    folder = write_dataset(scenes, tmp_path / "genome", to="visual_genome")
+    again = load_dataset("visual_genome", folder=folder)
+    same(again, scenes, "objects", "relations")
+    assert_frame_equal(again.images.drop("file", "width", "height"), scenes.images)
+    in_order = scenes.images.select("image").join(scenes.captions, on="image", maintain_order="left_right")
+    assert (
+        again.captions.select("caption", "image", "text").rows() == in_order.select("caption", "image", "text").rows()
+    )
+    notes = left_out(scenes, folder, "visual_genome")
+    assert "the caption column annotator" in notes[0]
+    assert "image by image" in notes[1]
+
+
+def test_visual_genome_as_published_comes_back(tmp_path: Path) -> None:
+    genome = load_dataset("visual_genome", folder=files.visual_genome(tmp_path / "source"))
+    again = load_dataset("visual_genome", folder=write_dataset(genome, tmp_path / "again", to="visual_genome"))
+    same(again, genome, "images", "captions", "objects", "relations")
+    assert left_out(genome, tmp_path / "again", "visual_genome") == []
+    entry = json.loads((tmp_path / "again" / "objects.json").read_text())[0]["objects"][0]
+    assert entry == {"object_id": 11, "names": ["tree"], "synsets": ["tree.n.01"], "x": 0, "y": 0, "w": 50, "h": 90}
+
+
+def test_visual_genome_of_captions_alone(tmp_path: Path) -> None:
+    dataset = Dataset.of(
+        {"a": ["A dog"], "b": []}, images={"file": ["x/y/a.jpg", None], "width": [8, 8], "height": [6, 6]}
+    )
+    folder = write_dataset(dataset, tmp_path / "genome", to="visual_genome")
+    assert sorted(file.name for file in folder.iterdir()) == ["image_data.json", "region_descriptions.json"]
+    again = load_dataset("visual_genome", folder=folder)
+    same(again, dataset, "images")
+    assert again.captions.row(0) == ("a#0", "a", "A dog", 0, 0, 8, 6)
+    assert again.objects is None
+
+
+def test_visual_genome_refuses_what_it_cannot_hold(scenes: Dataset, tmp_path: Path) -> None:
+    assert scenes.objects is not None
+    assert scenes.relations is not None
+    nameless = replace(scenes, objects=scenes.objects.with_columns(name=pl.lit(None, pl.String)))
+    with pytest.raises(InputError, match=r"object 'o1' in image 'a.jpg' has no name"):
+        write_dataset(nameless, tmp_path / "genome", to="visual_genome")
+    stray = replace(scenes, relations=scenes.relations.with_columns(subject=pl.lit("o9")))
+    with pytest.raises(InputError, match=r"the subject 'o9', which is no object of it"):
+        write_dataset(stray, tmp_path / "genome", to="visual_genome")
+    assert not (tmp_path / "genome").exists()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    with pytest.raises(ConflictError, match="it is not replaced"):
+        write_dataset(scenes, tmp_path / "mine", to="visual_genome", overwrite=True)
+    assert (tmp_path / "mine" / "thesis.tex").exists()
+
+
+def test_dates_become_texts(tmp_path: Path) -> None:
+    dataset = Dataset.of({"a": ["A dog"]}, images={"taken": [date(2024, 5, 1)]})
+    again = load_dataset("coco", captions=write_dataset(dataset, tmp_path / "c.json", to="coco"))
+    assert again.images["taken"].to_list() == ["2024-05-01"]

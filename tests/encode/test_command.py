@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import crosslens as cl
@@ -174,3 +178,47 @@ def test_the_counting_encoder_is_an_encoder() -> None:
     from crosslens.encode import Encoder
 
     assert isinstance(Counting(), Encoder)
+
+
+def test_pictures_inside_other_files(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same vectors from files, from a tar archive and from a table; nothing but the dataset is named."""
+    names, texts = [f"p{number}" for number in range(6)], cl.load_dataset("./dataset").captions
+    content = [(place / "photos" / f"{number}.png").read_bytes() for number in range(6)]
+    rows = {
+        "image_id": names,
+        "caption": texts.group_by("image", maintain_order=True).agg("text")["text"],
+        "raw": content,
+    }
+    (place / "elsewhere").mkdir()
+    pl.DataFrame(rows).write_parquet("elsewhere/rows.parquet")
+    with tarfile.open("elsewhere/s.tar", "w") as tar:
+        for number, name in enumerate(names):
+            facts = json.dumps({"captions": rows["caption"][number].to_list()}).encode()
+            for ending, data in (("png", content[number]), ("json", facts)):
+                member = tarfile.TarInfo(f"{name}.{ending}")
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+    assert main([*ENCODE, "-o", "files"]) == 0
+    wanted = cl.Embeddings.load("files/images").vectors
+    for number, reader in enumerate(
+        (["webdataset", "-D", "shards=elsewhere"], ["huggingface", "-D", "dataset=elsewhere/rows.parquet"])
+    ):
+        assert main([*ENCODE[:3], "--dataset", *reader, "-o", f"v{number}", "--no-cache"]) == 0
+        np.testing.assert_array_equal(cl.Embeddings.load(f"v{number}/images").vectors, wanted)
+        assert main(["evaluate", *ENCODE[1:3], "--dataset", *reader, "--resamples", "0", "-o", f"runs/{number}"]) == 0
+        assert main(["run", f"runs/{number}/recipe.toml", "-o", f"runs/{number}-again"]) == 0
+        assert "every query has the same value" in capsys.readouterr().err
+
+
+def test_a_dataset_s_own_folder_is_where_its_files_are(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dataset = cl.load_dataset("./dataset")
+    named = replace(dataset, images=dataset.images.with_columns(file="pictures/" + pl.col("file")))
+    named.save("whole")
+    assert main([*ENCODE[:3], "--dataset", "./whole", "-o", "none"]) == 3
+    assert "pass --image-folder" in capsys.readouterr().err
+    (place / "photos").rename(place / "whole" / "pictures")
+    assert main([*ENCODE[:3], "--dataset", "./whole", "-o", "some"]) == 0
+    nameless = replace(dataset, images=dataset.images.drop("file"))
+    nameless.save("nameless")
+    assert main([*ENCODE[:3], "--dataset", "./nameless", "-o", "none"]) == 3
+    assert "names no files" in capsys.readouterr().err

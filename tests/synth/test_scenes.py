@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict
 
+import numpy as np
 import pytest
 
 from crosslens.core.errors import MissingExtraError, UnknownNameError, UsageError
@@ -100,14 +101,31 @@ def test_colour_words_are_those_of_the_things() -> None:
         assert all(COLOUR_WORDS[thing.colour][0] in said for thing in scene.objects)
 
 
-def test_counts_are_right() -> None:
-    for scene in generate(80, "count", seed=6):
+def check_counts(scenes: int, seed: int) -> None:
+    """The caption's number is that of the things in the list, and of the patches in the picture."""
+    chops = pillow().ImageChops
+    for scene in generate(scenes, "count", seed):
         count = scene.facts.count
         assert scene.counts == {scene.facts.kind: count}
         noun = scene.facts.kind if count == 1 else pluralise(scene.facts.kind)
         head = noun.split(" of ")[0]
         for style in ("literal", "sparse", "detailed"):
             assert re.search(rf"\b{number_word(count)} .*{head}\b", texts(scene)[style].lower()), texts(scene)
+        drawn = np.asarray(chops.difference(paint(scene.backdrop, SIZE, scene.variant), scene.render())).any(axis=2)
+        for one in scene.objects:
+            inside = np.s_[one.box.y : one.box.bottom, one.box.x : one.box.right]
+            assert drawn[inside].any(), "every thing in the list is in the picture"
+            drawn[inside] = False
+        assert not drawn.any(), "and nothing else is; as each empties its own box, no two are the same patch"
+
+
+def test_counts_are_right() -> None:
+    check_counts(80, seed=6)
+
+
+@pytest.mark.slow
+def test_counts_are_right_in_a_thousand_scenes() -> None:
+    check_counts(1000, seed=16)
 
 
 def test_locations_follow_from_boxes() -> None:
@@ -161,8 +179,10 @@ def test_code_captions_state_what_a_thousand_snippets_print() -> None:
         facts = TASK.draw(stream(11, number))
         five = TASK.describe(facts, (), stream(12, number))
         expected = printed(facts.source)
+        assert facts.output == expected
         assert TASK.plan(facts).parts[0].text == facts.source
-        assert all(expected in getattr(five, style) for style in STYLES), facts
+        whole = re.compile(rf"(?<![\w.-]){re.escape(expected)}(?!\w|\.\d)")  # 5 is not what 50 or 1.5 says
+        assert all(whole.search(getattr(five, style)) for style in STYLES), facts
         seen.add(facts.snippet)
     assert seen == set(SNIPPETS)
 

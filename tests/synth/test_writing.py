@@ -16,7 +16,8 @@ import crosslens as cl
 from crosslens.cli import main
 from crosslens.core.errors import ConflictError
 from crosslens.synth import write_scenes
-from crosslens.synth.shards import SHARD, part_file
+from crosslens.synth.generation import Recipe
+from crosslens.synth.shards import SHARD, part_file, request, write_request
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
@@ -145,3 +146,21 @@ def test_a_task_left_out_is_said(
         assert "translation is left out" in capsys.readouterr().err
     finally:
         chinese_font_file.cache_clear()
+
+
+def test_a_worker_whose_parent_is_gone_ends_without_a_word(tmp_path: Path) -> None:
+    write_request(tmp_path, request(Recipe.of(2, "colour")))
+    for name in ("images", "parts"):
+        (tmp_path / name).mkdir()
+    command = [sys.executable, "-m", "crosslens.synth.worker", str(tmp_path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        assert worker.stderr is not None
+        worker.stdout.close()
+        worker.stdin.write("0\n")
+        worker.stdin.close()
+        assert worker.stderr.read() == ""
+    assert worker.returncode == 0
+    assert part_file(tmp_path, 0).exists(), "what it had begun is finished"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from crosslens import __version__
-from crosslens.cli import compare, data, demo, encode, evaluate, export, metrics, recipe, show, synth
+from crosslens.cli import build, compare, data, demo, encode, evaluate, export, metrics, plot, recipe, show, synth
 from crosslens.cli.exit_codes import EXIT_CODES
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
@@ -21,16 +21,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _data = typer.Typer(name="data", rich_markup_mode=None)
+_build = typer.Typer(name="build", rich_markup_mode=None)
 
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=encode.EXAMPLES)(encode.encode)
 app.command(epilog=show.EXAMPLES)(show.show)
+app.command(epilog=plot.EXAMPLES)(plot.plot)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=export.EXAMPLES)(export.export)
 app.command("run", epilog=recipe.EXAMPLES)(recipe.run)
 app.command(epilog=metrics.EXAMPLES)(metrics.metrics)
 app.command(epilog=synth.EXAMPLES)(synth.synth)
+_build.command(epilog=build.RECOS_EXAMPLES)(build.recos)
 _data.command(epilog=data.DESCRIBE_EXAMPLES)(data.describe)
 _data.command(epilog=data.CONVERT_EXAMPLES)(data.convert)
 _data.command(epilog=data.FORMATS_EXAMPLES)(data.formats)
@@ -67,4 +70,11 @@ def data_root(context: typer.Context) -> None:
     _help_if_alone(context)
 
 
+@_build.callback(invoke_without_command=True)
+def build_root(context: typer.Context) -> None:
+    """Build new benchmarks from candidates."""
+    _help_if_alone(context)
+
+
 app.add_typer(_data)
+app.add_typer(_build)

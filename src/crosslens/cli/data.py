@@ -55,8 +55,8 @@ def convert(
     to: Annotated[
         str | None,
         typer.Option(
-            help="folder, plain, coco, coco_instances, karpathy or flickr. [default: plain for .jsonl, .csv, .tsv and "
-            ".parquet, otherwise folder]"
+            help="folder, plain, coco, coco_instances, visual_genome, karpathy or flickr. [default: plain for .jsonl, "
+            ".csv, .tsv and .parquet, otherwise folder]"
         ),
     ] = None,
     captions: Captions = None,

@@ -21,6 +21,9 @@ EXAMPLES = examples(
     "crosslens evaluate --dataset captions.jsonl --scores scores.npy",
     "crosslens evaluate --model clip:openai/clip-vit-base-patch32 \\",
     "    --dataset captions.jsonl --image-folder photos -o runs/clip-b32",
+    "crosslens evaluate --model blip:Salesforce/blip-itm-base-coco \\",
+    "    --rerank blip:Salesforce/blip-itm-base-coco --rerank-depth 128 \\",
+    "    --dataset captions.jsonl --image-folder photos",
     "crosslens evaluate --model sentence:all-MiniLM-L6-v2 --image-text mean \\",
     "    --dataset captions.jsonl",
 )
@@ -52,6 +55,17 @@ def evaluate(
     query_caption: Annotated[
         int, typer.Option(min=0, metavar="N", help="Which caption asks in text-only retrieval, from 0.")
     ] = 0,
+    rerank: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND:SOURCE",
+            help="Re-order the top of every list by a model that looks at image and text together: blip:NAME or "
+            "callable:FILE.py:NAME.",
+        ),
+    ] = None,
+    rerank_depth: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many places of every list are re-ordered.")
+    ] = 100,
     precision: Precision = "fp32",
     batch_size: BatchSize = None,
     cache: CacheFolder = None,
@@ -112,7 +126,7 @@ def evaluate(
     The same command again resumes, or finds everything done; a different run in the output folder is never replaced
     unless asked.
     """
-    from crosslens.pipeline.recipe import Encoding, Inputs, Model, Options, Recipe, execute
+    from crosslens.pipeline.recipe import Encoding, Inputs, Model, Options, Recipe, Rerank, execute
 
     reading = reader_options(dataset, data, captions=captions, instances=instances, images=images, split=split)
     recipe = Recipe(
@@ -120,6 +134,7 @@ def evaluate(
         dataset_options=reading,
         inputs=Inputs(image_embeddings, caption_embeddings, image_ids, caption_ids, scores, tuple(run or ()), qrels),
         model=Model(model, image_folder, image_text, query_caption, precision, skip_bad),
+        rerank=Rerank(rerank, rerank_depth),
         options=Options(
             metrics=() if metrics is None else (metrics,),
             directions=tuple(direction or ()),

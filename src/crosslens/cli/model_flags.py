@@ -7,7 +7,10 @@ from typing import Annotated
 import typer
 
 ImageFolder = Annotated[
-    str | None, typer.Option(metavar="FOLDER", help="Where the dataset's image files are. [default: here]")
+    str | None,
+    typer.Option(
+        metavar="FOLDER", help="Where the dataset's image files are. [default: the dataset's folder, or here]"
+    ),
 ]
 Precision = Annotated[str, typer.Option(metavar="NAME", help="fp32, fp16 or bf16: what the model computes in.")]
 BatchSize = Annotated[

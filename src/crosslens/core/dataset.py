@@ -54,6 +54,8 @@ class Dataset:
     ``captions``  one row per caption: ``caption`` (id), ``image`` (the image it belongs to), ``text``, any free column
     ``objects``   optional, one row per object: the columns of ``OBJECT_COLUMNS``; boxes in pixels, missing values null
     ``relations`` optional, one row per relation between two objects of one image: ``RELATION_COLUMNS``
+    ``home``      optional, the folder that the images' ``file`` starts from, where the reader knows it; no part of what
+                  the dataset is: neither stored nor in the fingerprint
     """
 
     name: str
@@ -62,6 +64,7 @@ class Dataset:
     objects: pl.DataFrame | None = None
     relations: pl.DataFrame | None = None
     card: Card = field(default_factory=Card)
+    home: Path | None = None
 
     def __post_init__(self) -> None:
         _require(self.images, "images", ("image",))
@@ -178,6 +181,7 @@ class Dataset:
             bundle.tables.get("objects"),
             bundle.tables.get("relations"),
             Card(**bundle.header["card"]),
+            home=Path(path),
         )
 
     def __repr__(self) -> str:

@@ -1,7 +1,9 @@
-"""Hugging Face datasets, saved on disk or on the hub; pictures in them are never decoded."""
+"""Hugging Face datasets, saved on disk or on the hub; pictures stay in their files until an encoder asks for them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, MissingExtraError, UsageError, reading
 from crosslens.data.checks import by_row, check_ids, check_texts, check_unique, ids_or_numbers
 from crosslens.data.readers import READERS
-from crosslens.data.tables import read_table
+from crosslens.data.table_pictures import Pictures, in_arrow, in_parquet
+from crosslens.data.tables import parquet_columns, parquet_schema
 
 
 @READERS.register("huggingface")
@@ -23,6 +26,7 @@ def read_huggingface(
     caption_id: str | None = None,
     config: str | None = None,
     revision: str | None = None,
+    image: str | None = None,
 ) -> Dataset:
     """A Hugging Face dataset: a folder that ``save_to_disk`` wrote, an Arrow or Parquet file, or a name on the hub.
 
@@ -33,15 +37,32 @@ def read_huggingface(
     caption_id: the column that holds the caption's id (or a list of them); by default captions are numbered
     config: the hub's name for a configuration of the dataset
     revision: the hub's name for a version of the dataset
+    image: the column that holds the pictures; by default the first one that does
 
-    Rows with the same image id are captions of one image. Other columns of single values are kept: as columns of the
+    Rows with the same image id are captions of one image, whose ``file`` says where its picture lies, such as
+    ``part-0.arrow::image/41``; encoders read it there. Other columns of single values are kept: as columns of the
     images where a row holds a list of captions, otherwise as columns of the captions.
     """
     image_id = image_id or None
-    frame = _frame(dataset, split, config, revision, (image_id, caption, caption_id))
+    needed = {"image_id": image_id, "caption": caption, "caption_id": caption_id, "image": image}
+    frame, pictures = _rows(dataset, split, config, revision, needed)
     name = Path(dataset).name if Path(dataset).exists() else dataset
     with reading(dataset):
-        return _assemble(frame, f"{name}/{split}" if split else name, image_id, caption, caption_id)
+        found = _assemble(frame, f"{name}/{split}" if split else name, image_id, caption, caption_id)
+    return found if pictures is None else _with_files(found, frame, image_id, pictures)
+
+
+def _with_files(dataset: Dataset, frame: pl.DataFrame, image_id: str | None, pictures: Pictures) -> Dataset:
+    """The dataset with the address of every image's picture; where rows share an image, the first one's."""
+    owners = (
+        [str(row) for row in range(frame.height)] if image_id is None else frame[image_id].cast(pl.String).to_list()
+    )
+    first: dict[str, str] = {}
+    for owner, file in zip(owners, pictures.files, strict=True):
+        first.setdefault(owner, file)
+    images = dataset.images.rename({"file": "file_"}, strict=False)
+    files = pl.Series("file", [first[image] for image in dataset.image_ids], dtype=pl.String)
+    return replace(dataset, images=images.insert_column(1, files), home=pictures.home)
 
 
 def _assemble(frame: pl.DataFrame, name: str, image_id: str | None, caption: str, caption_id: str | None) -> Dataset:
@@ -82,20 +103,24 @@ def _given(frame: pl.DataFrame, caption_id: str | None, listed: bool, source: li
     return flat
 
 
-def _frame(
-    source: str, split: str | None, config: str | None, revision: str | None, needed: tuple[str | None, ...]
-) -> pl.DataFrame:
-    """The columns of single values, and the needed ones; picture columns stay where they are."""
+def _rows(
+    source: str, split: str | None, config: str | None, revision: str | None, needed: Mapping[str, str | None]
+) -> tuple[pl.DataFrame, Pictures | None]:
+    """The columns of single values and the needed ones; and where the pictures are, which stay there."""
+    image = needed["image"]
+    wanted = [name for option, name in needed.items() if option != "image"]
     if source.endswith(".parquet"):
-        frame = read_table(source).frame
-        _check_columns(frame.columns, needed, source)
-        kept = [name for name in frame.columns if name in needed or not _is_bulky(frame[name].dtype)]
-        return frame.select(kept)
+        schema = parquet_schema(source)
+        _check_columns(list(schema), needed, source)
+        frame = parquet_columns(
+            source, [name for name, kind in schema.items() if name in wanted or not _is_bulky(kind)]
+        )
+        return frame, in_parquet(source, schema, frame.height, image)
     table = _open(source, split, config, revision)
     _check_columns(table.column_names, needed, source)
-    kept = [name for name in table.column_names if name in needed or _is_value(table.features[name])]
+    kept = [name for name in table.column_names if name in wanted or _is_value(table.features[name])]
     arrow = table.select_columns(kept).with_format("arrow")[:]
-    return pl.DataFrame(pl.from_arrow(arrow))
+    return pl.DataFrame(pl.from_arrow(arrow)), in_arrow(table, image)
 
 
 def _is_bulky(kind: pl.DataType) -> bool:
@@ -107,8 +132,8 @@ def _is_value(feature: Any) -> bool:
     return getattr(feature, "_type", "") in ("Value", "ClassLabel") and getattr(feature, "dtype", "") != "binary"
 
 
-def _check_columns(found: list[str], needed: tuple[str | None, ...], source: str) -> None:
-    for option, name in zip(("image_id", "caption", "caption_id"), needed, strict=True):
+def _check_columns(found: list[str], needed: Mapping[str, str | None], source: str) -> None:
+    for option, name in needed.items():
         if name is not None and name not in found:
             none = " (or None to number the rows)" if option == "image_id" else ""
             raise InputError(

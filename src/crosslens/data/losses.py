@@ -9,9 +9,12 @@ import polars as pl
 
 from crosslens.core.dataset import Dataset
 from crosslens.data.files import format_suffix
+from crosslens.data.genome_writing import IMAGE_KEYS, REGION_SIDES
 
 _KEY_COLUMNS = ("image", "caption", "text")
-_INSTANCE_COLUMNS = ("image", "object", "name", "x", "y", "w", "h", "iscrowd")
+_OBJECT_KEYS = ("image", "object", "name", "x", "y", "w", "h")
+_INSTANCE_COLUMNS = (*_OBJECT_KEYS, "iscrowd")
+_GENOME_COLUMNS = (*_OBJECT_KEYS, "synset", "attributes")
 
 
 def left_out(dataset: Dataset, path: str | Path, to: str = "plain", *, images: str | Path | None = None) -> list[str]:
@@ -20,7 +23,9 @@ def left_out(dataset: Dataset, path: str | Path, to: str = "plain", *, images: s
     found = [f"left out, as {_form(path, to, images)} no place for them: {', '.join(lost)}"] if lost else []
     if to == "flickr":
         found.append("the captions get new ids: the image's id, # and a number")
-    if to in ("flickr", "karpathy") and not dataset.captions["caption"].equals(by_image(dataset)["caption"]):
+    if to in ("flickr", "karpathy", "visual_genome") and not dataset.captions["caption"].equals(
+        by_image(dataset)["caption"]
+    ):
         found.append("the captions come image by image: caption embeddings in the old order no longer fit")
     return found
 
@@ -45,10 +50,22 @@ def _lost(dataset: Dataset, path: str | Path, to: str, images: str | Path | None
     if to == "coco_instances":
         extra = [] if dataset.objects is None else _columns("object", dataset.objects, _INSTANCE_COLUMNS)
         return [f"{dataset.captions.height:,} captions (write them with the form coco)", *extra, *_relations(dataset)]
+    if to == "visual_genome":
+        return _lost_in_genome(dataset)
     lost = [] if to == "coco" else _columns("caption", dataset.captions)
     lost += _columns("image", dataset.images, (*_KEY_COLUMNS, "file")) if to == "flickr" else []
     aside = " (write them with the form coco_instances)" if to == "coco" else ""
     return lost + _things(dataset, aside)
+
+
+def _lost_in_genome(dataset: Dataset) -> list[str]:
+    lists = [name for name, kind in dataset.images.schema.items() if kind.is_nested()]
+    unwritten = {*lists, *IMAGE_KEYS}
+    return [
+        *_columns("image", dataset.images, [name for name in dataset.images.columns if name not in unwritten]),
+        *_columns("caption", dataset.captions, (*_KEY_COLUMNS, *REGION_SIDES)),
+        *([] if dataset.objects is None else _columns("object", dataset.objects, _GENOME_COLUMNS)),
+    ]
 
 
 def _form(path: str | Path, to: str, images: str | Path | None) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,13 +115,30 @@ def _split_tsv(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
 
 
 def _read_parquet(path: Path) -> Table:
+    with _readable_parquet(path):
+        return Table(pl.read_parquet(io.BytesIO(read_bytes(path))), by_row)
+
+
+def parquet_schema(path: str | Path) -> dict[str, pl.DataType]:
+    """The columns of a Parquet file and their types, without their content."""
+    with _readable_parquet(path):
+        return dict(pl.scan_parquet(existing_file(path), glob=False).collect_schema())
+
+
+def parquet_columns(path: str | Path, columns: Sequence[str]) -> pl.DataFrame:
+    """These columns of a Parquet file; the others are not read."""
+    with _readable_parquet(path):
+        return pl.read_parquet(existing_file(path), columns=list(columns), glob=False)
+
+
+@contextmanager
+def _readable_parquet(path: str | Path) -> Iterator[None]:
     try:
-        frame = pl.read_parquet(io.BytesIO(read_bytes(path)))
+        yield
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(
             f"cannot be read: {error}", file=path, expected="a Parquet file", fix="write it again, or check its ending"
         ) from error
-    return Table(frame, by_row)
 
 
 def _check_header(header: list[str]) -> None:

@@ -12,11 +12,10 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, reading
 from crosslens.data.checks import box_columns, check_known, check_unique
 from crosslens.data.files import read_json
+from crosslens.data.genome_writing import REGION_SIDES
 from crosslens.data.readers import READERS
 from crosslens.data.records import Records
 from crosslens.data.scene import OBJECT_KINDS
-
-_REGION_SIDES = ("x", "y", "width", "height")
 
 
 @READERS.register("visual_genome")
@@ -65,11 +64,16 @@ def _images(folder: Path) -> pl.DataFrame:
         urls = [url if isinstance(url, str) else "" for url in records.optional("url")]
         columns = {
             "image": pl.Series(ids, dtype=pl.String),
-            "file": pl.Series(["/".join(url.split("/")[-2:]) or None for url in urls], dtype=pl.String),
+            "file": pl.Series([_file(url) for url in urls], dtype=pl.String),
             "width": pl.Series(records.numbers("width"), dtype=pl.Int64),
             "height": pl.Series(records.numbers("height"), dtype=pl.Int64),
         }
         return pl.DataFrame({**columns, **records.free((*columns, "image_id", "url"))})
+
+
+def _file(url: str) -> str | None:
+    """Of an address on the web its last folder and name, which is how the published images lie; else all of it."""
+    return ("/".join(url.split("/")[-2:]) if "://" in url else url) or None
 
 
 def _regions(folder: Path, images: pl.DataFrame, skip_empty: bool) -> pl.DataFrame:
@@ -94,7 +98,7 @@ def _regions(folder: Path, images: pl.DataFrame, skip_empty: bool) -> pl.DataFra
                 error.fix = "write the phrase, or pass skip_empty=True to leave such regions out"
             raise
         columns: dict[str, Any] = {"caption": ids, "image": [group_ids[owner] for owner in owners], "text": texts}
-        sides = {side: pl.Series(regions.reals(side), dtype=pl.Float64) for side in _REGION_SIDES}
+        sides = {side: pl.Series(regions.reals(side), dtype=pl.Float64) for side in REGION_SIDES}
         return pl.DataFrame({name: pl.Series(values, dtype=pl.String) for name, values in columns.items()} | sides)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 import tarfile
 import zlib
@@ -18,6 +19,7 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, reading
 from crosslens.data.checks import check_texts, check_unique, number_within
 from crosslens.data.files import decode, existing_file, parse_json
+from crosslens.data.inside import MARK
 from crosslens.data.readers import READERS
 from crosslens.data.records import Records
 
@@ -44,12 +46,15 @@ def read_webdataset(shards: str | Path, text_key: str | None = None) -> Dataset:
     text_key: the entry of ``key.json`` that holds the caption or a list of captions; by default ``caption``,
         ``captions`` or ``text``, if there is no ``key.txt``
 
-    An image's id is its key; its ``file`` is ``shard.tar::member``. Single values in ``key.json`` become columns.
+    An image's id is its key; its ``file`` is ``shard.tar::member``, which encoders read as it stands. Single values in
+    ``key.json`` become columns.
     """
     samples: list[_Sample] = []
-    for shard in _shards(str(shards)):
+    found = _shards(str(shards))
+    home = Path(os.path.commonpath([shard.parent.absolute() for shard in found]))
+    for shard in found:
         with reading(shard):
-            samples += _read_shard(shard, text_key)
+            samples += _read_shard(shard, shard.absolute().relative_to(home).as_posix(), text_key)
     with reading(str(shards)):
         _check_captions(samples)
         check_unique([one.key for one in samples], "image", lambda index: samples[index].file)
@@ -65,6 +70,7 @@ def read_webdataset(shards: str | Path, text_key: str | None = None) -> Dataset:
                 | facts.free(("image", "file", "key", text_key or "caption", *_TEXT_KEYS))
             ),
             pl.DataFrame({name: pl.Series(values, dtype=pl.String) for name, values in captions.items()}),
+            home=home,
         )
 
 
@@ -111,7 +117,7 @@ def _braces(pattern: str) -> Iterator[str]:
         yield from _braces(f"{pattern[: span.start()]}{number:0{len(span[1])}d}{pattern[span.end() :]}")
 
 
-def _read_shard(shard: Path, text_key: str | None) -> list[_Sample]:
+def _read_shard(shard: Path, called: str, text_key: str | None) -> list[_Sample]:
     samples: dict[str, _Sample] = {}
     texts: dict[str, str] = {}
     for name, content in _members(shard):
@@ -127,7 +133,7 @@ def _read_shard(shard: Path, text_key: str | None) -> list[_Sample]:
                     expected="one image per key",
                     fix="give it a key of its own, or remove it",
                 )
-            sample.file = f"{shard.name}::{name}"
+            sample.file = f"{called}{MARK}{name}"
         elif ending in ("txt", "json"):
             with _inside(name):
                 if ending == "txt":

@@ -14,7 +14,9 @@ import polars as pl
 from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.data.files import format_suffix, refuse_existing, writing_bytes, writing_text
+from crosslens.data.genome_writing import write_visual_genome
 from crosslens.data.losses import by_image
+from crosslens.data.numbered import is_number, numbered
 from crosslens.data.plain import PLAIN_SUFFIXES
 
 
@@ -31,6 +33,7 @@ def write_dataset(
     ``coco``            captions JSON, with the columns of images and captions
     ``coco_instances``  instances JSON: the objects, their names as categories
     ``karpathy``        ``dataset_*.json``; the split is the images' column ``split``, or ``test``
+    ``visual_genome``   a folder of five JSON files: captions as regions, objects, attributes and relationships
     ``flickr``          token file ``image#0<TAB>caption``, image by image; line breaks inside captions become spaces
     ``plain``           .jsonl, .csv, .tsv or .parquet, one row per caption; ``images`` names a second file with one row
                         per image, and in JSONL its objects and relations
@@ -63,8 +66,8 @@ def _write_coco(dataset: Dataset, path: Path) -> None:
     captions = dataset.captions.rename({"caption": "id", "image": "image_id", "text": "caption"})
     _write_json(
         {
-            "images": [_numbered(row, "id") for row in images.iter_rows(named=True)],
-            "annotations": [_numbered(row, "id", "image_id") for row in captions.iter_rows(named=True)],
+            "images": [numbered(row, "id") for row in images.iter_rows(named=True)],
+            "annotations": [numbered(row, "id", "image_id") for row in captions.iter_rows(named=True)],
         },
         path,
     )
@@ -85,9 +88,9 @@ def _write_instances(dataset: Dataset, path: Path) -> None:
             )
         entry = {"id": row["object"], "image_id": row["image"], "category_id": kinds[row["name"]]}
         entry |= {"bbox": [row[side] for side in "xywh"], "area": row["w"] * row["h"]}
-        annotations.append(_numbered(entry | {"iscrowd": row.get("iscrowd") or 0}, "id", "image_id"))
+        annotations.append(numbered(entry | {"iscrowd": row.get("iscrowd") or 0}, "id", "image_id"))
     categories = [{"id": number, "name": name} for name, number in kinds.items()]
-    entries = [_numbered(row, "id") for row in images.iter_rows(named=True)]
+    entries = [numbered(row, "id") for row in images.iter_rows(named=True)]
     _write_json({"images": entries, "annotations": annotations, "categories": categories}, path)
 
 
@@ -97,13 +100,13 @@ def _write_karpathy(dataset: Dataset, path: Path) -> None:
     for caption, image, text in dataset.captions.select("caption", "image", "text").iter_rows():
         tokens = re.findall(r"[\w']+", text.lower())
         sentence = {"tokens": tokens, "raw": text, "imgid": number_of[image], "sentid": caption}
-        sentences[image].append(_numbered(sentence, "sentid"))
+        sentences[image].append(numbered(sentence, "sentid"))
     images = []
     for row in dataset.images.iter_rows(named=True):
         image = row.pop("image")
         folder, _, name = (row.pop("file", None) or image).rpartition("/")
         entry = {"filepath": folder, "filename": name, "imgid": number_of[image], "split": row.pop("split", "test")}
-        if _is_number(image):
+        if is_number(image):
             entry["cocoid"] = int(image)
         listed = sentences[image]
         images.append(entry | row | {"sentids": [one["sentid"] for one in listed], "sentences": listed})
@@ -127,6 +130,7 @@ _WRITERS: dict[str, Callable[[Dataset, Path], None]] = {
     "coco_instances": _write_instances,
     "karpathy": _write_karpathy,
     "flickr": _write_flickr,
+    "visual_genome": write_visual_genome,
 }
 
 
@@ -185,15 +189,5 @@ def _check_tabs(frame: pl.DataFrame, path: str | Path) -> None:
 
 def _write_json(content: Any, path: Path) -> None:
     with writing_text(path) as out:
-        out.write(json.dumps(content, ensure_ascii=False))
+        out.write(json.dumps(content, ensure_ascii=False, default=str))  # dates from Parquet files become texts
         out.write("\n")
-
-
-def _numbered(row: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """The row without empty values, ids as numbers where they are written like one: other tools expect numbers."""
-    kept = {key: value for key, value in row.items() if value is not None}
-    return kept | {key: int(kept[key]) for key in keys if _is_number(kept[key])}
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and str(int(text)) == text

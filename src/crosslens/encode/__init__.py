@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 # Importing an adapter's module registers its encoders; none of them imports a heavy package before it is used.
-from crosslens.encode import onnx, open_clip, own, sentence, transformers_dual  # noqa: F401
+from crosslens.encode import blip_matching, onnx, open_clip, own, sentence, tiny, transformers_dual  # noqa: F401
 from crosslens.encode.cache import Cache, cache_folder
 from crosslens.encode.dataset import Encoded, encode_dataset
 from crosslens.encode.encoder import ENCODERS, Encoder, load_encoder
-from crosslens.encode.pairs import PairScorer, load_pair_scorer, rerank
+from crosslens.encode.pairs import PAIR_SCORERS, PairCache, PairScorer, load_pair_scorer, rerank
+from crosslens.encode.second_stage import SecondStage
 from crosslens.encode.stream import encode_images, encode_texts
 from crosslens.encode.summaries import SUMMARISERS, Summariser, load_summariser
 from crosslens.encode.text_only import TextOnly, text_only
 
 __all__ = [
     "ENCODERS",
+    "PAIR_SCORERS",
     "SUMMARISERS",
     "Cache",
     "Encoded",
     "Encoder",
+    "PairCache",
     "PairScorer",
+    "SecondStage",
     "Summariser",
     "TextOnly",
     "cache_folder",

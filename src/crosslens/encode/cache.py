@@ -164,12 +164,12 @@ def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=_KEY_BYTES).hexdigest()
 
 
-def about_shelf(encoder: Any, kind: str, precision: str) -> dict[str, str]:
+def about_shelf(model: Any, kind: str, precision: str) -> dict[str, str]:
     """What a shelf's vectors depend on besides the items."""
     return {
-        "encoder": encoder.name,
-        "revision": encoder.revision,
-        "preprocessing": encoder.preprocessing,
+        "encoder": model.name,
+        "revision": model.revision,
+        "preprocessing": getattr(model, "preprocessing", ""),
         "precision": precision,
         "items": kind,
     }

@@ -89,14 +89,14 @@ def load_encoder(
     return ENCODERS[kind].value(source, Settings(device, precision, offline, tell))
 
 
-def split_model(model: str) -> tuple[str, str]:
+def split_model(model: str, kinds: Registry[Any] = ENCODERS) -> tuple[str, str]:
     """``clip:openai/clip`` → ``clip`` and ``openai/clip``; the kind must be known."""
     kind, mark, source = model.partition(":")
-    ENCODERS[kind]
-    if ENCODERS[kind].details.get("needs_source", True) and not source:
-        example = ENCODERS[kind].details.get("example", "path/to/model")
+    details = kinds[kind].details
+    if details.get("needs_source", True) and not source:
         raise UsageError(
-            f"the model {model!r} has no {'source' if mark else ':'}", fix=f"say which: for example {kind}:{example}"
+            f"the model {model!r} has no {'source' if mark else ':'}",
+            fix=f"say which: for example {kind}:{details.get('example', 'path/to/model')}",
         )
     return kind, source
 

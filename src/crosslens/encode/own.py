@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ import numpy as np
 from crosslens.core.embeddings import Embeddings
 from crosslens.core.errors import InputError, UsageError
 from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Array, Encoder, Settings
+from crosslens.encode.pairs import PAIR_SCORERS, PairScorer
+from crosslens.encode.pictures import as_pictures
 
 _METHODS = {IMAGES: "encode_images", TEXTS: "encode_texts"}
 
@@ -25,6 +27,21 @@ def load_callable(source: str, settings: Settings) -> Encoder:
     An attribute that is a class or a function is called without arguments first. Give the object a ``revision`` (any
     text that changes with the weights) to have its vectors cached.
     """
+    return OwnEncoder(*_named(source, _METHODS.values()))
+
+
+@PAIR_SCORERS.register("callable", example="my_model.py:scorer", extra=None)
+def load_own_scorer(source: str, settings: Settings) -> PairScorer:
+    """Your own Python object with ``score_pairs(images, texts)``: ``module:attribute`` or ``file.py:attribute``.
+
+    An attribute that is a class or a function is called without arguments first. Images come as pictures. Give the
+    object a ``revision`` (any text that changes with the weights) to have its scores cached.
+    """
+    return OwnScorer(*_named(source, ("score_pairs",)))
+
+
+def _named(source: str, methods: Collection[str]) -> tuple[Any, str]:
+    """The object that ``module:attribute`` names, and what it is called."""
     module, mark, attribute = source.rpartition(":")
     if not mark or not module or not attribute:
         raise UsageError(
@@ -33,9 +50,9 @@ def load_callable(source: str, settings: Settings) -> Encoder:
     found = getattr(_module(module), attribute, None)
     if found is None:
         raise UsageError(f"{module} has no {attribute!r}", fix="check the name")
-    if isinstance(found, type) or not any(hasattr(found, method) for method in _METHODS.values()):
+    if isinstance(found, type) or (callable(found) and not any(hasattr(found, method) for method in methods)):
         found = found()
-    return OwnEncoder(found, name=f"callable:{Path(module).name}:{attribute}")
+    return found, f"callable:{Path(module).name}:{attribute}"
 
 
 class OwnEncoder:
@@ -62,6 +79,24 @@ class OwnEncoder:
     def encode_texts(self, texts: Sequence[str]) -> Array:
         """What the object makes of the texts."""
         return _array(self._model.encode_texts(list(texts)))
+
+
+class OwnScorer:
+    """Any object with ``score_pairs``, seen as a pair scorer."""
+
+    def __init__(self, model: Any, name: str) -> None:
+        if not callable(getattr(model, "score_pairs", None)):
+            raise UsageError(
+                f"{type(model).__name__} is no pair scorer",
+                fix="give it score_pairs(images, texts), returning one number per pair",
+            )
+        self._model = model
+        self.name = name
+        self.revision = str(getattr(model, "revision", "") or "")
+
+    def score_pairs(self, images: Sequence[Any], texts: Sequence[str]) -> Array:
+        """What the object makes of the pairs."""
+        return _array(self._model.score_pairs(as_pictures(images), list(texts)))
 
 
 @ENCODERS.register("file", example="embeddings/", extra=None)

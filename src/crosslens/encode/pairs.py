@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,15 +15,15 @@ from crosslens.core.ranking import UNRANKED, Ranking
 from crosslens.core.registry import Registry
 from crosslens.core.relevance import IMAGE_TO_TEXT, TEXT_TO_IMAGE
 from crosslens.encode.batches import BatchSize, batches, within_memory
-from crosslens.encode.encoder import Array, Settings, Tell, name_of, to_stderr
-from crosslens.encode.hub import find_model
-from crosslens.encode.pictures import as_pictures
-from crosslens.encode.torch_model import Compute
-from crosslens.encode.transformers_dual import check_type, loading, longest_text, transformers_or_raise
+from crosslens.encode.cache import Shelf, key_of
+from crosslens.encode.encoder import Array, Settings, Tell, split_model, to_stderr
 
 
 class PairScorer(Protocol):
-    """Scores pairs of an image and a text; higher fits better."""
+    """Scores pairs of an image and a text; higher fits better.
+
+    ``revision`` changes whenever the scores do. Empty means unknown, and then none is ever taken from a cache.
+    """
 
     name: str
     revision: str
@@ -44,8 +44,20 @@ def load_pair_scorer(
     tell: Tell = to_stderr,
 ) -> PairScorer:
     """The pair scorer that a name such as ``blip:Salesforce/blip-itm-base-coco`` stands for."""
-    kind, _, source = model.partition(":")
+    kind, source = split_model(model, PAIR_SCORERS)
     return PAIR_SCORERS[kind].value(source, Settings(device, precision, offline, tell))
+
+
+@dataclass(frozen=True)
+class PairCache:
+    """Scores kept between runs, found by the content of image and text; ``images`` holds the images' keys by id."""
+
+    shelf: Shelf
+    images: Mapping[str, bytes]
+
+    def key(self, image: str, text: str) -> bytes:
+        """Both keys have one length, so that no two pairs share a key."""
+        return key_of(_known(self.images, image, "image") + key_of(text.encode()))
 
 
 def rerank(
@@ -55,13 +67,16 @@ def rerank(
     *,
     images: Mapping[str, Any],
     texts: Mapping[str, str],
+    keep: int | None = None,
+    cache: PairCache | None = None,
     batch_size: int | None = None,
     progress: Progress | None = None,
 ) -> Ranking:
     """The ranking with the first ``k`` places of every list put into the order of the scorer.
 
     ``images`` (pictures or paths) and ``texts`` are found by id. What stood below place k stays below, in its order;
-    the lists that are kept end at k, so that their scores are all of one kind. Equal scores are ties, as everywhere.
+    the lists that are kept end at k (or at ``keep``, if that is less), so that their scores are all of one kind. Equal
+    scores are ties, as everywhere; where the first stage has a tie across place k, the lower gallery index is inside.
     """
     if ranking.direction not in (IMAGE_TO_TEXT, TEXT_TO_IMAGE):
         raise UsageError(f"direction {ranking.direction!r}", fix="rerank i2t or t2i")
@@ -75,42 +90,73 @@ def rerank(
     if ranking.direction == TEXT_TO_IMAGE:
         pairs = [(image, text) for text, image in pairs]
     scores = np.full(items.shape, -np.inf, np.float32)
-    scores[rows, places] = _score(pairs, scorer, images, texts, batch_size, progress or Silent())
+    with stage(progress or Silent(), f"re-ranking {ranking.direction}", len(pairs)) as told:
+        scores[rows, places] = _Scoring(pairs, scorer, images, texts, cache).run(
+            BatchSize(batch_size, largest=256), told
+        )
     # Equal scores: the lower gallery index first, which is the tie rule of every ranking.
     order = np.lexsort((np.where(items == UNRANKED, np.iinfo(np.int64).max, items), -scores))
-    return _placed(ranking, np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1))
+    placed = _placed(ranking, np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1))
+    return replace(placed, top_items=placed.top_items[:, :keep], top_scores=placed.top_scores[:, :keep])
 
 
-def _score(
-    pairs: Sequence[tuple[str, str]],
-    scorer: PairScorer,
-    images: Mapping[str, Any],
-    texts: Mapping[str, str],
-    batch_size: int | None,
-    progress: Progress,
-) -> Array:
-    def score(part: Sequence[int]) -> Array:
-        found = scorer.score_pairs(
-            [_known(images, pairs[one][0], "image") for one in part],
-            [_known(texts, pairs[one][1], "text") for one in part],
+class _Scoring:
+    """Pairs on their way through a scorer; what the cache knows does not go."""
+
+    def __init__(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        scorer: PairScorer,
+        images: Mapping[str, Any],
+        texts: Mapping[str, str],
+        cache: PairCache | None,
+    ) -> None:
+        self._pairs, self._scorer, self._images, self._texts, self._cache = pairs, scorer, images, texts, cache
+        self._scores = np.zeros(len(pairs), np.float32)
+        self._keys = [] if cache is None else [cache.key(one, _known(texts, two, "text")) for one, two in pairs]
+
+    def run(self, size: BatchSize, progress: Progress) -> Array:
+        waiting = self._from_cache(progress)
+        # Pairs of one image together: a scorer can then look at it once.
+        waiting.sort(key=lambda one: self._pairs[one][0])
+        for batch in batches(waiting, size):
+            start = time.perf_counter()
+            found = np.concatenate(within_memory(self._score, batch, size))
+            size.observe(len(batch), len(batch), time.perf_counter() - start)
+            self._scores[batch] = found
+            if self._cache is not None:
+                self._cache.shelf.add([self._keys[one] for one in batch], found[:, None])
+            progress.advance(len(batch))
+        if self._cache is not None:
+            self._cache.shelf.flush()
+        return self._scores
+
+    def _from_cache(self, progress: Progress) -> list[int]:
+        """Fill in what is known; the places of the rest."""
+        places: dict[bytes, list[int]] = {}
+        for place, key in enumerate(self._keys):
+            places.setdefault(key, []).append(place)
+        known = np.zeros(len(self._pairs), bool)
+        for keys, scores in () if self._cache is None else self._cache.shelf.fetch(places):
+            for key, score in zip(keys, scores[:, 0], strict=True):
+                self._scores[places[key]] = score
+                known[places[key]] = True
+        progress.advance(int(known.sum()))
+        return [int(place) for place in np.flatnonzero(~known)]
+
+    def _score(self, part: Sequence[int]) -> Array:
+        pairs = [self._pairs[one] for one in part]
+        found = self._scorer.score_pairs(
+            [_known(self._images, image, "image") for image, _ in pairs],
+            [_known(self._texts, text, "text") for _, text in pairs],
         )
         values = np.asarray(found, np.float32).reshape(-1)
         if len(values) != len(part) or not np.isfinite(values).all():
             raise InputError(
-                f"{scorer.name} gave {len(values)} scores for {len(part)} pairs, or some that are no numbers",
+                f"{self._scorer.name} gave {len(values)} scores for {len(part)} pairs, or some that are no numbers",
                 expected="one finite number per pair",
             )
         return values
-
-    # Pairs of one image together: a scorer can then look at it once.
-    order = sorted(range(len(pairs)), key=lambda one: pairs[one][0])
-    scores = np.zeros(len(pairs), np.float32)
-    size = BatchSize(batch_size, largest=256) if batch_size is None else BatchSize(batch_size)
-    with stage(progress, "scoring pairs", len(pairs)):
-        for batch in batches(order, size):
-            scores[batch] = np.concatenate(within_memory(score, batch, size))
-            progress.advance(len(batch))
-    return scores
 
 
 def _known(found: Mapping[str, Any], one: str, what: str) -> Any:
@@ -140,47 +186,3 @@ def _placed(ranking: Ranking, items: Array, scores: Array) -> Ranking:
         tied=np.where(inside, equal.sum(axis=1) - 1, tied - passed),
         tied_before=np.where(inside, earlier.sum(axis=1), before - passed),
     )
-
-
-@PAIR_SCORERS.register("blip")
-def load_blip(source: str, settings: Settings) -> PairScorer:
-    """BLIP's matching head (ITM): the log-odds that the text describes the image."""
-    return BlipMatcher(source, settings)
-
-
-class BlipMatcher:
-    """BLIP as a fusion model: the text is read while looking at the image."""
-
-    def __init__(self, source: str, settings: Settings) -> None:
-        self.name = name_of("blip", source)
-        self._compute = Compute(settings, "a pair scorer")
-        library = transformers_or_raise("a pair scorer")
-        place = find_model(source, settings)
-        self.revision = place.revision
-        check_type(place.folder, ("blip",), "blip")
-        with loading(place.folder):
-            model = library.BlipForImageTextRetrieval.from_pretrained(place.folder, local_files_only=True)
-            self.model = self._compute.moved(model)
-            self._prepare = library.AutoImageProcessor.from_pretrained(
-                place.folder, local_files_only=True, backend="pil"
-            )
-            self._tokenizer = library.AutoTokenizer.from_pretrained(place.folder, local_files_only=True)
-        self._longest = longest_text(self._tokenizer, self.model.config)
-
-    def score_pairs(self, images: Sequence[Any], texts: Sequence[str]) -> Array:
-        """Logit of "matches" minus logit of "does not"; an image that occurs again is looked at once."""
-        keys = [str(one) if isinstance(one, str | Path) else id(one) for one in images]
-        distinct = list(dict(zip(keys, images, strict=True)).items())
-        row_of = {key: row for row, (key, _) in enumerate(distinct)}
-        pixels = self._prepare(images=as_pictures([image for _, image in distinct]), return_tensors="pt")
-        words = self._tokenizer(
-            list(texts), padding=True, truncation=True, max_length=self._longest, return_tensors="pt"
-        )
-        taken = self._compute.inputs({name: words[name] for name in ("input_ids", "attention_mask")})
-        with self._compute.torch.inference_mode():
-            seen = self.model.vision_model(**self._compute.inputs(dict(pixels))).last_hidden_state
-            seen = seen[[row_of[key] for key in keys]]
-            mask = seen.new_ones(seen.shape[:2]).long()
-            read = self.model.text_encoder(**taken, encoder_hidden_states=seen, encoder_attention_mask=mask)
-            logits = self.model.itm_head(read.last_hidden_state[:, 0])
-            return self._compute.numpy(logits[:, 1] - logits[:, 0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import tarfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,50 +11,66 @@ from typing import Any, TypeVar
 
 from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, MissingExtraError
+from crosslens.data.inside import outer_file, read_address
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _THREADS, _AHEAD = 4, 64
-_IN_TAR = "::"
 
 
 def image_files(dataset: Dataset, folder: str | Path | None = None) -> list[str]:
     """The path of every image: its ``file`` (or, without one, its id) below ``folder``.
 
-    A file inside a tar archive is written ``shard.tar::member``. A file that is not there raises at once, before
-    anything is encoded.
+    Without a folder they are looked for in the dataset's own (``home``) and, unless all are there, in the current one.
+    A picture inside another file has an address (:mod:`crosslens.data.inside`). A file that is not there raises at
+    once, before anything is encoded.
     """
+    if folder is not None:
+        root = Path(folder).expanduser()
+        if not root.is_dir():
+            raise InputError(
+                "no such folder", file=root, expected="the folder that holds the images", fix="check the path"
+            )
+        roots = [root]
+    else:
+        roots = [*([] if dataset.home is None else [dataset.home]), Path()]
+    for root in roots:
+        paths = _below(root, dataset)
+        missing = _missing(paths)
+        if not missing:
+            return paths
+    raise _not_there(dataset, paths, missing, given=folder is not None)
+
+
+def _below(root: Path, dataset: Dataset) -> list[str]:
     ids = dataset.image_ids
     names = dataset.images["file"].to_list() if "file" in dataset.images.columns else list(ids)
-    root = Path(folder).expanduser() if folder is not None else Path()
-    if folder is not None and not root.is_dir():
-        raise InputError("no such folder", file=root, expected="the folder that holds the images", fix="check the path")
-    paths = [str(root / (name or one)) for name, one in zip(names, ids, strict=True)]
-    missing = [row for row, path in enumerate(paths) if not Path(path.partition(_IN_TAR)[0]).is_file()]
-    if missing:
-        first = missing[0]
-        raise InputError(
-            f"{len(missing)} of {len(paths)} image files are not there, such as that of image {ids[first]!r}",
-            file=paths[first],
-            expected="an image file",
-            fix="pass --image-folder, the folder that the dataset's file names start from"
-            if folder is None
-            else "check --image-folder: the dataset's file names start from there",
-        )
-    return paths
+    return [str(root / (name or one)) for name, one in zip(names, ids, strict=True)]
 
 
-def read_image_bytes(path: str | Path) -> bytes:
-    """The bytes of an image file, or of a member of a tar archive."""
-    archive, mark, member = str(path).partition(_IN_TAR)
-    if not mark:
-        return Path(path).read_bytes()
-    with tarfile.open(archive) as tar:
-        content = tar.extractfile(member)
-        if content is None:
-            raise OSError(f"no file {member!r} in it")
-        return content.read()
+def _missing(paths: Sequence[str]) -> list[int]:
+    there: dict[Path, bool] = {}  # many pictures may lie in one file
+    for path in map(outer_file, paths):
+        if path not in there:
+            there[path] = path.is_file()
+    return [row for row, path in enumerate(paths) if not there[outer_file(path)]]
+
+
+def _not_there(dataset: Dataset, paths: Sequence[str], missing: Sequence[int], given: bool) -> InputError:
+    first = missing[0]
+    if "file" not in dataset.images.columns:
+        fix = "the dataset names no files: give its images a column 'file', or name the files like the image ids"
+    elif given:
+        fix = "check --image-folder: the dataset's file names start from there"
+    else:
+        fix = "pass --image-folder, the folder that the dataset's file names start from"
+    return InputError(
+        f"{len(missing)} of {len(paths)} image files are not there, such as that of image {dataset.image_ids[first]!r}",
+        file=paths[first],
+        expected="an image file",
+        fix=fix,
+    )
 
 
 def decode_image(content: bytes) -> Any:
@@ -77,7 +92,7 @@ def as_picture(image: Any) -> Any:
     if not isinstance(image, str | Path):
         return image if getattr(image, "mode", "RGB") == "RGB" else image.convert("RGB")
     try:
-        return decode_image(read_image_bytes(image))
+        return decode_image(read_address(image))
     except OSError as error:
         raise InputError(f"cannot be opened: {error.strerror or error}", file=image, fix="check the path") from error
     except InputError as error:
@@ -86,8 +101,9 @@ def as_picture(image: Any) -> Any:
 
 
 def as_pictures(images: Sequence[Any]) -> list[Any]:
-    """Pictures from pictures or paths."""
-    return [as_picture(image) for image in images]
+    """Pictures from pictures or paths; a path that occurs again is read once."""
+    read = {str(one): as_picture(one) for one in dict.fromkeys(one for one in images if isinstance(one, str | Path))}
+    return [read[str(one)] if isinstance(one, str | Path) else as_picture(one) for one in images]
 
 
 def read_ahead(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:

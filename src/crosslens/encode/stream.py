@@ -12,10 +12,11 @@ import numpy as np
 from crosslens.core.embeddings import check_vectors
 from crosslens.core.errors import CrosslensError, InputError
 from crosslens.core.progress import Progress, Silent, stage
+from crosslens.data.inside import read_address
 from crosslens.encode.batches import BatchSize, batches, within_memory
 from crosslens.encode.cache import Cache, Shelf, about_shelf, key_of
 from crosslens.encode.encoder import IMAGES, TEXTS, Array, Encoder, demand
-from crosslens.encode.pictures import decode_image, read_ahead, read_image_bytes
+from crosslens.encode.pictures import decode_image, read_ahead
 
 
 class Item(NamedTuple):
@@ -124,7 +125,7 @@ class _Images:
         def load(position: int) -> Item:
             key = b""
             try:
-                content = read_image_bytes(self.files[position])
+                content = read_address(self.files[position])
                 key = key_of(content)
                 return Item(position, key, None if known(key) else decode_image(content))
             except (OSError, InputError) as error:

@@ -44,7 +44,7 @@ def compare(
         raise UsageError("a comparison needs two runs", fix="name a second run")
     correct([], correction)
     loaded = tuple(run if isinstance(run, Run) else Run.load(run) for run in runs)
-    named = tuple(replace(run, name=label) for run, label in zip(loaded, _labels(loaded), strict=True))
+    named = tuple(replace(run, name=label) for run, label in zip(loaded, run_labels(loaded), strict=True))
     _require_same_folds(named)
     names, notes = _chosen(named, metrics)
     baseline, others = named[0], named[1:]
@@ -223,7 +223,7 @@ def _notes_on_ties(runs: tuple[Run, ...]) -> list[str]:
     return ["The runs break ties differently: " + ", ".join(f"{name} {mode}" for name, mode in modes.items()) + "."]
 
 
-def _labels(runs: tuple[Run, ...]) -> list[str]:
+def run_labels(runs: tuple[Run, ...]) -> list[str]:
     """The runs' names; a second run of one name gets a number."""
     labels: list[str] = []
     for run in runs:

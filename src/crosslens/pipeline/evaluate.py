@@ -6,7 +6,7 @@ import platform
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from crosslens.pipeline.columns import columns_of
 from crosslens.pipeline.jobs import Job, ListJob, Means, ScoreJob
 from crosslens.pipeline.workplace import Workplace
 
+if TYPE_CHECKING:
+    from crosslens.encode import SecondStage
+
 Array = np.ndarray[Any, Any]
 
 
@@ -43,6 +46,7 @@ def evaluate(
     scores: Any = None,
     run: RankedLists | Mapping[str, Any] | None = None,
     relevance: Relevance | Mapping[str, Any] | None = None,
+    second_stage: SecondStage | None = None,
     metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
     directions: Sequence[str] | None = None,
     score: str | None = None,
@@ -70,6 +74,8 @@ def evaluate(
     ``relevance`` says what is relevant. Without ``relevance`` a caption belongs to its image. Lists and judgements may
     also be plain ``{query: [item, …]}``, and given by direction: ``{"i2t": …, "t2i": …}``. ``score`` names the score
     function (default: by the kind of embeddings), ``folds`` ranks within that many consecutive parts of the images.
+    ``second_stage`` has a pair scorer re-order the top of every list before anything is measured; lists that a run
+    keeps then hold no more places than it re-ordered.
 
     With ``output`` the run is written as a folder; calling again with the same inputs resumes or returns what is
     there, and a different run in the same place raises unless ``overwrite``. ``backend``, ``device``, ``tile`` and
@@ -79,6 +85,7 @@ def evaluate(
         raise UsageError(f"not a dataset: {dataset!r}", fix="pass what load_dataset returns")
     requests = parse_metrics(metrics)
     depth = max(depth, *(request.spec.cutoff or 0 for request in requests), 1) if depth > 0 else depth
+    deep = depth if second_stage is None else max(depth, second_stage.depth)
     options = {
         "metrics": [str(request) for request in requests],
         "ties": ties,
@@ -99,16 +106,18 @@ def evaluate(
     if run is not None:
         if images is not None or captions is not None or scores is not None:
             raise UsageError("both ready-made lists and scores", fix="pass run= alone, or embeddings, or scores=")
-        job: Job = ListJob(dataset, run, relevance, directions, folds, depth)
+        job: Job = ListJob(dataset, run, relevance, directions, folds, deep)
     else:
         if dataset is None:
             raise UsageError("scores without a dataset", fix="pass the dataset whose ids the scores are aligned with")
-        job = ScoreJob(dataset, images, captions, scores, score, relevance, directions, folds, depth)
+        job = ScoreJob(dataset, images, captions, scores, score, relevance, directions, folds, deep)
     provenance |= job.description
+    if second_stage is not None:
+        provenance["second_stage"] = second_stage.description
     key = fingerprint("evaluation", provenance)
     provenance |= {
         "key": key,
-        "notes": list(dict.fromkeys(note for request in requests for note in request.notes)),
+        "notes": [*dict.fromkeys(note for request in requests for note in request.notes), *_said_of(second_stage)],
         "seed": seed,
         "versions": _versions(),
         "computed_with": {"backend": backend, "device": device} if run is None else {},
@@ -122,7 +131,10 @@ def evaluate(
         rankings = {one: ranking for one, ranking in stored.items() if ranking is not None}
     else:
         checkpoint = None if place is None else place.checkpoint
-        rankings = job.rank(Means(backend, device, tile, threads, progress or Silent(), checkpoint))
+        progress = progress or Silent()
+        rankings = job.rank(Means(backend, device, tile, threads, progress, checkpoint))
+        if second_stage is not None:
+            rankings = {one: second_stage.reorder(two, depth, progress) for one, two in rankings.items()}
         if place is not None:
             place.keep(rankings)
     clusters = job.clusters(rankings)
@@ -143,6 +155,12 @@ def evaluate(
     if place is not None:
         place.finish(result)
     return result
+
+
+def _said_of(second_stage: SecondStage | None) -> list[str]:
+    if second_stage is None:
+        return []
+    return [f"the first {second_stage.depth:,} places of every list are in the order of {second_stage.scorer.name}"]
 
 
 def _possible(
@@ -182,7 +200,8 @@ def _name_of(output: str | Path | None, provenance: Mapping[str, Any]) -> str:
         return Path(output).resolve().name
     inputs = provenance.get("inputs", {})
     models = {one.get("model") or one.get("system") or "" for one in inputs.values()} - {""}
-    return " + ".join(sorted(models)) or "run"
+    name = " + ".join(sorted(models)) or "run"
+    return f"{name}, re-ranked by {provenance['second_stage']['model']}" if "second_stage" in provenance else name
 
 
 def _versions() -> dict[str, str]:

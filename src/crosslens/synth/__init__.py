@@ -1,4 +1,4 @@
-"""A world of its own: drawn scenes with captions, objects and boxes; and the toy data of the demo."""
+"""A world of its own: drawn scenes with captions, objects and boxes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ if TYPE_CHECKING:
     from crosslens.synth.generation import generate
     from crosslens.synth.scene import Scene
     from crosslens.synth.tasks import TASKS
+    from crosslens.synth.versions import select_version
     from crosslens.synth.writing import write_scenes
 
-__all__ = ["TASKS", "Scene", "generate", "write_scenes"]
+__all__ = ["TASKS", "Scene", "generate", "select_version", "write_scenes"]
 
-_HOMES = {"generate": "generation", "Scene": "scene", "TASKS": "tasks", "write_scenes": "writing"}
+_HOMES = {
+    "generate": "generation",
+    "Scene": "scene",
+    "TASKS": "tasks",
+    "select_version": "versions",
+    "write_scenes": "writing",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -18,7 +18,6 @@ from crosslens.core.errors import ConflictError
 from crosslens.core.progress import Progress, Silent, stage
 from crosslens.data.writing import write_dataset
 from crosslens.synth.generation import Recipe
-from crosslens.synth.scene_graphs import write_scene_graphs
 from crosslens.synth.shards import (
     REQUEST,
     SHARD,
@@ -122,14 +121,15 @@ def _assemble(folder: Path, recipe: Recipe, wanted: dict[str, Any]) -> Dataset:
             rows = [row for one in records for row in one[name]]
             parts[name].append(pl.DataFrame(rows, schema=schema, orient="row"))
     tables = {name: pl.concat(frames, rechunk=True) for name, frames in parts.items()}
-    return Dataset(f"scenes-{recipe.version}", **tables, card=card)
+    captions, objects, relations = (tables[name] for name in ("captions", "objects", "relations"))
+    return Dataset(f"scenes-{recipe.version}", tables["images"], captions, objects, relations, card, home=folder)
 
 
 def _publish(folder: Path, dataset: Dataset) -> None:
     """Everything that is made from all records; the header comes last and says that the set is complete."""
     for name, form in (("captions", "coco"), ("instances", "coco_instances")):
         write_dataset(dataset, folder / "coco" / f"{name}.json", form, overwrite=True)
-    write_scene_graphs(dataset, folder / "visual_genome")
+    write_dataset(dataset, folder / "visual_genome", "visual_genome", overwrite=True)
     write_text(folder / "README.md", _readme(dataset))
     with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as place:
         saved = dataset.save(Path(place) / "dataset")

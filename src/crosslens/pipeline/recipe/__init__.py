@@ -9,6 +9,6 @@ from __future__ import annotations
 from crosslens.pipeline.recipe.execute import execute
 from crosslens.pipeline.recipe.model import Encoding
 from crosslens.pipeline.recipe.recipe import Recipe
-from crosslens.pipeline.recipe.values import Inputs, Model, Options
+from crosslens.pipeline.recipe.values import Inputs, Model, Options, Rerank
 
-__all__ = ["Encoding", "Inputs", "Model", "Options", "Recipe", "execute"]
+__all__ = ["Encoding", "Inputs", "Model", "Options", "Recipe", "Rerank", "execute"]

@@ -50,6 +50,8 @@ def execute(
     stored = stored if output is None else _near(stored, Path(output))
     options: dict[str, Any] = {key: None if value == () else value for key, value in asdict(recipe.options).items()}
     options["directions"] = loaded.directions or options["directions"]
+    if (recipe.model.name or recipe.rerank.model) and recipe.options.backend == "numpy":
+        options["device"] = None  # meant for the model: ranking with numpy has none
     run = _finished(stored, output)
     if run is None:
         with naming_files(absolute.inputs, loaded):
@@ -60,6 +62,7 @@ def execute(
                 scores=loaded.scores,
                 run=loaded.run,
                 relevance=loaded.relevance,
+                second_stage=loaded.second_stage,
                 **options,
                 name=name,
                 output=output,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
-from crosslens.pipeline.recipe.values import Inputs, Model
+from crosslens.pipeline.recipe.values import Inputs, Model, Rerank
 
 KEYS: Mapping[str, str] = {
     **{one.name: one.name for one in fields(Inputs)},
     "model": "a name in [model]",
+    "rerank": "a model in [rerank]",
+    "image_text": "image_text",
     "dataset": "a [dataset]",
     "directions": "directions",
 }
@@ -18,6 +20,8 @@ FLAGS: Mapping[str, str] = {
     **{one.name: "--" + one.name.replace("_", "-") for one in fields(Inputs)},
     "runs": "--run",
     "model": "--model",
+    "rerank": "--rerank",
+    "image_text": "--image-text",
     "dataset": "--dataset",
     "directions": "--direction",
 }
@@ -33,10 +37,12 @@ class Fault:
     fix: str
 
 
-def first_fault(inputs: Inputs, model: Model, directions: Sequence[str], dataset: bool) -> Fault | None:
+def first_fault(
+    inputs: Inputs, model: Model, rerank: Rerank, directions: Sequence[str], *, dataset: bool
+) -> Fault | None:
     """What is missing or too much in an evaluation with or without a dataset; None if all is well."""
-    found = (*_of_ids(inputs), *_of_model(model, directions, dataset), *_of_sources(inputs, model))
-    return next(iter((*found, *_of_company(inputs, directions, dataset))), None)
+    found = (*_of_ids(inputs), *_of_rerank(rerank, model, dataset), *_of_model(model, rerank, directions, dataset))
+    return next(iter((*found, *_of_sources(inputs, model), *_of_company(inputs, directions, dataset))), None)
 
 
 def _of_ids(inputs: Inputs) -> Iterator[Fault]:
@@ -46,8 +52,21 @@ def _of_ids(inputs: Inputs) -> Iterator[Fault]:
             yield Fault(("inputs", f"{side}_ids"), f"{side} ids without {side} embeddings", fix)
 
 
-def _of_model(model: Model, directions: Sequence[str], dataset: bool) -> Iterator[Fault]:
-    if model.name is None and model != Model():
+def _of_rerank(rerank: Rerank, model: Model, dataset: bool) -> Iterator[Fault]:
+    if rerank.model is None:
+        if rerank != Rerank():
+            yield Fault(("rerank",), "a depth to re-rank, but no model for it", "give {rerank}, or drop it")
+        return
+    if not dataset:
+        yield Fault(("rerank", "model"), "a model to re-rank with and nothing to look at", "give {dataset}")
+    if model.image_text:
+        problem = "text-only retrieval shows no images to re-rank"
+        yield Fault(("rerank", "model"), problem, "drop {rerank}, or {image_text}")
+
+
+def _of_model(model: Model, rerank: Rerank, directions: Sequence[str], dataset: bool) -> Iterator[Fault]:
+    own = model if rerank.model is None else replace(model, image_folder=None, precision=Model().precision)
+    if model.name is None and own != Model():
         yield Fault(("model",), "options for a model, but no model", "give {model}, or drop them")
     if model.name is not None and not dataset:
         yield Fault(("model", "name"), "a model and nothing to encode", "give {dataset}")

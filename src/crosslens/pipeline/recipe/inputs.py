@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ from crosslens.core.progress import Progress
 from crosslens.core.relevance import Relevance
 from crosslens.data import load_dataset, read_qrels, read_run
 from crosslens.data.files import read_array
+from crosslens.encode import SecondStage
 from crosslens.pipeline.recipe.faults import FLAGS, first_fault
 from crosslens.pipeline.recipe.matching import check_company, check_judgements, check_lists, demand_all, read_ids
-from crosslens.pipeline.recipe.model import Encoding, make
+from crosslens.pipeline.recipe.model import Encoding, make, make_second_stage, pair_scorer
 from crosslens.pipeline.recipe.recipe import Recipe
 from crosslens.pipeline.sources import lists_by_direction
 
@@ -38,14 +39,28 @@ class Loaded:
     relevance: Relevance | None
     directions: tuple[str, ...] = ()
     made_from: Mapping[str, str] = field(default_factory=dict)
+    second_stage: SecondStage | None = None
 
 
 def load(recipe: Recipe, how: Encoding, progress: Progress | None = None) -> Loaded:
     """Read every input of a recipe whose paths are absolute, or have its model make them."""
-    inputs = recipe.inputs
-    fault = first_fault(inputs, recipe.model, recipe.options.directions, dataset=recipe.dataset is not None)
+    fault = first_fault(
+        recipe.inputs, recipe.model, recipe.rerank, recipe.options.directions, dataset=recipe.dataset is not None
+    )
     if fault is not None:
         raise UsageError(fault.problem, fix=fault.fix.format(**FLAGS))
+    scorer = pair_scorer(recipe.rerank, recipe.model, how)  # a mistake in its name should not cost the wait for vectors
+    loaded = _load(recipe, how, progress)
+    if scorer is None or loaded.dataset is None:
+        return loaded
+    second = make_second_stage(scorer, recipe.rerank, recipe.model, loaded.dataset, how, progress)
+    prints = {"rerank_model": second.scorer.revision, "pictures": second.content}
+    made_from = {**loaded.made_from, **{key: one for key, one in prints.items() if one}}
+    return replace(loaded, made_from=made_from, second_stage=second)
+
+
+def _load(recipe: Recipe, how: Encoding, progress: Progress | None) -> Loaded:
+    inputs = recipe.inputs
     dataset = None if recipe.dataset is None else load_dataset(recipe.dataset, **recipe.dataset_options)
     if dataset is not None and not dataset.caption_ids:
         raise InputError(

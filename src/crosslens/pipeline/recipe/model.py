@@ -10,10 +10,21 @@ from crosslens.core.embeddings import Embeddings
 from crosslens.core.errors import UsageError
 from crosslens.core.fingerprint import fingerprint
 from crosslens.core.progress import Progress
-from crosslens.encode import Cache, Encoder, Summariser, encode_dataset, load_encoder, load_summariser, text_only
+from crosslens.encode import (
+    Cache,
+    Encoder,
+    PairScorer,
+    SecondStage,
+    Summariser,
+    encode_dataset,
+    load_encoder,
+    load_pair_scorer,
+    load_summariser,
+    text_only,
+)
 from crosslens.encode.encoder import IMAGES, TEXTS, Settings, Tell, demand, to_stderr
 from crosslens.encode.text_only import MEAN
-from crosslens.pipeline.recipe.values import Model
+from crosslens.pipeline.recipe.values import Model, Rerank
 from crosslens.pipeline.sources import TEXT_TO_TEXT
 
 _NAMED = 5  # how many skipped images are named in a note
@@ -48,7 +59,7 @@ def make(model: Model, dataset: Dataset | None, how: Encoding, progress: Progres
     if dataset is None:
         raise UsageError("a model and nothing to encode", fix="pass --dataset")
     encoder = load_encoder(model.name, device=how.device, precision=model.precision, offline=how.offline, tell=how.tell)
-    cache = Cache(how.cache, tell=how.tell) if how.use_cache else None
+    cache = _cache(how)
     if model.image_text is not None:
         return _from_texts(model, dataset, encoder, cache, how, progress)
     for ability in (IMAGES, TEXTS):
@@ -62,6 +73,29 @@ def make(model: Model, dataset: Dataset | None, how: Encoding, progress: Progres
         raise UsageError("a dataset without captions", fix="evaluation needs both images and captions")
     prints = {"model": encoder.revision, "items": found.content}
     return Made(found.dataset, found.images, found.captions, (), {key: one for key, one in prints.items() if one})
+
+
+def pair_scorer(rerank: Rerank, model: Model, how: Encoding) -> PairScorer | None:
+    """The model that re-orders lists, if one is asked for."""
+    if rerank.model is None:
+        return None
+    return load_pair_scorer(
+        rerank.model, device=how.device, precision=model.precision, offline=how.offline, tell=how.tell
+    )
+
+
+def make_second_stage(
+    scorer: PairScorer, rerank: Rerank, model: Model, dataset: Dataset, how: Encoding, progress: Progress | None
+) -> SecondStage:
+    """The scorer over the dataset."""
+    return SecondStage.over(
+        dataset, scorer, rerank.depth, image_folder=model.image_folder, cache=_cache(how), precision=model.precision,
+        batch_size=how.batch_size, progress=progress,
+    )  # fmt: skip
+
+
+def _cache(how: Encoding) -> Cache | None:
+    return Cache(how.cache, tell=how.tell) if how.use_cache else None
 
 
 def say_skipped(skipped: Mapping[str, str], tell: Tell) -> None:

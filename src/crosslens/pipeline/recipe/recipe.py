@@ -10,7 +10,7 @@ from typing import Any
 from crosslens.core.errors import reading
 from crosslens.pipeline.recipe import toml
 from crosslens.pipeline.recipe.schema import VERSION, check, path_options
-from crosslens.pipeline.recipe.values import Inputs, Model, Options
+from crosslens.pipeline.recipe.values import Inputs, Model, Options, Rerank
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Recipe:
     """One evaluation, written down. Paths that are not absolute start from the folder ``base``.
 
     ``dataset`` is a reader's name or a path, ``dataset_options`` what that reader takes. What is evaluated is in the
-    ``inputs``, or is made by the ``model``. ``fingerprints`` are the
+    ``inputs``, or is made by the ``model``; ``rerank`` re-orders the top of every list. ``fingerprints`` are the
     content hashes of the inputs when the recipe was stored: executing it again demands the same content.
     """
 
@@ -26,6 +26,7 @@ class Recipe:
     dataset_options: Mapping[str, Any] = field(default_factory=dict)
     inputs: Inputs = field(default_factory=Inputs)
     model: Model = field(default_factory=Model)
+    rerank: Rerank = field(default_factory=Rerank)
     options: Options = field(default_factory=Options)
     name: str | None = None
     fingerprints: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
@@ -51,6 +52,7 @@ class Recipe:
             dataset_options=dataset,
             inputs=Inputs(**content.get("inputs", {})),
             model=Model(**content.get("model", {})),
+            rerank=Rerank(**content.get("rerank", {})),
             options=Options(**content.get("options", {})),
             name=content.get("name"),
             fingerprints=content.get("fingerprints", {}),
@@ -64,7 +66,8 @@ class Recipe:
                 "": {"version": VERSION, "name": self.name},
                 "dataset": {"source": self.dataset, **self.dataset_options},
                 "inputs": asdict(self.inputs),
-                "model": asdict(self.model) if self.model.name else {},
+                "model": asdict(self.model) if self.model.name or self.rerank.model else {},
+                "rerank": asdict(self.rerank) if self.rerank.model else {},
                 "options": asdict(self.options),
                 "fingerprints": self.fingerprints,
             }
@@ -79,18 +82,26 @@ class Recipe:
         options = {key: change(value) if key in paths else value for key, value in self.dataset_options.items()}
         dataset = change(self.dataset) if self.dataset is not None and "source" in paths else self.dataset
         return replace(
-            self, dataset=dataset, dataset_options=options, inputs=Inputs(**inputs), model=self._map_model(change)
+            self,
+            dataset=dataset,
+            dataset_options=options,
+            inputs=Inputs(**inputs),
+            model=self._map_model(change),
+            rerank=replace(self.rerank, model=self._map_name(self.rerank.model, change)),
         )
 
     def _map_model(self, change: Callable[[str], str]) -> Model:
-        model = self.model
-        if model.name is not None:
-            from crosslens.encode.encoder import map_path
+        return replace(
+            self.model,
+            name=self._map_name(self.model.name, change),
+            image_text=self._map_name(self.model.image_text, change),
+            image_folder=None if self.model.image_folder is None else change(self.model.image_folder),
+        )
 
-            model = replace(model, name=map_path(model.name, self.base, change))
-            if model.image_text is not None:
-                model = replace(model, image_text=map_path(model.image_text, self.base, change))
-        return model if model.image_folder is None else replace(model, image_folder=change(model.image_folder))
+    def _map_name(self, model: str | None, change: Callable[[str], str]) -> str | None:
+        from crosslens.encode.encoder import map_path
+
+        return None if model is None else map_path(model, self.base, change)
 
     def absolute(self) -> Recipe:
         """The same recipe with absolute paths."""

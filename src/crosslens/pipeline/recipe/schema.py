@@ -11,13 +11,13 @@ from typing import Any, get_type_hints
 from crosslens.core.errors import CrosslensError, FormatVersionError, InputError, UnknownNameError
 from crosslens.pipeline.recipe import toml
 from crosslens.pipeline.recipe.faults import KEYS, first_fault
-from crosslens.pipeline.recipe.values import Inputs, Model, Options, out_of_range
+from crosslens.pipeline.recipe.values import Inputs, Model, Options, Rerank, out_of_range
 
 VERSION = 1
-TABLES = ("dataset", "inputs", "model", "options", "fingerprints")
+TABLES = ("dataset", "inputs", "model", "rerank", "options", "fingerprints")
 
-MADE_FROM = ("model", "items")
-"""Fingerprints beside those of the inputs: the revision of a model, and what it was given."""
+MADE_FROM = ("model", "items", "rerank_model", "pictures")
+"""Fingerprints beside those of the inputs: the revisions of models, and what they were given."""
 
 _EXPECTED = {
     str: 'a text in quotes, for example "value"',
@@ -73,12 +73,16 @@ def check(text: str, base: Path = Path()) -> dict[str, Any]:
         "dataset": _dataset(page, base),
         "inputs": _fields(page, "inputs", Inputs),
         "model": _fields(page, "model", Model),
+        "rerank": _checked(page, "rerank", Rerank),
         "options": _options(page),
         "fingerprints": _fingerprints(page),
     }
-    directions = content["options"].get("directions", ())
     fault = first_fault(
-        Inputs(**content["inputs"]), Model(**content["model"]), directions, dataset=bool(content["dataset"])
+        Inputs(**content["inputs"]),
+        Model(**content["model"]),
+        Rerank(**content["rerank"]),
+        content["options"].get("directions", ()),
+        dataset=bool(content["dataset"]),
     )
     if fault is not None:
         raise page.fail(fault.place, fault.problem, fix=fault.fix.format(**KEYS))
@@ -138,12 +142,17 @@ def _fields(page: _Page, table: str, kind: type) -> dict[str, Any]:
     return checked
 
 
-def _options(page: _Page) -> dict[str, Any]:
-    checked = _fields(page, "options", Options)
+def _checked(page: _Page, table: str, kind: type) -> dict[str, Any]:
+    checked = _fields(page, table, kind)
     for key, value in checked.items():
         expected = out_of_range(key, value)
         if expected:
-            raise page.fail(("options", key), f"{key} = {page.content['options'][key]!r}", expected)
+            raise page.fail((table, key), f"{key} = {page.content[table][key]!r}", expected)
+    return checked
+
+
+def _options(page: _Page) -> dict[str, Any]:
+    checked = _checked(page, "options", Options)
     if "metrics" in checked:
         from crosslens.metrics import parse_metrics
 

@@ -26,6 +26,7 @@ class Model:
     """The encoder that makes the vectors, instead of files that hold them.
 
     ``image_text`` asks for text-only retrieval: an image is represented by its captions, except the one that asks.
+    ``image_folder`` and ``precision`` are those of re-ranking, too.
     """
 
     name: str | None = None
@@ -34,6 +35,14 @@ class Model:
     query_caption: int = 0
     precision: str = "fp32"
     skip_bad: bool = False
+
+
+@dataclass(frozen=True)
+class Rerank:
+    """The pair scorer that re-orders the first ``depth`` places of every list."""
+
+    model: str | None = None
+    depth: int = 100
 
 
 @dataclass(frozen=True)

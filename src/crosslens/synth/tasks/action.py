@@ -11,7 +11,7 @@ from crosslens.synth.grammar import a
 from crosslens.synth.kinds import KINDS, kind_named
 from crosslens.synth.plan import Part, Plan
 from crosslens.synth.scene import SIZE, Thing
-from crosslens.synth.tasks.task import EVERYDAY, PLACES, Random, Task, choose, usual_colour
+from crosslens.synth.tasks.task import EVERYDAY, PLACES, Random, Task, another, choose, usual_colour
 
 ACTORS = tuple(kind.name for kind in KINDS.values() if len(kind.poses) > 1)
 _EXTRAS = tuple(name for name in EVERYDAY if name not in ACTORS)
@@ -117,13 +117,11 @@ TASK = Task(
     _plan,
     _describe,
     {
-        "action": lambda facts, random: replace(
-            facts, action=choose(random, kind_named(facts.actor).poses, but=[facts.action])
-        ),
+        "action": another("action", lambda facts: kind_named(facts.actor).poses),
         "actor": _recast,
         "colour": lambda facts, random: replace(facts, colour=usual_colour(random, facts.actor, but=[facts.colour])),
-        "extra": lambda facts, random: replace(facts, extra=choose(random, _EXTRAS, but=[facts.extra])),
-        "backdrop": lambda facts, random: replace(facts, backdrop=choose(random, _places(), but=[facts.backdrop])),
+        "extra": another("extra", _EXTRAS),
+        "backdrop": another("backdrop", _places()),
     },
     core=("action",),
     essence=lambda facts: (facts.actor, facts.action),

@@ -11,7 +11,7 @@ from crosslens.synth.grammar import a, number_word
 from crosslens.synth.kinds import KINDS
 from crosslens.synth.plan import Part, Plan
 from crosslens.synth.scene import Thing
-from crosslens.synth.tasks.task import Random, Task, choose, usual_colour
+from crosslens.synth.tasks.task import Random, Task, another, choose, usual_colour
 
 BOARDS = ("blackboard", "sheet of paper", "whiteboard")
 _BACKDROPS = (
@@ -136,11 +136,9 @@ TASK = Task(
     _describe,
     {
         "number": _change_number,
-        "board": lambda facts, random: replace(facts, board=choose(random, BOARDS, but=[facts.board])),
-        "colour": lambda facts, random: replace(
-            facts, colour=choose(random, KINDS[facts.board].colours, but=[facts.colour])
-        ),
-        "backdrop": lambda facts, random: replace(facts, backdrop=choose(random, _BACKDROPS, but=[facts.backdrop])),
+        "board": another("board", BOARDS),
+        "colour": another("colour", lambda facts: KINDS[facts.board].colours),
+        "backdrop": another("backdrop", _BACKDROPS),
     },
     core=("number",),
     essence=lambda facts: facts.result,

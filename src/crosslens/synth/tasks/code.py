@@ -12,7 +12,7 @@ from crosslens.synth.kinds import KINDS
 from crosslens.synth.plan import Part, Plan
 from crosslens.synth.scene import Thing
 from crosslens.synth.snippets import SNIPPETS, Value, run
-from crosslens.synth.tasks.task import Random, Task, choose, usual_colour
+from crosslens.synth.tasks.task import Random, Task, another, choose, usual_colour
 
 _BACKDROPS = (
     "living room",
@@ -107,10 +107,8 @@ TASK = Task(
     _describe,
     {
         "values": _change_values,
-        "colour": lambda facts, random: replace(
-            facts, colour=choose(random, KINDS["computer screen"].colours, but=[facts.colour])
-        ),
-        "backdrop": lambda facts, random: replace(facts, backdrop=choose(random, _BACKDROPS, but=[facts.backdrop])),
+        "colour": another("colour", KINDS["computer screen"].colours),
+        "backdrop": another("backdrop", _BACKDROPS),
     },
     core=("values",),
     essence=lambda facts: facts.output,

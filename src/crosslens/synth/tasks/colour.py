@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from crosslens.synth.backdrops import BACKDROPS
 from crosslens.synth.captions import Five, Wording, pick, whereabouts
 from crosslens.synth.grammar import a
 from crosslens.synth.plan import Part, Plan
 from crosslens.synth.scene import SIZE, Thing
-from crosslens.synth.tasks.task import COLOUR_NAMES, EVERYDAY, PLACES, SURFACES, Random, Task, choose
+from crosslens.synth.tasks.task import COLOUR_NAMES, EVERYDAY, PLACES, SURFACES, Random, Task, another, choose
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,10 @@ TASK = Task(
     _plan,
     _describe,
     {
-        "colour": lambda facts, random: replace(
-            facts, colour=choose(random, COLOUR_NAMES, but=[facts.colour, facts.other_colour])
-        ),
-        "other_colour": lambda facts, random: replace(
-            facts, other_colour=choose(random, COLOUR_NAMES, but=[facts.colour, facts.other_colour])
-        ),
-        "other_kind": lambda facts, random: replace(
-            facts, other_kind=choose(random, EVERYDAY, but=[facts.kind, facts.other_kind])
-        ),
-        "backdrop": lambda facts, random: replace(facts, backdrop=choose(random, PLACES, but=[facts.backdrop])),
+        "colour": another("colour", COLOUR_NAMES, unlike=["other_colour"]),
+        "other_colour": another("other_colour", COLOUR_NAMES, unlike=["colour"]),
+        "other_kind": another("other_kind", EVERYDAY, unlike=["kind"]),
+        "backdrop": another("backdrop", PLACES),
     },
     core=("colour",),
     essence=lambda facts: (facts.kind, facts.colour),

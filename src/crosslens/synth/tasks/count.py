@@ -11,7 +11,7 @@ from crosslens.synth.grammar import number_word, pluralise
 from crosslens.synth.layout import Zone
 from crosslens.synth.plan import Part, Plan
 from crosslens.synth.scene import Thing
-from crosslens.synth.tasks.task import COLOUR_NAMES, EVERYDAY, SURFACES, Random, Task, choose, usual_colour
+from crosslens.synth.tasks.task import COLOUR_NAMES, EVERYDAY, SURFACES, Random, Task, another, choose, usual_colour
 
 MOST = 9
 _GROUPS = {1: "a lone {}", 2: "a pair of {}", 3: "a trio of {}", 4: "a quartet of {}", 6: "half a dozen {}"}
@@ -96,8 +96,8 @@ TASK = Task(
     {
         "count": _recount,
         "kind": _rekind,
-        "colour": lambda facts, random: replace(facts, colour=choose(random, COLOUR_NAMES, but=[facts.colour])),
-        "backdrop": lambda facts, random: replace(facts, backdrop=choose(random, _BACKDROPS, but=[facts.backdrop])),
+        "colour": another("colour", COLOUR_NAMES),
+        "backdrop": another("backdrop", _BACKDROPS),
     },
     core=("count",),
     essence=lambda facts: (facts.kind, facts.count),

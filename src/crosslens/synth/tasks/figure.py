@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from crosslens.synth.backdrops import BACKDROPS
 from crosslens.synth.captions import Five, Wording, pick, whereabouts
@@ -12,7 +12,7 @@ from crosslens.synth.kinds import kinds_of
 from crosslens.synth.layout import Zone
 from crosslens.synth.plan import Part, Plan
 from crosslens.synth.scene import SIZE, Thing
-from crosslens.synth.tasks.task import COLOUR_NAMES, SURFACES, Random, Task, choose
+from crosslens.synth.tasks.task import COLOUR_NAMES, SURFACES, Random, Task, another, choose
 
 SHAPES = tuple(kind.name for kind in kinds_of("figure"))
 _ROOMY = ("circle", "square", "pentagon", "hexagon", "octagon", "ellipse", "rectangle")
@@ -84,16 +84,10 @@ TASK = Task(
     _plan,
     _describe,
     {
-        "shape": lambda facts, random: replace(
-            facts, shape=choose(random, SHAPES, but=[facts.shape, facts.large_shape])
-        ),
-        "colour": lambda facts, random: replace(
-            facts, colour=choose(random, COLOUR_NAMES, but=[facts.colour, facts.large_colour])
-        ),
-        "large_shape": lambda facts, random: replace(
-            facts, large_shape=choose(random, _ROOMY, but=[facts.shape, facts.large_shape])
-        ),
-        "backdrop": lambda facts, random: replace(facts, backdrop=choose(random, SURFACES, but=[facts.backdrop])),
+        "shape": another("shape", SHAPES, unlike=["large_shape"]),
+        "colour": another("colour", COLOUR_NAMES, unlike=["large_colour"]),
+        "large_shape": another("large_shape", _ROOMY, unlike=["shape"]),
+        "backdrop": another("backdrop", SURFACES),
     },
     core=("shape", "colour"),
     essence=lambda facts: (facts.shape, facts.colour, facts.large_shape, facts.inside),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from crosslens.synth.backdrops import BACKDROPS
 from crosslens.synth.captions import Five, Wording, pick, whereabouts
@@ -11,7 +11,7 @@ from crosslens.synth.grammar import a
 from crosslens.synth.kinds import KINDS, kinds_of
 from crosslens.synth.plan import Part, Plan
 from crosslens.synth.scene import SIZE, Thing
-from crosslens.synth.tasks.task import SKIES, Random, Task, choose, usual_colour
+from crosslens.synth.tasks.task import SKIES, Random, Task, another, choose, usual_colour
 
 LANDMARKS: dict[str, tuple[str, str]] = {
     "Eiffel Tower": ("the", "Paris"),
@@ -89,11 +89,9 @@ TASK = Task(
     _plan,
     _describe,
     {
-        "landmark": lambda facts, random: replace(
-            facts, landmark=choose(random, tuple(LANDMARKS), but=[facts.landmark])
-        ),
-        "extra": lambda facts, random: replace(facts, extra=choose(random, _EXTRAS, but=[facts.extra])),
-        "backdrop": lambda facts, random: replace(facts, backdrop=choose(random, SKIES, but=[facts.backdrop])),
+        "landmark": another("landmark", tuple(LANDMARKS)),
+        "extra": another("extra", _EXTRAS),
+        "backdrop": another("backdrop", SKIES),
     },
     core=("landmark",),
     essence=lambda facts: facts.landmark,

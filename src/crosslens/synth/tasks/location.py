@@ -12,7 +12,7 @@ from crosslens.synth.layout import Zone
 from crosslens.synth.plan import Part, Plan
 from crosslens.synth.relations import OPPOSITE
 from crosslens.synth.scene import SIZE, Thing
-from crosslens.synth.tasks.task import EVERYDAY, SURFACES, Random, Task, choose, usual_colour
+from crosslens.synth.tasks.task import EVERYDAY, SURFACES, Random, Task, another, choose, usual_colour
 
 _ZONES = {
     "left of": (Zone(0.04, 0.3, 0.47, 0.72), Zone(0.53, 0.3, 0.96, 0.72)),
@@ -98,10 +98,8 @@ TASK = Task(
     {
         "relation": lambda facts, random: replace(facts, relation=OPPOSITE[facts.relation]),
         "colour": lambda facts, random: replace(facts, colour=usual_colour(random, facts.kind, but=[facts.colour])),
-        "other_kind": lambda facts, random: replace(
-            facts, other_kind=choose(random, EVERYDAY, but=[facts.kind, facts.other_kind])
-        ),
-        "backdrop": lambda facts, random: replace(facts, backdrop=choose(random, _BACKDROPS, but=[facts.backdrop])),
+        "other_kind": another("other_kind", EVERYDAY, unlike=["kind"]),
+        "backdrop": another("backdrop", _BACKDROPS),
     },
     core=("relation",),
     essence=lambda facts: (facts.kind, facts.relation, facts.other_kind),

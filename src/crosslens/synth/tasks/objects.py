@@ -10,7 +10,7 @@ from crosslens.synth.captions import Five, Wording, pick, whereabouts
 from crosslens.synth.grammar import a, listing
 from crosslens.synth.plan import Part, Plan
 from crosslens.synth.scene import SIZE, Thing
-from crosslens.synth.tasks.task import EVERYDAY, PLACES, Random, Task, choose, usual_colour
+from crosslens.synth.tasks.task import EVERYDAY, PLACES, Random, Task, another, choose, usual_colour
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ TASK = Task(
     _plan,
     _describe,
     {
-        "second": lambda facts, random: replace(facts, second=choose(random, EVERYDAY, but=facts.kinds)),
-        "third": lambda facts, random: replace(facts, third=choose(random, EVERYDAY, but=facts.kinds)),
+        "second": another("second", EVERYDAY, unlike=["first", "third"]),
+        "third": another("third", EVERYDAY, unlike=["first", "second"]),
         "first_colour": lambda facts, random: replace(
             facts, first_colour=usual_colour(random, facts.first, but=[facts.first_colour])
         ),
-        "backdrop": lambda facts, random: replace(facts, backdrop=choose(random, PLACES, but=[facts.backdrop])),
+        "backdrop": another("backdrop", PLACES),
     },
     core=("second", "third"),
     essence=lambda facts: facts.kinds,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from crosslens.synth.backdrops import BACKDROPS
 from crosslens.synth.captions import Five, Wording, pick, whereabouts
 from crosslens.synth.grammar import a
-from crosslens.synth.kinds import KINDS
-from crosslens.synth.plan import Part, Plan
 from crosslens.synth.scene import SIZE, Thing
-from crosslens.synth.tasks.task import EVERYDAY, Random, Task, choose, usual_colour
+from crosslens.synth.tasks.panel import PanelFacts, draw_panel, panel_changes, plan_panel
+from crosslens.synth.tasks.task import Random, Task, choose
 from crosslens.synth.words import SIGNS
 
-PANELS = ("sign", "poster", "billboard", "banner", "shop")
 _BACKDROPS = (
     "street",
     "beach",
@@ -34,29 +32,12 @@ _BACKDROPS = (
 _NEAR = 3
 
 
-@dataclass(frozen=True)
-class OcrFacts:
-    """A word, what it is written on, and a thing beside it."""
-
-    word: str
-    panel: str
-    colour: str
-    extra: str
-    extra_colour: str
-    backdrop: str
+class OcrFacts(PanelFacts):
+    """A word in capitals."""
 
 
 def _draw(random: Random) -> OcrFacts:
-    panel, extra = choose(random, PANELS), choose(random, EVERYDAY)
-    colours = usual_colour(random, panel), usual_colour(random, extra)
-    return OcrFacts(choose(random, tuple(SIGNS)), panel, colours[0], extra, colours[1], choose(random, _BACKDROPS))
-
-
-def _plan(facts: OcrFacts) -> Plan:
-    return Plan(
-        facts.backdrop,
-        (Part(facts.panel, facts.colour, text=facts.word), Part(facts.extra, facts.extra_colour, "small")),
-    )
+    return draw_panel(OcrFacts, tuple(SIGNS), _BACKDROPS, random)
 
 
 def _describe(facts: OcrFacts, things: Sequence[Thing], random: Random) -> Five:
@@ -107,17 +88,9 @@ def _distance(one: str, other: str) -> int:
 TASK = Task(
     "ocr",
     _draw,
-    _plan,
+    plan_panel,
     _describe,
-    {
-        "word": _another_word,
-        "panel": lambda facts, random: replace(facts, panel=choose(random, PANELS, but=[facts.panel])),
-        "colour": lambda facts, random: replace(
-            facts, colour=choose(random, KINDS[facts.panel].colours, but=[facts.colour])
-        ),
-        "extra": lambda facts, random: replace(facts, extra=choose(random, EVERYDAY, but=[facts.extra])),
-        "backdrop": lambda facts, random: replace(facts, backdrop=choose(random, _BACKDROPS, but=[facts.backdrop])),
-    },
+    panel_changes(_another_word, _BACKDROPS),
     core=("word",),
     essence=lambda facts: facts.word,
 )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from crosslens.synth.backdrops import BACKDROPS
 from crosslens.synth.captions import Five, Wording, pick, whereabouts
 from crosslens.synth.grammar import a
 from crosslens.synth.plan import Part, Plan
 from crosslens.synth.scene import SIZE, Thing
-from crosslens.synth.tasks.task import EVERYDAY, PLACES, Random, Task, choose, usual_colour
+from crosslens.synth.tasks.task import EVERYDAY, PLACES, Random, Task, another, choose, usual_colour
 
 _NAMES = {
     "open sea": "the open sea",
@@ -72,11 +72,9 @@ TASK = Task(
     _plan,
     _describe,
     {
-        "backdrop": lambda facts, random: replace(facts, backdrop=choose(random, PLACES, but=[facts.backdrop])),
-        "kind": lambda facts, random: replace(facts, kind=choose(random, EVERYDAY, but=[facts.kind, facts.other_kind])),
-        "other_kind": lambda facts, random: replace(
-            facts, other_kind=choose(random, EVERYDAY, but=[facts.kind, facts.other_kind])
-        ),
+        "backdrop": another("backdrop", PLACES),
+        "kind": another("kind", EVERYDAY, unlike=["other_kind"]),
+        "other_kind": another("other_kind", EVERYDAY, unlike=["kind"]),
     },
     core=("backdrop",),
     essence=lambda facts: facts.backdrop,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,20 +22,24 @@ T = TypeVar("T")
 _ATTEMPTS = 200
 
 
+Change = Callable[[Facts, Random], Facts]
+"""Gives the facts with another value of one of them."""
+
+
 @dataclass(frozen=True)
 class Task:
     """One of the twelve.
 
-    ``changes`` maps the name of a fact to a function that gives the facts with another value of it; a twin differs in
-    one of ``core``, the facts that every caption speaks of. ``essence`` is what even the sparsest caption says: scenes
-    of equal essence could not be told apart by it.
+    ``changes`` maps the name of a fact to what gives the facts with another value of it; a twin differs in one of
+    ``core``, the facts that every caption speaks of. ``essence`` is what even the sparsest caption says: scenes of
+    equal essence could not be told apart by it.
     """
 
     name: str
     draw: Callable[[Random], Facts]
     plan: Callable[[Facts], Plan]
     describe: Callable[[Facts, Sequence[Thing], Random], Five]
-    changes: Mapping[str, Callable[[Facts, Random], Facts]]
+    changes: Mapping[str, Change]
     core: tuple[str, ...]
     essence: Callable[[Facts], Any]
 
@@ -67,6 +71,20 @@ def choose(random: Random, options: Sequence[T], *, but: Sequence[Any] = ()) -> 
     """One of the options at random, other than those in ``but``."""
     left = [option for option in options if option not in but] if but else options
     return left[int(random.integers(len(left)))]
+
+
+def another(
+    fact: str, options: Sequence[Any] | Callable[[Facts], Sequence[Any]], *, unlike: Sequence[str] = ()
+) -> Change:
+    """A change of one fact to another of the options, which may depend on the facts; never to what it is already, nor
+    to what the facts named in ``unlike`` are.
+    """
+
+    def change(facts: Facts, random: Random) -> Facts:
+        found = options(facts) if callable(options) else options
+        return replace(facts, **{fact: choose(random, found, but=[getattr(facts, one) for one in (fact, *unlike)])})
+
+    return change
 
 
 EVERYDAY = tuple(

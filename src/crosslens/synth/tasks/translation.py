@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from crosslens.synth.backdrops import BACKDROPS
 from crosslens.synth.captions import Five, Wording, many, pick, whereabouts
 from crosslens.synth.grammar import a
-from crosslens.synth.kinds import KINDS
-from crosslens.synth.plan import Part, Plan
 from crosslens.synth.scene import SIZE, Thing
-from crosslens.synth.tasks.task import EVERYDAY, Random, Task, choose, usual_colour
+from crosslens.synth.tasks.panel import PanelFacts, draw_panel, panel_changes, plan_panel
+from crosslens.synth.tasks.task import Random, Task, another
 from crosslens.synth.words import CHINESE
 
-PANELS = ("sign", "poster", "billboard", "banner", "shop")
 _BACKDROPS = (
     "street",
     "city at night",
@@ -31,16 +28,8 @@ _BACKDROPS = (
 )
 
 
-@dataclass(frozen=True)
-class TranslationFacts:
-    """Chinese characters, what they are written on, and a thing beside it."""
-
-    word: str
-    panel: str
-    colour: str
-    extra: str
-    extra_colour: str
-    backdrop: str
+class TranslationFacts(PanelFacts):
+    """A word in Chinese characters."""
 
     @property
     def meaning(self) -> str:
@@ -49,16 +38,7 @@ class TranslationFacts:
 
 
 def _draw(random: Random) -> TranslationFacts:
-    panel, extra = choose(random, PANELS), choose(random, EVERYDAY)
-    colours = usual_colour(random, panel), usual_colour(random, extra)
-    return TranslationFacts(
-        choose(random, tuple(CHINESE)), panel, colours[0], extra, colours[1], choose(random, _BACKDROPS)
-    )
-
-
-def _plan(facts: TranslationFacts) -> Plan:
-    panel = Part(facts.panel, facts.colour, text=facts.word)
-    return Plan(facts.backdrop, (panel, Part(facts.extra, facts.extra_colour, "small")))
+    return draw_panel(TranslationFacts, tuple(CHINESE), _BACKDROPS, random)
 
 
 def _describe(facts: TranslationFacts, things: Sequence[Thing], random: Random) -> Five:
@@ -98,17 +78,9 @@ def _describe(facts: TranslationFacts, things: Sequence[Thing], random: Random) 
 TASK = Task(
     "translation",
     _draw,
-    _plan,
+    plan_panel,
     _describe,
-    {
-        "word": lambda facts, random: replace(facts, word=choose(random, _like(facts.word), but=[facts.word])),
-        "panel": lambda facts, random: replace(facts, panel=choose(random, PANELS, but=[facts.panel])),
-        "colour": lambda facts, random: replace(
-            facts, colour=choose(random, KINDS[facts.panel].colours, but=[facts.colour])
-        ),
-        "extra": lambda facts, random: replace(facts, extra=choose(random, EVERYDAY, but=[facts.extra])),
-        "backdrop": lambda facts, random: replace(facts, backdrop=choose(random, _BACKDROPS, but=[facts.backdrop])),
-    },
+    panel_changes(another("word", lambda facts: _like(facts.word)), _BACKDROPS),
     core=("word",),
     essence=lambda facts: facts.word,
 )
