@@ -124,7 +124,8 @@ def encoders() -> str:
 def _encoder(entry: Entry[Any], level: str = "##") -> str:
     extra = entry.details.get("extra")
     installed = f"; `pip install 'crosslens[{extra}]'`" if extra else ""
-    example = f"Example: `{entry.name}:{entry.details.get('example', '')}`{installed}"
+    source = f":{entry.details['example']}" if entry.details.get("example") else ""
+    example = f"Example: `{entry.name}{source}`{installed}"
     return "\n\n".join([f"{level} {entry.name}", cleaned(inspect.cleandoc(entry.value.__doc__ or "")), example])
 
 

@@ -11,7 +11,7 @@ from crosslens.encode.onnx import described
 FOLDER = Path(__file__).parent
 
 
-@ENCODERS.register("tiny", needs_source=False, example="", extra="onnx")
+@ENCODERS.register("tiny", needs_source=False, extra="onnx")
 def load_tiny(source: str, settings: Settings) -> Encoder:
     """The built-in encoder of images and texts: small, quick, without torch, trained on drawn scenes only.
 
