@@ -1,0 +1,1 @@
+"""Words: tokens, tags, lemmas, WordNet, colours, scene graphs."""

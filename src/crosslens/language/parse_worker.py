@@ -1,0 +1,96 @@
+"""Parsing in processes of their own: one per core, each with its own pipeline, fed through pipes.
+
+A worker is ``python -m crosslens.language.parse_worker NAME``: it reads one JSON list of texts per line and answers one
+line per list. Nothing is forked, so threads and locks of the caller do no harm, and the caller's script is not
+imported a second time, as ``multiprocessing`` would. When the caller dies, its end of the pipe closes, and the worker
+goes too.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
+from typing import Any
+
+from crosslens.core.errors import CrosslensError
+from crosslens.language.parse import parse_of
+from crosslens.language.pipeline import Pipeline, find_pipeline
+
+Rows = list[tuple[Any, ...]]
+
+_AT_ONCE = 128
+"""Texts that a pipeline takes together; their parses do not depend on it."""
+
+
+def parse_batches(batches: Sequence[Sequence[str]], pipeline: Pipeline, workers: int) -> Iterator[Rows]:
+    """The parses of every batch, in the order of the batches; with one worker, in this process."""
+    if workers <= 1:
+        nlp = pipeline.load() if batches else None
+        for batch in batches:
+            yield parse_rows(nlp, batch)
+        return
+    idle: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
+    team = [_start(pipeline.name) for _ in range(min(workers, len(batches)))]
+    for worker in team:
+        idle.put(worker)
+
+    def ask(batch: Sequence[str]) -> Rows:
+        worker = idle.get()
+        answer = _ask(worker, batch)
+        idle.put(worker)
+        return answer
+
+    pool = ThreadPoolExecutor(len(team))
+    try:
+        yield from pool.map(ask, batches)
+    finally:
+        # Killed first: a thread that waits for an answer then sees the end of the pipe.
+        for worker in team:
+            worker.kill()
+        pool.shutdown(cancel_futures=True)
+        for worker in team:
+            worker.communicate()
+
+
+def parse_rows(nlp: Any, texts: Sequence[str]) -> Rows:
+    """The parses of ``texts`` as rows of plain values."""
+    return [astuple(parse_of(document)) for document in nlp.pipe(texts, batch_size=_AT_ONCE)]
+
+
+def _start(name: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "crosslens.language.parse_worker", name]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+
+
+def _ask(worker: subprocess.Popen[str], texts: Sequence[str]) -> Rows:
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    try:
+        worker.stdin.write(json.dumps(list(texts)) + "\n")
+        worker.stdin.flush()
+        answer = worker.stdout.readline()
+    except OSError:
+        answer = ""
+    if not answer.endswith("\n"):
+        raise CrosslensError(
+            "a process that parses captions ended early (out of memory, or killed)",
+            fix="run it again: what is parsed is kept; with threads=1 one process does all the work",
+        )
+    return [tuple(row) for row in json.loads(answer)]
+
+
+def main() -> None:
+    """Answer batches until there are no more."""
+    nlp = find_pipeline(sys.argv[1]).load()
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(parse_rows(nlp, json.loads(line))) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
