@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from crosslens.core.machine import cache_folder
+
 # Importing an adapter's module registers its encoders; none of them imports a heavy package before it is used.
-from crosslens.encode import blip_matching, onnx, open_clip, own, sentence, tiny, transformers_dual  # noqa: F401
-from crosslens.encode.cache import Cache, cache_folder
+from crosslens.encode import blip_matching, onnx, open_clip, own, sentence, similarity, tiny, transformers_dual  # noqa: F401
+from crosslens.encode.cache import Cache
 from crosslens.encode.dataset import Encoded, encode_dataset
 from crosslens.encode.encoder import ENCODERS, Encoder, load_encoder
 from crosslens.encode.pairs import PAIR_SCORERS, PairCache, PairScorer, load_pair_scorer, rerank

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import re
 import time
 import zipfile
@@ -24,6 +23,7 @@ import numpy as np
 from crosslens.core.atomic import PARTIAL, atomic_file, write_text
 from crosslens.core.errors import InputError
 from crosslens.core.fingerprint import fingerprint
+from crosslens.core.machine import cache_folder
 from crosslens.encode.encoder import Array, Tell, to_stderr
 
 SHARD_ITEMS = 1_024
@@ -31,11 +31,6 @@ SHARD_ITEMS = 1_024
 
 _KEY_BYTES = 16
 _ABANDONED = 3_600.0  # seconds after which a temporary file belongs to no living process
-
-
-def cache_folder(given: str | Path | None = None) -> Path:
-    """Where vectors are kept: the folder given, ``$CROSSLENS_CACHE``, or ``~/.cache/crosslens``."""
-    return Path(given or os.environ.get("CROSSLENS_CACHE") or "~/.cache/crosslens").expanduser()
 
 
 def key_of(content: bytes) -> bytes:

@@ -1,0 +1,101 @@
+"""Similarity of texts under a text encoder: cosines between a caption and an image's captions, their mean or maximum.
+
+Encoders live above this room, so one comes in as a function from texts to vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from crosslens.core.errors import InputError
+from crosslens.core.progress import Progress
+from crosslens.rank.kernels import unit_rows
+from crosslens.similarity.similarity import Array
+
+Vectors = Callable[[Sequence[str], Progress | None], Array]
+"""Texts → one vector each, (n, d)."""
+
+
+class EmbeddingSimilarity:
+    """The mean or the maximum over an image's captions of their cosine with a caption, −1 to 1."""
+
+    def __init__(self, name: str, revision: str, vectors: Vectors, over: Literal["mean", "max"] = "mean") -> None:
+        self.name, self.revision, self._vectors, self._over = name, revision, vectors, over
+
+    def prepare(
+        self,
+        references: Sequence[Sequence[str]],
+        captions: Sequence[str],
+        *,
+        progress: Progress | None = None,
+        threads: int | None = None,
+    ) -> PreparedEmbedding:
+        """Encode every different text once."""
+        texts = [text for image in references for text in image]
+        unique = list(dict.fromkeys([*texts, *captions]))
+        place = {text: number for number, text in enumerate(unique)}
+        units = _unit(np.asarray(self._vectors(unique, progress), np.float32), unique)
+        start = np.concatenate([[0], np.cumsum([len(image) for image in references])]).astype(np.int64)
+        every = units[[place[text] for text in texts]].reshape(len(texts), units.shape[1])
+        own = units[[place[text] for text in captions]]
+        return PreparedEmbedding(start, every, own, self._over)
+
+
+class PreparedEmbedding:
+    """Unit vectors of references and captions. An image without references has 0 everywhere."""
+
+    def __init__(self, start: Array, references: Array, captions: Array, over: str) -> None:
+        self._start, self._captions, self._over = start, captions, over
+        self._count = np.diff(start)
+        # The mean of cosines is the cosine's product with the mean vector: one row per image is enough.
+        self._rows = _means(start, references) if over == "mean" else references
+        self.shape = (len(self._count), len(captions))
+
+    def block(self, rows: slice) -> Array:
+        """Whole rows: float32, (rows, captions)."""
+        first, last, _ = rows.indices(self.shape[0])
+        if self._over == "mean":
+            product: Array = self._rows[first:last] @ self._captions.T
+            return product
+        out = np.zeros((max(last - first, 0), self.shape[1]), np.float32)
+        start = self._start[first : last + 1] if len(out) else self._start[:0]
+        here = np.flatnonzero(self._count[first:last])
+        if len(here):
+            products = self._rows[start[0] : start[-1]] @ self._captions.T
+            out[here] = np.maximum.reduceat(products, start[:-1][here] - start[0], axis=0)
+        return out
+
+    def pairs(self, images: Array, captions: Array) -> Array:
+        """Single cells: float32, one per pair of positions."""
+        images, captions = np.asarray(images, np.int64), np.asarray(captions, np.int64)
+        if self._over == "mean":
+            cosines: Array = np.einsum("pd,pd->p", self._rows[images], self._captions[captions])
+            return cosines
+        out = np.zeros(len(images), np.float32)
+        for place, (image, caption) in enumerate(zip(images.tolist(), captions.tolist(), strict=True)):
+            rows = self._rows[self._start[image] : self._start[image + 1]]
+            out[place] = (rows @ self._captions[caption]).max() if len(rows) else 0.0
+        return out
+
+
+def _unit(vectors: Array, texts: Sequence[str]) -> Array:
+    out = np.empty_like(vectors)
+    bad = unit_rows(vectors, out)
+    if bad >= 0:
+        raise InputError(
+            f"the vector of the text {texts[bad]!r:.60} is zero", fix="use another encoder: it has no direction"
+        )
+    return out
+
+
+def _means(start: Array, references: Array) -> Array:
+    count = np.diff(start)
+    means = np.zeros((len(count), references.shape[1]), np.float32)
+    here = np.flatnonzero(count)
+    if len(here):
+        sums = np.add.reduceat(references.astype(np.float64), start[:-1][here], axis=0)
+        means[here] = sums / count[here, None]
+    return means

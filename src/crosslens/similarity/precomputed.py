@@ -1,0 +1,187 @@
+"""φ that somebody computed before: a matrix of images × captions, in memory, as ``.npy`` or as ``.csv``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from crosslens.core.dataset import Dataset
+from crosslens.core.errors import InputError, reading
+from crosslens.core.fingerprint import file_fingerprint, fingerprint
+from crosslens.core.ids import Ids, as_ids, positions
+from crosslens.core.progress import Progress
+from crosslens.data.files import existing_file, read_array
+from crosslens.similarity.description import read_description
+from crosslens.similarity.similarity import Array
+
+MATRIX_SUFFIXES = (".npy", ".csv")
+
+_PAIRS = ["image", "caption", "score"]
+
+
+class PrecomputedSimilarity:
+    """A matrix as φ. Where it comes with ids, cells are found by them; otherwise its shape must fit.
+
+    ``.npy``  with the ``.json`` that crosslens writes beside it, the ids are known
+    ``.csv``  either the header ``image,<caption id>,…`` and one row per image, or the header ``image,caption,score``
+              and one row per pair
+    """
+
+    def __init__(self, source: str | Path | Array) -> None:
+        self.file = None if isinstance(source, np.ndarray) else Path(source).expanduser()
+        self.image_ids: Ids | None = None
+        self.caption_ids: Ids | None = None
+        if isinstance(source, np.ndarray):
+            self.values: Array = source
+            self.name = "matrix"
+        else:
+            self.name = f"matrix:{Path(source).name}"
+            self._read(existing_file(Path(source).expanduser()))
+        if self.values.ndim != 2 or self.values.dtype.kind not in "fiu":
+            raise InputError(
+                f"an array of {self.values.dtype} with the shape {self.values.shape}",
+                file=self.file,
+                expected="numbers, images × captions",
+                fix="save it as float32 with one row per image and one column per caption",
+            )
+
+    @property
+    def revision(self) -> str:
+        """The numbers' own hash."""
+        if self.file is None:
+            return fingerprint("phi", {"values": self.values})[:12]
+        return file_fingerprint([self.file])[:12]
+
+    def prepare(
+        self,
+        references: Sequence[Sequence[str]],
+        captions: Sequence[str],
+        *,
+        progress: Progress | None = None,
+        threads: int | None = None,
+    ) -> PreparedMatrix:
+        """Texts say nothing about ids: the shape must fit, and the order is taken to be the same."""
+        self._fit(len(references), len(captions))
+        return PreparedMatrix(self, None, None)
+
+    def prepare_ids(self, dataset: Dataset) -> PreparedMatrix:
+        """The rows and columns of the dataset's ids."""
+        if self.image_ids is None or self.caption_ids is None:
+            self._fit(len(dataset.image_ids), len(dataset.caption_ids))
+            return PreparedMatrix(self, None, None)
+        with reading(self.file or self.name):
+            rows = positions(dataset.image_ids, self.image_ids, "image")
+            columns = positions(dataset.caption_ids, self.caption_ids, "caption")
+        return PreparedMatrix(self, rows, columns)
+
+    def _fit(self, images: int, captions: int) -> None:
+        if self.values.shape != (images, captions):
+            turned = self.values.shape == (captions, images)
+            raise InputError(
+                f"the matrix is {self.values.shape[0]:,} × {self.values.shape[1]:,}",
+                file=self.file,
+                expected=f"{images:,} images × {captions:,} captions",
+                fix="transpose it" if turned else "compute it for this dataset, or give it ids",
+            )
+
+    def _read(self, file: Path) -> None:
+        if file.suffix.lower() == ".npy":
+            self.values = read_array(file)
+            described = read_description(file)
+            if described is not None:
+                self.image_ids, self.caption_ids = described.image_ids, described.caption_ids
+                self._fit(len(self.image_ids), len(self.caption_ids))
+            return
+        with reading(file):
+            self.image_ids, self.caption_ids, self.values = _read_table(file)
+
+
+class PreparedMatrix:
+    """A matrix seen in the order of a dataset; every number is checked when it is read."""
+
+    def __init__(self, source: PrecomputedSimilarity, rows: Array | None, columns: Array | None) -> None:
+        self._source, self._columns = source, columns
+        self._rows = np.arange(source.values.shape[0]) if rows is None else rows
+        self.shape = (len(self._rows), source.values.shape[1] if columns is None else len(columns))
+
+    def block(self, rows: slice) -> Array:
+        """Whole rows: float32, (rows, captions)."""
+        chosen = self._rows[rows]
+        values = np.asarray(self._source.values[chosen])
+        if self._columns is not None:
+            values = values[:, self._columns]
+        bad = np.argwhere(~np.isfinite(values))
+        if len(bad):
+            self._refuse(int(chosen[bad[0, 0]]), int(bad[0, 1]))
+        return values.astype(np.float32)
+
+    def pairs(self, images: Array, captions: Array) -> Array:
+        """Single cells: float32, one per pair of positions."""
+        rows = self._rows[np.asarray(images)]
+        columns = np.asarray(captions) if self._columns is None else self._columns[np.asarray(captions)]
+        values = np.asarray(self._source.values[rows, columns])
+        bad = np.flatnonzero(~np.isfinite(values))
+        if len(bad):
+            self._refuse(int(rows[bad[0]]), int(np.asarray(captions)[bad[0]]))
+        return values.astype(np.float32)
+
+    def _refuse(self, row: int, column: int) -> None:
+        place = column if self._columns is None else int(self._columns[column])
+        value = self._source.values[row, place]
+        ids = self._source.image_ids, self._source.caption_ids
+        where = (
+            f" (image {ids[0][row]!r}, caption {ids[1][place]!r})" if ids[0] is not None and ids[1] is not None else ""
+        )
+        raise InputError(
+            f"φ is {value} in column {place}{where}",
+            file=self._source.file,
+            row=row,
+            expected="finite numbers",
+            fix="compute the cell again, or write 0 where two say nothing alike",
+        )
+
+
+def _read_table(file: Path) -> tuple[Ids, Ids, Array]:
+    try:
+        table = pl.read_csv(file, infer_schema=False)
+    except pl.exceptions.PolarsError as error:
+        raise InputError(
+            f"cannot be read: {error}", expected="a table with a header", fix="save it as UTF-8 CSV"
+        ) from error
+    if sorted(table.columns) == sorted(_PAIRS):
+        return _from_pairs(table)
+    images = as_ids(table[table.columns[0]], "image")
+    captions = as_ids(table.columns[1:], "caption")
+    return images, captions, np.column_stack([_numbers(table[name]) for name in captions])
+
+
+def _from_pairs(table: pl.DataFrame) -> tuple[Ids, Ids, Array]:
+    images = as_ids(table["image"].unique(maintain_order=True), "image")
+    captions = as_ids(table["caption"].unique(maintain_order=True), "caption")
+    values = np.full((len(images), len(captions)), np.nan, np.float32)
+    rows = positions(table["image"].to_list(), images, "image")
+    columns = positions(table["caption"].to_list(), captions, "caption")
+    cells = rows * len(captions) + columns
+    if len(np.unique(cells)) != len(cells):
+        again = int(np.setdiff1d(np.arange(len(cells)), np.unique(cells, return_index=True)[1])[0])
+        raise InputError(
+            f"the pair {table['image'][again]!r}, {table['caption'][again]!r} is there twice",
+            row=again,
+            fix="remove one of the two",
+        )
+    values[rows, columns] = _numbers(table["score"])
+    return images, captions, values
+
+
+def _numbers(column: pl.Series) -> Array:
+    values = column.str.strip_chars().cast(pl.Float32, strict=False)
+    bad = (values.is_null() & column.is_not_null()).arg_true()
+    if len(bad):
+        row = int(bad[0])
+        raise InputError(
+            f"{column[row]!r} in column {column.name!r}", row=row, expected="a number", fix="correct the cell"
+        )
+    return values.fill_null(float("nan")).to_numpy()

@@ -1,0 +1,73 @@
+"""SPICE as slowly and obviously as it can be written: one image, one caption, words as words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+
+from crosslens.language.scene_graph import SceneGraph
+from crosslens.language.wordnet import wordnet
+
+Node = frozenset[str]
+
+
+@cache
+def synsets(word: str) -> frozenset[int]:
+    return frozenset(wordnet().synsets(word).tolist())
+
+
+def similar(one: str, other: str) -> bool:
+    return one == other or bool(synsets(one) & synsets(other))
+
+
+def merged_nodes(words: Iterable[str]) -> list[Node]:
+    """Join any two nodes that hold similar words, until none are left."""
+    nodes: list[Node] = [frozenset({word}) for word in set(words)]
+    while True:
+        joined = next(
+            (
+                (a, b)
+                for i, a in enumerate(nodes)
+                for b in nodes[i + 1 :]
+                if any(similar(one, other) for one in a for other in b)
+            ),
+            None,
+        )
+        if joined is None:
+            return nodes
+        nodes = [node for node in nodes if node not in joined] + [joined[0] | joined[1]]
+
+
+def reference_tuples(graphs: Sequence[SceneGraph]) -> set[tuple[object, ...]]:
+    """The merged graph's tuples: nodes in the places of objects, words elsewhere."""
+    nodes = merged_nodes(word for graph in graphs for word in graph.objects)
+    node_of = {word: node for node in nodes for word in node}
+    tuples: set[tuple[object, ...]] = {(node,) for node in nodes}
+    for graph in graphs:
+        tuples |= {(node_of[one], word) for one, word in graph.attributes}
+        tuples |= {(node_of[one], name, node_of[other]) for one, name, other in graph.relations}
+    return tuples
+
+
+def tuple_matches(said: tuple[str, ...], true: tuple[object, ...]) -> bool:
+    if len(said) != len(true):
+        return False
+    for word, place in zip(said, true, strict=True):
+        options = place if isinstance(place, frozenset) else [place]
+        if not any(similar(word, option) for option in options):
+            return False
+    return True
+
+
+def spice(
+    references: Sequence[SceneGraph],
+    caption: SceneGraph,
+    counts: Callable[[tuple[object, ...]], bool] = lambda one: True,
+) -> float:
+    said = {one for one in caption.tuples() if counts(one)}
+    true = {one for one in reference_tuples(references) if counts(one)}
+    hits = sum(any(tuple_matches(one, other) for other in true) for one in said)
+    if hits == 0:
+        return 0.0
+    precision, recall = hits / len(said), min(hits, len(true)) / len(true)
+    return 2 * precision * recall / (precision + recall)

