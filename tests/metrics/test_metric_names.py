@@ -142,4 +142,4 @@ def test_what_is_known_about_metrics() -> None:
     assert family_of(read_spec("MedR")).pooled(read_spec("MedR[all]"))
     lower = {entry.name for entry in METRICS if not entry.value.higher_is_better}
     assert lower == {"MedR", "MeanR", "Fails"}
-    assert [entry.name for entry in METRICS if entry.value.across] == ["Rsum"]
+    assert [entry.name for entry in METRICS if entry.value.across] == ["Nsum", "Rsum"]

@@ -19,6 +19,8 @@ EXAMPLES = examples(
     "crosslens evaluate --run model.run.gz --qrels qrels.txt \\",
     '    --metrics "CappedRecall@1 CappedRecall@5" --json',
     "crosslens evaluate --dataset captions.jsonl --scores scores.npy",
+    "crosslens evaluate --dataset captions.jsonl --scores scores.npy \\",
+    '    --metrics "NCS[cider]@10 SR[semantic,m=20]@5 DCGcm@10"',
     "crosslens evaluate --model clip:openai/clip-vit-base-patch32 \\",
     "    --dataset captions.jsonl --image-folder photos -o runs/clip-b32",
     "crosslens evaluate --model blip:Salesforce/blip-itm-base-coco \\",
@@ -91,6 +93,21 @@ def evaluate(
     qrels: Annotated[
         str | None, typer.Option(metavar=_FILE, help="Which items are relevant, instead of the captions' own images.")
     ] = None,
+    phi: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FILE",
+            help="A similarity of your own for graded metrics, images × captions (.npy, .csv): NCS[NAME]@10.",
+        ),
+    ] = None,
+    scores_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=SOURCE",
+            help="A relevance encoder for DCGcm[scores_from=NAME]@10: a run folder, a .npy of scores, a folder that "
+            "encode wrote, or KIND:SOURCE.",
+        ),
+    ] = None,
     direction: Annotated[
         list[str] | None,
         typer.Option(metavar="i2t|t2i", help="May be given twice. [default: both; i2t for --run without --dataset]"),
@@ -121,7 +138,7 @@ def evaluate(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another run that stands there.")] = False,
     json: Json = False,
 ) -> None:
-    """Evaluate a model, embeddings, scores or ready-made lists.
+    """Evaluate a model, embeddings, scores or lists.
 
     The same command again resumes, or finds everything done; a different run in the output folder is never replaced
     unless asked.
@@ -132,7 +149,17 @@ def evaluate(
     recipe = Recipe(
         dataset=dataset,
         dataset_options=reading,
-        inputs=Inputs(image_embeddings, caption_embeddings, image_ids, caption_ids, scores, tuple(run or ()), qrels),
+        inputs=Inputs(
+            image_embeddings,
+            caption_embeddings,
+            image_ids,
+            caption_ids,
+            scores,
+            tuple(run or ()),
+            qrels,
+            tuple(phi or ()),
+            tuple(scores_from or ()),
+        ),
         model=Model(model, image_folder, image_text, query_caption, precision, skip_bad),
         rerank=Rerank(rerank, rerank_depth),
         options=Options(

@@ -46,7 +46,7 @@ class MetricValues:
 
     @property
     def excluded(self) -> int:
-        """How many queries have no relevant item."""
+        """How many queries have no relevant item, or (graded metrics) nothing to compare with."""
         return len(self.values) - self.n
 
     def as_dict(self) -> dict[str, Any]:

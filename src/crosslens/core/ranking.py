@@ -24,6 +24,15 @@ UNRANKED = -1
 _ARRAYS = ("top_items", "top_scores", "known", "offsets", "relevant", "grades", "above", "tied", "tied_before")
 
 
+def as_top_scores(scores: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[Any]]:
+    """Scores of lists (queries × places) as float32, unless that would make two neighbours equal that are not."""
+    narrow = scores.astype(np.float32)
+    if narrow.dtype == scores.dtype:
+        return narrow
+    merged = (narrow[:, 1:] == narrow[:, :-1]) & (scores[:, 1:] != scores[:, :-1])
+    return scores if merged.any() else narrow
+
+
 @dataclass(frozen=True, eq=False)
 class Ranking:
     """One direction of a ranking.

@@ -1,8 +1,11 @@
-"""Ranking in, one value per query out: the classic retrieval metrics, each defined once and named apart."""
+"""Ranking in, one value per query out: classic and graded retrieval metrics, each defined once and named apart."""
 
-from crosslens.metrics import position, precision, recall, total  # noqa: F401  (importing them enrols their metrics)
+# Importing them enrols their metrics.
+from crosslens.metrics import gain, position, precision, recall, semantic, total  # noqa: F401
 from crosslens.metrics.compute import Observations, compute, compute_across, observations, places_of
 from crosslens.metrics.family import METRICS, Family, Option, family_of, metric
+from crosslens.metrics.gains import Gains
+from crosslens.metrics.graded import Graded
 from crosslens.metrics.measure import measure
 from crosslens.metrics.places import Places
 from crosslens.metrics.request import DEFAULT_METRICS, MetricRequest, parse_metric, parse_metrics
@@ -14,6 +17,8 @@ __all__ = [
     "METRICS",
     "TIES",
     "Family",
+    "Gains",
+    "Graded",
     "MetricRequest",
     "MetricSpec",
     "Observations",

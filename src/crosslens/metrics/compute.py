@@ -14,7 +14,9 @@ from crosslens.core.ranking import Ranking
 from crosslens.core.relevance import IMAGE_TO_TEXT, TEXT_TO_IMAGE
 from crosslens.metrics.coverage import Coverage
 from crosslens.metrics.expected import ExpectedPlaces
-from crosslens.metrics.family import AcrossFunction, Function, family_of
+from crosslens.metrics.family import AcrossFunction, Function, GradedAcrossFunction, GradedFunction, family_of
+from crosslens.metrics.gains import Gains
+from crosslens.metrics.graded import Graded
 from crosslens.metrics.ordered import OrderedPlaces
 from crosslens.metrics.places import FloatArray, IntArray, Pairs, Places
 from crosslens.metrics.spec import MetricSpec
@@ -31,26 +33,35 @@ class Observations(NamedTuple):
     """The query of each value; None: one value per query, in order."""
 
 
-def compute(spec: MetricSpec, ranking: Ranking, ties: Ties = "stable") -> FloatArray:
+def compute(
+    spec: MetricSpec, ranking: Ranking, ties: Ties = "stable", gains: Mapping[str, Gains] | None = None
+) -> FloatArray:
     """One value per query; NaN for queries without a relevant item.
 
+    A graded metric needs ``gains``: for each φ (or relevance encoder) it names, the values of items.
     For a pooled metric (``MedR[all]``) that is the query's own median or mean; its figure is taken over
     :func:`observations`.
     """
-    values, rows = observations(spec, ranking, ties)
+    values, rows = observations(spec, ranking, ties, gains)
     if rows is None:
         return values
     middle = _segment_means if family_of(spec).statistic_of(spec) == "mean" else _segment_medians
     return middle(values, ranking.offsets)
 
 
-def observations(spec: MetricSpec, ranking: Ranking, ties: Ties = "stable") -> Observations:
+def observations(
+    spec: MetricSpec, ranking: Ranking, ties: Ties = "stable", gains: Mapping[str, Gains] | None = None
+) -> Observations:
     """The values whose mean or median is the figure of this metric."""
     family = family_of(spec)
     if family.across:
         raise UsageError(f"{spec} needs both directions", fix="use compute_across")
     with _naming(spec, ranking.direction), np.errstate(divide="ignore", invalid="ignore"):
-        values = cast(Function, family.function)(places_of(ranking, ties), spec)
+        if family.graded:
+            graded = _graded(ranking, ties, gains)
+            values = cast(GradedFunction, family.function)(graded, family.checked(spec))
+        else:
+            values = cast(Function, family.function)(places_of(ranking, ties), spec)
     if family.pooled(spec):
         return Observations(values, ranking.rows)
     return Observations(np.where(ranking.relevant_counts > 0, values, np.nan), None)
@@ -62,6 +73,7 @@ def compute_across(
     clusters: Mapping[str, IntArray],
     ties: Ties = "stable",
     strata: IntArray | None = None,
+    gains: Mapping[str, Gains] | None = None,
 ) -> FloatArray:
     """One value per image (query of ``i2t``), whose plain mean is the sum of the two directions' means.
 
@@ -77,11 +89,11 @@ def compute_across(
     if missing:
         raise UsageError(f"{spec} needs both directions, and {missing[0]} is missing", fix="evaluate both directions")
     both = {one: rankings[one] for one in (IMAGE_TO_TEXT, TEXT_TO_IMAGE)}
-    parts = parts_across(spec, both, ties)
+    parts = parts_across(spec, both, ties, gains)
     images = len(both[IMAGE_TO_TEXT].query_ids)
     image_of = {one: _image_rows(one, both[one], clusters) for one in both}
     stratum = np.zeros(images, np.int64) if strata is None else np.unique(strata, return_inverse=True)[1]
-    valid = {one: two.relevant_counts > 0 for one, two in both.items()}
+    valid = {one: np.isfinite(part) for one, part in parts.items()}
     counted = np.zeros(images, bool)
     for one in both:
         counted[image_of[one][valid[one]]] = True
@@ -95,11 +107,21 @@ def compute_across(
     return np.where(counted, total, np.nan)
 
 
-def parts_across(spec: MetricSpec, rankings: Mapping[str, Ranking], ties: Ties = "stable") -> dict[str, FloatArray]:
+def parts_across(
+    spec: MetricSpec,
+    rankings: Mapping[str, Ranking],
+    ties: Ties = "stable",
+    gains: Mapping[str, Gains] | None = None,
+) -> dict[str, FloatArray]:
     """Per direction, one value per query (NaN: does not count); the figure is the sum of the directions' means."""
-    function = cast(AcrossFunction, family_of(spec).function)
+    family = family_of(spec)
     with _naming(spec, None), np.errstate(divide="ignore", invalid="ignore"):
-        parts = function({one: places_of(two, ties) for one, two in rankings.items()}, spec)
+        if family.graded:
+            graded = {one: _graded(two, ties, gains) for one, two in rankings.items()}
+            parts = cast(GradedAcrossFunction, family.function)(graded, family.checked(spec))
+        else:
+            places = {one: places_of(two, ties) for one, two in rankings.items()}
+            parts = cast(AcrossFunction, family.function)(places, spec)
     return {one: np.where(two.relevant_counts > 0, parts[one], np.nan) for one, two in rankings.items()}
 
 
@@ -113,6 +135,11 @@ def places_of(ranking: Ranking, ties: Ties = "stable") -> Places:
         coverage = Coverage(ranking, ties)
         known[ties] = ExpectedPlaces(pairs, coverage) if ties == "expected" else OrderedPlaces(pairs, coverage, ties)
     return known[ties]
+
+
+def _graded(ranking: Ranking, ties: Ties, gains: Mapping[str, Gains] | None) -> Graded:
+    require_ties(ties)
+    return Graded(ranking, ties, gains or {})
 
 
 def _image_rows(direction: str, ranking: Ranking, clusters: Mapping[str, IntArray]) -> IntArray:
@@ -158,4 +185,4 @@ def _naming(spec: MetricSpec, direction: str | None) -> Iterator[None]:
     except InputError as error:
         name = f"{direction}/{spec}" if direction else str(spec)
         problem = f"{name} cannot be computed: {error.problem}"
-        raise InputError(problem, expected=error.expected, fix=error.fix) from None
+        raise InputError(problem, row=error.row, expected=error.expected, fix=error.fix) from None

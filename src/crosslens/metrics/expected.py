@@ -52,7 +52,7 @@ class ExpectedPlaces(Places):
 
     def _hit(self, k: int) -> FloatArray:
         inside = self._inside(k)[self._leads]
-        return self._of_leads(1 - _chance_of_none(self._size[self._leads], self._sharers[self._leads], inside))
+        return self._of_leads(1 - chance_of_none(self._size[self._leads], self._sharers[self._leads], inside))
 
     def _first(self) -> FloatArray:
         lead = self._leads
@@ -86,7 +86,7 @@ class ExpectedPlaces(Places):
         return np.asarray(self.pairs.above + (self.pairs.size + 1) / 2, np.float64)
 
 
-def _chance_of_none(size: IntArray, sharers: IntArray, inside: IntArray) -> FloatArray:
+def chance_of_none(size: IntArray, sharers: IntArray, inside: IntArray) -> FloatArray:
     """C(size − sharers, inside) / C(size, inside): no relevant item among the places inside (hypergeometric)."""
     fewer, more = np.minimum(sharers, inside), np.maximum(sharers, inside)
     chance = np.ones(len(size))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Literal
 
 from crosslens.core.errors import UsageError
 from crosslens.core.run import split_name
-from crosslens.metrics.family import METRICS, family_of
+from crosslens.metrics.family import METRICS, Unit, family_of
 from crosslens.metrics.spec import MetricSpec, read_spec
 
-Unit = Literal["share", "places", "points"]
-
-_UNITS: Mapping[Unit, str] = {"places": "as a rank", "points": "as a sum of percentages"}
+_UNITS: Mapping[Unit, str] = {
+    "places": "as a rank",
+    "points": "as a sum of percentages",
+    "number": "as a plain number",
+}
+_FINER = 3
+"""Decimals that a plain number has beyond a percentage: the papers print four."""
 _MISSING = "–"
 
 
@@ -27,8 +30,10 @@ def spec_of(name: str) -> MetricSpec | None:
 
 
 def unit(name: str) -> Unit:
-    """How people read a metric: a ``share`` in percent, ``places`` in a list, or points of a sum such as ``Rsum``."""
+    """How people read a metric: a ``share`` in percent, ``places`` in a list, points of a sum, or a plain number."""
     spec = spec_of(name)
+    if spec is not None and family_of(spec).unit is not None:
+        return family_of(spec).unit or "share"
     if spec is None or family_of(spec).is_fraction:  # nearly all metrics are shares: so is an unknown one
         return "share"
     return "points" if math.isfinite(family_of(spec).range[1]) else "places"
@@ -39,6 +44,7 @@ def figure(name: str, value: float, decimals: int = 1, *, signed: bool = False) 
     if not math.isfinite(value):
         return _MISSING
     kind = unit(name)
+    decimals += _FINER if kind == "number" else 0
     number = round(100 * value if kind == "share" else value, decimals) + 0.0  # no "-0.0"
     text = f"{number:{'+' if signed else ''}.{decimals}f}"
     return text.removesuffix("." + "0" * decimals) if kind == "places" else text

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from crosslens.metrics import (
     parse_metrics,
 )
 from crosslens.pipeline.columns import columns_of
+from crosslens.pipeline.grading import Grading
 from crosslens.pipeline.jobs import Job, ListJob, Means, ScoreJob
 from crosslens.pipeline.workplace import Workplace
 
@@ -47,6 +50,8 @@ def evaluate(
     run: RankedLists | Mapping[str, Any] | None = None,
     relevance: Relevance | Mapping[str, Any] | None = None,
     second_stage: SecondStage | None = None,
+    phi: Mapping[str, Any] | None = None,
+    scores_from: Mapping[str, Any] | None = None,
     metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
     directions: Sequence[str] | None = None,
     score: str | None = None,
@@ -75,7 +80,9 @@ def evaluate(
     also be plain ``{query: [item, …]}``, and given by direction: ``{"i2t": …, "t2i": …}``. ``score`` names the score
     function (default: by the kind of embeddings), ``folds`` ranks within that many consecutive parts of the images.
     ``second_stage`` has a pair scorer re-order the top of every list before anything is measured; lists that a run
-    keeps then hold no more places than it re-ordered.
+    keeps then hold no more places than it re-ordered. For graded metrics, ``phi`` gives names to similarities of your
+    own (``{"mine": matrix}``, a file or a function, asked for as ``NCS[mine]@10``), and ``scores_from`` to relevance
+    encoders (``DCGcm[scores_from=clip]@10``): a score matrix, or a pair of image and caption embeddings.
 
     With ``output`` the run is written as a folder; calling again with the same inputs resumes or returns what is
     there, and a different run in the same place raises unless ``overwrite``. ``backend``, ``device``, ``tile`` and
@@ -84,8 +91,6 @@ def evaluate(
     if dataset is not None and not isinstance(dataset, Dataset):
         raise UsageError(f"not a dataset: {dataset!r}", fix="pass what load_dataset returns")
     requests = parse_metrics(metrics)
-    depth = max(depth, *(request.spec.cutoff or 0 for request in requests), 1) if depth > 0 else depth
-    deep = depth if second_stage is None else max(depth, second_stage.depth)
     options = {
         "metrics": [str(request) for request in requests],
         "ties": ties,
@@ -106,12 +111,17 @@ def evaluate(
     if run is not None:
         if images is not None or captions is not None or scores is not None:
             raise UsageError("both ready-made lists and scores", fix="pass run= alone, or embeddings, or scores=")
-        job: Job = ListJob(dataset, run, relevance, directions, folds, deep)
+        job: Job = ListJob(dataset, run, relevance, directions, folds)
     else:
         if dataset is None:
             raise UsageError("scores without a dataset", fix="pass the dataset whose ids the scores are aligned with")
-        job = ScoreJob(dataset, images, captions, scores, score, relevance, directions, folds, deep)
-    provenance |= job.description
+        job = ScoreJob(dataset, images, captions, scores, score, relevance, directions, folds)
+    grading = Grading(requests, dataset, phi, scores_from)
+    if depth > 0:
+        looked_at = (request.spec.cutoff or 0 for request in requests)
+        options["depth"] = depth = max(depth, *looked_at, grading.places(job.relevance))
+    deep = depth if second_stage is None else max(depth, second_stage.depth)
+    provenance |= {**job.description, **grading.description}
     if second_stage is not None:
         provenance["second_stage"] = second_stage.description
     key = fingerprint("evaluation", provenance)
@@ -126,13 +136,13 @@ def evaluate(
     place = None if output is None else Workplace(output, key, overwrite=overwrite)
     if place is not None and place.finished is not None:
         return place.finished
+    progress = progress or Silent()
     stored = {} if place is None else {one: place.ranking(one) for one in job.directions}
     if stored and all(stored.values()):
         rankings = {one: ranking for one, ranking in stored.items() if ranking is not None}
     else:
         checkpoint = None if place is None else place.checkpoint
-        progress = progress or Silent()
-        rankings = job.rank(Means(backend, device, tile, threads, progress, checkpoint))
+        rankings = job.rank(deep, Means(backend, device, tile, threads, progress, checkpoint))
         if second_stage is not None:
             rankings = {one: second_stage.reorder(two, depth, progress) for one, two in rankings.items()}
         if place is not None:
@@ -141,20 +151,36 @@ def evaluate(
     if metrics is None:
         requests, notes = _possible(requests, rankings, clusters, ties)
         provenance["notes"] += notes
+    with _scratch(place) as folder:
+        gains, prints = grading.gains(job.relevance, job.parts, folder=folder, threads=threads, progress=progress)
+        values = measure(
+            rankings, clusters, requests,
+            ties=ties, strata=job.strata, resamples=resamples, level=level, seed=seed, gains=gains,
+        )  # fmt: skip
+    for one, found in prints.items():
+        provenance["similarities"][one] |= found
+    provenance["notes"] += grading.notes(rankings)
     result = Run(
         name or _name_of(output, provenance),
-        measure(
-            rankings, clusters, requests,
-            ties=ties, strata=job.strata, resamples=resamples, level=level, seed=seed,
-        ),
+        values,
         rankings,
         columns_of(dataset, rankings),
         provenance,
         recipe,
-    )  # fmt: skip
+    )
     if place is not None:
         place.finish(result)
     return result
+
+
+@contextmanager
+def _scratch(place: Workplace | None) -> Iterator[Path]:
+    """A folder for what is too large for memory, and is not needed afterwards."""
+    if place is not None:
+        yield place.checkpoint
+        return
+    with TemporaryDirectory(prefix="crosslens-") as folder:
+        yield Path(folder)
 
 
 def _said_of(second_stage: SecondStage | None) -> list[str]:

@@ -111,7 +111,7 @@ def joined(parts: Sequence[Ranking], folds: Sequence[Fold], query_ids: Ids, item
 def _global_lists(part: Ranking, items: Array, depth: int) -> tuple[Array, Array]:
     """A fold's lists in the indices of the whole dataset, padded to a common depth."""
     shape = (len(part.query_ids), depth)
-    top_items, top_scores = np.full(shape, UNRANKED, np.int64), np.full(shape, np.nan, np.float32)
+    top_items, top_scores = np.full(shape, UNRANKED, np.int64), np.full(shape, np.nan, part.top_scores.dtype)
     top_items[:, : part.depth] = items[part.top_items]
     top_scores[:, : part.depth] = part.top_scores
     return top_items, top_scores

@@ -47,10 +47,13 @@ class Job(Protocol):
 
     directions: tuple[str, ...]
     description: dict[str, Any]
+    relevance: dict[str, Relevance]
     strata: dict[str, Array] | None
+    parts: Sequence[tuple[Array, Array]]
+    """Rows of images and of captions of each fold; none without folds."""
 
-    def rank(self, means: Means) -> dict[str, Ranking]:
-        """The ranking of every direction."""
+    def rank(self, depth: int, means: Means) -> dict[str, Ranking]:
+        """The ranking of every direction, with the first ``depth`` places of every list."""
 
     def clusters(self, rankings: Mapping[str, Ranking]) -> dict[str, Array]:
         """Per direction, the image of every query."""
@@ -61,13 +64,13 @@ class ScoreJob:
 
     def __init__(
         self, dataset: Dataset, images: Any, captions: Any, scores: Any, score: str | None,
-        relevance: Relevance | Mapping[str, Any] | None, directions: Sequence[str] | None, folds: int, depth: int,
+        relevance: Relevance | Mapping[str, Any] | None, directions: Sequence[str] | None, folds: int,
     ) -> None:  # fmt: skip
         if not dataset.caption_ids:
             raise InputError(
                 "a dataset without captions", expected="at least one caption", fix="check the captions file"
             )
-        self.dataset, self.depth = dataset, depth
+        self.dataset = dataset
         self.source, score = scores_from(dataset, images, captions, scores, score)
         self.relevance, described = relevance_from(dataset, relevance)
         self.directions = tuple(directions or (IMAGE_TO_TEXT, TEXT_TO_IMAGE))
@@ -75,6 +78,7 @@ class ScoreJob:
             gallery_of(dataset, direction)
         self.folds = folds_of(dataset, folds)
         self.strata = None if folds == 1 else fold_numbers(dataset, self.folds)
+        self.parts: Sequence[tuple[Array, Array]] = () if folds == 1 else self.folds
         self.description = {
             "inputs": dict(self.source.description),
             "relevance": described,
@@ -82,10 +86,10 @@ class ScoreJob:
             "directions": list(self.directions),
         }
 
-    def rank(self, means: Means) -> dict[str, Ranking]:
+    def rank(self, depth: int, means: Means) -> dict[str, Ranking]:
         """One pass over all scores, or one per fold."""
         how: dict[str, Any] = {
-            "depth": self.depth,
+            "depth": depth,
             "backend": means.backend,
             "device": means.device,
             "tile": means.tile,
@@ -119,14 +123,15 @@ class ListJob:
 
     def __init__(
         self, dataset: Dataset | None, run: RankedLists | Mapping[str, Any],
-        relevance: Relevance | Mapping[str, Any] | None, directions: Sequence[str] | None, folds: int, depth: int,
+        relevance: Relevance | Mapping[str, Any] | None, directions: Sequence[str] | None, folds: int,
     ) -> None:  # fmt: skip
         if folds != 1:
             raise UsageError(
                 "folds need scores", fix="ranked lists cannot be ranked again within folds; leave folds out"
             )
-        self.dataset, self.depth = dataset, depth
+        self.dataset = dataset
         self.strata: dict[str, Array] | None = None
+        self.parts: Sequence[tuple[Array, Array]] = ()
         self.lists = lists_by_direction(dataset, run, directions)
         self.directions = tuple(self.lists)
         if dataset is not None:
@@ -164,7 +169,7 @@ class ListJob:
             )
         return {one: given if one == fits[0] else given.flip() for one in self.directions}
 
-    def rank(self, means: Means) -> dict[str, Ranking]:
+    def rank(self, depth: int, means: Means) -> dict[str, Ranking]:
         """Place the relevant items in the lists."""
         return {
             one: rank_lists(
@@ -172,7 +177,7 @@ class ListJob:
                 self.relevance[one],
                 one,
                 gallery=None if self.dataset is None else gallery_of(self.dataset, one)[1],
-                depth=self.depth,
+                depth=depth,
             )
             for one, lists in self.lists.items()
         }

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
+from crosslens.core.machine import available_cores
 from crosslens.core.progress import Progress, Silent
 from crosslens.core.ranking import Ranking
 from crosslens.core.relevance import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Relevance
-from crosslens.rank.scorers import Scorer, available_cores
+from crosslens.rank.scorers import Scorer
 from crosslens.rank.side import Side
 from crosslens.rank.waiting import finish_all
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core.ranking import UNRANKED, Ranking
-from crosslens.rank.scorers import available_cores
+from crosslens.core.machine import available_cores
+from crosslens.core.ranking import UNRANKED, Ranking, as_top_scores
 from crosslens.rank.side import Side, Tally
 from crosslens.rank.tiles import Direction
 from crosslens.rank.waiting import finish_all
@@ -33,7 +33,7 @@ def finish(direction: Direction, name: str, tallies: Sequence[Tally]) -> Ranking
         relevance.query_ids,
         relevance.item_ids,
         top_items,
-        top_scores.astype(np.float32),
+        as_top_scores(top_scores),
         np.full(side.queries, side.gallery, np.int64),
         relevance.offsets,
         relevance.items,

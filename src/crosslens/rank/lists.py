@@ -7,7 +7,7 @@ import numpy as np
 from crosslens.core.errors import InputError
 from crosslens.core.ids import Ids
 from crosslens.core.lists import RankedLists
-from crosslens.core.ranking import UNRANKED, Ranking
+from crosslens.core.ranking import UNRANKED, Ranking, as_top_scores
 from crosslens.core.relevance import Relevance
 
 
@@ -46,7 +46,7 @@ def rank_lists(
 
     keep = min(depth, int(known.max(initial=0)))
     top_items = np.full((len(query_ids), keep), UNRANKED, np.int64)
-    top_scores = np.full((len(query_ids), keep), np.nan, np.float32)
+    top_scores = np.full((len(query_ids), keep), np.nan, np.float64)
     kept = place < keep
     top_items[rows[kept], place[kept]] = columns[kept]
     top_scores[rows[kept], place[kept]] = lists.scores[kept]
@@ -82,7 +82,7 @@ def rank_lists(
         query_ids,
         item_ids,
         top_items,
-        top_scores,
+        as_top_scores(top_scores),
         known,
         offsets,
         item_column[relevance.items],

@@ -8,7 +8,6 @@ where two items are closer than the slack.
 
 from __future__ import annotations
 
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -17,6 +16,7 @@ import numpy as np
 
 from crosslens.core.embeddings import Embeddings
 from crosslens.core.errors import InputError
+from crosslens.core.machine import available_cores
 
 Array = np.ndarray[Any, Any]
 
@@ -201,8 +201,3 @@ def unit_rows(vectors: Array) -> Array:
                     fix="encode that item again, or use score='dot'",
                 )
     return out
-
-
-def available_cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -63,6 +63,8 @@ def execute(
                 run=loaded.run,
                 relevance=loaded.relevance,
                 second_stage=loaded.second_stage,
+                phi=loaded.phi,
+                scores_from=loaded.scores_from,
                 **options,
                 name=name,
                 output=output,

@@ -21,9 +21,11 @@ from crosslens.data import load_dataset, read_qrels, read_run
 from crosslens.data.files import read_array
 from crosslens.encode import SecondStage
 from crosslens.pipeline.recipe.faults import FLAGS, first_fault
+from crosslens.pipeline.recipe.graded import given_encoders, given_phi, similarity_prints, source_print
 from crosslens.pipeline.recipe.matching import check_company, check_judgements, check_lists, demand_all, read_ids
 from crosslens.pipeline.recipe.model import Encoding, make, make_second_stage, pair_scorer
 from crosslens.pipeline.recipe.recipe import Recipe
+from crosslens.pipeline.recipe.values import NAMED, entry_of
 from crosslens.pipeline.sources import lists_by_direction
 
 
@@ -40,6 +42,8 @@ class Loaded:
     directions: tuple[str, ...] = ()
     made_from: Mapping[str, str] = field(default_factory=dict)
     second_stage: SecondStage | None = None
+    phi: Mapping[str, Path] = field(default_factory=dict)
+    scores_from: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load(recipe: Recipe, how: Encoding, progress: Progress | None = None) -> Loaded:
@@ -50,7 +54,10 @@ def load(recipe: Recipe, how: Encoding, progress: Progress | None = None) -> Loa
     if fault is not None:
         raise UsageError(fault.problem, fix=fault.fix.format(**FLAGS))
     scorer = pair_scorer(recipe.rerank, recipe.model, how)  # a mistake in its name should not cost the wait for vectors
+    phi = given_phi(recipe)
     loaded = _load(recipe, how, progress)
+    encoders = given_encoders(recipe, loaded.dataset, how, progress, load)
+    loaded = replace(loaded, phi=phi, scores_from=encoders)
     if scorer is None or loaded.dataset is None:
         return loaded
     second = make_second_stage(scorer, recipe.rerank, recipe.model, loaded.dataset, how, progress)
@@ -98,11 +105,14 @@ def fingerprints(recipe: Recipe, dataset: Dataset | None) -> dict[str, str | tup
     if dataset is not None:
         found["dataset"] = dataset.fingerprint
     for key, path in vars(recipe.inputs).items():
-        if isinstance(path, tuple):
+        if key in NAMED:
+            found.update({key: tuple(source_print(entry_of(one, key)[1]) for one in path)} if path else {})
+        elif isinstance(path, tuple):
             found.update({key: tuple(map(_content, path))} if path else {})
         elif path is not None:
             found[key] = _content(path)
-    return found
+    similarities = similarity_prints(recipe)
+    return {**found, "similarities": similarities} if similarities else found
 
 
 def _content(path: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from crosslens.core.errors import reading
 from crosslens.pipeline.recipe import toml
 from crosslens.pipeline.recipe.schema import VERSION, check, path_options
-from crosslens.pipeline.recipe.values import Inputs, Model, Options, Rerank
+from crosslens.pipeline.recipe.values import NAMED, Inputs, Model, Options, Rerank, entry_of
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,10 @@ class Recipe:
         """The same recipe with every path in it changed."""
         inputs: dict[str, Any] = {}
         for key, value in asdict(self.inputs).items():
-            inputs[key] = tuple(map(change, value)) if isinstance(value, tuple) else value and change(value)
+            if key in NAMED:
+                inputs[key] = tuple(self._map_entry(one, key, change) for one in value)
+            else:
+                inputs[key] = tuple(map(change, value)) if isinstance(value, tuple) else value and change(value)
         paths = path_options(self.dataset, self.dataset_options, self.base)
         options = {key: change(value) if key in paths else value for key, value in self.dataset_options.items()}
         dataset = change(self.dataset) if self.dataset is not None and "source" in paths else self.dataset
@@ -102,6 +105,12 @@ class Recipe:
         from crosslens.encode.encoder import map_path
 
         return None if model is None else map_path(model, self.base, change)
+
+    def _map_entry(self, entry: str, key: str, change: Callable[[str], str]) -> str:
+        """``NAME=SOURCE`` with a changed path; a source that is a model's name holds none, or one of its own."""
+        name, source = entry_of(entry, key)
+        is_file = Path(source).suffix.lower() in (".npy", ".csv") or (self.base / source).exists()
+        return f"{name}={change(source) if is_file else self._map_name(source, change)}"
 
     def absolute(self) -> Recipe:
         """The same recipe with absolute paths."""

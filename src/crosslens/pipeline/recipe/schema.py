@@ -16,8 +16,8 @@ from crosslens.pipeline.recipe.values import Inputs, Model, Options, Rerank, out
 VERSION = 1
 TABLES = ("dataset", "inputs", "model", "rerank", "options", "fingerprints")
 
-MADE_FROM = ("model", "items", "rerank_model", "pictures")
-"""Fingerprints beside those of the inputs: the revisions of models, and what they were given."""
+MADE_FROM = ("model", "items", "rerank_model", "pictures", "similarities")
+"""Fingerprints beside those of the inputs: the revisions of models and similarities, and what models were given."""
 
 _EXPECTED = {
     str: 'a text in quotes, for example "value"',

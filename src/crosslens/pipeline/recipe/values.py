@@ -19,6 +19,21 @@ class Inputs:
     scores: str | None = None
     runs: tuple[str, ...] = ()
     qrels: str | None = None
+    phi: tuple[str, ...] = ()
+    scores_from: tuple[str, ...] = ()
+
+
+NAMED = ("phi", "scores_from")
+"""Inputs of the form ``NAME=SOURCE``: what names in graded metrics stand for."""
+
+
+def entry_of(text: str, what: str) -> tuple[str, str]:
+    """The name and the source in ``NAME=SOURCE``."""
+    name, mark, source = text.partition("=")
+    if not (mark and name.strip() and source.strip()):
+        flag = f"--{what.replace('_', '-')}"
+        raise UsageError(f"{flag} {text}: no name with a source", fix=f"write {flag} mine=file.npy")
+    return name.strip(), source.strip()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,121 @@
+"""How much of the retrievable meaning was retrieved? Every pair has a value, φ; the annotated ones are only some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from crosslens.metrics.family import Option, metric
+from crosslens.metrics.graded import Graded
+from crosslens.metrics.places import FloatArray
+from crosslens.metrics.spec import MetricSpec
+from crosslens.metrics.total import CUTOFFS
+
+FIVE = "Biten et al., Is an Image Worth Five Sentences? (WACV 2022)"
+
+PHI = Option(
+    "φ",
+    "how similar a caption is to an image's captions, by name (crosslens similarity --list), or one of your own",
+    "name",
+    default="cider",
+)
+NON_GT = Option("non-gt", "ground-truth items are removed from the retrieved and from the ideal list")
+EQ5 = Option("eq5", "as equation 5 of the paper prints it: of the top k only items among the m most similar count")
+M = Option("m", "how many of the most similar items count as relevant; equal ones in gallery order", "setting",
+           default="20", whole_number=True)  # fmt: skip
+
+
+@metric(
+    "NCS",
+    cutoff="required",
+    options=(
+        PHI,
+        EQ5,
+        Option("m", "for eq5: how many of the most similar items count (as many as k unless given)", "setting",
+               whole_number=True, needs="eq5"),
+        NON_GT,
+    ),
+    graded=True,
+    definition="Σ φ over the retrieved top k / Σ φ over the k largest φ of the query; no rank discount; "
+    "skipped where the latter is not above 0",
+    source=FIVE,
+)  # fmt: skip
+def ncs(graded: Graded, spec: MetricSpec) -> FloatArray:
+    """Normalised cumulative semantic score: φ of what was retrieved, against the most that could have been."""
+    phi, non_gt = _phi(spec), spec.has("non-gt")
+    count = int(spec.setting("m") or spec.k)
+    ideal = graded.best(phi, count, non_gt=non_gt).values.sum(axis=1)
+    values = graded.values(phi, non_gt=non_gt)
+    if spec.has("eq5"):
+        values = values * (graded.standing(phi, count, non_gt=non_gt) < count)
+    retrieved = graded.tops(non_gt=non_gt).arranged(values, spec.k).sum(axis=1)
+    return np.where(ideal > 0, retrieved / np.where(ideal > 0, ideal, 1), np.nan)
+
+
+@metric(
+    "Nsum",
+    options=(PHI, EQ5, NON_GT),
+    range=(0, 600),
+    across=True,
+    graded=True,
+    definition="the sum of the six NCS@1, NCS@5 and NCS@10 of both directions, in percent",
+    source=FIVE,
+)
+def nsum(graded: Mapping[str, Graded], spec: MetricSpec) -> Mapping[str, FloatArray]:
+    """The sum of NCS@1, NCS@5 and NCS@10 of both directions, in percent (0 to 600)."""
+    return {
+        direction: 100 * np.sum([ncs(one, MetricSpec("NCS", spec.options, k)) for k in CUTOFFS], axis=0)
+        for direction, one in graded.items()
+    }
+
+
+@metric(
+    "SR",
+    cutoff="required",
+    options=(
+        PHI,
+        M,
+        NON_GT,
+        Option(
+            "by-image",
+            "m images instead of m items: those with the largest mean φ over their captions; i2t: all their captions "
+            "are relevant, t2i: all captions of an image ask with one voice",
+            excludes=("non-gt",),
+        ),
+    ),
+    graded=True,
+    definition="of the m items most similar to the query by φ, the share that is among the retrieved top k",
+    source=FIVE,
+)
+def semantic_recall(graded: Graded, spec: MetricSpec) -> FloatArray:
+    """Semantic recall: the share of the m most similar items, annotated or not, that is in the top k."""
+    phi, non_gt, count = _phi(spec), spec.has("non-gt"), int(spec.setting("m") or 0)
+    if spec.has("by-image"):
+        members, sizes = graded.of_best_images(phi, count)
+    else:
+        sizes = (graded.best(phi, count, non_gt=non_gt).items >= 0).sum(axis=1)
+        members = graded.standing(phi, count, non_gt=non_gt) < count
+    found = graded.tops(non_gt=non_gt).arranged(members.astype(np.float64), spec.k).sum(axis=1)
+    return np.where(sizes > 0, found / np.maximum(sizes, 1), np.nan)
+
+
+@metric(
+    "SRhit",
+    cutoff="required",
+    options=(PHI, M, NON_GT),
+    graded=True,
+    definition="1 if any of the m items most similar to the query by φ is among the retrieved top k, else 0",
+    source=f"{FIVE}, the “Recall” of its Figure 3",
+)
+def semantic_hit(graded: Graded, spec: MetricSpec) -> FloatArray:
+    """Whether any of the m most similar items, annotated or not, is in the top k."""
+    phi, non_gt, count = _phi(spec), spec.has("non-gt"), int(spec.setting("m") or 0)
+    some = (graded.best(phi, count, non_gt=non_gt).items >= 0).any(axis=1)
+    members = graded.standing(phi, count, non_gt=non_gt) < count
+    return np.where(some, graded.tops(non_gt=non_gt).chance(members, spec.k), np.nan)
+
+
+def _phi(spec: MetricSpec) -> str:
+    """The name of φ: it is the first option, and always there."""
+    return spec.options[0]

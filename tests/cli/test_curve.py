@@ -1,0 +1,85 @@
+"""Graded metrics and the curve over m on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from .conftest import Call
+
+
+@pytest.fixture
+def graded(tmp_path: Path, call: Call) -> Path:
+    random = np.random.default_rng(0)
+    rows = [
+        {"image": f"i{n}", "captions": [f"a {['dog', 'cat', 'bird'][n % 3]} {n % 4}", "an animal"]} for n in range(9)
+    ]
+    (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for name in "ab":
+        np.save(tmp_path / f"{name}.npy", random.random((9, 18), dtype=np.float32))
+        outcome = call(
+            "evaluate", "--dataset", tmp_path / "c.jsonl", "--scores", tmp_path / f"{name}.npy",
+            "--metrics", "NCS[cider]@10 SR[cider,m=4]@5 DCGcm@10", "-o", tmp_path / name,
+        )  # fmt: skip
+        assert outcome.code == 0, outcome.err
+    return tmp_path
+
+
+def test_graded_metrics(graded: Path, call: Call) -> None:
+    shown = call("show", graded / "a")
+    assert "NCS[cider]@10" in shown.out
+    assert "NCS@k: φ of the top k ÷ the largest φ there is for k items." in shown.out
+    content = call("show", graded / "a", "--json").json
+    assert list(content["metrics"]) == [
+        f"{direction}/{metric}"
+        for metric in ("NCS[cider]@10", "SR[cider, m=4]@5", "DCGcm[scores_from=own]@10")
+        for direction in ("i2t", "t2i")
+    ]
+    assert content["provenance"]["similarities"]["cider"]["fingerprint"]
+    assert call("compare", graded / "a", graded / "b", "--metrics", "t2i/NCS@10").code == 0
+    assert "NCS[cider]@10" in call("export", graded / "a", "--to", "csv").out
+    assert call("metrics", "SR").out.startswith("SR@k")
+
+
+def test_curve(graded: Path, call: Call) -> None:
+    page = graded / "fig3.html"
+    outcome = call("curve", graded / "a", graded / "b", "--m", "1..6", "-o", page, "--resamples", "20")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.startswith("Semantic recall at 5 against m, text → image, outside the ground truth")
+    lines = [line.split() for line in outcome.out.splitlines()]
+    assert [line[0] for line in lines if line and line[0].isdigit()] == ["1", "2", "3", "4", "5", "6"]
+    text = page.read_text()
+    assert "a: share of them found (SR)" in text
+    assert "b: any of them found (SRhit)" in text
+    content = call("curve", graded / "a", graded / "b", "--m", "1..6", "--resamples", "20", "--json").json
+    assert (content["m"], content["k"], content["phi"]) == ([1, 2, 3, 4, 5, 6], 5, "cider")
+    hits = [one["mean"] for one in content["runs"]["a"]["SRhit"]]
+    assert hits == sorted(hits)
+    np.save(graded / "phi.npy", np.ones((9, 18), np.float32))
+    assert call("curve", graded / "a", "--phi", graded / "phi.npy", "--m", "2", "--ground-truth").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--m", "5..1"], "cannot read the values of m"),
+        (["--direction", "t2t"], "unknown direction 't2t'"),
+        (["--phi", "cidr"], "cider"),
+        (["--direction", "i2t", "--k", "12"], "places beside the ground truth were kept"),
+        (["-o", "fig.txt"], "no figure is written as .txt"),
+    ],
+)
+def test_mistakes(graded: Path, call: Call, words: list[str], message: str) -> None:
+    outcome = call("curve", graded / "a", "--resamples", "0", *words)
+    assert outcome.code != 0
+    assert message in outcome.err
+
+
+def test_a_run_without_a_dataset(graded: Path, call: Call) -> None:
+    (graded / "a" / "recipe.toml").unlink()
+    outcome = call("curve", graded / "a")
+    assert "does not say what its dataset is" in outcome.err
+    assert call("curve", graded / "a", "--dataset", graded / "c.jsonl", "--m", "1", "--resamples", "0").code == 0

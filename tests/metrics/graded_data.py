@@ -1,0 +1,107 @@
+"""Small collections for graded metrics: scores, values and judgements, seen from both sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+import numpy as np
+from hypothesis import strategies as st
+
+from crosslens.core.ranking import Ranking
+from crosslens.metrics import Gains
+from tests.metrics.brute import rank
+from tests.metrics.graded_reference import Query
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Images × captions: what a model scores, what φ says, which pairs are judged with which grade."""
+
+    scores: np.ndarray
+    phi: np.ndarray
+    image_of: np.ndarray
+    grades: np.ndarray
+    other: np.ndarray
+
+    def gains(self) -> dict[str, Gains]:
+        from crosslens.rank import ScoreMatrix
+
+        return {
+            "cider": Gains(self.phi, image_of=self.image_of),
+            "other": Gains.of_scorer(ScoreMatrix(np.asarray(self.other, np.float32))),
+        }
+
+    def side(self, direction: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Scores, values, grades and another model's scores: queries × items."""
+        found = (self.scores, self.phi, self.grades, self.other)
+        return found if direction == "i2t" else tuple(one.T for one in found)
+
+    def ranking(self, direction: str, places: int | None = None) -> Ranking:
+        scores, _, grades, _ = self.side(direction)
+        found = rank(scores, [set(np.flatnonzero(row).tolist()) for row in grades], direction, places=places)
+        return replace(found, grades=grades[found.rows, found.relevant].astype(np.float32))
+
+    def queries(self, direction: str) -> list[Query]:
+        scores, phi, grades, other = (one.tolist() for one in self.side(direction))
+        return [
+            Query(
+                scores[query],
+                phi[query],
+                {item: grade for item, grade in enumerate(grades[query]) if grade},
+                self._groups(direction, query),
+                other[query],
+            )
+            for query in range(len(scores))
+        ]
+
+    def _groups(self, direction: str, query: int) -> list[list[int]]:
+        """Images in the order of their votes, as the items of that direction."""
+        captions = {image: np.flatnonzero(self.image_of == image).tolist() for image in range(len(self.phi))}
+        if direction == "i2t":
+            votes = {image: fmean(self.phi[query, own].tolist()) for image, own in captions.items() if own}
+            return [captions[image] for image in sorted(votes, key=lambda image: (-votes[image], image))]
+        asking = captions[int(self.image_of[query])]
+        votes = {image: fmean(self.phi[image, asking].tolist()) for image in captions}
+        return [[image] for image in sorted(votes, key=lambda image: (-votes[image], image))]
+
+    def moved(self, images: np.ndarray, captions: np.ndarray) -> Collection:
+        """The same with images and captions in another order."""
+        new_row = np.argsort(images)
+        both = np.ix_(images, captions)
+        return Collection(
+            self.scores[both],
+            self.phi[both],
+            new_row[self.image_of[captions]],
+            self.grades[both],
+            self.other[both],
+        )
+
+
+def made_up(seed: int, images: int = 6, captions: int = 14) -> Collection:
+    """Without ties, anywhere."""
+    random = np.random.default_rng(seed)
+    image_of = np.sort(np.append(np.arange(images), random.integers(0, images, captions - images)))
+    return Collection(
+        random.permutation(images * captions).reshape(images, captions) / 100,
+        (random.permutation(images * captions).reshape(images, captions) + 1) / 8,
+        image_of,
+        np.where(image_of == np.arange(images)[:, None], random.integers(1, 4, (images, captions)), 0),
+        random.normal(size=(images, captions)).astype(np.float32).astype(float),
+    )
+
+
+@st.composite
+def collections(draw: st.DrawFn, images: int = 4, captions: int = 4) -> Collection:
+    """Few different scores and values, so that both are tied; any number of captions per image, and of judgements."""
+    shape = draw(st.integers(1, images)), draw(st.integers(1, captions))
+
+    def table(values: st.SearchStrategy[int]) -> np.ndarray:
+        row = st.lists(values, min_size=shape[1], max_size=shape[1])
+        return np.array(draw(st.lists(row, min_size=shape[0], max_size=shape[0])), float)
+
+    image_of = np.array(draw(st.lists(st.integers(0, shape[0] - 1), min_size=shape[1], max_size=shape[1])))
+    return Collection(
+        table(st.integers(0, 2)), table(st.integers(0, 4)), image_of, table(st.sampled_from([0, 0, 1, 2])),
+        table(st.integers(-2, 2)) / 4,
+    )  # fmt: skip

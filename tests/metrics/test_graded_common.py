@@ -1,0 +1,199 @@
+"""One suite for every graded metric: its slow reference, its invariances, ties, lists cut short, nothing to compare."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from math import isnan
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from crosslens.core.errors import InputError
+from crosslens.metrics import (
+    METRICS,
+    TIES,
+    Gains,
+    MetricSpec,
+    compute,
+    compute_across,
+    family_of,
+    measure,
+    parse_metric,
+)
+from tests.metrics.graded_data import Collection, collections, made_up
+from tests.metrics.graded_reference import value
+
+SPECS = [
+    parse_metric(text).spec
+    for text in (
+        *("NCS@1", "NCS@3", "NCS@10", "NCS[eq5]@2", "NCS[eq5, m=3]@2", "NCS[non-gt]@2", "NCS[eq5, m=2, non-gt]@3"),
+        *("SR[m=1]@1", "SR[m=2]@3", "SR@10", "SR[m=2, non-gt]@2", "SR[m=1, by-image]@2", "SR[m=2, by-image]@3"),
+        *("SRhit[m=1]@1", "SRhit[m=2]@2", "SRhit[m=2, non-gt]@2", "DCGcm@1", "DCGcm@3", "DCGcm[scores_from=other]@2"),
+        *("nDCG@1", "nDCG@3", "nDCG[exp]@2", "nDCG[cider]@2", "nDCG[cider, exp]@3"),
+    )
+]
+ACROSS = [parse_metric(text).spec for text in ("Nsum", "Nsum[eq5]", "Nsum[non-gt]")]
+DIRECTIONS = ("i2t", "t2i")
+
+
+def reference(spec: MetricSpec, data: Collection, direction: str, ties: str = "stable") -> list[float]:
+    return [value(spec, query, ties) for query in data.queries(direction)]
+
+
+def test_every_graded_metric_is_in_the_suite() -> None:
+    assert {entry.name for entry in METRICS if entry.value.graded} == {one.family for one in (*SPECS, *ACROSS)}
+
+
+@pytest.mark.parametrize("ties", TIES)
+@settings(max_examples=25, deadline=None)
+@given(data=collections())
+def test_agrees_with_the_reference(ties: str, data: Collection) -> None:
+    gains = data.gains()
+    for direction in DIRECTIONS:
+        ranking = data.ranking(direction)
+        for spec in SPECS:
+            ours = compute(spec, ranking, ties, gains)
+            theirs = reference(spec, data, direction, ties)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9, err_msg=f"{direction}/{spec} {ties}")
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_independent_of_the_order_of_images_and_captions(spec: MetricSpec, direction: str) -> None:
+    data, random = made_up(3), np.random.default_rng(4)
+    images, captions = random.permutation(6), random.permutation(14)
+    moved = data.moved(images, captions)
+    original = compute(spec, data.ranking(direction), "stable", data.gains())
+    queries = images if direction == "i2t" else captions
+    after = compute(spec, moved.ranking(direction), "stable", moved.gains())
+    np.testing.assert_allclose(after, original[queries], rtol=1e-12)
+
+
+@pytest.mark.parametrize("spec", [one for one in SPECS if one.family != "DCGcm"], ids=str)
+def test_independent_of_monotone_scores(spec: MetricSpec) -> None:
+    data = made_up(5)
+    stretched = replace(data, scores=np.exp(data.scores) - 50)
+    for direction in DIRECTIONS:
+        np.testing.assert_array_equal(
+            compute(spec, stretched.ranking(direction), "stable", data.gains()),
+            compute(spec, data.ranking(direction), "stable", data.gains()),
+        )
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+@pytest.mark.parametrize("ties", TIES)
+def test_without_ties_all_modes_agree(spec: MetricSpec, ties: str) -> None:
+    data = made_up(6)
+    for direction in DIRECTIONS:
+        ranking, gains = data.ranking(direction), data.gains()
+        np.testing.assert_allclose(compute(spec, ranking, ties, gains), compute(spec, ranking, "stable", gains))
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=collections(5, 6))
+def test_modes_stand_in_order(data: Collection) -> None:
+    gains = data.gains()
+    for direction in DIRECTIONS:
+        ranking = data.ranking(direction)
+        for spec in SPECS:
+            found = {ties: np.nan_to_num(compute(spec, ranking, ties, gains)) for ties in TIES}
+            for ties in ("stable", "expected"):
+                assert (found[ties] <= found["optimistic"] + 1e-9).all(), spec
+                assert (found[ties] >= found["pessimistic"] - 1e-9).all(), spec
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+@pytest.mark.parametrize("ties", TIES)
+def test_lists_cut_short_raise_or_agree(spec: MetricSpec, ties: str) -> None:
+    name = re.escape(f"i2t/{spec} cannot be computed: ")
+    pattern = re.compile(rf"{name}.* query 'q\d'.* places?.*\n.*expected.*\n.*fix: ")
+    refusals, agreed = [], 0
+    for trial in range(4):
+        data = made_up(trial, 3, 7)
+        gains = data.gains()
+        if trial % 2:
+            data = replace(data, scores=np.random.default_rng(trial).integers(0, 4, (3, 7)).astype(float))
+        whole = compute(spec, data.ranking("i2t"), ties, gains)
+        for places in range(1, 8):
+            cut = data.ranking("i2t", places=places)
+            try:
+                values = compute(spec, cut, ties, gains)
+            except InputError as error:
+                refusals.append((places, str(error)))
+            else:
+                np.testing.assert_allclose(values, whole, rtol=1e-12)
+                agreed += 1
+    assert refusals or (spec.cutoff == 1 and ties == "stable")
+    assert all(places < 7 for places, _ in refusals), "a list of the whole gallery is enough"
+    assert all(pattern.match(text) for _, text in refusals), refusals
+    assert agreed
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_a_ranking_that_keeps_too_few_places_raises(spec: MetricSpec) -> None:
+    data = made_up(1)
+    ranking = data.ranking("i2t")
+    shallow = replace(ranking, top_items=ranking.top_items[:, :1], top_scores=ranking.top_scores[:, :1])
+    if spec.cutoff == 1 and not spec.has("non-gt"):
+        np.testing.assert_array_equal(
+            compute(spec, shallow, "stable", data.gains()), compute(spec, ranking, "stable", data.gains())
+        )
+        return
+    with pytest.raises(InputError, match=r"only . places?.* kept[\s\S]*--depth"):
+        compute(spec, shallow, "stable", data.gains())
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_a_query_without_relevant_items_is_counted_and_excluded(spec: MetricSpec) -> None:
+    data = made_up(2)
+    grades = data.grades.copy()
+    grades[4] = 0
+    data = replace(data, grades=grades)
+    one = measure({"i2t": data.ranking("i2t")}, {"i2t": np.arange(6)}, [spec], gains=data.gains())[f"i2t/{spec}"]
+    expected = reference(spec, data, "i2t")
+    assert isnan(one.values[4])
+    assert one.excluded == sum(map(isnan, expected)) > 0
+    assert one.mean == pytest.approx(np.nanmean(expected), rel=1e-6)
+
+
+@pytest.mark.parametrize("spec", ACROSS, ids=str)
+@pytest.mark.parametrize("ties", TIES)
+@settings(max_examples=8, deadline=None)
+@given(data=collections())
+def test_across_directions(spec: MetricSpec, ties: str, data: Collection) -> None:
+    """The plain mean over images is the sum of both directions' means, whichever queries are skipped."""
+    rankings = {one: data.ranking(one) for one in DIRECTIONS}
+    clusters = {"i2t": np.arange(len(data.phi)), "t2i": data.image_of}
+    values = compute_across(spec, rankings, clusters, ties, gains=data.gains())
+    # Each part has its own best order within ties, so the parts are asked for one by one.
+    parts = [MetricSpec("NCS", spec.options, k) for k in (1, 5, 10)]
+    sides = [
+        np.array([[value(part, query, ties) for part in parts] for query in data.queries(one)]).sum(axis=1)
+        for one in DIRECTIONS
+    ]
+    if all(np.isfinite(side).any() for side in sides):
+        assert np.nanmean(values) == pytest.approx(100 * sum(np.nanmean(side) for side in sides), rel=1e-6)
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "float64", "int"])
+def test_any_layout_and_type_of_the_matrix(layout: str) -> None:
+    data = made_up(8)
+    data = replace(data, phi=np.floor(data.phi * 8))
+    matrix = {"C": np.ascontiguousarray(data.phi, np.float32), "F": np.asfortranarray(data.phi, np.float32),
+              "float64": data.phi, "int": data.phi.astype(np.int64)}[layout]  # fmt: skip
+    gains = {**data.gains(), "cider": Gains(matrix, image_of=data.image_of)}
+    for direction in DIRECTIONS:
+        for spec in SPECS:
+            found = compute(spec, data.ranking(direction), "stable", gains)
+            np.testing.assert_allclose(found, reference(spec, data, direction), rtol=1e-6, err_msg=str(spec))
+
+
+def test_shares_stay_shares() -> None:
+    data = made_up(9)
+    for spec in SPECS:
+        if family_of(spec).is_fraction:
+            for direction in DIRECTIONS:
+                values = compute(spec, data.ranking(direction), "stable", data.gains())
+                assert ((values >= 0) & (values <= 1 + 1e-12) | np.isnan(values)).all(), spec
