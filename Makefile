@@ -62,6 +62,10 @@ reproduce-flickr8k: $(TEST)  ## EXPL's text-only table with two small sentence e
 reproduce-recos: $(TEST)  ## a RECOS benchmark from 1,000 real photos, and two models on it (needs COCO; minutes)
 	@$(BIN)/python reproduce/recos_coco.py
 
+.PHONY: reproduce-semantics
+reproduce-semantics: $(TEST)  ## which φ agrees with people, and which finds missing positives (needs the data; an hour)
+	@$(BIN)/python reproduce/semantics.py
+
 .PHONY: train-tiny
 train-tiny: $(TEST)  ## train the built-in encoder anew and put it into the package (wants a GPU; hours without)
 	@$(BIN)/python training/tiny/train.py --output trained --corpus trained/corpus

@@ -31,7 +31,7 @@ ROOF = ("__init__", "__main__")
 ATTIC_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "tools", "stuff"}
 HEAVY = {
     "torch", "datasets", "eccv_caption", "pandas", "matplotlib", "transformers", "sentence_transformers", "onnxruntime",
-    "tokenizers", "huggingface_hub", "open_clip", "plotly", "kaleido",
+    "tokenizers", "huggingface_hub", "open_clip", "plotly", "kaleido", "spacy",
 }  # fmt: skip
 MOST_LINES = 400
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import re
 from typing import Any
 
@@ -13,6 +12,7 @@ from crosslens.encode import ENCODERS, PAIR_SCORERS
 from crosslens.metrics import METRICS
 from crosslens.rank.functions import SCORES
 from crosslens.report.export import FORMATS
+from crosslens.similarity import SIMILARITIES
 from reference_pages.markdown import cell, cleaned, tidy, word
 
 FIGURES = {
@@ -57,9 +57,23 @@ look at an image and a text together, and re-order the top of every list.
 `crosslens.pair_scorers`."""
 
 
+SIMILARITIES_INTRO = """# Similarities
+
+φ(G, c), a caption against an image's captions: `--phi NAME` on the command line, the φ of metrics such as `NCS[cider]`,
+`crosslens.relevance_matrix(dataset, NAME)` in Python. What follows a colon is the source; other options go through
+`crosslens.similarity.load_similarity(NAME, option=…)`. `crosslens similarity --list` prints this list.
+[How to use them](../how-to/similarity.md), [which one](../explanation/similarity.md). An installed package adds its own
+through the entry-point group `crosslens.similarities`."""
+
+
 def registered() -> dict[str, list[Entry[Any]]]:
     """Page → the entries it must describe."""
-    return {"metrics.md": list(METRICS), "readers.md": list(READERS), "encoders.md": list(ENCODERS)}
+    return {
+        "metrics.md": list(METRICS),
+        "readers.md": list(READERS),
+        "encoders.md": list(ENCODERS),
+        "similarities.md": list(SIMILARITIES),
+    }
 
 
 def metrics() -> str:
@@ -71,14 +85,14 @@ def _metric(entry: Entry[Any]) -> str:
     family = entry.value
     forms = {"required": [f"{entry.name}@k"], "optional": [entry.name, f"{entry.name}@k"], "none": [entry.name]}
     written = ", ".join(f"`{one}`" for one in forms[family.cutoff])
-    low, high = (f"{bound:g}" if math.isfinite(bound) else "∞" for bound in family.range)
+    low, high = (f"{bound:g}".replace("inf", "∞").replace("-", "−") for bound in family.range)
     rows = [
         f"| written | {written} |",
         f"| definition | {cell(family.definition)} |",
         f"| figure | {FIGURES[family.statistic]}{', over both directions' if family.across else ''} |",
         f"| range | {low} to {high}; {'higher' if family.higher_is_better else 'lower'} is better |",
     ]
-    rows += [f"| `[{_option(one)}]` | {cell(cleaned(one.summary))} |" for one in family.options]
+    rows += [f"| `[{_option(one)}]` | {cell(cleaned(one.explained))} |" for one in family.options]
     rows += [f"| source | {cell(family.source)} |"] if family.source else []
     return "\n".join([f"## {entry.name}\n", cleaned(family.__doc__ or entry.summary), "", "| | |", "|---|---|", *rows])
 
@@ -127,6 +141,25 @@ def _encoder(entry: Entry[Any], level: str = "##") -> str:
     source = f":{entry.details['example']}" if entry.details.get("example") else ""
     example = f"Example: `{entry.name}{source}`{installed}"
     return "\n\n".join([f"{level} {entry.name}", cleaned(inspect.cleandoc(entry.value.__doc__ or "")), example])
+
+
+def similarities() -> str:
+    """One section per φ."""
+    return "\n\n".join([SIMILARITIES_INTRO, *(_similarity(one) for one in registered()["similarities.md"])]) + "\n"
+
+
+def _similarity(entry: Entry[Any]) -> str:
+    text, described = split_parameters(entry.value)
+    table = "\n".join(
+        ["| option | |", "|---|---|", *(f"| `{name}` | {cell(one)} |" for name, one in described.items())]
+    )
+    extra = entry.details.get("extra")
+    facts = [
+        f"Example: `{entry.details.get('example', entry.name)}`",
+        f"`pip install 'crosslens[{extra}]'`" if extra else "",
+    ]
+    example = "; ".join(fact for fact in facts if fact)
+    return "\n\n".join(part for part in (f"## {entry.name}", text, table if described else "", example) if part)
 
 
 def scores() -> str:

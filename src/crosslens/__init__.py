@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from crosslens.analyze.agreement import agreement
+    from crosslens.analyze.missing_positives import missing_positives
     from crosslens.core.dataset import Card, Dataset
     from crosslens.core.embeddings import Embeddings
     from crosslens.core.errors import CrosslensError, InputError
@@ -17,16 +19,28 @@ if TYPE_CHECKING:
     from crosslens.core.ranking import Ranking
     from crosslens.core.relevance import Relevance
     from crosslens.core.run import Run
-    from crosslens.data import describe, load_dataset, read_qrels, read_run, write_dataset, write_qrels, write_run
+    from crosslens.data import (
+        describe,
+        load_dataset,
+        read_judgements,
+        read_qrels,
+        read_run,
+        write_dataset,
+        write_qrels,
+        write_run,
+    )
     from crosslens.metrics import METRICS, metric, parse_metrics
     from crosslens.pipeline.compare import Comparison, compare
     from crosslens.pipeline.evaluate import evaluate
     from crosslens.rank import rank_both
     from crosslens.report.groups import by
+    from crosslens.similarity import relevance_matrix, relevance_pairs
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "agreement": "analyze.agreement",
+    "missing_positives": "analyze.missing_positives",
     "Card": "core.dataset",
     "Dataset": "core.dataset",
     "Embeddings": "core.embeddings",
@@ -39,6 +53,7 @@ _HOMES = {
     "Run": "core.run",
     "describe": "data",
     "load_dataset": "data",
+    "read_judgements": "data",
     "read_qrels": "data",
     "read_run": "data",
     "write_dataset": "data",
@@ -52,6 +67,8 @@ _HOMES = {
     "evaluate": "pipeline.evaluate",
     "rank_both": "rank",
     "by": "report.groups",
+    "relevance_matrix": "similarity",
+    "relevance_pairs": "similarity",
 }
 
 __all__ = [
@@ -67,16 +84,21 @@ __all__ = [
     "Ranking",
     "Relevance",
     "Run",
+    "agreement",
     "by",
     "compare",
     "describe",
     "evaluate",
     "load_dataset",
     "metric",
+    "missing_positives",
     "parse_metrics",
     "rank_both",
+    "read_judgements",
     "read_qrels",
     "read_run",
+    "relevance_matrix",
+    "relevance_pairs",
     "write_dataset",
     "write_qrels",
     "write_run",

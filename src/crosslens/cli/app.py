@@ -7,7 +7,24 @@ from typing import Annotated
 import typer
 
 from crosslens import __version__
-from crosslens.cli import build, compare, data, demo, encode, evaluate, export, metrics, plot, recipe, show, synth
+from crosslens.cli import (
+    agreement,
+    build,
+    compare,
+    curve,
+    data,
+    demo,
+    encode,
+    evaluate,
+    export,
+    metrics,
+    missing,
+    plot,
+    recipe,
+    show,
+    similarity,
+    synth,
+)
 from crosslens.cli.exit_codes import EXIT_CODES
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
@@ -29,10 +46,14 @@ app.command(epilog=encode.EXAMPLES)(encode.encode)
 app.command(epilog=show.EXAMPLES)(show.show)
 app.command(epilog=plot.EXAMPLES)(plot.plot)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
+app.command(epilog=curve.EXAMPLES)(curve.curve)
 app.command(epilog=export.EXAMPLES)(export.export)
 app.command("run", epilog=recipe.EXAMPLES)(recipe.run)
 app.command(epilog=metrics.EXAMPLES)(metrics.metrics)
 app.command(epilog=synth.EXAMPLES)(synth.synth)
+app.command(epilog=similarity.EXAMPLES)(similarity.similarity)
+app.command(epilog=agreement.EXAMPLES)(agreement.agreement)
+app.command("missing-positives", epilog=missing.EXAMPLES)(missing.missing_positives)
 _build.command(epilog=build.RECOS_EXAMPLES)(build.recos)
 _data.command(epilog=data.DESCRIBE_EXAMPLES)(data.describe)
 _data.command(epilog=data.CONVERT_EXAMPLES)(data.convert)

@@ -39,7 +39,7 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that stand there.")] = False,
     json: Json = False,
 ) -> None:
-    """Write a run in the format of another tool, or as a table.
+    """Write a run for another tool, or as a table.
 
     trec, ranx and mteb have one file per direction. Those of the folder runs/name are called name.i2t.run and
     name.t2i.run; with -o other.ext they become other-i2t.ext and other-t2i.ext.

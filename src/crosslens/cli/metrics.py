@@ -46,7 +46,7 @@ def _content(family: Family) -> dict[str, Any]:
         "written": _written(family),
         "definition": family.definition,
         "source": family.source,
-        "options": {option.name: option.summary for option in family.options},
+        "options": {option.name: option.explained for option in family.options},
         "higher_is_better": family.higher_is_better,
         "range": list(family.range),
     }
@@ -55,5 +55,5 @@ def _content(family: Family) -> dict[str, Any]:
 def _facts(family: Family) -> list[tuple[str, str]]:
     better = "higher is better" if family.higher_is_better else "lower is better"
     rows = [("definition", family.definition), ("source", family.source), ("read as", better)]
-    rows += [(f"[{option.name}]", option.summary) for option in family.options]
+    rows += [(f"[{option.written}]", option.explained) for option in family.options]
     return [row for row in rows if row[1]]

@@ -35,7 +35,7 @@ def synth(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another set that stands there.")] = False,
     json: Json = False,
 ) -> None:
-    """Draw scenes with captions, objects, boxes and relations.
+    """Draw scenes with captions, objects and boxes.
 
     The twelve tasks: colour, count, location, figure, object, action, scene, ocr, landmark, calculation, code,
     translation. Run the same command again to go on where it was stopped.

@@ -16,6 +16,7 @@ from crosslens.data import (  # noqa: F401
 )
 from crosslens.data.description import Description, Spread, describe
 from crosslens.data.eccv import read_eccv
+from crosslens.data.judgements import Judgements, read_judgements
 from crosslens.data.loading import load_dataset
 from crosslens.data.losses import left_out
 from crosslens.data.precomputed import read_precomputed
@@ -26,11 +27,13 @@ from crosslens.data.writing import write_dataset
 __all__ = [
     "READERS",
     "Description",
+    "Judgements",
     "Spread",
     "describe",
     "left_out",
     "load_dataset",
     "read_eccv",
+    "read_judgements",
     "read_precomputed",
     "read_qrels",
     "read_run",

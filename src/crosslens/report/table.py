@@ -8,7 +8,7 @@ from crosslens.core.errors import UsageError
 from crosslens.core.grid import Grid
 from crosslens.core.metric_values import MetricValues
 from crosslens.core.run import BOTH, Run, split_name
-from crosslens.metrics.figures import beside, count, figure, interval, unit_sentence
+from crosslens.metrics.figures import beside, count, figure, interval, spec_of, unit_sentence
 from crosslens.report.selection import select
 
 DIRECTION_LABELS = {"i2t": "image → text", "t2i": "text → image", BOTH: "both directions"}
@@ -16,8 +16,12 @@ DEFINITIONS = {
     "Hit": "any relevant item in the top k: the “R@k” of most image–text papers",
     "Recall": "relevant items in the top k ÷ all relevant items",
     "CappedRecall": "relevant items in the top k ÷ the smaller of k and all relevant items",
+    "NCS": "φ of the top k ÷ the largest φ there is for k items",
+    "SR": "share of the m items most similar by φ that is in the top k",
+    "SRhit": "any of the m items most similar by φ in the top k",
+    "DCGcm": "1 for a labelled item, the named model's score for another, discounted by rank; not normalised",
 }
-"""Three metrics are called recall; every table says which one it holds."""
+"""Three metrics are called recall, and three NCS; every table says which one it holds."""
 
 
 def run_table(
@@ -71,11 +75,11 @@ def cells(values: Sequence[MetricValues | None]) -> list[str]:
 
 def explanation(values: Mapping[str, MetricValues]) -> list[str]:
     """What stands under every table: the queries, the unit, the interval, which recall is which."""
-    families = dict.fromkeys(split_name(name)[1].partition("@")[0] for name in values if "@" in name)
+    families = dict.fromkeys(spec.family for spec in map(spec_of, values) if spec is not None)
     definitions = [f"{family}@k: {DEFINITIONS[family]}." for family in families if family in DEFINITIONS]
     levels = sorted({f"{100 * one.level:g}%" for one in values.values() if interval(one.name, one.low, one.high)})
     brackets = [f"In brackets: {' and '.join(levels)} intervals from resampling images."] if levels else []
-    return [_queries(values), unit_sentence(values), *brackets, *definitions] if values else []
+    return [_queries(values), *_skipped(values), unit_sentence(values), *brackets, *definitions] if values else []
 
 
 def _queries(values: Mapping[str, MetricValues]) -> str:
@@ -90,3 +94,17 @@ def _queries(values: Mapping[str, MetricValues]) -> str:
         for direction, (n, excluded) in sizes.items()
     ]
     return ", ".join(parts) + "."
+
+
+def _skipped(values: Mapping[str, MetricValues]) -> list[str]:
+    """Graded metrics may skip queries that others count: those that have nothing to compare with."""
+    least: dict[str, int] = {}
+    for name, one in values.items():
+        direction = split_name(name)[0]
+        least[direction] = min(one.excluded, least.get(direction, one.excluded))
+    more = {name: one.excluded - least[split_name(name)[0]] for name, one in values.items()}
+    return [
+        f"{name}: {count(number, 'more query')} skipped, as nothing is similar to them."
+        for name, number in more.items()
+        if number and split_name(name)[0] != BOTH
+    ]

@@ -103,6 +103,10 @@ class Bootstrap:
             return np.full(self.resamples, np.nan)
         return np.asarray(np.mean(per_stratum, axis=0), np.float64)
 
+    def weights(self, size: int, stratum: int = 0) -> Iterator[Weights]:
+        """How often each of ``size`` clusters is drawn: resamples × clusters, a few resamples at a time."""
+        return self._weights(stratum, size)
+
     def _labels(self, rows: IntArray | None) -> tuple[IntArray, IntArray | None]:
         if rows is None:
             return self.clusters, self.strata

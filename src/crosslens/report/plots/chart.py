@@ -12,7 +12,8 @@ from crosslens.core.errors import UnknownNameError, UsageError
 from crosslens.core.metric_values import MetricValues
 from crosslens.core.run import Run, split_name
 from crosslens.metrics import family_of
-from crosslens.metrics.figures import Unit, count, spec_of, unit
+from crosslens.metrics.family import Unit
+from crosslens.metrics.figures import count, spec_of, unit
 from crosslens.pipeline.compare import run_labels
 from crosslens.report.groups import NO_VALUE, Groups, by, column_of, groupable
 from crosslens.report.origin import dataset_name

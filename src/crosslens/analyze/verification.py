@@ -1,0 +1,179 @@
+"""Found pairs against positives that people verified: precision, recall, and the curve between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crosslens.core.errors import InputError
+from crosslens.core.relevance import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Relevance
+from crosslens.similarity import Prepared
+from crosslens.statistics import Bootstrap, Estimate
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a threshold gives among the judged pairs: how many are found, and how many of them are verified."""
+
+    threshold: float
+    found: int
+    hits: int
+    positives: int
+
+    @property
+    def precision(self) -> float:
+        return self.hits / self.found if self.found else float("nan")
+
+    @property
+    def recall(self) -> float:
+        return self.hits / self.positives if self.positives else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Verification:
+    """Precision and recall over the pairs of judged images and captions, outside the ground truth.
+
+    People looked at the pairs that some systems had found and confirmed part of them; a pair that they never saw counts
+    as wrong here. So precision is a lower bound.
+
+    ``points`` are the chosen threshold and the usual quantiles; ``curve`` has one row per distinct φ of a verified
+    pair, highest first: threshold, found, hits. ``average_precision`` is the area under it, Σ (Rₙ − Rₙ₋₁) Pₙ.
+    """
+
+    pairs: int
+    positives: int
+    points: tuple[Point, ...]
+    precision: Estimate
+    recall: Estimate
+    average_precision: float
+    curve: Array
+
+    @property
+    def chance(self) -> float:
+        """The precision, and the average precision, of guessing."""
+        return self.positives / self.pairs if self.pairs else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Verifier:
+    """Which pairs are judged, which of them are verified, and what φ these have."""
+
+    images: Array
+    captions: Array
+    keys: Array
+    values: Array
+
+    @staticmethod
+    def of(verified: Relevance | Mapping[str, Relevance], truth: Relevance, prepared: Prepared) -> Verifier:
+        """From verified positives of one direction or both; ids that the dataset lacks are left out."""
+        directions = verified if isinstance(verified, Mapping) else {_direction(verified, truth): verified}
+        images = np.zeros(len(truth.query_ids), np.bool_)
+        captions = np.zeros(len(truth.item_ids), np.bool_)
+        keys = [np.empty(0, np.int64)]
+        for direction, one in directions.items():
+            seen = one.relevant() if direction == IMAGE_TO_TEXT else one.relevant().flip()
+            image_rows, caption_rows = _places(seen.query_ids, truth.query_ids), _places(seen.item_ids, truth.item_ids)
+            rows, columns = image_rows[seen.rows], caption_rows[seen.items]
+            inside = (rows >= 0) & (columns >= 0)
+            (images if direction == IMAGE_TO_TEXT else captions)[
+                rows[inside] if direction == IMAGE_TO_TEXT else columns[inside]
+            ] = True
+            keys.append(rows[inside] * len(captions) + columns[inside])
+        relevant = truth.relevant()
+        positives = np.setdiff1d(np.concatenate(keys), relevant.rows * len(captions) + relevant.items)
+        if not len(positives):
+            raise InputError(
+                "no verified positive lies outside the ground truth",
+                expected="verified pairs of the dataset's own images and captions",
+                fix="check that both are of the same collection and split",
+            )
+        values = np.asarray(prepared.pairs(positives // len(captions), positives % len(captions)), np.float32)
+        return Verifier(images, captions, positives, values)
+
+
+class Tally:
+    """Counts at every threshold, gathered a few rows of φ at a time."""
+
+    def __init__(self, thresholds: Sequence[float], verifier: Verifier | None) -> None:
+        self._thresholds = np.asarray(thresholds, np.float32)
+        self._verifier = verifier
+        self.totals = np.zeros(len(thresholds), np.int64)
+        self._levels = np.unique(np.concatenate([self._thresholds, verifier.values if verifier else []]))
+        self._found = np.zeros(len(self._levels) + 1, np.int64)
+        self._per_image: list[Array] = []
+        self._pairs = 0
+
+    def add(self, rows: slice, values: Array) -> None:
+        """Count the pairs of these rows; those of the ground truth are −∞."""
+        self.totals += [int((values >= one).sum()) for one in self._thresholds]
+        if self._verifier is None:
+            return
+        judged = self._verifier.images[rows, None] | self._verifier.captions[None]
+        judged &= values > -np.inf
+        self._pairs += int(judged.sum())
+        chosen = values[judged & (values >= self._levels[0])]
+        self._found += np.bincount(np.searchsorted(self._levels, chosen, side="right"), minlength=len(self._found))
+        self._per_image.append((judged & (values >= self._thresholds[0])).sum(axis=1))
+
+    def verification(self, resamples: int, seed: int) -> Verification:
+        """Everything that was counted, as precision and recall."""
+        verifier = self._verifier
+        assert verifier is not None
+        # A pair in bin b reaches the first b levels: those at least as high as level n are in the bins above n.
+        found = self._found[::-1].cumsum()[::-1][1:]
+        places = np.searchsorted(self._levels, verifier.values)
+        hits = np.bincount(places, minlength=len(self._levels))[::-1].cumsum()[::-1]
+        positives = len(verifier.values)
+        points = tuple(
+            Point(float(one), int(found[place]), int(hits[place]), positives)
+            for one, place in zip(self._thresholds, np.searchsorted(self._levels, self._thresholds), strict=True)
+        )
+        own = np.unique(places)[::-1]
+        curve = np.column_stack([self._levels[own], found[own], hits[own]]).astype(np.float64)
+        steps = np.diff(curve[:, 2], prepend=0.0) / positives
+        area = float((steps * curve[:, 2] / curve[:, 1]).sum())
+        precision, recall = self._intervals(points[0], resamples, seed)
+        return Verification(self._pairs, positives, points, precision, recall, area, curve)
+
+    def _intervals(self, point: Point, resamples: int, seed: int) -> tuple[Estimate, Estimate]:
+        """Precision and recall at the chosen threshold, with intervals from resampling images."""
+        assert self._verifier is not None
+        found = np.concatenate(self._per_image)
+        owners = self._verifier.keys // len(self._verifier.captions)
+        positives = np.bincount(owners, minlength=len(found))
+        hits = np.bincount(owners, self._verifier.values >= np.float32(point.threshold), len(found))
+        used = (found > 0) | (positives > 0)
+        found, positives, hits = found[used], positives[used], hits[used]
+        draws = list(Bootstrap(np.arange(len(found)), resamples, seed).weights(len(found))) if len(found) > 1 else []
+        return (
+            _ratio(point.precision, hits, found, draws),
+            _ratio(point.recall, hits, positives, draws),
+        )
+
+
+def _ratio(figure: float, above: Array, below: Array, draws: Iterable[Array]) -> Estimate:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parts = [np.einsum("rc,c->r", one, above) / np.einsum("rc,c->r", one, below) for one in draws]
+    replicates = np.concatenate(parts) if parts else np.empty(0)
+    replicates = replicates[np.isfinite(replicates)]
+    if not len(replicates):
+        return Estimate(figure, float("nan"), float("nan"))
+    low, high = np.quantile(replicates, [0.025, 0.975])
+    return Estimate(figure, float(low), float(high))
+
+
+def _places(ids: Sequence[str], known: Sequence[str]) -> Array:
+    where = {one: place for place, one in enumerate(known)}
+    return np.fromiter((where.get(one, -1) for one in ids), np.int64, len(ids))
+
+
+def _direction(verified: Relevance, truth: Relevance) -> str:
+    images, captions = set(truth.query_ids), set(truth.item_ids)
+    as_images = len(images.intersection(verified.query_ids)) + len(captions.intersection(verified.item_ids))
+    as_captions = len(captions.intersection(verified.query_ids)) + len(images.intersection(verified.item_ids))
+    return IMAGE_TO_TEXT if as_images >= as_captions else TEXT_TO_IMAGE
