@@ -220,6 +220,10 @@ def test_a_run_is_replaced_only_by_a_complete_one(tmp_path):
     assert cl.Run.load(tmp_path / "run").fingerprint == new.fingerprint
     assert cl.Run.load(tmp_path / "run").name == "run"
     assert [part.name for part in tmp_path.iterdir()] == ["run"]
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    with pytest.raises(ConflictError, match=r"also holds notes\.txt"):
+        cl.evaluate(dataset, images=pictures, captions=texts, output=tmp_path / "run", overwrite=True)
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
 
 
 def test_unfinished_work_makes_way_for_the_mended_command(tmp_path):

@@ -91,6 +91,10 @@ def test_another_set_is_not_overwritten(scenes: Path, tmp_path: Path) -> None:
     write_scenes(tmp_path / "set", 3, "colour", workers=1)
     replaced = write_scenes(tmp_path / "set", 4, "ocr", workers=1, overwrite=True)
     assert replaced.images.height == len(list((tmp_path / "set" / "images").iterdir())) == 4
+    (tmp_path / "set" / "notes.txt").write_text("mine")
+    with pytest.raises(ConflictError, match=r"also holds notes\.txt"):
+        write_scenes(tmp_path / "set", 3, "colour", workers=1, overwrite=True)
+    assert (tmp_path / "set" / "notes.txt").read_text() == "mine"
 
 
 def test_after_a_kill_the_same_command_goes_on(scenes: Path, tmp_path: Path) -> None:

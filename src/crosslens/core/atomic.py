@@ -7,7 +7,10 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
+
+from crosslens.core.errors import ConflictError
 
 PARTIAL = ".partial-"
 """Prefix of every temporary name; whatever a killed process leaves behind starts with it."""
@@ -54,6 +57,21 @@ def replace_folder(new: Path, path: Path) -> None:
     path.replace(aside)
     new.replace(path)
     shutil.rmtree(aside, ignore_errors=True)
+
+
+def refuse_strangers(folder: Path, own: tuple[str, ...]) -> None:
+    """Raise if a folder about to be replaced holds anything but what crosslens wrote there (name patterns)."""
+    strangers = sorted(
+        entry.name
+        for entry in folder.iterdir()
+        if not entry.name.startswith(PARTIAL) and not any(fnmatch(entry.name, pattern) for pattern in own)
+    )
+    if strangers:
+        named = ", ".join(strangers[:3]) + (" and more" if strangers[3:] else "")
+        raise ConflictError(
+            f"{folder} also holds {named}, which would be lost",
+            fix="move what is yours elsewhere, or choose another place",
+        )
 
 
 def write_text(path: str | Path, text: str) -> None:

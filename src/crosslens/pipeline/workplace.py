@@ -6,13 +6,15 @@ import json
 import shutil
 from pathlib import Path
 
-from crosslens.core.atomic import replace_folder, sweep, write_text
+from crosslens.core.atomic import refuse_strangers, replace_folder, sweep, write_text
 from crosslens.core.errors import ConflictError, CrosslensError
 from crosslens.core.ranking import Ranking
-from crosslens.core.run import RUN_FILE, Run
+from crosslens.core.run import QUERIES_FILE, RECIPE_FILE, RUN_FILE, Run
 
 PENDING_FILE = "pending.json"
 """Says whose unfinished work stands in a folder; gone when ``run.json`` is there."""
+OWN_FILES = (RUN_FILE, QUERIES_FILE, RECIPE_FILE, PENDING_FILE, "ranking-*", "checkpoint*")
+"""All that an evaluation writes into its folder."""
 
 
 class Workplace:
@@ -36,6 +38,7 @@ class Workplace:
                     f"{self.target}: another run stands there",
                     fix="choose another output, or pass --overwrite (overwrite=True)",
                 )
+            refuse_strangers(self.target, OWN_FILES)
             self.folder = self.target.with_name(f".{self.target.name}.new")
         self._claim()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core.atomic import PARTIAL, sweep, write_text
+from crosslens.core.atomic import PARTIAL, refuse_strangers, sweep, write_text
 from crosslens.core.bundle import HEADER
 from crosslens.core.dataset import OBJECT_COLUMNS, RELATION_COLUMNS, Card, Dataset
 from crosslens.core.errors import ConflictError
@@ -40,6 +40,8 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
     "relations": dict(RELATION_COLUMNS),
 }
 """Written out, as a shard may have no value from which a type would show."""
+_OWN = (REQUEST, HEADER, "README.md", "*.parquet", "images", "parts", "coco", "visual_genome")
+"""All that a set of scenes consists of."""
 
 
 def write_scenes(
@@ -94,6 +96,7 @@ def _finished(folder: Path, wanted: dict[str, Any], overwrite: bool) -> bool:
             f"{folder} holds another set of scenes (different: {', '.join(inside or changed)})",
             fix="choose another place, or pass overwrite=True",
         )
+    refuse_strangers(folder, _OWN)
     shutil.rmtree(folder)
     return False
 
