@@ -349,9 +349,45 @@ def test_an_abandoned_stream_asks_no_further(server: Server) -> None:
         ("http:http://me:secret@127.0.0.1/v1?model=x", {}, "holds a name or a password"),
         ("http:http://127.0.0.1/v1?model=x", {"worker": 3}, "no option 'worker'"),
         ("http:http://127.0.0.1/v1?model=x", {"workers": 0}, "at least one"),
+        ("http:http://127.0.0.1/v1?model=x&workers=0", {}, "at least one"),
+        ("http:http://127.0.0.1/v1?model=x&workers=two", {}, "workers=two .*\n.*a whole number"),
+        ("http:http://127.0.0.1/v1?model=x&pictures=", {}, "pictures= .*\n.*true or false"),
+        ("http:http://127.0.0.1/v1?model=x&timeout=nan", {}, "a timeout above 0"),
+        ("http:http://127.0.0.1/v1?model=x&retries=-1", {}, "nothing below 0"),
+        ("http:http://127.0.0.1/v1?modle=x", {}, "no option 'modle'\n.*known: model, pictures, workers, timeout"),
     ],
 )
 def test_bad_settings_are_explained(name: str, options: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=problem) as caught:
         load_generator(name, **options)
     assert "secret" not in str(caught.value)
+
+
+def test_options_stand_in_the_address(server: Server, tmp_path: Path) -> None:
+    """Two tries and no more, with the picture; the question itself goes to the bare address."""
+    picture = tmp_path / "a.png"
+    picture.write_bytes(b"picture")
+    address = f"http:{server.address}?model=small&pictures=true&workers=2&timeout=7.5&retries=1&first_wait=0.001"
+    model = load_generator(address, tell=lambda _: None)
+    assert model.sees_pictures
+    server.answer = lambda body: fails(503)
+    with pytest.raises(CrosslensError):
+        model.generate([request(file=picture)])
+    assert len(server.asked) == 2
+    assert all("?" not in path for path in server.paths)
+    assert server.asked[0]["model"] == "small"
+    assert base64.b64encode(b"picture").decode() in json.dumps(server.asked[0])
+    assert not load_generator(f"{address}&pictures=no", tell=lambda _: None).sees_pictures
+    assert not load_generator(address, pictures=False, tell=lambda _: None).sees_pictures, "from Python goes first"
+
+
+def test_as_many_at_a_time_as_the_address_says(server: Server) -> None:
+    together = threading.Barrier(3, timeout=10)
+
+    def answer(body: dict[str, Any]) -> Reply:
+        together.wait()  # breaks, and fails the request, unless three are under way at once
+        return says("A dog.")
+
+    server.answer = answer
+    model = load_generator(f"http:{server.address}?model=small&workers=3&retries=0", tell=lambda _: None)
+    assert len(model.generate([request(str(n)) for n in range(6)])) == 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -104,7 +105,52 @@ def test_without_a_generator_what_is_outside_is_dropped(tmp_path: Path) -> None:
     assert {image for image, verdict in images.items() if verdict == "kept"} == good
     assert set(found.versions["v0"].image_ids) == good
     assert good == set(dataset.image_ids) - {"alone"}
-    assert any("of 7 originals" in note for note in found.notes)
+    assert "6 of 7 originals: 1 image had fewer than 2 descriptions in the band" in found.notes
+
+
+def test_too_few_originals_are_explained_by_what_became_of_the_others(tmp_path: Path) -> None:
+    """Ten images in a row, the last three at the same point: of those only one can be in."""
+    points = {f"image {n}": angle(20 * min(n, 7)) for n in range(10)}
+    dataset, encoder = toy(points, tmp_path)
+    settings = RecosSettings(k=3, eta=1, temperature=0.1, descriptions=2, originals=10, similar=0)
+    twins = build_recos(dataset, encoder, settings, generator=None)
+    (why,) = [one for one in twins.notes if "of 10 originals" in one]
+    assert why.startswith("8 of 10 originals: 2 images were the same picture as others")
+    assert "descriptions" not in why
+    many = build_recos(dataset, encoder, replace(settings, originals=12), generator=None)
+    assert any("8 of 12 originals: there are 10 candidates; 2 images were" in one for one in many.notes)
+    tasks = ["x"] * 5 + ["y"] * 5
+    named = replace(dataset, images=dataset.images.with_columns(pl.Series("task", tasks)))
+    shared = build_recos(named, encoder, replace(settings, originals=9), generator=None)
+    # Five of x were wanted and four of y, of which two are copies of a third.
+    assert Counter(shared.versions["v0"].images["task"])["y"] == 3
+    (why,) = [one for one in shared.notes if "of 9 originals" in one]
+    assert "2 images were the same picture" in why
+    half = build_recos(named, encoder, replace(settings, originals=8), generator=None)
+    (why,) = [one for one in half.notes if "of 8 originals" in one]
+    assert why.startswith("7 of 8 originals: 2 images were")
+    assert why.endswith("; 1 image is of tasks that have their share already")
+
+
+def test_how_many_originals_have_a_confusable_is_said(tmp_path: Path) -> None:
+    """The images of task x are alone in their sources, those of y share one; each task has one original."""
+    points = {f"image {n}": angle(10 * n) for n in range(8)}
+    sources = [f"own {n}" for n in range(4)] + ["shared"] * 4
+    dataset, encoder = toy(points, tmp_path, source=sources, task=[*"xxxxyyyy"])
+    settings = RecosSettings(k=3, eta=1, temperature=0.1, descriptions=2, originals=2, similar=0, duplicate_cosine=2)
+    found = build_recos(dataset, encoder, settings, generator=None, output=tmp_path / "bench")
+    assert Counter(found.versions["v1"].images["role"]) == {"original": 2, "confusable": 1}
+    for page in ("README.md", "v1/README.md"):
+        assert "for 1 of 2 originals a confusable image" in (tmp_path / "bench" / page).read_text()
+    (why,) = [one for one in found.notes if "no confusable" in one]
+    assert why.startswith("1 of 2 originals have no confusable")
+    assert why.endswith("--source-column task takes confusables from the whole task")
+    settings = replace(settings, source_column="task")
+    whole = build_recos(dataset, encoder, settings, generator=None)
+    assert "for each original a confusable image" in whole.versions["v1"].card.notes
+    less = build_recos(dataset, encoder, replace(settings, originals=7), generator=None)
+    (why,) = [one for one in less.notes if "no confusable" in one]
+    assert "--source-column" not in why, "it is the task already"
 
 
 # Every decision, by other means
@@ -242,12 +288,31 @@ def test_a_finished_build_stays(scenes: cl.Dataset, folder: Path, tmp_path: Path
     again = build(scenes, folder, output=tmp_path / "bench")
     assert again.already
     assert again.versions["v1"].fingerprint == first.versions["v1"].fingerprint
+    assert any("no confusable" in one or "written by" in one for one in first.notes)
+    assert again.notes == first.notes
     with pytest.raises(ConflictError, match="another benchmark"):
         build(scenes, folder, replace(SETTINGS, eta=0.7), output=tmp_path / "bench")
     assert content(tmp_path / "bench") == before
     build(scenes, folder, replace(SETTINGS, eta=0.7), output=tmp_path / "bench", overwrite=True)
     assert content(tmp_path / "bench") != before
     assert [one.name for one in tmp_path.iterdir()] == ["bench"]
+
+
+@pytest.mark.parametrize("lost", ["v1", "v0/images.parquet", "images"])
+def test_a_lost_version_is_written_again(scenes: cl.Dataset, folder: Path, tmp_path: Path, lost: str) -> None:
+    bench, told = tmp_path / "bench", list[str]()
+    settings = replace(SETTINGS, eta=0.6)
+    options: dict[str, Any] = {"output": bench, "copy_images": True, "tell": told.append}
+    build(scenes, folder, settings, generator=Fickle(), **options)
+    before = content(bench)
+    shutil.rmtree(bench / lost) if (bench / lost).is_dir() else (bench / lost).unlink()
+    silent = Fickle(patience=0)
+    again = build(scenes, folder, settings, generator=silent, **options)
+    assert not again.already
+    assert content(bench) == before, "to the byte, from the answers in the log"
+    assert silent.asked == 0
+    assert any(f"note: {lost.split('/')[0]} of" in one for one in told)
+    assert build(scenes, folder, settings, generator=silent, **options).already
 
 
 def test_a_foreign_folder_is_not_touched(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import inspect
 import json
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -87,6 +89,12 @@ def test_wrong_use_is_explained(place: Path, capsys: pytest.CaptureFixture[str])
         (["build", "recos", "-o", "x", "--candidates", "scenes/"], 2, "no --encoder"),
         ([*BUILD, "-o", "x", "--eta", "3"], 2, "eta 3"),
         ([*BUILD, "-o", "x", "--generator", "ruels"], 2, "did you mean rules"),
+        ([*BUILD, "-o", "x", "--duplicate-cosine", "98"], 2, "duplicate_cosine = 98"),
+        ([*BUILD, "-o", "x", "--duplicate-cosine", "-1.5"], 2, "from -1 to 1"),
+        ([*BUILD, "-o", "x", "--duplicate-cosine", "nan"], 2, "duplicate_cosine = nan"),
+        ([*BUILD, "-o", "x", "--duplicate-bits", "193"], 2, "0 to 192 bits"),
+        ([*BUILD, "-o", "x", "--duplicate-bits", "-2"], 2, "duplicate_bits = -2"),
+        ([*BUILD, "-o", "x", "--generator", "http:http://127.0.0.1/v1?model=m&worker=2"], 2, "known: model, pictures"),
         ([*BUILD, "-o", "x", "--task-column", "tsk"], 2, "no column 'tsk'"),
         (["build", "recos", "--repeat", "none.jsonl", "-o", "x"], 3, "no such file"),
     ):
@@ -94,6 +102,38 @@ def test_wrong_use_is_explained(place: Path, capsys: pytest.CaptureFixture[str])
         error = capsys.readouterr().err
         assert message in error
         assert not Path("x").exists()
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_when_nothing_is_left_the_histogram_shows_why(
+    place: Path, capsys: pytest.CaptureFixture[str], form: list[str]
+) -> None:
+    assert main([*BUILD, "-o", "bench", "--temperature", "100", "--attempts", "0", *form]) == 2
+    told = capsys.readouterr()
+    assert not told.out, "there is no result"
+    shown, _, error = told.err.partition("no image is left")
+    assert error
+    assert "dis(t) of 300 descriptions" in shown
+    assert "0 kept (0%), 300 too vague (100%), 0 too sharp (0%)" in shown
+    assert not Path("bench/decisions.jsonl").exists()
+
+
+def test_many_tasks_are_wrapped(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenes = cl.load_dataset("scenes/")
+    names = [f"a task-with a long name {row % 12}" for row in range(scenes.images.height)]
+    many = replace(scenes, images=scenes.images.with_columns(pl.Series("kind", names)))
+    many.save("kinds")
+    command = [*BUILD, "-o", "bench", "--task-column", "kind", "--candidates", "kinds/", "--image-folder", "scenes"]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert main(command) == 0, "a second time, when all is there"
+    assert capsys.readouterr().out == printed
+    lines = printed[printed.index("originals by task") :].splitlines()
+    assert len(lines) > 2
+    assert all(len(line) <= 80 for line in lines)
+    counts = Counter(cl.load_dataset("bench/v0").images["task"])
+    for task, count in counts.items():
+        assert sum(f"{task} {count}" in line for line in lines) == 1, "a name stays beside its number"
 
 
 def test_a_build_without_a_generator(place: Path) -> None:

@@ -114,3 +114,35 @@ def test_a_missing_package_is_named_before_any_work(call: Call, place: Path, mon
     assert outcome.code == 4
     assert "pip install 'crosslens[demo]'" in outcome.err
     assert not (place / "tryout").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "code", "message"),
+    [
+        ("nope", 2, "unknown encoder 'nope'"),
+        ("callable:gone.py:Model", 3, "gone.py"),
+        ("callable:texts.py:Texts", 2, "encodes texts, not images"),
+    ],
+)
+def test_a_wrong_model_is_named_before_any_work(call: Call, place: Path, model: str, code: int, message: str) -> None:
+    (place / "texts.py").write_text(
+        "class Texts:\n    def encode_texts(self, texts):\n        return [[1.0]] * len(texts)\n"
+    )
+    outcome = call(*WORDS, "--model", model)
+    assert outcome.code == code
+    assert message in outcome.err
+    assert "drawing" not in outcome.err
+    assert not (place / "tryout").exists()
+
+
+@pytest.mark.parametrize("content", [None, b"no font"])
+def test_a_wrong_font_is_named_before_any_work(
+    call: Call, place: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
+) -> None:
+    if content is not None:
+        (place / "mine.ttf").write_bytes(content)
+    monkeypatch.setenv(CJK_VARIABLE, "mine.ttf")
+    outcome = call(*WORDS)
+    assert outcome.code == 3
+    assert "mine.ttf" in outcome.err
+    assert not (place / "tryout").exists()

@@ -85,6 +85,19 @@ def test_an_unreadable_image(place: Path, capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(capsys.readouterr().out)["metrics"] == by_hand["metrics"]
 
 
+def test_an_image_that_is_not_there(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "photos" / "4.png").unlink()
+    assert main([*ENCODE, "-o", "vectors"]) == 3
+    message = capsys.readouterr().err
+    assert "1 of 6 image files" in message
+    assert "'p4'" in message
+    assert main([*ENCODE, "-o", "vectors", "--skip-bad"]) == 0
+    assert "p4 (not there)" in capsys.readouterr().err
+    assert "p4" not in cl.load_dataset("vectors/dataset/").image_ids
+    assert main([*EVALUATE, "--skip-bad"]) == 0
+    assert "p4 (not there)" in capsys.readouterr().err
+
+
 def test_a_run_of_a_model_can_be_repeated(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*EVALUATE, "-o", "runs/mine"]) == 0
     recipe = (place / "runs/mine/recipe.toml").read_text()
@@ -139,6 +152,7 @@ def test_wrong_use_is_explained(place: Path, capsys: pytest.CaptureFixture[str])
         ([*EVALUATE[:2], "clip:owner/model", *EVALUATE[3:], "--offline"], "network is forbidden"),
         ([*EVALUATE, "--image-text", "transformers:owner/t5", "--offline"], "network is forbidden"),
         ([*EVALUATE, "--image-text", "men"], "unknown summariser"),
+        ([*EVALUATE, "--query-caption", "1"], "give --image-text, or drop it"),
     ):
         assert main(arguments) == 2, arguments
         assert message in capsys.readouterr().err

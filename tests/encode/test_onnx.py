@@ -134,6 +134,33 @@ def test_a_wrong_description_is_explained(pair: tuple[Path, Any, Any], content: 
         load_encoder(f"onnx:{pair[0]}/wrong.json")
 
 
+@pytest.mark.parametrize("device", ["banana", "cuda:", "cuda:x", "cudax", "CPU", "cpu:0"])
+def test_an_unknown_device_is_refused(pair: tuple[Path, Any, Any], device: str) -> None:
+    with pytest.raises(UsageError, match="unknown device") as raised:
+        load_encoder(f"onnx:{pair[0]}/towers.json", device=device)
+    assert "cuda:1" in str(raised.value.fix)
+
+
+def test_a_device_is_the_one_that_is_named(pair: tuple[Path, Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    import onnxruntime
+
+    load_encoder(f"onnx:{pair[0]}/towers.json", device="cpu")
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    with pytest.raises(UsageError, match="CPU only"):
+        load_encoder(f"onnx:{pair[0]}/towers.json", device="cuda")
+    asked, real = [], onnxruntime.InferenceSession
+
+    def session(file: str, providers: list[Any]) -> Any:
+        asked.extend(providers)
+        return real(file, providers=["CPUExecutionProvider"])
+
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(onnxruntime, "InferenceSession", session)
+    for device in ("cuda", "cuda:1"):
+        load_encoder(f"onnx:{pair[0]}/text.onnx", device=device)
+    assert asked == [("CUDAExecutionProvider", {"device_id": 0}), ("CUDAExecutionProvider", {"device_id": 1})]
+
+
 def test_a_real_model() -> None:
     """paraphrase-MiniLM-L3-v2 with the tokenizer of all-MiniLM-L6-v2, as two packages carry them."""
     model, words = real_files()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,42 @@ def test_a_missing_file_is_named_before_anything_is_encoded(photos: cl.Dataset, 
         encode_dataset(photos, counting)
     assert "--image-folder" in str(raised.value.fix)
     assert counting.seen == []
+
+
+def test_one_missing_file_is_counted_where_the_others_are(
+    photos: cl.Dataset, tmp_path: Path, counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "photos" / "2.png").unlink()
+    homely = replace(photos, home=tmp_path / "photos")
+    with pytest.raises(InputError, match="1 of 6 image files is not there, that of image 'p2'") as raised:
+        encode_dataset(homely, counting)
+    assert raised.value.file == str(tmp_path / "photos" / "2.png")
+    assert "--skip-bad" in str(raised.value.fix)
+    monkeypatch.chdir(tmp_path / "photos")
+    (tmp_path / "photos" / "2.png").write_bytes((tmp_path / "photos" / "1.png").read_bytes())
+    (tmp_path / "home").mkdir()
+    (tmp_path / "photos" / "0.png").rename(tmp_path / "home" / "0.png")
+    with pytest.raises(InputError, match="1 of 6 image files is not there, that of image 'p0'"):
+        encode_dataset(replace(photos, home=tmp_path / "home"), counting)
+    assert counting.seen == []
+
+
+def test_missing_files_are_left_out_if_asked(photos: cl.Dataset, tmp_path: Path, counting: Counting) -> None:
+    for number in (2, 5):
+        (tmp_path / "photos" / f"{number}.png").unlink()
+    found = encode_dataset(replace(photos, home=tmp_path / "photos"), counting, skip_bad=True)
+    assert found.skipped == {"p2": "not there", "p5": "not there"}
+    assert found.images is not None
+    assert found.images.ids == found.dataset.image_ids == ("p0", "p1", "p3", "p4")
+    files = [tmp_path / "photos" / f"{number}.png" for number in (0, 1, 3, 4)]
+    np.testing.assert_array_equal(found.images.vectors, encode_images(Counting(), files).rows)
+
+
+def test_a_folder_without_any_of_the_files_is_wrong(photos: cl.Dataset, tmp_path: Path, counting: Counting) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="6 of 6 image files are not there") as raised:
+        encode_dataset(photos, counting, image_folder=tmp_path / "empty", skip_bad=True)
+    assert "check --image-folder" in str(raised.value.fix)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a picture", None])

@@ -45,6 +45,14 @@ def test_what_it_says_of_itself() -> None:
         load_encoder("tiny:other")
 
 
+def test_settings_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(UsageError, match="tiny computes in fp32") as raised:
+        load_encoder("tiny", precision="fp16")
+    assert "leave --precision out" in str(raised.value.fix)
+    with pytest.raises(UsageError, match="unknown device 'banana'"):
+        load_encoder("tiny", device="banana")
+
+
 def test_vectors_do_not_depend_on_the_batch() -> None:
     tiny = load_encoder("tiny")
     scenes = list(generate(11, "colour,count,ocr", seed=7))

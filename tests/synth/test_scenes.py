@@ -8,11 +8,12 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from crosslens.core.errors import MissingExtraError, UnknownNameError, UsageError
+from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
 from crosslens.synth import Scene, generate
 from crosslens.synth.backdrops import paint
 from crosslens.synth.canvas import pillow
@@ -38,6 +39,22 @@ def no_chinese_font(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     chinese_font_file.cache_clear()
     yield
     chinese_font_file.cache_clear()
+
+
+@pytest.mark.parametrize(("content", "message"), [(None, "no such file"), (b"", "not a font"), (b"text", "not a font")])
+def test_a_chosen_font_must_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_chinese_font: None, content: bytes | None, message: str
+) -> None:
+    file = tmp_path / "mine.ttf"
+    if content is not None:
+        file.write_bytes(content)
+    monkeypatch.setenv(CJK_VARIABLE, str(file))
+    chinese_font_file.cache_clear()
+    for tasks in ("all", "translation"):
+        with pytest.raises(InputError, match=message) as raised:
+            chosen_tasks(tasks)
+        assert raised.value.file == str(file)
+        assert CJK_VARIABLE in str(raised.value.fix)
 
 
 def texts(scene: Scene) -> dict[str, str]:

@@ -16,7 +16,7 @@ from crosslens.build.log import DecisionLog
 from crosslens.build.pages import build_page, regeneration_list, version_page
 from crosslens.core.atomic import atomic_file, replace_folder, sweep, write_text
 from crosslens.core.dataset import Dataset
-from crosslens.core.errors import ConflictError
+from crosslens.core.errors import ConflictError, InputError
 from crosslens.core.fingerprint import fingerprint
 from crosslens.data.inside import MARK, read_address
 
@@ -33,12 +33,13 @@ class BuildFolder:
 
     def __init__(self, folder: str | Path, key: str, *, overwrite: bool = False) -> None:
         self.target = self.folder = Path(folder)
-        self.finished = False
+        self.finished, self.damaged = False, ""
         if self.target.exists() and not self.target.is_dir():
             raise ConflictError(f"{self.target} is a file", fix="choose another output")
         if (self.target / LOG).exists():
             if DecisionLog.load(self.target / LOG).head.get("key") == key:
-                self.finished = True
+                self.damaged = self._damaged()
+                self.finished = not self.damaged
                 return
             if not overwrite:
                 raise ConflictError(
@@ -78,6 +79,16 @@ class BuildFolder:
         if self.folder != self.target:
             replace_folder(self.folder, self.target)
         return versions
+
+    def _damaged(self) -> str:
+        """The first version that was deleted or cannot be read though the log says that all are there; empty: none."""
+        for name in VERSIONS:
+            try:
+                Dataset.load(self.target / name)
+            except InputError:
+                return name
+        copied = self.log().head.get("copy_images") and not (self.target / "images").is_dir()
+        return "images" if copied else ""
 
     def _claim(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

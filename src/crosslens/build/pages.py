@@ -6,16 +6,18 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from crosslens.analyze import band, histogram
+from crosslens.analyze import Discriminability, band, histogram
 from crosslens.build.benchmark import Recos
 from crosslens.build.descriptions import KEPT, PURPOSE
+from crosslens.build.log import DecisionLog
+from crosslens.build.settings import RecosSettings
 from crosslens.core.dataset import Dataset
 
 
-def verdicts(recos: Recos) -> dict[str, int]:
+def verdicts(log: DecisionLog) -> dict[str, int]:
     """How many candidate descriptions lie in the band, above it and below it."""
     counts = {"kept": 0, "too vague": 0, "too sharp": 0}
-    for entry in recos.log.of("check"):
+    for entry in log.of("check"):
         counts[entry["verdict"]] += 1
     return counts
 
@@ -32,17 +34,16 @@ def regeneration_list(recos: Recos) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
-def check_summary(recos: Recos) -> str:
+def check_summary(check: Discriminability, settings: RecosSettings, log: DecisionLog) -> str:
     """The histogram of dis with the band, and how many descriptions lie where."""
-    settings = recos.settings
     low, high = band(settings.k, settings.eta)
-    counts = verdicts(recos)
+    counts = verdicts(log)
     total = max(sum(counts.values()), 1)
     shares = ", ".join(f"{count:,} {name} ({count / total:.0%})" for name, count in counts.items())
     return (
-        f"dis(t) of {len(recos.check.values):,} descriptions; k = {settings.k}, temperature "
-        f"{recos.check.temperature:.4g}, band {low:.2f} to {high:.2f} (·)\n"
-        f"{histogram(recos.check.values, settings.k, settings.eta)}\n  {shares}"
+        f"dis(t) of {len(check.values):,} descriptions; k = {settings.k}, temperature "
+        f"{check.temperature:.4g}, band {low:.2f} to {high:.2f} (·)\n"
+        f"{histogram(check.values, settings.k, settings.eta)}\n  {shares}"
     )
 
 
@@ -94,7 +95,7 @@ Encoder: {encoder}. Generator: {generator}. Seed: {recos.settings.seed}. Build: 
 ## The candidates' descriptions
 
 ```
-{check_summary(recos)}
+{check_summary(recos.check, recos.settings, recos.log)}
 ```
 
 ## Notes

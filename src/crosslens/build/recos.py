@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,10 +11,12 @@ from crosslens import __version__
 from crosslens.build.answers import Answers
 from crosslens.build.benchmark import Recos
 from crosslens.build.candidates import Candidates
-from crosslens.build.descriptions import CANDIDATE, Editor
+from crosslens.build.descriptions import Editor
 from crosslens.build.folder import BuildFolder
 from crosslens.build.generators import Generator, Request, load_generator
 from crosslens.build.log import FORMAT, VERSION, DecisionLog
+from crosslens.build.notes import notes_of
+from crosslens.build.pages import check_summary
 from crosslens.build.selection import Chooser, Member
 from crosslens.build.settings import RecosSettings
 from crosslens.build.versions import version
@@ -77,13 +78,18 @@ def build_recos(
         head = repeat.head
     place = None if output is None else BuildFolder(output, head["key"], overwrite=overwrite)
     if place is not None and place.finished:
-        return Recos(place.versions(), candidates.check, settings, place.log(), candidates.notes, already=True)
+        versions, log = place.versions(), place.log()
+        notes = notes_of(candidates, log, versions)
+        return Recos(versions, candidates.check, settings, log, notes, already=True)
+    if place is not None and place.damaged:
+        tell(f"note: {place.damaged} of {place.target} cannot be read: written again as decisions.jsonl says")
+        repeat = repeat or place.log()
     answers = None
     if repeat is not None and writer is not None:
         answers = Answers(writer, known={one["request"]: tuple(one["texts"]) for one in repeat.of("answer")})
     elif writer is not None:
         answers = Answers(writer if place is None else place.recorded(writer), progress=progress)
-    found = _build(candidates, answers, head, settings, repeat)
+    found = _build(candidates, answers, head, settings, repeat, tell)
     if repeat is not None:
         repeat.check_same(found.log)
         found = replace(found, log=repeat)
@@ -98,6 +104,7 @@ def _build(
     head: dict[str, Any],
     settings: RecosSettings,
     repeat: DecisionLog | None,
+    tell: Tell,
 ) -> Recos:
     log = DecisionLog([head])
     editor, chooser = Editor(candidates, answers, log), Chooser(candidates, log)
@@ -106,6 +113,7 @@ def _build(
         repeat.check_same(log, so_far=True)  # other vectors show here, before they lead to questions never asked
     originals = chooser.originals(editor.settle, editor.release)
     if not originals:
+        tell(check_summary(candidates.check, settings, log) + "\n")
         raise UsageError(
             "no image is left: none has enough descriptions in the band",
             fix="a larger --eta, another --temperature, fewer --descriptions, or a generator (--generator) help",
@@ -134,8 +142,7 @@ def _build(
     versions = {name: version(name, candidates, chosen, head["key"]) for name, chosen in members.items()}
     for name, one in versions.items():
         log("version", name=name, images=len(one.image_ids), captions=len(one.caption_ids))
-    notes = (*candidates.notes, *_notes(candidates, answers, originals, confusables, len(pairs)))
-    return Recos(versions, candidates.check, settings, log, notes)
+    return Recos(versions, candidates.check, settings, log, notes_of(candidates, log, versions))
 
 
 def _log_check(candidates: Candidates, editor: Editor, log: DecisionLog) -> None:
@@ -144,29 +151,6 @@ def _log_check(candidates: Candidates, editor: Editor, log: DecisionLog) -> None
         dataset.caption_ids, dataset.captions["image"], candidates.check.values, strict=True
     ):
         log("check", caption=caption, image=image, dis=float(dis), verdict=editor.verdict(float(dis)))
-
-
-def _notes(
-    candidates: Candidates, answers: Answers | None, originals: list[Member], confusables: list[Member], found: int
-) -> list[str]:
-    """What a person should know about the result; ``found`` is how many confusables there were before describing."""
-    notes = []
-    settings = candidates.settings
-    if answers is not None and candidates.views.read is None:
-        notes.append("nothing encodes new descriptions (--text-encoder): those outside the band were dropped")
-    asked = settings.originals or max(1, len(candidates.ids) // 3)
-    if len(originals) < asked:
-        notes.append(f"{len(originals):,} of {asked:,} originals: the other images lack descriptions in the band")
-    alone, wordless = len(originals) - found, found - len(confusables)
-    if alone:
-        notes.append(f"{alone:,} originals have no confusable: their source has no image left")
-    if wordless:
-        notes.append(f"{wordless:,} originals have no confusable: the nearest image has too few descriptions")
-    written = Counter(text.origin for one in (*originals, *confusables) for text in one.descriptions)
-    for origin, count in sorted(written.items()):
-        if origin != CANDIDATE:
-            notes.append(f"{count:,} of {sum(written.values()):,} descriptions were written by {origin}: read some")
-    return notes
 
 
 def _head(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crosslens.analyze import band
+from crosslens.build.picture_hash import BITS
 from crosslens.core.errors import UsageError
 
 
@@ -18,7 +19,7 @@ class RecosSettings:
     ``attempts``          how often the generator may try to replace a description outside the band; 0: never
     ``originals``         how many images v0 should have; None: a third of the candidates
     ``similar``           how many similar images without text each image of v1 brings into v2
-    ``duplicate_cosine``  two images whose vectors are at least this near are the same picture; above 1: never
+    ``duplicate_cosine``  two images whose vectors are at least this near are the same picture; 2: never
     ``duplicate_bits``    two pictures whose hashes (192 bits) differ in at most so many bits are the same; -1: never
     ``task_column``, ``source_column``  where the images' task and source stand
     """
@@ -40,9 +41,15 @@ class RecosSettings:
         if self.k < 2:
             raise UsageError(f"k = {self.k}", fix="choose at least 2: one image alone has no entropy")
         band(self.k, self.eta)
-        for name, least in (("descriptions", 1), ("attempts", 0), ("similar", 0), ("duplicate_bits", -1)):
+        for name, least in (("descriptions", 1), ("attempts", 0), ("similar", 0)):
             if getattr(self, name) < least:
                 raise UsageError(f"{name} = {getattr(self, name)}", fix=f"choose {least} or more")
+        if not -1 <= self.duplicate_cosine <= 2:
+            fix = "choose a cosine from -1 to 1, or 2 for never"
+            raise UsageError(f"duplicate_cosine = {self.duplicate_cosine}", fix=fix)
+        if not -1 <= self.duplicate_bits <= BITS:
+            fix = f"choose 0 to {BITS} bits, or -1 for never"
+            raise UsageError(f"duplicate_bits = {self.duplicate_bits}", fix=fix)
         if self.originals is not None and self.originals < 1:
             raise UsageError(f"originals = {self.originals}", fix="choose 1 or more, or leave it out")
         if self.temperature is not None and not self.temperature > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from crosslens.data.inside import MARK
 
 NOTES = {
     "v0": "originals, whose descriptions neither fit too many images nor give theirs away",
-    "v1": "v0, and for each original a confusable image with descriptions changed as little as possible",
+    "v1": "v0, and for {which} a confusable image with descriptions changed as little as possible, or its own",
     "v2": "v1, and similar images without descriptions; for text to image only",
 }
 _CAPTIONS = {"caption": pl.String, "image": pl.String, "text": pl.String, "origin": pl.String, "dis": pl.Float64}
@@ -49,9 +50,17 @@ def version(name: str, candidates: Candidates, members: Sequence[Member], key: s
         revision=f"{name}, build {key[:12]}",
         licence=old.card.licence,
         citation=old.card.citation,
-        notes=NOTES[name],
+        notes=NOTES[name].format(which=_which(members)),
     )
     return Dataset(f"recos-{name}", images, captions, chosen.objects, chosen.relations, card)
+
+
+def _which(members: Sequence[Member]) -> str:
+    """For how many originals there is a confusable image."""
+    roles = Counter(one.role for one in members)
+    if roles["confusable"] == roles["original"]:
+        return "each original"
+    return f"{roles['confusable']:,} of {roles['original']:,} originals"
 
 
 def _absolute(file: str) -> str:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crosslens.cli.console import Json, examples, note, progress, say, say_json
+from crosslens.cli.console import Json, examples, note, progress, say, say_json, width
 from crosslens.cli.dataset_flags import Captions, Data, Images, Instances, Split, reader_options
 from crosslens.cli.model_flags import BatchSize, CacheFolder, ImageFolder, NoCache, Offline, Precision, SkipBad
+from crosslens.core.grid import PAGE_WIDTH
 
 if TYPE_CHECKING:
     from crosslens.build import DecisionLog, Recos
@@ -219,18 +220,31 @@ def _report(found: Recos, output: Path, json: bool) -> None:
                 "output": str(output),
                 "key": found.log.head["key"],
                 "temperature": found.check.temperature,
-                "descriptions": verdicts(found),
+                "descriptions": verdicts(found.log),
                 "versions": sizes,
                 "notes": list(found.notes),
             }
         )
         return
-    say(check_summary(found))
+    say(check_summary(found.check, found.settings, found.log))
     say()
     for name, size in sizes.items():
         say(f"  {output / name}: {size['images']:,} images, {size['captions']:,} descriptions")
-    task = "  ".join(
-        f"{task} {count:,}" for task, count in sorted(found.versions["v0"].images["task"].value_counts().iter_rows())
-    )
-    say(f"\noriginals by task: {task}")
+    say(f"\n{_by_task(found)}")
     note(f"\nalready there: {output} (nothing to do)" if found.already else f"\nwritten to {output}")
+
+
+def _by_task(found: Recos) -> str:
+    """How many originals each task has, in lines that fit; a name stays beside its number."""
+    import textwrap
+
+    counts = sorted(found.versions["v0"].images["task"].value_counts().iter_rows())
+    text = "  ".join(f"{task} {count:,}".replace(" ", "\xa0") for task, count in counts)
+    lines = textwrap.fill(
+        f"originals by task: {text}",
+        width() or PAGE_WIDTH,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines.replace("\xa0", " ")

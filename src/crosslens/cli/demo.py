@@ -38,12 +38,13 @@ def demo(
 
     The same command again goes on where it was stopped, or finds everything done.
     """
-    from crosslens.pipeline.demo import Demo, demand_extras
+    from crosslens.pipeline.demo import Demo, demand_extras, demand_model
     from crosslens.report.plots import chart, write_plot
     from crosslens.synth.generation import VERSIONS
     from crosslens.synth.tasks import NO_FONT, available_tasks
 
     demand_extras(model)
+    demand_model(model, note)
     if "translation" not in available_tasks():
         note(f"note: {NO_FONT}")
     work = Demo(output, overwrite, progress())

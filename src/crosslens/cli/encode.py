@@ -124,7 +124,7 @@ def _report(encoder: Encoder, found: Encoded, written: dict[str, Path], json: bo
     for part, shape in shapes.items():
         note(f"{shape[0]:,} {part} as {'×'.join(map(str, shape[1:]))} vectors in {written[part]}")
     if "dataset" in written:
-        note(f"evaluate them with --dataset {written['dataset']}, which is without the unreadable images")
+        note(f"evaluate them with --dataset {written['dataset']}, which is without the images left out")
 
 
 def _list(json: bool) -> None:

@@ -143,8 +143,11 @@ def evaluate(
     The same command again resumes, or finds everything done; a different run in the output folder is never replaced
     unless asked.
     """
+    from crosslens.core.errors import UsageError
     from crosslens.pipeline.recipe import Encoding, Inputs, Model, Options, Recipe, Rerank, execute
 
+    if query_caption and image_text is None:
+        raise UsageError("a caption that asks, but no text-only retrieval", fix="give --image-text, or drop it")
     reading = reader_options(dataset, data, captions=captions, instances=instances, images=images, split=split)
     recipe = Recipe(
         dataset=dataset,

@@ -49,8 +49,8 @@ def encode_dataset(
 ) -> Encoded:
     """Encode the images, the captions, or both: whatever the encoder takes.
 
-    Image files are looked for under their ``file`` (or id) below ``image_folder``. With ``skip_bad`` an unreadable
-    image is left out together with its captions; without it, it raises.
+    Image files are looked for under their ``file`` (or id) below ``image_folder``. With ``skip_bad`` an image that
+    is not there or unreadable is left out together with its captions; without it, it raises.
     """
     if isinstance(encoder, StoredEncoder):
         return _stored(dataset, encoder)
@@ -58,8 +58,9 @@ def encode_dataset(
     images: Embeddings | None = None
     content: list[str] = []
     if IMAGES in encoder.abilities:
+        files = image_files(dataset, image_folder, skip_bad=skip_bad)
         found = encode_images(
-            encoder, image_files(dataset, image_folder), names=dataset.image_ids, cache=cache, batch_size=batch_size,
+            encoder, files, names=dataset.image_ids, cache=cache, batch_size=batch_size,
             precision=precision, skip_bad=skip_bad, progress=progress,
         )  # fmt: skip
         skipped = {dataset.image_ids[row]: problem for row, problem in found.bad.items()}

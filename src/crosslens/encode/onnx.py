@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -17,6 +18,7 @@ from crosslens.encode.pictures import as_pictures
 
 POOLING = ("none", "mean", "first")
 _RESAMPLING = {"nearest": 0, "bilinear": 2, "bicubic": 3}
+_DEVICE = re.compile(r"cpu|cuda(?::(\d+))?")
 
 
 @dataclass(frozen=True)
@@ -119,13 +121,11 @@ class _Session:
             import onnxruntime
         except ImportError as error:
             raise MissingExtraError("an ONNX encoder", "onnxruntime", "onnx") from error
-        on_gpu = (settings.device or "").startswith("cuda")
-        if on_gpu and "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        provider = _provider(settings.device)
+        if provider[0] not in onnxruntime.get_available_providers():
             raise UsageError("this onnxruntime computes on the CPU only", fix="leave --device out")
         try:
-            self._model = onnxruntime.InferenceSession(
-                str(file), providers=["CUDAExecutionProvider"] if on_gpu else ["CPUExecutionProvider"]
-            )
+            self._model = onnxruntime.InferenceSession(str(file), providers=[provider])
         except Exception as error:  # the library's own kinds derive from Exception alone
             raise InputError(f"not a model: {str(error).splitlines()[0]}", file=file, fix="export it again") from error
         self.inputs = {one.name: one.type for one in self._model.get_inputs()}
@@ -139,6 +139,16 @@ class _Session:
     def run(self, values: Mapping[str, Array]) -> Array:
         array: Array = self._model.run([self.output], dict(values))[0]
         return array
+
+
+def _provider(device: str | None) -> tuple[str, dict[str, Any]]:
+    """What onnxruntime calls the device, and which of its kind."""
+    known = _DEVICE.fullmatch(device or "cpu")
+    if known is None:
+        raise UsageError(f"unknown device {device!r}", fix="write cpu, cuda or cuda:1, or leave --device out")
+    if known[0] == "cpu":
+        return "CPUExecutionProvider", {}
+    return "CUDAExecutionProvider", {"device_id": int(known[1] or 0)}
 
 
 class _TextModel:

@@ -19,12 +19,13 @@ R = TypeVar("R")
 _THREADS, _AHEAD = 4, 64
 
 
-def image_files(dataset: Dataset, folder: str | Path | None = None) -> list[str]:
+def image_files(dataset: Dataset, folder: str | Path | None = None, *, skip_bad: bool = False) -> list[str]:
     """The path of every image: its ``file`` (or, without one, its id) below ``folder``.
 
-    Without a folder they are looked for in the dataset's own (``home``) and, unless all are there, in the current one.
-    A picture inside another file has an address (:mod:`crosslens.data.inside`). A file that is not there raises at
-    once, before anything is encoded.
+    Without a folder they are looked for in the dataset's own (``home``) and, unless all are there, in the current one;
+    the one where most are found is taken. A picture inside another file has an address
+    (:mod:`crosslens.data.inside`). A file that is not there raises at once, before anything is encoded; with
+    ``skip_bad`` only if none is there, as then the folder is wrong and not a file.
     """
     if folder is not None:
         root = Path(folder).expanduser()
@@ -35,12 +36,24 @@ def image_files(dataset: Dataset, folder: str | Path | None = None) -> list[str]
         roots = [root]
     else:
         roots = [*([] if dataset.home is None else [dataset.home]), Path()]
+    paths, missing = _best(roots, dataset)
+    if missing and not (skip_bad and len(missing) < len(paths)):
+        raise _not_there(dataset, paths, missing, given=folder is not None)
+    return paths
+
+
+def _best(roots: Sequence[Path], dataset: Dataset) -> tuple[list[str], list[int]]:
+    """The paths below the root where most files are, the first of equals; and which of them are missing."""
+    best: tuple[list[str], list[int]] | None = None
     for root in roots:
         paths = _below(root, dataset)
         missing = _missing(paths)
+        if best is None or len(missing) < len(best[1]):
+            best = paths, missing
         if not missing:
-            return paths
-    raise _not_there(dataset, paths, missing, given=folder is not None)
+            break
+    assert best is not None
+    return best
 
 
 def _below(root: Path, dataset: Dataset) -> list[str]:
@@ -59,14 +72,18 @@ def _missing(paths: Sequence[str]) -> list[int]:
 
 def _not_there(dataset: Dataset, paths: Sequence[str], missing: Sequence[int], given: bool) -> InputError:
     first = missing[0]
-    if "file" not in dataset.images.columns:
+    if len(missing) < len(paths):
+        fix = "put the missing files there; where a model encodes, --skip-bad leaves such images out"
+    elif "file" not in dataset.images.columns:
         fix = "the dataset names no files: give its images a column 'file', or name the files like the image ids"
     elif given:
         fix = "check --image-folder: the dataset's file names start from there"
     else:
         fix = "pass --image-folder, the folder that the dataset's file names start from"
+    example = "that" if len(missing) == 1 else "such as that"
     return InputError(
-        f"{len(missing)} of {len(paths)} image files are not there, such as that of image {dataset.image_ids[first]!r}",
+        f"{len(missing):,} of {len(paths):,} image files {'is' if len(missing) == 1 else 'are'} not there, "
+        f"{example} of image {dataset.image_ids[first]!r}",
         file=paths[first],
         expected="an image file",
         fix=fix,

@@ -80,8 +80,8 @@ def encode_images(
 ) -> Vectors:
     """One vector (or, by the model, several) per image file, in order.
 
-    A file that is no readable image raises with its name; with ``skip_bad`` its row is zero and it is in ``bad``.
-    ``names`` are what the images are called in messages.
+    A file that is not there or no readable image raises with its name; with ``skip_bad`` its row is zero and it is in
+    ``bad``. ``names`` are what the images are called in messages.
     """
     demand(encoder, IMAGES)
     shelf = _shelf(cache, encoder, IMAGES, precision)
@@ -129,8 +129,7 @@ class _Images:
                 key = key_of(content)
                 return Item(position, key, None if known(key) else decode_image(content))
             except (OSError, InputError) as error:
-                problem = error.problem if isinstance(error, InputError) else f"cannot be opened: {error}"
-                return Item(position, key, bad=problem)
+                return Item(position, key, bad=_problem(error))
 
         for item in read_ahead(load, positions):
             if item.bad and not self.skip_bad:
@@ -140,6 +139,12 @@ class _Images:
                     fix="repair or remove the file, or pass --skip-bad to leave such images out",
                 )
             yield item
+
+
+def _problem(error: OSError | InputError) -> str:
+    if isinstance(error, InputError):
+        return error.problem
+    return "not there" if isinstance(error, FileNotFoundError) else f"cannot be opened: {error}"
 
 
 def _encode(

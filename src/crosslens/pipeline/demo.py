@@ -11,7 +11,7 @@ from crosslens.core.errors import MissingExtraError
 from crosslens.core.progress import Progress
 from crosslens.core.relevance import TEXT_TO_IMAGE
 from crosslens.core.run import Run
-from crosslens.encode.encoder import Tell, to_stderr
+from crosslens.encode.encoder import IMAGES, TEXTS, Tell, demand, load_encoder, to_stderr
 from crosslens.pipeline.recipe import Encoding, Model, Options, Recipe, execute
 from crosslens.synth.generation import VERSIONS
 from crosslens.synth.versions import select_version
@@ -79,3 +79,10 @@ def demand_extras(model: str) -> None:
             __import__(module)
         except ImportError as error:
             raise MissingExtraError("the demo", package, "demo") from error
+
+
+def demand_model(model: str, tell: Tell = to_stderr) -> None:
+    """Raise at once, not after all is drawn, where the model cannot be loaded or lacks one of the two kinds."""
+    encoder = load_encoder(model, tell=tell)
+    for ability in (IMAGES, TEXTS):
+        demand(encoder, ability)

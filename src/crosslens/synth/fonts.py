@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crosslens.core.errors import InputError
 from crosslens.synth.canvas import pillow
 
 if TYPE_CHECKING:
@@ -61,11 +62,11 @@ def chinese_font_file() -> Path | None:
     """A font file with simplified Chinese characters, or None where there is none.
 
     The environment variable CROSSLENS_CJK_FONT comes first, then the package ``mplfonts``, which is the same
-    everywhere, then the usual places of the system.
+    everywhere, then the usual places of the system. A variable that names no font raises: somebody chose it.
     """
     chosen = os.environ.get(CJK_VARIABLE)
     if chosen is not None:
-        return Path(chosen) if chosen and Path(chosen).is_file() else None
+        return _checked(Path(chosen).expanduser()) if chosen else None
     package = importlib.util.find_spec("mplfonts")
     for place in [] if package is None else package.submodule_search_locations or []:
         for found in sorted(Path(place, "fonts").glob("NotoSansCJK*.otf")):
@@ -78,6 +79,19 @@ def chinese_font_file() -> Path | None:
                 if file.suffix.lower() in (".ttf", ".otf", ".ttc"):
                     return file
     return None
+
+
+def _checked(file: Path) -> Path:
+    fix = f"name a .ttf, .otf or .ttc file in the environment variable {CJK_VARIABLE}, or unset it"
+    if not file.is_file():
+        raise InputError("no such file", file=file, expected="a font with Chinese characters", fix=fix)
+    try:
+        _chinese(str(file), _SMALLEST)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"not a font: {error}", file=file, expected="a font with Chinese characters", fix=fix
+        ) from error
+    return file
 
 
 def fitting_font(lines: Sequence[str], width: float, height: float) -> ImageFont.FreeTypeFont:

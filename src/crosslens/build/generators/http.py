@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
-from urllib.parse import parse_qs, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from crosslens.build.generators.answers import Unusable, read_answer
 from crosslens.build.generators.chat import Endpoint, Message, Stopped
@@ -20,21 +20,29 @@ from crosslens.core.seeds import derive_seed
 
 _MEDIA = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".gif": "gif"}
 _REPAIRS = 2
-_OPTIONS = ("pictures", "workers", "timeout", "retries", "first_wait")
+_YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "pictures": (lambda text: _YES_NO[text.lower()], "true or false"),
+    "workers": (int, "a whole number"),
+    "timeout": (float, "a number of seconds"),
+    "retries": (int, "a whole number"),
+    "first_wait": (float, "a number of seconds"),
+}
 
 
 @GENERATORS.register("http", needs_source=True, example="http:http://127.0.0.1:8000/v1?model=NAME")
 def load_http(source: str, settings: Settings) -> Generator:
     """A language model behind an OpenAI-compatible address, which may be shown the pictures; key: CROSSLENS_API_KEY."""
     parts = urlsplit(source)
-    asked = parse_qs(parts.query)
-    model = settings.model or (asked.get("model") or [""])[0]
+    asked = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for name in (*asked, *settings.options):
+        if name not in ("model", *_OPTIONS):
+            known = ", ".join(("model", *_OPTIONS))
+            raise UsageError(f"the generator http has no option {name!r}", fix=f"known: {known}")
+    model = settings.model or asked.pop("model", "")
     if not model:
         raise UsageError(f"no model is named for {source}", fix="end the address with ?model=NAME")
-    unknown = [name for name in settings.options if name not in _OPTIONS] + [name for name in asked if name != "model"]
-    if unknown:
-        raise UsageError(f"the generator http has no option {unknown[0]!r}", fix=f"known: {', '.join(_OPTIONS)}")
-    options = dict(settings.options)
+    options = {name: _value(name, text) for name, text in asked.items() if name != "model"} | settings.options
     pictures, workers = bool(options.pop("pictures", False)), int(options.pop("workers", 4))
     endpoint = Endpoint(urlunsplit(parts._replace(query="", fragment="")), model, **options)
     if settings.offline and not endpoint.local:
@@ -45,12 +53,24 @@ def load_http(source: str, settings: Settings) -> Generator:
     return Http(endpoint, pictures=pictures, workers=workers, tell=settings.tell)
 
 
+def _value(name: str, text: str) -> Any:
+    """What an option in the address says."""
+    convert, expected = _OPTIONS[name]
+    try:
+        return convert(text)
+    except (ValueError, KeyError):
+        raise UsageError(f"{name}={text} in the address of the generator", fix=f"give {expected}") from None
+
+
 class Http:
     """Asks a model for every request, several at a time; answers come in the order of the requests."""
 
     def __init__(self, endpoint: Endpoint, *, pictures: bool, workers: int, tell: Tell) -> None:
         if workers < 1:
             raise UsageError(f"{workers} requests at a time", fix="allow at least one")
+        if not endpoint.timeout > 0 or not endpoint.first_wait >= 0 or endpoint.retries < 0:
+            given = f"timeout={endpoint.timeout:g}, retries={endpoint.retries}, first_wait={endpoint.first_wait:g}"
+            raise UsageError(given, fix="choose a timeout above 0, and nothing below 0")
         self.name = f"http:{endpoint.model}@{endpoint.host}"
         self.revision = f"prompt-{REVISION}"
         self.sees_pictures = pictures

@@ -226,8 +226,8 @@ def _place_forms() -> dict[str, tuple[str, str]]:
             (place.at, PLAIN),
             (place.also, OTHER),
             (place.riddle, RIDDLE),
-            (a(name), "named"),
             (f"the {name}", "the"),
+            (place_name(name), "named"),  # last: "the mountains" is the name itself
         )
         found |= {form.lower(): (name, register) for form, register in forms}
     return found

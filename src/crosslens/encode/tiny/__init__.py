@@ -20,4 +20,6 @@ def load_tiny(source: str, settings: Settings) -> Encoder:
     """
     if source:
         raise UsageError(f"tiny:{source}: there is only one tiny", fix="write --model tiny")
+    if settings.precision != "fp32":
+        raise UsageError(f"precision {settings.precision}: tiny computes in fp32", fix="leave --precision out")
     return described(FOLDER / "towers.json", "tiny", settings)
