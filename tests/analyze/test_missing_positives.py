@@ -59,6 +59,9 @@ def test_the_highest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert some.left_out == len(whole) - 25
     assert "Kept: the 25 highest" in some.text()
     assert len(cl.missing_positives(DATASET, Overlap(), threshold=0.3, most=0)) == 0
+    for wrong in ({"threshold": 0.3, "most": -1}, {"threshold": float("nan")}, {"threshold": float("inf")}):
+        with pytest.raises(UsageError):
+            cl.missing_positives(DATASET, Overlap(), **wrong)
 
 
 def test_the_threshold_leaves_the_caption_out() -> None:

@@ -170,3 +170,8 @@ def test_real_flickr8k(shared_data: Path) -> None:
     assert (len(expert), int(expert.is_relevant(truth).sum()), expert.judges.shape[1]) == (5822, 158, 3)
     crowd = read_judgements(folder / "CrowdFlowerAnnotations.txt", dataset)
     assert (len(crowd), float(crowd.scores.max())) == (47830, 1.0)
+
+
+def test_a_file_without_a_pair(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"pairs\.csv: no judged pairs"):
+        read_judgements(file(tmp_path, "image,caption,score\n"), DATASET)

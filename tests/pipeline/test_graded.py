@@ -311,3 +311,33 @@ def test_values_of_m(text: str, counts: tuple[int, ...]) -> None:
 def test_wrong_values_of_m(text: str) -> None:
     with pytest.raises(UsageError, match="values of m"):
         parse_counts(text)
+
+
+def test_numbers_that_are_none_are_refused_wherever_they_come_from() -> None:
+    broken = PHI.copy()
+    broken[:] = np.nan
+    with pytest.raises(InputError, match="nan"):
+        evaluate(DATASET, scores=SCORES, metrics="DCGcm[scores_from=other]@3", scores_from={"other": broken})
+    broken[:] = np.inf
+    with pytest.raises(InputError, match="inf"):
+        evaluate(DATASET, scores=SCORES, metrics="DCGcm[scores_from=other]@3", scores_from={"other": broken})
+
+
+def test_runs_measured_by_different_numbers_are_not_compared() -> None:
+    one, other = (
+        evaluate(DATASET, scores=SCORES, metrics="Hit@1 NCS[mine]@3", phi={"mine": phi}, name=name)
+        for name, phi in (("one", PHI), ("other", PHI[::-1].copy()))
+    )
+    with pytest.raises(InputError, match="different numbers by 'mine'"):
+        compare(one, other, metrics="NCS[mine]@3")
+    found = compare(one, other)
+    assert {result.metric for result in found.results} == {"i2t/Hit@1", "t2i/Hit@1"}
+    assert any("NCS[mine]@3" in note for note in found.notes)
+
+
+def test_the_sum_is_that_of_the_six_even_where_each_skips_other_queries() -> None:
+    phi = RANDOM.standard_normal((IMAGES, CAPTIONS)).astype(np.float32) - 1
+    run = evaluate(DATASET, scores=SCORES, metrics="NCS[mine]@1 NCS[mine]@5 NCS[mine]@10 Nsum[mine]", phi={"mine": phi})
+    six = [run[f"{side}/NCS[mine]@{k}"] for side in ("i2t", "t2i") for k in (1, 5, 10)]
+    assert len({one.n for one in six[:3]}) > 1  # or nothing is tested
+    assert run["Nsum[mine]"].mean == pytest.approx(100 * sum(one.mean for one in six))

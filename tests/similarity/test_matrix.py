@@ -195,6 +195,8 @@ def test_csv_with_ids(tmp_path: Path) -> None:
         ("image,a#0,b#0,b#1\na,1,2,3\nb,4,,6\n", "φ is nan in column 1"),
         ("image,a#0,b#0,b#1\na,1,2,3\na,4,5,6\n", "duplicate image id 'a'"),
         ("image,caption,score\na,a#0,1\na,a#0,2\n", "is there twice"),
+        ("image,a#0,a#0\na,1,2\n", "duplicate caption id 'a#0'"),
+        ("image;a#0\na;1\n", "one column only"),
         ("", "cannot be read"),
     ],
 )

@@ -59,6 +59,10 @@ def missing_positives(
     similarity = load_similarity(phi)
     truth = ground_truth_of(dataset, ground_truth)
     annotated = left_out_similarity(dataset, similarity, seed, threads=threads, progress=progress)
+    if threshold is not None and not np.isfinite(threshold):
+        raise UsageError(f"a threshold of {threshold}", fix="name a finite number, or leave it out")
+    if most is not None and most < 0:
+        raise UsageError(f"at most {most} pairs", fix="ask for none or more")
     if threshold is None:
         threshold = _quantile(annotated, quantile, similarity)
     prepared = prepare_dataset(dataset, similarity, progress=progress, threads=threads)

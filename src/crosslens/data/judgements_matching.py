@@ -44,6 +44,8 @@ def match(rows: JudgedRows, dataset: Dataset, *, skip_unknown: bool = False) -> 
         elif not skip_unknown:
             names, strange = (images, rows.images[index]) if image is None else (ids, name)
             raise names.unknown(strange, rows.place(index))
+    if not rows.images:
+        raise InputError("no judged pairs", expected="a row per pair below the header", fix="check the file")
     if not kept:
         raise InputError(
             "none of the judged pairs is in the dataset",

@@ -61,8 +61,10 @@ def find_pipeline(name: str | None = None) -> Pipeline:
 
 @lru_cache(maxsize=1)
 def _loaded(name: str) -> Any:
-    import spacy
-
+    try:
+        import spacy
+    except ImportError as error:
+        raise MissingExtraError("parsing captions", "spacy", "language") from error
     nlp = spacy.load(name)
     for part in set(nlp.pipe_names) - set(NEEDED):
         nlp.remove_pipe(part)

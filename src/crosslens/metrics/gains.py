@@ -92,7 +92,16 @@ class Gains:
         queries = np.broadcast_to(np.arange(len(items))[:, None], items.shape)[listed]
         pair = (queries, items[listed]) if direction == IMAGE_TO_TEXT else (items[listed], queries)
         values = np.zeros(items.shape)
-        values[listed] = self._cells(*pair)
+        found = np.asarray(self._cells(*pair), np.float64)
+        bad = np.flatnonzero(~np.isfinite(found))
+        if len(bad):
+            image, caption = (int(one[bad[0]]) for one in pair)
+            raise InputError(
+                f"the value of image {image}, caption {caption} (counted from 0) is {found[bad[0]]}",
+                expected="finite numbers",
+                fix="compute the values again without NaN and infinity",
+            )
+        values[listed] = found
         return values
 
     def best(self, direction: str, count: int) -> BestLists:

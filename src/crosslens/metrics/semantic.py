@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -65,9 +65,20 @@ def ncs(graded: Graded, spec: MetricSpec) -> FloatArray:
 def nsum(graded: Mapping[str, Graded], spec: MetricSpec) -> Mapping[str, FloatArray]:
     """The sum of NCS@1, NCS@5 and NCS@10 of both directions, in percent (0 to 600)."""
     return {
-        direction: 100 * np.sum([ncs(one, MetricSpec("NCS", spec.options, k)) for k in CUTOFFS], axis=0)
+        direction: _sum_of_means([ncs(one, MetricSpec("NCS", spec.options, k)) for k in CUTOFFS], one)
         for direction, one in graded.items()
     }
+
+
+def _sum_of_means(parts: Sequence[FloatArray], graded: Graded) -> FloatArray:
+    """One value per query, whose mean is the sum of the parts' means, in percent; each part may skip other queries."""
+    judged = graded.ranking.relevant_counts > 0
+    counts = [np.isfinite(part) & judged for part in parts]
+    counted = np.any(counts, axis=0)
+    total = sum(
+        np.where(one, part, 0) * (counted.sum() / max(one.sum(), 1)) for part, one in zip(parts, counts, strict=True)
+    )
+    return np.where(counted, 100 * total, np.nan)
 
 
 @metric(

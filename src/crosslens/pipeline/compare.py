@@ -216,6 +216,24 @@ def _require_same_folds(runs: tuple[Run, ...]) -> None:
             )
 
 
+def _require_same_measure(name: str, runs: tuple[Run, ...]) -> None:
+    """Raise unless a graded metric was measured by the same numbers in all runs, whatever they are called."""
+    spec = parse_metric(name).spec
+    family = family_of(spec)
+    if not family.graded:
+        return
+    for option, where in (("φ", "similarities"), ("scores_from", "scores_from")):
+        source = family.value_of(spec, option)
+        measures = [run.provenance.get(where, {}).get(source) for run in runs]
+        for run, measure in zip(runs, measures, strict=True):
+            if measure != measures[0]:
+                raise InputError(
+                    f"{runs[0].name!r} and {run.name!r} mean different numbers by {source!r}",
+                    expected="the same relevance for both runs",
+                    fix="evaluate both with the same one, or give them different names",
+                )
+
+
 def _notes_on_ties(runs: tuple[Run, ...]) -> list[str]:
     modes = {run.name: str(_option(run, "ties", "stable")) for run in runs}
     if len(set(modes.values())) == 1:
@@ -251,6 +269,7 @@ def _chosen(
             for run in runs:
                 if name not in run.values:
                     raise UnknownNameError(f"metric in {run.name!r}", name, run.values)
+            _require_same_measure(name, runs)
             names[name] = None
         notes |= dict.fromkeys(request.notes)
     return list(names), list(notes)
@@ -262,6 +281,7 @@ def _shared(runs: tuple[Run, ...]) -> tuple[list[str], list[str]]:
     for name in everywhere:
         try:
             spec = parse_metric(name).spec
+            _require_same_measure(name, runs)
             if family_of(spec).pooled(spec):
                 for run in runs:
                     _ranking(name, run)

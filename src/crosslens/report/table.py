@@ -8,6 +8,7 @@ from crosslens.core.errors import UsageError
 from crosslens.core.grid import Grid
 from crosslens.core.metric_values import MetricValues
 from crosslens.core.run import BOTH, Run, split_name
+from crosslens.metrics import family_of
 from crosslens.metrics.figures import beside, count, figure, interval, spec_of, unit_sentence
 from crosslens.report.selection import select
 
@@ -85,12 +86,20 @@ def explanation(values: Mapping[str, MetricValues]) -> list[str]:
 def _queries(values: Mapping[str, MetricValues]) -> str:
     nouns = {"i2t": "image query", "t2i": "caption query", BOTH: "image"}
     sizes: dict[str, tuple[int, int]] = {}
+    reasons: dict[str, str] = {}
     for name, one in values.items():
-        sizes.setdefault(split_name(name)[0], (one.n, one.excluded))
+        direction = split_name(name)[0]
+        sizes[direction] = min(
+            sizes.get(direction, (one.n, one.excluded)), (one.n, one.excluded), key=lambda size: size[1]
+        )
+        spec = spec_of(name)
+        if spec is None or not family_of(spec).graded:
+            reasons[direction] = "without a relevant item"
     if len(sizes) > 1:
         sizes.pop(BOTH, None)  # the images are already there as queries
     parts = [
-        count(n, nouns.get(direction, "query")) + (f" ({excluded:,} more without a relevant item)" if excluded else "")
+        count(n, nouns.get(direction, "query"))
+        + (f" ({excluded:,} more {reasons.get(direction, 'without a relevant or a similar item')})" if excluded else "")
         for direction, (n, excluded) in sizes.items()
     ]
     return ", ".join(parts) + "."

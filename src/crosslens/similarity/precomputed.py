@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -153,9 +154,15 @@ def _read_table(file: Path) -> tuple[Ids, Ids, Array]:
         ) from error
     if sorted(table.columns) == sorted(_PAIRS):
         return _from_pairs(table)
+    if len(table.columns) < 2:
+        raise InputError(
+            "one column only", expected="image ids and a column per caption, separated by commas", fix="save it as CSV"
+        )
+    with file.open(encoding="utf-8", newline="") as lines:
+        header = next(csv.reader(lines))  # polars gives a second column of one name another name
     images = as_ids(table[table.columns[0]], "image")
-    captions = as_ids(table.columns[1:], "caption")
-    return images, captions, np.column_stack([_numbers(table[name]) for name in captions])
+    captions = as_ids(header[1:], "caption")
+    return images, captions, np.column_stack([_numbers(table[name]) for name in table.columns[1:]])
 
 
 def _from_pairs(table: pl.DataFrame) -> tuple[Ids, Ids, Array]:

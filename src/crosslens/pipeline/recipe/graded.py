@@ -17,7 +17,7 @@ from crosslens.metrics import family_of, parse_metrics
 from crosslens.metrics.gain import OWN
 from crosslens.pipeline.recipe.model import Encoding, make
 from crosslens.pipeline.recipe.recipe import Recipe
-from crosslens.pipeline.recipe.values import Model, entry_of
+from crosslens.pipeline.recipe.values import Model, entries_of, entry_of
 from crosslens.similarity import load_similarity
 
 _FILES = (".npy", ".csv")
@@ -32,7 +32,7 @@ def asked(metrics: Sequence[str], option: str) -> list[str]:
 
 def given_phi(recipe: Recipe) -> dict[str, Path]:
     """The similarities that come from files, by name."""
-    given = dict(entry_of(one, "phi") for one in recipe.inputs.phi)
+    given = entries_of(recipe.inputs.phi, "phi")
     names = asked(recipe.options.metrics, "φ")
     _refuse_idle(given, names, "phi", "NCS[{name}]@10")
     for name in names:
@@ -64,7 +64,7 @@ def given_encoders(
     load: Callable[[Recipe, Encoding, Progress | None], Any],
 ) -> dict[str, Any]:
     """The scores of the relevance encoders that the metrics name; ``load`` reads the inputs of another run."""
-    given = dict(entry_of(one, "scores_from") for one in recipe.inputs.scores_from)
+    given = entries_of(recipe.inputs.scores_from, "scores_from")
     names = [one for one in asked(recipe.options.metrics, "scores_from") if one != OWN]
     _refuse_idle(given, names, "scores-from", "DCGcm[scores_from={name}]@10")
     if names and dataset is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -34,6 +35,17 @@ def entry_of(text: str, what: str) -> tuple[str, str]:
         flag = f"--{what.replace('_', '-')}"
         raise UsageError(f"{flag} {text}: no name with a source", fix=f"write {flag} mine=file.npy")
     return name.strip(), source.strip()
+
+
+def entries_of(texts: Sequence[str], what: str) -> dict[str, str]:
+    """Names and sources; a name may be given once only."""
+    found: dict[str, str] = {}
+    for name, source in (entry_of(text, what) for text in texts):
+        if name in found:
+            flag = f"--{what.replace('_', '-')}"
+            raise UsageError(f"{flag} {name} is given twice", fix="give each source a name of its own")
+        found[name] = source
+    return found
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ def scatter_figure(found: Agreement) -> Any:
     names = [name for name in found.values if name != BINARY]
     if not names:
         raise UsageError("no φ to draw", fix="name one, such as cider")
+    objects = plotly_objects()
     from plotly.subplots import make_subplots
 
-    objects = plotly_objects()
     columns = min(_COLUMNS, len(names))
     rows = ceil(len(names) / columns)
     drawn = make_subplots(
