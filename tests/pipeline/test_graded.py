@@ -335,9 +335,10 @@ def test_runs_measured_by_different_numbers_are_not_compared() -> None:
     assert any("NCS[mine]@3" in note for note in found.notes)
 
 
-def test_the_sum_is_that_of_the_six_even_where_each_skips_other_queries() -> None:
-    phi = RANDOM.standard_normal((IMAGES, CAPTIONS)).astype(np.float32) - 1
+@pytest.mark.parametrize("seed", range(6))
+def test_the_sum_is_that_of_the_six_even_where_each_skips_other_queries(seed: int) -> None:
+    phi = np.random.default_rng(seed).standard_normal((IMAGES, CAPTIONS)).astype(np.float32) - 0.2
     run = evaluate(DATASET, scores=SCORES, metrics="NCS[mine]@1 NCS[mine]@5 NCS[mine]@10 Nsum[mine]", phi={"mine": phi})
     six = [run[f"{side}/NCS[mine]@{k}"] for side in ("i2t", "t2i") for k in (1, 5, 10)]
-    assert len({one.n for one in six[:3]}) > 1  # or nothing is tested
+    assert len({one.n for one in six[3:]}) > 1  # or nothing is tested
     assert run["Nsum[mine]"].mean == pytest.approx(100 * sum(one.mean for one in six))

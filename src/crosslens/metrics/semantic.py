@@ -74,6 +74,8 @@ def _sum_of_means(parts: Sequence[FloatArray], graded: Graded) -> FloatArray:
     """One value per query, whose mean is the sum of the parts' means, in percent; each part may skip other queries."""
     judged = graded.ranking.relevant_counts > 0
     counts = [np.isfinite(part) & judged for part in parts]
+    if not all(one.any() for one in counts):
+        return np.full(len(judged), np.nan)
     counted = np.any(counts, axis=0)
     total = sum(
         np.where(one, part, 0) * (counted.sum() / max(one.sum(), 1)) for part, one in zip(parts, counts, strict=True)
