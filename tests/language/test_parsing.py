@@ -148,3 +148,13 @@ def test_a_parse_knows_its_chunks() -> None:
                   ["det", "nsubj", "ROOT"], [1, 2, 2], [0], [2])  # fmt: skip
     assert parse.noun_chunks == ("a dog",)
     assert len(parse) == 3
+
+
+def test_a_pipeline_without_spacy_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from crosslens.language import pipeline
+
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(MissingExtraError, match="spacy"):
+        pipeline._loaded("a pipeline that is not loaded yet")

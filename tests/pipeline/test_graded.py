@@ -250,6 +250,7 @@ def test_recipes_remember_similarities_and_sources(study: Path) -> None:
         ("NCS[phi.npy]@3", {}, "phi.npy is a file, and a metric's name should say what is in it"),
         ("Hit@1", {"phi": ("mine=phi.npy",)}, "--phi mine=… is not used by any metric"),
         ("NCS[mine]@3", {"phi": ("phi.npy",)}, "--phi phi.npy: no name with a source"),
+        ("NCS[mine]@3", {"phi": ("mine=phi.npy", "mine=phi.npy")}, "--phi mine is given twice"),
         ("NCS[mine]@3", {"phi": ("mine=words.txt",)}, "--phi mine=.*words.txt is no matrix"),
         ("NCS[mine]@3", {"phi": ("mine=gone.npy",)}, "gone.npy"),
         ("DCGcm[scores_from=x]@3", {}, "nothing says whose scores 'x' are"),
@@ -342,3 +343,12 @@ def test_the_sum_is_that_of_the_six_even_where_each_skips_other_queries(seed: in
     six = [run[f"{side}/NCS[mine]@{k}"] for side in ("i2t", "t2i") for k in (1, 5, 10)]
     assert len({one.n for one in six[3:]}) > 1  # or nothing is tested
     assert run["Nsum[mine]"].mean == pytest.approx(100 * sum(one.mean for one in six))
+
+
+def test_a_query_without_anything_similar_is_not_said_to_lack_ground_truth() -> None:
+    phi = PHI.copy()
+    phi[3] = 0
+    run = evaluate(DATASET, scores=SCORES, metrics="i2t/NCS[mine]@3", phi={"mine": phi})
+    assert f"{IMAGES - 1} image queries (1 more without a relevant or a similar item)" in run_table(run)
+    run = evaluate(DATASET, scores=SCORES, metrics="i2t/NCS[mine]@3 i2t/Hit@1", phi={"mine": phi})
+    assert f"{IMAGES} image queries." in run_table(run)

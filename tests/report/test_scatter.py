@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import ConflictError, UsageError
+from crosslens.core.errors import ConflictError, MissingExtraError, UsageError
 from crosslens.data import Judgements
 
 pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
@@ -70,3 +71,10 @@ def test_the_page_stands_alone(tmp_path: Path) -> None:
 def test_nothing_to_draw() -> None:
     with pytest.raises(UsageError, match="no φ to draw"):
         scatter.scatter_figure(found(names=()))
+
+
+def test_without_plotly_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("plotly", "plotly.graph_objects", "plotly.subplots"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match="plot"):
+        scatter.scatter_figure(found())
