@@ -62,14 +62,34 @@ reproduce-flickr8k: $(TEST)  ## EXPL's text-only table with two small sentence e
 reproduce-recos: $(TEST)  ## a RECOS benchmark from 1,000 real photos, and two models on it (needs COCO; minutes)
 	@$(BIN)/python reproduce/recos_coco.py
 
+.PHONY: reproduce-sugar-crepe
+reproduce-sugar-crepe: $(TEST)  ## SugarCrepe with a linear image model, on real photos' features (needs the data; minutes)
+	@$(BIN)/python reproduce/sugar_crepe.py
+
 .PHONY: reproduce-semantics
 reproduce-semantics: $(TEST)  ## which φ agrees with people, and which finds missing positives (needs the data; an hour)
 	@$(BIN)/python reproduce/semantics.py
+
+.PHONY: reproduce-granularity
+reproduce-granularity: $(TEST)  ## how fine-grained COCO's and Flickr8k's captions are, beside BRIT's table (needs the data)
+	@$(BIN)/python reproduce/granularity.py
+
+.PHONY: reproduce-adversarial
+reproduce-adversarial: $(TEST)  ## adversarial words in Flickr8k and COCO: shares, 200 substitutions each (needs the data)
+	@$(BIN)/python reproduce/adversarial_table.py
+
+.PHONY: reproduce-robustness
+reproduce-robustness: $(TEST)  ## twenty perturbations of Flickr8k's captions, two sentence encoders (needs the data; half an hour)
+	@$(BIN)/python reproduce/robustness.py
 
 .PHONY: train-tiny
 train-tiny: $(TEST)  ## train the built-in encoder anew and put it into the package (wants a GPU; hours without)
 	@$(BIN)/python training/tiny/train.py --output trained --corpus trained/corpus
 	@$(BIN)/python training/tiny/export.py --trained trained
+
+.PHONY: reproduce-explain
+reproduce-explain: $(TEST)  ## why text-only retrieval fails on COCO: concepts, causes, confusions (needs the data; minutes)
+	@$(BIN)/python reproduce/explain_coco.py
 
 .PHONY: reproduce-tiny
 reproduce-tiny: $(TEST)  ## what the built-in encoder reaches on scenes it has not seen (minutes)

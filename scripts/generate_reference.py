@@ -11,7 +11,8 @@ from pathlib import Path
 
 from reference_pages.commands import command_line, exit_codes
 from reference_pages.names import python_names
-from reference_pages.registries import encoders, exports, metrics, readers, scores, similarities
+from reference_pages.perturbations import perturbations
+from reference_pages.registries import encoders, exports, image_perturbations, metrics, readers, scores, similarities
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 NOTE = "<!-- Written by scripts/generate_reference.py: change the code it describes, then run `make docs`. -->\n\n"
@@ -26,6 +27,8 @@ def pages() -> dict[str, str]:
         "readers.md": readers(),
         "encoders.md": encoders(),
         "similarities.md": similarities(),
+        "perturbations.md": perturbations(),
+        "image-perturbations.md": image_perturbations(),
         "exports.md": exports(),
         "python.md": python_names(),
         "exit-codes.md": exit_codes(),

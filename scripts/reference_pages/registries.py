@@ -10,6 +10,8 @@ from crosslens.core.registry import Entry
 from crosslens.data import READERS
 from crosslens.encode import ENCODERS, PAIR_SCORERS
 from crosslens.metrics import METRICS
+from crosslens.perturb import PERTURBATIONS
+from crosslens.perturb.images import IMAGE_PERTURBATIONS, SEVERITIES
 from crosslens.rank.functions import SCORES
 from crosslens.report.export import FORMATS
 from crosslens.similarity import SIMILARITIES
@@ -66,6 +68,13 @@ SIMILARITIES_INTRO = """# Similarities
 through the entry-point group `crosslens.similarities`."""
 
 
+IMAGE_PERTURBATIONS_INTRO = """# Image perturbations
+
+Changes of pictures, each in five severities: `blur@3` is the blur of severity 3, and `blur` means the same.
+[How to use them](../how-to/perturb-images.md), and what each severity costs in dB. An installed
+package adds its own through the entry-point group `crosslens.image_perturbations`."""
+
+
 def registered() -> dict[str, list[Entry[Any]]]:
     """Page → the entries it must describe."""
     return {
@@ -73,6 +82,8 @@ def registered() -> dict[str, list[Entry[Any]]]:
         "readers.md": list(READERS),
         "encoders.md": list(ENCODERS),
         "similarities.md": list(SIMILARITIES),
+        "perturbations.md": list(PERTURBATIONS),
+        "image-perturbations.md": list(IMAGE_PERTURBATIONS),
     }
 
 
@@ -160,6 +171,25 @@ def _similarity(entry: Entry[Any]) -> str:
     ]
     example = "; ".join(fact for fact in facts if fact)
     return "\n\n".join(part for part in (f"## {entry.name}", text, table if described else "", example) if part)
+
+
+def image_perturbations() -> str:
+    """One section per change of pictures."""
+    sections = (_image_perturbation(one) for one in registered()["image-perturbations.md"])
+    return "\n\n".join([IMAGE_PERTURBATIONS_INTRO, *sections]) + "\n"
+
+
+def _image_perturbation(entry: Entry[Any]) -> str:
+    amounts = " | ".join(f"{amount:g}" for amount in entry.details["amounts"])
+    rows = [
+        f"| severity | {' | '.join(map(str, SEVERITIES))} |",
+        "|---" * (len(SEVERITIES) + 1) + "|",
+        f"| {cell(entry.details['unit'])} | {amounts} |",
+    ]
+    moved = ["Boxes of objects move with it."] if entry.details["move"] else []
+    return "\n\n".join(
+        [f"## {entry.name}", cleaned(inspect.cleandoc(entry.value.__doc__ or "")), *moved, "\n".join(rows)]
+    )
 
 
 def scores() -> str:

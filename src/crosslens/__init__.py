@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crosslens.analyze.agreement import agreement
+    from crosslens.analyze.granularity import granularity
     from crosslens.analyze.missing_positives import missing_positives
     from crosslens.core.dataset import Card, Dataset
     from crosslens.core.embeddings import Embeddings
@@ -29,9 +30,16 @@ if TYPE_CHECKING:
         write_qrels,
         write_run,
     )
+    from crosslens.explain import explain
+    from crosslens.explain.concepts import concept_metrics
+    from crosslens.explain.counterfactual import counterfactual, counterfactuals
     from crosslens.metrics import METRICS, metric, parse_metrics
+    from crosslens.perturb import perturb
+    from crosslens.pipeline.caption_sets import compare_caption_sets
     from crosslens.pipeline.compare import Comparison, compare
     from crosslens.pipeline.evaluate import evaluate
+    from crosslens.pipeline.hard_negatives import hard_negatives
+    from crosslens.pipeline.robustness import Robustness, robustness
     from crosslens.rank import rank_both
     from crosslens.report.groups import by
     from crosslens.similarity import relevance_matrix, relevance_pairs
@@ -40,6 +48,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "agreement": "analyze.agreement",
+    "granularity": "analyze.granularity",
     "missing_positives": "analyze.missing_positives",
     "Card": "core.dataset",
     "Dataset": "core.dataset",
@@ -59,12 +68,21 @@ _HOMES = {
     "write_dataset": "data",
     "write_qrels": "data",
     "write_run": "data",
+    "explain": "",
+    "concept_metrics": "explain.concepts",
+    "counterfactual": "explain.counterfactual",
+    "counterfactuals": "explain.counterfactual",
     "METRICS": "metrics",
     "metric": "metrics",
     "parse_metrics": "metrics",
+    "perturb": "",
+    "compare_caption_sets": "pipeline.caption_sets",
     "Comparison": "pipeline.compare",
     "compare": "pipeline.compare",
     "evaluate": "pipeline.evaluate",
+    "Robustness": "pipeline.robustness",
+    "robustness": "pipeline.robustness",
+    "hard_negatives": "pipeline.hard_negatives",
     "rank_both": "rank",
     "by": "report.groups",
     "relevance_matrix": "similarity",
@@ -83,22 +101,32 @@ __all__ = [
     "RankedLists",
     "Ranking",
     "Relevance",
+    "Robustness",
     "Run",
     "agreement",
     "by",
     "compare",
+    "compare_caption_sets",
+    "concept_metrics",
+    "counterfactual",
+    "counterfactuals",
     "describe",
     "evaluate",
+    "explain",
+    "granularity",
+    "hard_negatives",
     "load_dataset",
     "metric",
     "missing_positives",
     "parse_metrics",
+    "perturb",
     "rank_both",
     "read_judgements",
     "read_qrels",
     "read_run",
     "relevance_matrix",
     "relevance_pairs",
+    "robustness",
     "write_dataset",
     "write_qrels",
     "write_run",
@@ -108,7 +136,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'crosslens' has no attribute {name!r}")
-    value = getattr(import_module(f"crosslens.{_HOMES[name]}"), name)
+    home = _HOMES[name]
+    # A room that is called like its main verb is itself what the name stands for (core/rooms.py).
+    value = getattr(import_module(f"crosslens.{home}"), name) if home else import_module(f"crosslens.{name}")
     globals()[name] = value
     return value
 

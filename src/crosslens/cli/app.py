@@ -9,18 +9,25 @@ import typer
 from crosslens import __version__
 from crosslens.cli import (
     agreement,
+    analyze,
     build,
+    caption_sets,
     compare,
+    counterfactual,
     curve,
     data,
     demo,
     encode,
     evaluate,
+    explain,
     export,
+    hard_negatives,
     metrics,
     missing,
+    perturb,
     plot,
     recipe,
+    robustness,
     show,
     similarity,
     synth,
@@ -39,6 +46,7 @@ app = typer.Typer(
 )
 _data = typer.Typer(name="data", rich_markup_mode=None)
 _build = typer.Typer(name="build", rich_markup_mode=None)
+_analyze = typer.Typer(name="analyze", rich_markup_mode=None)
 
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
@@ -46,6 +54,7 @@ app.command(epilog=encode.EXAMPLES)(encode.encode)
 app.command(epilog=show.EXAMPLES)(show.show)
 app.command(epilog=plot.EXAMPLES)(plot.plot)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
+app.command("caption-sets", epilog=caption_sets.EXAMPLES)(caption_sets.caption_sets)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
 app.command(epilog=export.EXAMPLES)(export.export)
 app.command("run", epilog=recipe.EXAMPLES)(recipe.run)
@@ -53,8 +62,14 @@ app.command(epilog=metrics.EXAMPLES)(metrics.metrics)
 app.command(epilog=synth.EXAMPLES)(synth.synth)
 app.command(epilog=similarity.EXAMPLES)(similarity.similarity)
 app.command(epilog=agreement.EXAMPLES)(agreement.agreement)
+app.command("hard-negatives", epilog=hard_negatives.EXAMPLES)(hard_negatives.hard_negatives)
+app.command(epilog=perturb.EXAMPLES)(perturb.perturb)
+app.command(epilog=robustness.EXAMPLES)(robustness.robustness)
+app.command(epilog=counterfactual.EXAMPLES)(counterfactual.counterfactual)
+app.command(epilog=explain.EXAMPLES)(explain.explain)
 app.command("missing-positives", epilog=missing.EXAMPLES)(missing.missing_positives)
 _build.command(epilog=build.RECOS_EXAMPLES)(build.recos)
+_analyze.command(epilog=analyze.GRANULARITY_EXAMPLES)(analyze.granularity)
 _data.command(epilog=data.DESCRIBE_EXAMPLES)(data.describe)
 _data.command(epilog=data.CONVERT_EXAMPLES)(data.convert)
 _data.command(epilog=data.FORMATS_EXAMPLES)(data.formats)
@@ -97,5 +112,12 @@ def build_root(context: typer.Context) -> None:
     _help_if_alone(context)
 
 
+@_analyze.callback(invoke_without_command=True)
+def analyze_root(context: typer.Context) -> None:
+    """Say what a dataset is like."""
+    _help_if_alone(context)
+
+
 app.add_typer(_data)
+app.add_typer(_analyze)
 app.add_typer(_build)

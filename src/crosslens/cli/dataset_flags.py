@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
@@ -48,14 +49,18 @@ def reader_options(source: str | None, pairs: Sequence[str] | None, **named: str
 
 
 def _typed(source: str, key: str, value: str) -> Any:
-    from crosslens.pipeline.recipe.schema import reader_parameters
+    from crosslens.data.reader_paths import reader_parameters
 
-    parameter = reader_parameters(source).get(key)
+    return typed(f"the reader option {key}", value, reader_parameters(source).get(key))
+
+
+def typed(what: str, value: str, parameter: inspect.Parameter | None) -> Any:
+    """The value as the type that a parameter declares; as it is where it declares a text, or nothing."""
     kinds = set(re.findall(r"\w+", str(parameter.annotation))) if parameter is not None else set()
     for kind, (convert, noun) in _CONVERT.items():
         if kind in kinds and "str" not in kinds:
             try:
                 return convert(value.lower())
             except (ValueError, KeyError) as error:
-                raise UsageError(f"the reader option {key} = {value!r}", fix=f"give it {noun}") from error
+                raise UsageError(f"{what} = {value!r}", fix=f"give it {noun}") from error
     return value

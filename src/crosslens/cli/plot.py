@@ -22,7 +22,7 @@ _MOST_GROUPS = 20
 
 
 def plot(
-    runs: Annotated[list[Path], typer.Argument(help="One or more run folders.")],
+    runs: Annotated[list[Path], typer.Argument(help="One or more run folders, or a robustness study.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Ends in .html, .svg, .png or .pdf.")],
     by: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column of the dataset that makes groups.")
@@ -42,10 +42,19 @@ def plot(
     A page (.html) opens in any browser without a network; pictures (.svg, .png, .pdf) need the extra plot-static and
     a Chromium or Chrome. Several runs stand side by side.
     """
-    from crosslens.cli.stored import load_run
+    from crosslens.cli.stored import load_run, load_study
     from crosslens.core.errors import UsageError
     from crosslens.report.plots import chart, write_plot
 
+    if len(runs) == 1 and (study := load_study(runs[0])) is not None:
+        from crosslens.report.plots.heat_map import write_heat_map
+
+        drawn = write_heat_map(study, output, metric=metric, overwrite=overwrite)
+        if json:
+            say_json({"file": str(drawn), "metric": metric or study.headline})
+        else:
+            note(f"written to {drawn}")
+        return
     loaded = [load_run(folder) for folder in runs]
     if by is None:
         raise UsageError("no column to group by", fix=f"pass --by with one of {_columns(loaded[0])}")

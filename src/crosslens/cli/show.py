@@ -24,18 +24,29 @@ _MOST_GROUPS = 20
 
 
 def show(
-    runs: Annotated[list[Path], typer.Argument(help="A run folder; several stand side by side.")],
+    runs: Annotated[
+        list[Path], typer.Argument(help="A run folder (several stand side by side), or a robustness study.")
+    ],
     by: Annotated[str | None, typer.Option(metavar="COLUMN", help="Group by a column of the dataset.")] = None,
     metrics: Annotated[str | None, typer.Option(metavar="NAMES", help='Only these, such as "Hit@1 t2i/MedR".')] = None,
     all_groups: Annotated[bool, typer.Option("--all", help="Every group, not only the largest.")] = False,
+    tables: Annotated[
+        str | None, typer.Option(metavar="NAMES", help='Of a robustness study, such as "drops words captions".')
+    ] = None,
     json: Json = False,
 ) -> None:
     """Print the figures of a run, or of several side by side.
 
     To test whether runs differ, use `crosslens compare`.
     """
-    from crosslens.cli.stored import load_run
+    from crosslens.cli.stored import load_run, load_study
 
+    if len(runs) == 1 and (study := load_study(runs[0])) is not None:
+        from crosslens.cli.robustness import print_study
+
+        names = None if tables is None else tables.replace(",", " ").split()
+        print_study(study, names, html=None, overwrite=False, json=json)
+        return
     if len(runs) > 1:
         _show_several([load_run(folder) for folder in runs], by, metrics, all_groups=all_groups, json=json)
         return

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crosslens.core.errors import InputError
 from crosslens.core.run import RUN_FILE, Run
+
+if TYPE_CHECKING:
+    from crosslens.pipeline.robustness import Robustness
 
 _MOST_SHOWN = 5
 
@@ -22,6 +26,14 @@ def load_run(folder: Path) -> Run:
         raise InputError(
             problem, file=folder, expected="a run folder, as evaluate -o writes it", fix=_meant(folder)
         ) from error
+
+
+def load_study(folder: Path) -> Robustness | None:
+    """The robustness study in a folder; None where there is none."""
+    from crosslens.pipeline.robustness import Robustness
+    from crosslens.pipeline.robustness.place import RESULT_FILE
+
+    return Robustness.load(folder) if (folder / RESULT_FILE).exists() else None
 
 
 def _meant(folder: Path) -> str:

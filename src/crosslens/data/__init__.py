@@ -16,6 +16,8 @@ from crosslens.data import (  # noqa: F401
 )
 from crosslens.data.description import Description, Spread, describe
 from crosslens.data.eccv import read_eccv
+from crosslens.data.hard_negatives import HardNegatives
+from crosslens.data.hard_negatives_loading import load_hard_negatives
 from crosslens.data.judgements import Judgements, read_judgements
 from crosslens.data.loading import load_dataset
 from crosslens.data.losses import left_out
@@ -27,11 +29,13 @@ from crosslens.data.writing import write_dataset
 __all__ = [
     "READERS",
     "Description",
+    "HardNegatives",
     "Judgements",
     "Spread",
     "describe",
     "left_out",
     "load_dataset",
+    "load_hard_negatives",
     "read_eccv",
     "read_judgements",
     "read_precomputed",

@@ -3,6 +3,7 @@
 ``0001.tar::cats/7.jpg``       the member ``cats/7.jpg`` of an archive, compressed or not
 ``part-0.arrow::image/41``     row 41 of the column ``image`` of an Arrow file, as Hugging Face datasets keep theirs
 ``rows.parquet::image/41``     the same of a Parquet file
+``7.jpg::box/10,20,300,200``   a part of a picture (:mod:`crosslens.data.crops`)
 
 Nothing is unpacked beside the file. What is opened stays open for the next picture, so that reading all pictures in
 turn reads every file once.
@@ -24,6 +25,7 @@ from typing import IO, Any, Protocol, cast
 import polars as pl
 
 from crosslens.core.errors import MissingExtraError
+from crosslens.data.crops import box_in, read_part
 
 MARK = "::"
 _OPEN = 8  # files kept open; shards are read one after the other
@@ -42,6 +44,8 @@ def read_address(address: str | Path) -> bytes:
     outer, mark, inner = str(address).partition(MARK)
     if not mark:
         return Path(address).read_bytes()
+    if (box := box_in(inner)) is not None:
+        return read_part(outer, box)
     facts = Path(outer).stat()
     with _opening:  # two threads must not unpack the same archive
         opened = _opened(outer, facts.st_mtime_ns, facts.st_size)

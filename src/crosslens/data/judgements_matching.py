@@ -26,7 +26,7 @@ class Matched:
 
 def match(rows: JudgedRows, dataset: Dataset, *, skip_unknown: bool = False) -> Matched:
     """Find every judged pair in the dataset; an unknown image or caption raises, or is left out if asked."""
-    images = _Names(_image_names(dataset), "image", len(dataset.image_ids))
+    images = _Names(image_names(dataset), "image", len(dataset.image_ids))
     found_images = [images.find(name) for name in rows.images]
     by_text = rows.by == "text" or (rows.by == "either" and not _any_id(rows.captions, dataset))
     captions = _Texts(dataset) if by_text else None
@@ -112,7 +112,7 @@ def _any_id(captions: Sequence[str], dataset: Dataset) -> bool:
     return any(one in known for one in captions)
 
 
-def _image_names(dataset: Dataset) -> dict[str, int]:
+def image_names(dataset: Dataset) -> dict[str, int]:
     """Ids, and the names of files where they are not already ids."""
     files = dataset.images["file"].to_list() if "file" in dataset.images.columns else []
     names = {PurePosixPath(one).name: row for row, one in enumerate(files) if isinstance(one, str) and one}

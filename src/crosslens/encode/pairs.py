@@ -100,6 +100,21 @@ def rerank(
     return replace(placed, top_items=placed.top_items[:, :keep], top_scores=placed.top_scores[:, :keep])
 
 
+def score_pairs(
+    pairs: Sequence[tuple[str, str]],
+    scorer: PairScorer,
+    *,
+    images: Mapping[str, Any],
+    texts: Mapping[str, str],
+    cache: PairCache | None = None,
+    batch_size: int | None = None,
+    progress: Progress | None = None,
+) -> Array:
+    """The scores of these pairs of an image's and a text's id, in their order."""
+    with stage(progress or Silent(), "scoring pairs", len(pairs)) as told:
+        return _Scoring(pairs, scorer, images, texts, cache).run(BatchSize(batch_size, largest=256), told)
+
+
 class _Scoring:
     """Pairs on their way through a scorer; what the cache knows does not go."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from crosslens.core.progress import Progress, Silent, stage
 from crosslens.core.ranking import Ranking
 from crosslens.data.inside import read_address
 from crosslens.encode.cache import Cache, about_shelf, key_of
-from crosslens.encode.pairs import PairCache, PairScorer, rerank
+from crosslens.encode.encoder import Array
+from crosslens.encode.pairs import PairCache, PairScorer, rerank, score_pairs
 from crosslens.encode.pictures import image_files, read_ahead
 
 DEPTH = 100
@@ -84,6 +86,13 @@ class SecondStage:
         return rerank(
             ranking, self.scorer, min(self.depth, ranking.depth), keep=keep, images=self.images, texts=self.texts,
             cache=self.cache, batch_size=self.batch_size, progress=progress,
+        )  # fmt: skip
+
+    def score(self, pairs: Sequence[tuple[str, str]], progress: Progress | None = None) -> Array:
+        """The scores of single pairs of an image's and a caption's id, in their order."""
+        return score_pairs(
+            pairs, self.scorer, images=self.images, texts=self.texts, cache=self.cache, batch_size=self.batch_size,
+            progress=progress,
         )  # fmt: skip
 
 

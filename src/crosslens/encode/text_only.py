@@ -63,12 +63,17 @@ def text_only(
         texts = summarise([[dataset.texts[row] for row in rows] for rows in others])
         gallery = encode_texts(encoder, texts, **how).rows
         queries = encode_texts(encoder, [dataset.texts[row] for row in asking], **how).rows
-    kept = replace(dataset, captions=dataset.captions[asking])
+    kept = asking_part(dataset, query)
     return TextOnly(
         kept,
         Embeddings(kept.image_ids, gallery, model=label(encoder)),
         Embeddings(kept.caption_ids, queries, model=label(encoder)),
     )
+
+
+def asking_part(dataset: Dataset, query: int = 0) -> Dataset:
+    """The dataset with, of every image, only the caption that asks."""
+    return replace(dataset, captions=dataset.captions[_split(dataset, query)[0]])
 
 
 def _captions(dataset: Dataset, encoder: Encoder, how: dict[str, Any]) -> Array:

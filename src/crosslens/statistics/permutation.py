@@ -17,7 +17,7 @@ from crosslens.statistics.medians import MedianTable
 
 _ROWS = 256
 _CELLS = 1 << 21
-_SLACK = 1e-12
+SLACK = 1e-12
 """Two differences count as equal within this share of the sum of all absolute ones: rounding must not decide."""
 
 
@@ -106,7 +106,7 @@ def _p_value(
     per_stratum, slack = [], 0.0
     for number, part in enumerate(parts(first, strata)):
         distinct, groups = np.unique(clusters[part], return_inverse=True)
-        swaps = _swaps(seed, number, permutations, len(distinct))
+        swaps = swaps_of(seed, number, permutations, len(distinct))
         swapped = _swapped_means if statistic == "mean" else _swapped_medians
         differences = swapped(first[part], second[part], groups, len(distinct), swaps, statistic)
         per_stratum.append(differences)
@@ -114,11 +114,11 @@ def _p_value(
     if not per_stratum:
         return float("nan")
     chance = np.abs(np.mean(per_stratum, axis=0))
-    extreme = int((chance >= abs(difference) - _SLACK * slack).sum())
+    extreme = int((chance >= abs(difference) - SLACK * slack).sum())
     return (1 + extreme) / (1 + permutations)
 
 
-def _swaps(seed: int, stratum: int, permutations: int, size: int) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
+def swaps_of(seed: int, stratum: int, permutations: int, size: int) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
     """1 where a cluster changes sides: permutations × clusters, a few permutations at a time."""
     random = stream(seed, "swaps", stratum)
     for start in range(0, permutations, _ROWS):

@@ -72,6 +72,14 @@ class Lexicon:
         """The forms of ``word`` that are listed for ``part``, itself first."""
         return base_forms(plain(word), filed_under(part), self._exceptions, self.listed)
 
+    def irregular_forms(self, part: str) -> dict[str, tuple[str, ...]]:
+        """The exceptions of one part of speech, turned round: base form → its irregular forms."""
+        found: dict[str, tuple[str, ...]] = {}
+        for (filed, form), bases in self._exceptions.items():
+            if filed == part:
+                found.update({base: (*found.get(base, ()), form) for base in bases})
+        return found
+
     def sense_members(self, word: str, pos: str | None) -> Array:
         """For every sense of the word and of its base forms, in order, the member that is the word in that synset."""
         found = [self.sense_members_as_written(form, part) for part in letters(pos) for form in self.forms(word, part)]

@@ -17,7 +17,7 @@ import numpy as np
 
 from crosslens.core.errors import InputError
 from crosslens.language.wordnet.hierarchy import NO_PATH, Hierarchy
-from crosslens.language.wordnet.lexicon import FILED, SATELLITE, Lexicon, filed_under, letters
+from crosslens.language.wordnet.lexicon import FILED, SATELLITE, Lexicon, filed_under, letters, plain
 from crosslens.language.wordnet.links import Array, Links
 from crosslens.language.wordnet.tables import PARTS, Tables, read_tables
 
@@ -115,6 +115,20 @@ class WordNet:
         members = self._lexicon.members_of(self.synset(synset))
         return [int(count) for count in self._tables.member_uses[members.start : members.stop]]
 
+    def sense_numbers(self, synset: Synset) -> list[int]:
+        """For each of its lemmas, which of the lemma's senses (of this part of speech) it is: 1 for the first."""
+        members = self._lexicon.members_of(self.synset(synset))
+        return [int(number) for number in self._tables.member_senses[members.start : members.stop]]
+
+    def opposites(self, word: str, pos: str) -> list[tuple[int, str, int]]:
+        """Each opposite of a word as written: the number of the word's sense, the opposite, and its synset."""
+        members = self._lexicon.sense_members_as_written(plain(word), pos)
+        return [
+            (number, self._lexicon.name_of(int(other)), int(self._lexicon.member_synsets[other]))
+            for number, member in enumerate(members, 1)
+            for other in self._antonyms[member]
+        ]
+
     def synonyms(self, word: str, pos: str | None = None) -> list[str]:
         """All other words that share a synset with it, first senses first."""
         own = {form for part in letters(pos) for form in self._lexicon.forms(word, part)}
@@ -140,6 +154,10 @@ class WordNet:
     def morphy(self, word: str, pos: str | None = None) -> str | None:
         """The first base form that WordNet lists: ``dogs`` → ``dog``; None where it lists none."""
         return next((form for part in letters(pos) for form in self._lexicon.forms(word, part)), None)
+
+    def irregular_forms(self, part: str) -> dict[str, tuple[str, ...]]:
+        """Base form → the forms of it that no rule makes, as WordNet lists them for one part of speech."""
+        return self._lexicon.irregular_forms(part)
 
     def lemmatise(self, word: str, pos: str = "n") -> str:
         """The shortest base form that WordNet lists, or the word itself where it lists none."""

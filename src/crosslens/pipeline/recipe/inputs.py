@@ -91,8 +91,8 @@ def _load(recipe: Recipe, how: Encoding, progress: Progress | None) -> Loaded:
     known = (None, None) if dataset is None else (dataset.image_ids, dataset.caption_ids)
     return Loaded(
         dataset,
-        _embeddings(inputs.image_embeddings, inputs.image_ids, known[0], "image"),
-        _embeddings(inputs.caption_embeddings, inputs.caption_ids, known[1], "caption"),
+        read_embeddings(inputs.image_embeddings, inputs.image_ids, known[0], "image"),
+        read_embeddings(inputs.caption_embeddings, inputs.caption_ids, known[1], "caption"),
         _scores(inputs.scores, dataset),
         lists,
         relevance,
@@ -121,7 +121,7 @@ def _content(path: str) -> str:
     return file_fingerprint(files)
 
 
-def _embeddings(path: str | None, id_file: str | None, known: Ids | None, what: str) -> Embeddings | None:
+def read_embeddings(path: str | None, id_file: str | None, known: Ids | None, what: str) -> Embeddings | None:
     """Vectors with ids: those in the folder, those in the id file, or those of the dataset in its order."""
     if path is None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crosslens.core.grid import Grid
 from crosslens.core.run import Run
 from crosslens.report.export.format import Files, Format, Metrics
 from crosslens.report.table import runs_grid
@@ -11,10 +12,14 @@ from crosslens.report.table import runs_grid
 
 def render(runs: Sequence[Run], metrics: Metrics = None) -> Files:
     """The table that fits the number of runs."""
-    grid = runs_grid(runs, metrics)
+    return {"": grid_markdown(runs_grid(runs, metrics))}
+
+
+def grid_markdown(grid: Grid) -> str:
+    """Any table in Markdown."""
     rule = ["---:" if align == "r" else "---" for align in grid.align]
     lines = [grid.header, rule, *grid.rows]
-    return {"": "".join(f"| {' | '.join(map(_escape, line))} |\n" for line in lines)}
+    return "".join(f"| {' | '.join(map(_escape, line))} |\n" for line in lines)
 
 
 def _escape(cell: str) -> str:

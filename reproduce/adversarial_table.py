@@ -1,0 +1,90 @@
+"""What the adversarial perturbations do to real captions: how many they change, and the most frequent substitutions.
+
+    make reproduce-adversarial                                         # shares, then 200 rows each, to be read by eye
+    python reproduce/adversarial_table.py --name antonym --rows 400    # one of them
+    python reproduce/adversarial_table.py --nouns                      # a row per substitution and noun described
+
+The data: CROSSLENS_DATA, or ../shared/data beside the repository. Flickr8k (all five captions, and caption 0 alone, as
+the shares of docs/explanation/adversarial.md count) and the COCO 5K test split. Every row has one example: dataset
+text, not to be committed. The captions are parsed once and kept in crosslens' cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import Counter
+from pathlib import Path
+
+import crosslens as cl
+from crosslens.cli.console import progress
+from crosslens.perturb import Perturbed, perturb_all
+from crosslens.perturb.choice import ADVERSARIAL
+
+PUBLISHED = {"antonym": 30.93, "color_all": 47.04, "color_in": 47.04, "size": 30.77}
+"""EXPL's shares of queries changed, in per cent, on captions of another dataset."""
+
+
+def datasets(data: Path) -> dict[str, cl.Dataset]:
+    """Flickr8k and COCO's 5K test split."""
+    coco = cl.load_dataset(
+        "plain", captions=data / "coco_karpathy_test" / "captions.tsv.gz", image_column="coco_image_id",
+        caption_column="coco_caption_id", text_column="raw_caption",
+    )  # fmt: skip
+    return {"Flickr8k": cl.load_dataset("flickr", captions=data / "flickr8k" / "Flickr8k.token.txt"), "COCO 5K": coco}
+
+
+def share(found: list[Perturbed]) -> str:
+    """How many were changed."""
+    changed = sum(one.applied for one in found)
+    return f"{changed:6,} of {len(found):6,} = {100 * changed / len(found):5.2f} %"
+
+
+def substitution(one: Perturbed, nouns: bool) -> tuple[str, ...]:
+    """The word that went, the word that came; and the two words behind it where nouns are asked for."""
+    edit = one.edits[-1]
+    behind = one.original[edit.end :].split()[:2] if nouns else []
+    return edit.before.lower(), edit.after.lower(), " ".join(behind).lower()
+
+
+def print_table(name: str, found: list[Perturbed], rows: int, nouns: bool) -> None:
+    """The most frequent substitutions, each with an example."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    examples: dict[tuple[str, ...], str] = {}
+    for one in found:
+        if one.applied:
+            key = substitution(one, nouns)
+            counts[key] += 1
+            examples.setdefault(key, one.text)
+    print(f"\n{name}: {len(counts):,} different substitutions, {sum(counts.values()):,} in all")
+    for key, count in counts.most_common(rows):
+        before, after, behind = key
+        print(f"{count:6,}  {before} → {after}{f' ({behind})' if behind else ''}  |  {examples[key]}")
+
+
+def main() -> None:
+    """Shares first, then a table for each perturbation."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--name", action="append", choices=ADVERSARIAL, help="only this perturbation; repeatable")
+    parser.add_argument("--rows", type=int, default=200, help="rows of each table")
+    parser.add_argument("--nouns", action="store_true", help="tell substitutions apart by the words behind them, too")
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    data = Path(os.environ.get("CROSSLENS_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+    names = chosen.name or list(ADVERSARIAL)
+    results = {
+        title: perturb_all(names, dataset, seed=chosen.seed, progress=progress())
+        for title, dataset in datasets(data).items()
+    }
+    for name in names:
+        print(f"{name:9}  Flickr8k, caption 0: {share(list(results['Flickr8k'][name][::5]))}")
+        for title in results:
+            print(f"{'':9}  {title + ', all:':20} {share(list(results[title][name]))}")
+        print(f"{'':9}  EXPL, other captions: {PUBLISHED[name]:.2f} %")
+    for name in names:
+        everything = [one for found in results.values() for one in found[name]]
+        print_table(name, everything, chosen.rows, chosen.nouns)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Parts of a dataset's captions: those of one style, one source, one language."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from crosslens.core.dataset import Dataset
+from crosslens.core.errors import InputError, UnknownNameError
+
+_MOST = 24
+"""Sets beyond this are no kinds of captions: the column holds something else, such as ids."""
+
+
+def captions_by(dataset: Dataset, column: str) -> dict[str, Dataset]:
+    """One dataset per value of a caption (or image) column, in the order in which values appear.
+
+    All of them have all images, so that they can be compared image by image; captions without a value are in none.
+    """
+    captions = dataset.captions
+    if column in captions.columns:
+        labels = captions[column]
+    elif column in dataset.images.columns:
+        labels = captions.join(dataset.images, on="image", how="left", maintain_order="left")[column]
+    else:
+        raise UnknownNameError("column", column, [*captions.columns, *dataset.images.columns])
+    labels = labels.cast(pl.String)
+    values = labels.drop_nulls().unique(maintain_order=True).to_list()
+    if len(values) > _MOST:
+        raise InputError(
+            f"the column {column!r} has {len(values):,} different values",
+            expected=f"a column that makes at most {_MOST} sets of captions",
+            fix="choose another, such as one for the style or the source of captions",
+        )
+    return {one: replace(dataset, name=one, captions=captions.filter(labels == one)) for one in values}
+
+
+def captions_where(dataset: Dataset, column: str, value: str) -> Dataset:
+    """The captions whose ``column`` is ``value``, with all images of the dataset."""
+    found = captions_by(dataset, column)
+    if value not in found:
+        raise UnknownNameError(f"value of {column}", value, found)
+    return found[value]

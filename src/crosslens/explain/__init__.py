@@ -1,0 +1,1 @@
+"""Why a retrieval failed, and what would have mended it."""

@@ -1,0 +1,97 @@
+"""The parts of a robustness report that look at words and captions, and at several seeds."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import polars as pl
+
+from crosslens.core.grid import PAGE_WIDTH, Grid
+from crosslens.metrics.figures import beside, figure, interval
+from crosslens.pipeline.robustness import Robustness
+from crosslens.pipeline.robustness.words import POOLED
+
+FEWEST = 10
+"""Fewer edited captions than this say nothing about a part of speech."""
+_SHOWN, _WORST = 3, 2
+PARTS = {
+    "NOUN": "noun", "PROPN": "proper noun", "VERB": "verb", "ADJ": "adjective", "ADV": "adverb", "ADP": "preposition",
+    "DET": "determiner", "NUM": "number", "PRON": "pronoun", "AUX": "auxiliary", "CCONJ": "conjunction",
+    "SCONJ": "subordinator", "PART": "particle", "PUNCT": "punctuation", "INTJ": "interjection", "SYM": "symbol",
+    "X": "other", "SPACE": "space",
+}  # fmt: skip
+
+
+def word_grids(found: Robustness) -> list[tuple[str, Grid]]:
+    """Per model, what typos cost by the part of speech they fall on; without typos, every perturbation of words."""
+    words = found.words.filter(pl.col("captions") >= FEWEST)
+    pooled = words.filter(pl.col("perturbation") == POOLED)
+    chosen = pooled if pooled.height else words
+    grids = []
+    for model in found.models:
+        rows = chosen.filter(pl.col("model") == model).sort("change").to_dicts()
+        if not rows:
+            continue
+        costs = beside(
+            [figure("Rsum", one["change"], signed=True) for one in rows],
+            [interval("Rsum", one["low"], one["high"], signed=True) for one in rows],
+        )
+        lines = tuple(
+            (_part(one, pooled.height > 0), f"{one['captions']:,}", cost, f"{100 * one['decreased']:.1f}%")
+            for one, cost in zip(rows, costs, strict=True)
+        )
+        title = "a typo in a" if pooled.height else "an edit of a"
+        grids.append((model, Grid((title, "captions", "change", "decreased"), lines, "lrlr")))
+    return grids
+
+
+def _part(row: dict[str, Any], pooled: bool) -> str:
+    part = PARTS.get(row["part_of_speech"], row["part_of_speech"])
+    return part if pooled else f"{part} ({row['perturbation']})"
+
+
+def brittle_lines(found: Robustness) -> list[str]:
+    """The most brittle captions of each model: what they say, and the perturbations that hurt most."""
+    lines: list[str] = []
+    for model in found.models:
+        own = found.brittle.filter((pl.col("model") == model) & (pl.col("place") <= _SHOWN))
+        if not own.height:
+            continue
+        lines += ([""] if lines else []) + [model]
+        for place in own["place"].unique(maintain_order=True):
+            rows = own.filter(pl.col("place") == place).sort("rank_after", descending=True, maintain_order=True)
+            lines += _one_caption(rows.to_dicts())
+    return lines
+
+
+def _one_caption(rows: list[dict[str, Any]]) -> list[str]:
+    first = rows[0]
+    before = f"place {first['rank_before']:,.0f}, mean drop {first['mean_drop']:.2f} of 3"
+    lines = [f"{first['place']}. {first['query']}: {before}", *_wrapped(first["original"] or "", "   ")]
+    for one in rows[:_WORST]:
+        lines.append(f"   {one['perturbation']}: place {one['rank_before']:,.0f} → {one['rank_after']:,.0f}")
+        if one["text"] and one["text"] != one["original"]:
+            lines += _wrapped(one["text"], "     ")
+    return lines
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, PAGE_WIDTH, initial_indent=indent, subsequent_indent=indent) if text else []
+
+
+def spread_grids(found: Robustness) -> list[tuple[str, Grid]]:
+    """With several seeds: how much the drop depends on chance."""
+    rows = found.spread.filter(pl.col("metric") == found.headline)
+    grids = []
+    for model in found.models:
+        own = rows.filter(pl.col("model") == model).to_dicts()
+        if own:
+            lines = tuple(
+                (one["perturbation"], *(figure(found.headline, one[key], signed=key != "deviation")
+                                        for key in ("mean", "deviation", "lowest", "highest")))
+                for one in own
+            )  # fmt: skip
+            header = ("perturbation", "mean drop", "deviation", "lowest", "highest")
+            grids.append((f"{model}, {own[0]['seeds']} seeds", Grid(header, lines, "lrrrr")))
+    return grids

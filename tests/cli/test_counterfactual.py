@@ -1,0 +1,103 @@
+"""``crosslens counterfactual`` as a person calls it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crosslens.core.dataset import Dataset
+from crosslens.data import write_dataset
+from tests.cli.conftest import Call
+
+ENCODER = """
+import numpy as np
+
+class Letters:
+    revision = "1"
+
+    def encode_texts(self, texts):
+        return np.array([[1.0, *(text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz")] for text in texts])
+"""
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    """The flags of a small text-only search."""
+    things = ("dog", "cat", "fish", "horse", "bird", "frog")
+    dataset = Dataset.of({thing: [f"a {thing} in a garden", f"the {thing}", f"one {thing}"] for thing in things})
+    write_dataset(dataset, tmp_path / "captions.jsonl")
+    (tmp_path / "letters.py").write_text(ENCODER)
+    return [
+        *("counterfactual", "--dataset", str(tmp_path / "captions.jsonl"), "--cache", str(tmp_path / "cache")),
+        *("--model", f"callable:{tmp_path / 'letters.py'}:Letters", "--image-text", "mean"),
+        *("--perturbations", "missing_char,nearby_char,char_swap"),
+    ]
+
+
+def test_one_query_is_shown_as_a_diff(call: Call, words: list[str]) -> None:
+    found = call(*words, "--query", "dog#0")
+    assert found.code == 0
+    lines = found.out.splitlines()
+    assert any(line.startswith("dog#0: ") for line in lines)
+    assert any(line.startswith("  - ") for line in lines)
+    assert any(line.startswith("  + ") for line in lines)
+    assert "top-1 dog → " in found.out
+    assert "rank of its own image 1 → " in found.out
+    assert "characters   " not in found.out  # no summary of one query
+
+
+def test_several_queries_have_a_summary_and_json_says_the_same(call: Call, words: list[str], tmp_path: Path) -> None:
+    page = tmp_path / "flips.html"
+    printed = call(*words, "--show", "2", "--html", page)
+    assert printed.code == 0
+    assert "… and 4 more queries" in printed.out
+    assert "of 6 queries flipped" in printed.out
+    told = call(*words, "--json").json
+    assert told["direction"] == "t2t"
+    assert (told["gallery"], told["budget"], len(told["queries"])) == (6, 200, 6)
+    flipped = [one for one in told["queries"] if one["flipped"]]
+    assert f"{len(flipped)} of 6 queries flipped" in printed.out
+    right = told["summary"]["right"]
+    assert right["queries"] + told["summary"]["wrong"]["queries"] == 6
+    for step in right["radius"]:
+        within = [one for one in flipped if one["before"]["rank"] == 1 and one["characters"] <= step["characters"]]
+        assert step["share"] == pytest.approx(len(within) / right["queries"])
+    for one in told["queries"]:
+        assert one["encodings"] <= 200
+        assert (one["before"]["rank"] == 1) != (one["after"]["rank"] == 1) or not one["flipped"]
+    text = page.read_text(encoding="utf-8")
+    assert all(one["query"] in text for one in told["queries"])
+    assert "<ins>" in text
+    assert '<table class="figures">' in text  # figures keep to one line: bars do not break
+    assert call(*words, "--html", page).code == 5
+
+
+def test_no_flip_is_said_with_the_closest_edit(call: Call, words: list[str]) -> None:
+    found = call(*words, "--query", "horse#0", "--perturbations", "char_swap", "--budget", "1")
+    assert found.code == 0
+    assert "no flip among 1 of " in found.out
+    assert "margin +" in found.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "message"),
+    [
+        (("--query", "dgo#0"), 3, "did you mean 'dog#0'"),
+        (("--only", "both"), 2, "unknown kind of query"),
+        (("--budget", "0"), 2, "--budget"),
+        (("--perturbations", "images"), 2, "changes pictures"),
+    ],
+)
+def test_mistakes(call: Call, words: list[str], flags: tuple[str, ...], code: int, message: str) -> None:
+    found = call(*words, *flags)
+    assert found.code == code
+    assert message in found.err
+    assert not found.out
+
+
+def test_a_caption_that_asks_needs_text_only(call: Call, words: list[str]) -> None:
+    without = [word for word in words if word not in ("--image-text", "mean")]
+    found = call(*without, "--query-caption", "1")
+    assert found.code == 2
+    assert "--image-text" in found.err

@@ -1,0 +1,113 @@
+"""``crosslens robustness`` on drawn scenes with the built-in model: tables, show, plot, JSON, mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosslens.core.dataset import Dataset
+from tests.cli.conftest import Call
+
+NAMES = "char_swap,antonym,shuffle_trigrams"
+QUICK = ("--permutations", "50", "--resamples", "50")
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("PIL")
+    pytest.importorskip("onnxruntime")
+    from crosslens.synth.writing import write_scenes
+
+    folder = tmp_path_factory.mktemp("robust") / "scenes"
+    write_scenes(folder, 16, seed=7, version="v0")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def study(scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study that is written once."""
+    from crosslens.cli import main
+
+    folder = scenes.parent / "rob"
+    words = ("robustness", "--dataset", scenes, "--model", "tiny", "--perturbations", NAMES, *QUICK, "--no-cache")
+    assert main([str(word) for word in (*words, "-o", folder)]) == 0
+    return folder
+
+
+def test_tables_fit_80_columns(call: Call, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crosslens.cli.robustness.width", lambda: 80)
+    every = "models drops applied seeds metrics changes groups overlap words captions"
+    shown = call("show", study, "--tables", every)
+    assert shown.code == 0
+    assert max(map(len, shown.out.splitlines())) <= 80
+    for title in ("Drop of Rsum", "Every metric", "Where changed queries go", "Do perturbations hit the same queries?"):
+        assert title in shown.out
+
+
+def test_the_command_again_does_nothing_again(call: Call, scenes: Path, study: Path) -> None:
+    words = ("robustness", "--dataset", scenes, "--model", "tiny", "--perturbations", NAMES, *QUICK, "-o", study)
+    stamps = {file: file.stat().st_mtime_ns for file in study.rglob("*.*") if file.is_file()}
+    again = call(*words, "--json")
+    assert again.code == 0
+    assert stamps == {file: file.stat().st_mtime_ns for file in study.rglob("*.*") if file.is_file()}
+    assert again.json["models"] == ["tiny"]
+    assert again.json["perturbations"] == NAMES.split(",")
+    assert {row["metric"] for row in again.json["drops"]} >= {"Rsum", "t2i/Hit@1", "i2t/Hit@1", "t2i/Rsum"}
+
+
+def test_runs_inside_are_ordinary_runs(call: Call, study: Path) -> None:
+    assert call("show", study / "tiny" / "char_swap", "--by", "applied", "--metrics", "t2i/Hit@1").code == 0
+    compared = call("compare", study / "tiny" / "original", study / "tiny" / "char_swap", "--json")
+    assert compared.json["others"] == ["tiny, char_swap"]
+
+
+def test_heat_map(call: Call, study: Path, tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    assert call("plot", study, "-o", tmp_path / "heat.html").code == 0
+    page = (tmp_path / "heat.html").read_text(encoding="utf-8")
+    assert "shuffle_trigrams" in page
+    assert "Where changed queries go" in page
+    assert (
+        call("plot", study, "--metric", "t2i/Hit@1", "-o", tmp_path / "hit.html", "--json").json["metric"]
+        == "t2i/Hit@1"
+    )
+    wrong = call("plot", study, "--metric", "t2i/Hit@7", "-o", tmp_path / "no.html")
+    assert wrong.code == 2
+    assert "did you mean" in wrong.err
+
+
+def test_ready_made_variants(call: Call, study: Path, scenes: Path, tmp_path: Path) -> None:
+    dataset = Dataset.load(scenes)
+    random = np.random.default_rng(0)
+    np.save(tmp_path / "img.npy", random.standard_normal((16, 8)).astype(np.float32))
+    np.save(tmp_path / "cap.npy", random.standard_normal((len(dataset.caption_ids), 8)).astype(np.float32))
+    (tmp_path / "variants").mkdir()
+    np.save(tmp_path / "variants" / "char_swap.npy", random.standard_normal((len(dataset.caption_ids), 8), np.float32))
+    np.save(tmp_path / "variants" / "blur@3.npy", random.standard_normal((16, 8), np.float32))
+    vectors = ("--image-embeddings", tmp_path / "img.npy", "--caption-embeddings", tmp_path / "cap.npy")
+    words = ("robustness", "--dataset", scenes, "--variants", tmp_path / "variants", *vectors, *QUICK)
+    found = call(*words, "--json")
+    assert found.code == 0, found.err
+    assert sorted(found.json["perturbations"]) == ["blur@3", "char_swap"]
+    (tmp_path / "none").mkdir()
+    wrong = call("robustness", "--dataset", scenes, "--variants", tmp_path / "none", *vectors)
+    assert wrong.code == 3
+    assert "no variants here" in wrong.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--model", "tiny", "--tables", "drop"), "did you mean drops"),
+        (("--model", "tiny", "--perturbations", "char_swip"), "did you mean char_swap"),
+        (("--model", "tiny", "--html", "heat.gif"), "no figure is written as .gif"),
+        (("--model", "tiny", "--option", "k"), "KEY=VALUE"),
+        ((), "neither a model nor"),
+    ],
+)
+def test_mistakes(call: Call, scenes: Path, words: tuple[str, ...], message: str) -> None:
+    refused = call("robustness", "--dataset", scenes, *words)
+    assert refused.code == 2
+    assert message in refused.err
