@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         write_run,
     )
     from crosslens.explain import explain
-    from crosslens.explain.concepts import concept_metrics
-    from crosslens.explain.counterfactual import counterfactual, counterfactuals
+    from crosslens.explain.concepts.metrics import concept_metrics
+    from crosslens.explain.counterfactuals.counterfactual import counterfactual, counterfactuals
     from crosslens.metrics import METRICS, metric, parse_metrics
     from crosslens.perturb import perturb
     from crosslens.pipeline.caption_sets import compare_caption_sets
@@ -69,9 +69,9 @@ _HOMES = {
     "write_qrels": "data",
     "write_run": "data",
     "explain": "",
-    "concept_metrics": "explain.concepts",
-    "counterfactual": "explain.counterfactual",
-    "counterfactuals": "explain.counterfactual",
+    "concept_metrics": "explain.concepts.metrics",
+    "counterfactual": "explain.counterfactuals.counterfactual",
+    "counterfactuals": "explain.counterfactuals.counterfactual",
     "METRICS": "metrics",
     "metric": "metrics",
     "parse_metrics": "metrics",

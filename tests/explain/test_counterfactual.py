@@ -17,9 +17,9 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.embeddings import Embeddings
 from crosslens.core.errors import CrosslensError, InputError, UsageError
 from crosslens.encode import Cache
-from crosslens.explain.counterfactual import counterfactual, counterfactuals
-from crosslens.explain.counterfactual_search import Found, search
-from crosslens.explain.gallery import Gallery, Standing
+from crosslens.explain.counterfactuals.counterfactual import counterfactual, counterfactuals
+from crosslens.explain.counterfactuals.gallery import Gallery, Standing
+from crosslens.explain.counterfactuals.search import Found, search
 from crosslens.perturb.candidates import Candidate, Candidates, candidate_edits
 from crosslens.perturb.edit import Edit
 

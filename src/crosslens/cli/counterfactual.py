@@ -88,7 +88,7 @@ def counterfactual(
     from crosslens.core.errors import ConflictError, UsageError
     from crosslens.data import load_dataset
     from crosslens.encode import Cache
-    from crosslens.explain.counterfactual import counterfactuals
+    from crosslens.explain.counterfactuals.counterfactual import counterfactuals
     from crosslens.report.counterfactuals import counterfactuals_page, counterfactuals_text
 
     if query_caption and image_text is None:

@@ -45,7 +45,8 @@ def split_name(name: str) -> tuple[str, str]:
 class Run:
     """``values`` maps names such as ``t2i/Hit@5`` to :class:`MetricValues`; ``run["t2i/Hit@5"]`` is the same.
 
-    ``columns`` holds, per direction, the dataset's columns aligned with that direction's queries.
+    ``columns`` holds, per direction, the dataset's columns aligned with that direction's queries. ``home`` is the
+    folder that it was read from, where the paths of its recipe start; no part of what the run is.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Run:
     columns: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     recipe: str = ""
+    home: Path | None = None
 
     def __getitem__(self, metric: str) -> MetricValues:
         if metric not in self.values:
@@ -154,6 +156,7 @@ class Run:
             {str(direction): part.select(free) for direction, part in per_direction.items()} if free else {},
             content.get("provenance", {}),
             recipe.read_text(encoding="utf-8") if recipe.exists() else "",
+            path,
         )
 
     def __repr__(self) -> str:

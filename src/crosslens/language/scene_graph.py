@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from crosslens.language.grammar import Grammar
 from crosslens.language.parse import Parse
@@ -29,6 +30,27 @@ class SceneGraph:
 
     def __str__(self) -> str:
         return " ".join(f"({', '.join(one)})" for one in self.tuples())
+
+
+class PlacedGraph(NamedTuple):
+    """A scene graph over the positions of tokens in ``parse``, for those who want to point at the words.
+
+    ``objects`` maps each token that is an object to its name; the others have a token wherever an object is meant.
+    """
+
+    parse: Parse
+    objects: dict[int, str]
+    attributes: tuple[tuple[int, str], ...]
+    relations: tuple[tuple[int, str, int], ...]
+
+
+def placed_graph(parse: Parse) -> PlacedGraph:
+    """The scene graph of one parsed caption, with the places of its words."""
+    reading = _Reading(parse)
+    reading.graph()
+    names = {token: reading.grammar.names[token] for token in sorted(reading.grammar.objects())}
+    attributes, relations = dict.fromkeys(sorted(reading.attributes)), dict.fromkeys(sorted(reading.relations))
+    return PlacedGraph(reading.parse, names, tuple(attributes), tuple(relations))
 
 
 def scene_graph(parse: Parse) -> SceneGraph:

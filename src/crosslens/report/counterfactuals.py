@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from crosslens.core.grid import PAGE_WIDTH, Grid
-from crosslens.explain.counterfactual_result import Counterfactual, Counterfactuals, Radius
+from crosslens.explain.counterfactuals.result import Counterfactual, Counterfactuals, Radius
 from crosslens.metrics.figures import count
 from crosslens.perturb.edit import Perturbed
 from crosslens.report.bars import bar

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from crosslens.core.errors import reading
+from crosslens.data.reader_paths import path_options
 from crosslens.pipeline.recipe import toml
-from crosslens.pipeline.recipe.schema import VERSION, check, path_options
+from crosslens.pipeline.recipe.schema import VERSION, check
 from crosslens.pipeline.recipe.values import NAMED, Inputs, Model, Options, Rerank, entry_of
 
 

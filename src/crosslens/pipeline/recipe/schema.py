@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from crosslens.core.errors import CrosslensError, FormatVersionError, InputError, UnknownNameError
+from crosslens.data.reader_paths import is_dataset_path, reader_parameters
 from crosslens.pipeline.recipe import toml
 from crosslens.pipeline.recipe.faults import KEYS, first_fault
 from crosslens.pipeline.recipe.values import Inputs, Model, Options, Rerank, out_of_range
@@ -101,33 +101,6 @@ def _check_version(page: _Page) -> None:
         )
 
 
-def path_options(source: str | None, options: Mapping[str, Any], base: Path = Path()) -> set[str]:
-    """Which entries of a dataset table are paths; ``source`` itself is one unless it names a reader."""
-    if source is None:
-        return set()
-    itself = {"source"} if _is_path(source, base) else set()
-    parameters = reader_parameters("plain" if itself else source)
-    return itself | {
-        key
-        for key, value in options.items()
-        if isinstance(value, str) and key in parameters and "Path" in str(parameters[key].annotation)
-    }
-
-
-def reader_parameters(source: str) -> Mapping[str, inspect.Parameter]:
-    """What the reader ``source`` takes; nothing if no reader has that name."""
-    from crosslens.data import READERS
-
-    return inspect.signature(READERS[source].value).parameters if source in READERS else {}
-
-
-def _is_path(source: str, base: Path) -> bool:
-    # As load_dataset decides, except that it looks from the current folder: a bare word is a path if it is there.
-    if reader_parameters(source):
-        return False
-    return "/" in source or "\\" in source or Path(source).suffix != "" or (base / source).exists()
-
-
 def _fields(page: _Page, table: str, kind: type) -> dict[str, Any]:
     hints = get_type_hints(kind)
     content = page.table(table)
@@ -190,7 +163,7 @@ def _dataset(page: _Page, base: Path) -> dict[str, Any]:
     parameters = reader_parameters(source)
     if parameters:
         page.refuse_unknown(("dataset",), content, ("source", *parameters))
-    elif _is_path(source, base):
+    elif is_dataset_path(source, base):
         parameters = reader_parameters("plain")
     else:
         from crosslens.data import READERS

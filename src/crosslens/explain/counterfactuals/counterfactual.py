@@ -12,10 +12,10 @@ from crosslens.core.progress import Progress, Silent, stage
 from crosslens.encode.cache import Cache
 from crosslens.encode.encoder import Encoder, Tell, label, load_encoder, to_stderr
 from crosslens.encode.summaries import Summariser
-from crosslens.explain.contest import Contest, contest_of, sampled
-from crosslens.explain.counterfactual_result import RIGHT, WRONG, Counterfactual, Counterfactuals
-from crosslens.explain.counterfactual_search import Found, Search, search
-from crosslens.explain.gallery import Standing
+from crosslens.explain.counterfactuals.contest import Contest, contest_of, sampled
+from crosslens.explain.counterfactuals.gallery import Standing
+from crosslens.explain.counterfactuals.result import RIGHT, WRONG, Counterfactual, Counterfactuals
+from crosslens.explain.counterfactuals.search import Found, Search, search
 from crosslens.perturb.candidates import Candidates, candidate_edits
 from crosslens.perturb.choice import chosen_perturbations, is_image_perturbation
 

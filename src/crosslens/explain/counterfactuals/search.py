@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from crosslens.explain.gallery import Standing
+from crosslens.explain.counterfactuals.gallery import Standing
 from crosslens.perturb.candidates import Candidate, Candidates
 from crosslens.perturb.caption import Word, words_of
 

@@ -21,7 +21,7 @@ from crosslens.encode.own import StoredEncoder
 from crosslens.encode.stream import encode_texts
 from crosslens.encode.summaries import Summariser
 from crosslens.encode.text_only import text_only
-from crosslens.explain.gallery import Gallery, Standing
+from crosslens.explain.counterfactuals.gallery import Gallery, Standing
 
 TEXT_TO_TEXT = "t2t"
 _DEFAULT_SCORES = {"single": "cosine", "multi": "max"}

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from crosslens.core.json_form import json_form
-from crosslens.explain.gallery import Standing
+from crosslens.explain.counterfactuals.gallery import Standing
 from crosslens.perturb.edit import Edit
 
 RIGHT, WRONG = "right", "wrong"

@@ -1,0 +1,161 @@
+"""Every figure of docs/results/explain-coco.md: why text-only retrieval over COCO captions fails.
+
+    make reproduce-explain                          # the data: CROSSLENS_DATA, or ../shared/data
+    python reproduce/explain_coco.py --write        # put the tables into the page
+
+Caption 0 of every photo asks; the mean of the other captions' vectors stands for the photo. What is in the photos comes
+from COCO's instances. Vectors and parses are kept in crosslens' cache: a second call takes about a minute. The exit
+status says whether the page has the same figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import polars as pl
+from flickr8k import encoders
+
+import crosslens as cl
+from crosslens.cli.console import progress
+from crosslens.core.grid import Grid
+from crosslens.encode import Cache, Encoder, text_only
+from crosslens.explain.overview.comparison import OverviewComparison, compare_overviews
+from crosslens.explain.overview.overview import Overview, overview
+from crosslens.report.overview import atlas_grid, bounded, comparison_sections, correlation_grid, figure, rule_grid
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "explain-coco.md"
+SETS = {"coco_val2017": ".gz", "coco_val2017_1k": ""}
+TABLE = ("CA", "NonCommonSimilarity", "CE", "SD[binary]", "object_hit", "object_miss", "matched_synsets", "wrong_count")
+HEADER = ("model", "CA, %", "NCS", "CE", "SD, %", "objects hit", "objects missed", "matched synsets, %",
+          "wrong counts, %")  # fmt: skip
+SHOWN = 12
+
+
+def dataset_of(data: Path, name: str, suffix: str) -> cl.Dataset:
+    """Captions and instances of one set."""
+    folder = data / name
+    return cl.load_dataset(
+        "coco", captions=str(folder / f"captions.json{suffix}"), instances=str(folder / f"instances.json{suffix}")
+    )
+
+
+def explained(dataset: cl.Dataset, name: str, encoder: Encoder) -> Overview:
+    """Text-only retrieval by one encoder, and why it fails."""
+    found = text_only(dataset, encoder, query=0, image_text="mean", cache=Cache(), progress=progress())
+    with tempfile.TemporaryDirectory() as folder:
+        run = cl.evaluate(
+            found.dataset, images=found.images, captions=found.captions, directions=["t2t"], metrics=["Hit@1"],
+            resamples=0, output=Path(folder) / name,
+        )  # fmt: skip
+        return overview(run, dataset, "t2t", progress=progress())
+
+
+def markdown(grid: Grid) -> str:
+    """A table as a page shows it."""
+    lines = [grid.header, tuple("---:" if one == "r" else "---" for one in grid.align), *grid.rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
+
+
+def metric_table(found: dict[str, Overview], scope: str) -> str:
+    """The columns of the paper's Table 3, a row per model; under it how many failures define each."""
+    rows = []
+    for model, one in found.items():
+        own = {row["metric"]: row for row in one.metrics.filter(pl.col("scope") == scope).to_dicts()}
+        rows.append((model, *(cell(metric, own[metric]) for metric in TABLE)))
+        rows.append(("… skipped", *(f"{own[metric]['undefined']:,}" for metric in TABLE)))
+    return markdown(Grid(HEADER, tuple(rows), "l" + "r" * len(TABLE)))
+
+
+def cell(metric: str, row: dict[str, float]) -> str:
+    """Totals for what the paper counts in all, means for the others."""
+    return f"{row['total']:,.0f}" if metric in ("object_hit", "object_miss") else figure(metric, row)
+
+
+def cause_table(found: dict[str, Overview]) -> str:
+    """Causes down, models across."""
+    columns = {model: {row["cause"]: row for row in one.causes.to_dicts()} for model, one in found.items()}
+    causes = next(iter(columns.values()))
+    rows = [
+        (cause, *(text for rows in columns.values() for text in shares(rows[cause])))
+        for cause in causes
+    ]  # fmt: skip
+    header = ("cause", *(text for model in found for text in (f"{model}, % of failures", "asked", "open", "main, %")))
+    return markdown(Grid(header, tuple(rows), "l" + "r" * (len(header) - 1)))
+
+
+def shares(row: dict[str, float]) -> tuple[str, ...]:
+    """One cause of one model."""
+    asked = ("", "") if row["asked"] is None else (f"{row['asked']:,}", f"{row['open']:,}")
+    return bounded(row, 100, 1, "share"), *asked, f"{100 * row['main_share']:.1f}"
+
+
+def failure_line(dataset: cl.Dataset, found: dict[str, Overview]) -> str:
+    """How many queries fail."""
+    parts = (
+        f"{model} fails on {one.failures.height:,} ({100 * one.failures.height / one.queries.height:.1f} %)"
+        for model, one in found.items()
+    )
+    return f"{len(dataset.image_ids):,} photos and as many queries; {', '.join(parts)}."
+
+
+def compared_tables(found: OverviewComparison) -> str:
+    """Causes and confusions of both, side by side."""
+    return "\n\n".join(markdown(one.grid) for one in comparison_sections(found, SHOWN))
+
+
+def tables_of(name: str, dataset: cl.Dataset, found: dict[str, Overview]) -> dict[str, str]:
+    """Every block of the page that one set fills."""
+    short = "all" if name == "coco_val2017" else "1k"
+    tables = {
+        f"{short}-failures": failure_line(dataset, found),
+        f"{short}-metrics": metric_table(found, "all"),
+        f"{short}-informed": metric_table(found, "query"),
+        f"{short}-causes": cause_table(found),
+    }
+    if short == "1k":
+        return tables
+    first, second = found.values()
+    for key, one in zip(("first", "second"), (first, second), strict=True):
+        tables[f"atlas-{key}"] = markdown(atlas_grid(one.atlas, SHOWN))
+        tables[f"asked-{key}"] = markdown(atlas_grid(one.query_atlas, SHOWN))
+        tables[f"rules-{key}"] = markdown(rule_grid(one.rules, SHOWN))
+        tables[f"correlations-{key}"] = markdown(correlation_grid(one))
+    tables["compared"] = compared_tables(compare_overviews(first, second))
+    tables["notes"] = "\n".join(f"- {note}" for note in first.notes)
+    return tables
+
+
+def main() -> int:
+    """Compute, print, and compare with the page or write into it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="put the tables into the page")
+    asked = parser.parse_args()
+    data = Path(os.environ.get("CROSSLENS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+    if not (data / "coco_val2017").is_dir():
+        print(f"the data are not here ({data}): set CROSSLENS_DATA to the folder that holds coco_val2017/")
+        return 3
+    page = written = PAGE.read_text(encoding="utf-8")
+    for name, suffix in SETS.items():
+        start = time.perf_counter()
+        dataset = dataset_of(data, name, suffix)
+        found = {model: explained(dataset, model, encoder) for model, encoder in encoders().items()}
+        for key, table in tables_of(name, dataset, found).items():
+            print(f"\n{key}\n\n{table}", flush=True)
+            block = re.compile(rf"(<!-- begin: {key} -->\n).*?(<!-- end: {key} -->)", re.DOTALL)
+            written = block.sub(lambda at, table=table: f"{at[1]}{table}\n{at[2]}", written)
+        print(f"\n{name}: {time.perf_counter() - start:.0f} s", flush=True)
+    if asked.write:
+        PAGE.write_text(written, encoding="utf-8")
+        return 0
+    print("\nthe page has the same figures" if page == written else "\nthe page has other figures: see --write")
+    return 0 if page == written else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""``crosslens.explain``: one query, several, or all failures of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+if TYPE_CHECKING:
+    from crosslens.core.dataset import Dataset
+    from crosslens.core.run import Run
+    from crosslens.explain.local.explanation import Explanation
+    from crosslens.explain.overview.overview import Overview
+
+
+@overload
+def explain(run: Run | str | Path, query: None = None, **options: Any) -> Overview: ...
+@overload
+def explain(run: Run | str | Path, query: str, **options: Any) -> Explanation: ...
+@overload
+def explain(run: Run | str | Path, query: Sequence[str], **options: Any) -> list[Explanation]: ...
+
+
+def explain(
+    run: Run | str | Path,
+    query: str | Sequence[str] | None = None,
+    *,
+    dataset: Dataset | str | Path | None = None,
+    dataset_options: dict[str, Any] | None = None,
+    direction: str | None = None,
+    **options: Any,
+) -> Overview | Explanation | list[Explanation]:
+    """Why a query found what it found: in full for one query or a list of them; without any, over all failures.
+
+    ``run`` is a run or its folder. ``dataset`` is a dataset, a reader's name or a path with ``dataset_options`` for the
+    reader; by default the one that the run's recipe names. ``direction``: ``t2i``, ``t2t`` or ``i2t``; by default where
+    the query is found, texts first. ``options`` go to ``explain_queries`` (``explain/local/explaining.py``) for named
+    queries, or to ``overview`` (``explain/overview/overview.py``) for all failures.
+    """
+    from crosslens.core.run import Run
+    from crosslens.explain.run_data import dataset_of
+
+    opened = Run.load(run) if isinstance(run, str | Path) else run
+    data = dataset_of(opened, dataset, **(dataset_options or {}))
+    if query is None:
+        from crosslens.explain.overview.overview import overview
+
+        return overview(opened, data, direction, **options)
+    from crosslens.explain.local.explaining import explain_queries
+
+    found = explain_queries(opened, data, [query] if isinstance(query, str) else query, direction, **options)
+    return found[0] if isinstance(query, str) else found

@@ -1,0 +1,1 @@
+"""What two pictures have in common and what not: objects, counts, sizes, attributes, places."""

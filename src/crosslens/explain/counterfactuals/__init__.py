@@ -1,0 +1,1 @@
+"""The smallest edit of a query that flips its result."""

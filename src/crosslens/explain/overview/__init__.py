@@ -1,0 +1,1 @@
+"""All failures of a run: figures, causes, rules, confusions, and two runs beside each other."""

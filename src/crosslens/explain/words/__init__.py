@@ -1,0 +1,1 @@
+"""What a query asks for, and whether a picture has it."""
