@@ -68,7 +68,7 @@ def explain(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what stands there.")] = False,
     json: Json = False,
 ) -> None:
-    """Say why queries failed, in objects, counts, sizes and words.
+    """Say why queries failed, in objects, counts and words.
 
     With --query, one query in full: what it asks for and whether the retrieved picture has it, what both pictures have
     in common, and two sentences that say what went wrong. Without, all failures of the run: concept metrics, causes,
@@ -76,7 +76,7 @@ def explain(
     """
     from crosslens.cli.stored import load_run
     from crosslens.core.errors import ConflictError, UsageError
-    from crosslens.explain.run_data import dataset_of
+    from crosslens.explain.run_data import changed_since, dataset_of
 
     if query and (compare or output or depth is not None):
         raise UsageError("--compare, --depth and --output are about all failures", fix="drop them, or drop --query")
@@ -85,6 +85,8 @@ def explain(
     opened = load_run(run)
     options = reader_options(dataset, data, captions=captions, instances=instances, images=images, split=split)
     found = dataset_of(opened, dataset, **options)
+    if dataset is None and not options and (changed := changed_since(opened, found)):
+        note(f"note: {changed}")
     if query:
         _explain_queries(opened, found, query, direction, image_folder=image_folder, html=html, json=json)
     else:

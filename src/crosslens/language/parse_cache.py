@@ -26,6 +26,8 @@ from crosslens.language.pipeline import Pipeline
 
 _LAYOUT = 1
 """Changes whenever a parse of the same text by the same pipeline may: another layout, other lemmas."""
+_AT_ONCE = 64
+"""Files that are looked through together: one by one, setting up the search takes longer than searching."""
 _SCHEMA = {"text": pl.String, **PARSE_COLUMNS}
 
 
@@ -47,12 +49,14 @@ class ParseCache:
 
     def fetch(self, texts: pl.Series) -> pl.DataFrame:
         """What is kept of these texts, one row each, in any order."""
+        wanted = texts.to_frame("text")
+        # Another process may be writing files that begin like that.
+        files = [file for file in sorted(self.folder.glob("*.parquet")) if not file.name.startswith(PARTIAL)]
         found = [_empty()]
-        for file in sorted(self.folder.glob("*.parquet")):
-            if not file.name.startswith(PARTIAL):  # another process may be writing it
-                table = self._verified(file)
-                if table is not None:
-                    found.append(table.filter(pl.col("text").is_in(texts.implode())))
+        for start in range(0, len(files), _AT_ONCE):
+            tables = [self._verified(file) for file in files[start : start + _AT_ONCE]]
+            kept = [_empty(), *(table for table in tables if table is not None)]
+            found.append(pl.concat(kept).join(wanted, on="text", how="semi", maintain_order="left"))
         return pl.concat(found).unique("text", keep="first", maintain_order=True)
 
     def add(self, texts: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
@@ -70,7 +74,8 @@ class ParseCache:
             content = file.read_bytes()
             if _digest(content) != file.stem:
                 raise OSError("its content is not what was written")
-            return pl.read_parquet(io.BytesIO(content)).cast(_SCHEMA)  # type: ignore[arg-type]
+            table = pl.read_parquet(io.BytesIO(content))
+            return table if table.schema == _SCHEMA else table.cast(_SCHEMA)  # type: ignore[arg-type]
         except (OSError, pl.exceptions.PolarsError) as error:
             note = f"note: a damaged file of parses was removed, its texts are parsed again: {file} ({error})"
             print(note, file=sys.stderr)

@@ -61,12 +61,13 @@ def adjective_units(caption: Caption) -> list[Unit]:
 def compounds(tokens: tuple[Token, ...]) -> dict[int, int]:
     """For every token inside a compound that WordNet lists as one noun, where that compound begins."""
     inside: dict[int, int] = {}
-    firsts = [place for place in range(len(tokens) - 1) if tokens[place].pos in _IN_FRONT]
+    firsts = [place for place, token in enumerate(tokens[:-1]) if token.pos in _IN_FRONT]
     # Nouns before adjectives: of "a red fire hydrant", the fire hydrant is the compound, not the "red fire".
     for first in sorted(firsts, key=lambda place: tokens[place].pos not in ("NOUN", "PROPN")):
         for last in (first + 2, first + 1):
             if (
                 last < len(tokens)
+                and tokens[last].pos in _NOMINAL
                 and _is_compound(tokens, first, last)
                 and inside.keys().isdisjoint(range(first, last + 1))
             ):
@@ -78,7 +79,7 @@ def compounds(tokens: tuple[Token, ...]) -> dict[int, int]:
 def _is_compound(tokens: tuple[Token, ...], first: int, last: int) -> bool:
     """The words before the last hang on it (*hot dogs*), or it was torn off from them (*hydrant* behind *fire*)."""
     head = tokens[last]
-    if head.pos not in _NOMINAL or tokens[first].lemma in _LOOSE:
+    if tokens[first].lemma in _LOOSE:
         return False
     before = tokens[first:last]
     whole = head.pos != "ADJ" and all(one.arc in _BEFORE_NOUN and first < one.head <= last for one in before)
