@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crosslens.analyze.agreement import agreement
     from crosslens.analyze.granularity import granularity
+    from crosslens.analyze.label_quality import label_quality
     from crosslens.analyze.missing_positives import missing_positives
     from crosslens.core.dataset import Card, Dataset
     from crosslens.core.embeddings import Embeddings
@@ -49,6 +50,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "agreement": "analyze.agreement",
     "granularity": "analyze.granularity",
+    "label_quality": "analyze.label_quality",
     "missing_positives": "analyze.missing_positives",
     "Card": "core.dataset",
     "Dataset": "core.dataset",
@@ -115,6 +117,7 @@ __all__ = [
     "explain",
     "granularity",
     "hard_negatives",
+    "label_quality",
     "load_dataset",
     "metric",
     "missing_positives",

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosslens.analyze.near_duplicates import NearDuplicates
+from crosslens.analyze.picture_hash import BITS, hash_files, picture_hash
 from crosslens.build import DecisionLog, RecosSettings
 from crosslens.build.log import FORMAT, VERSION
-from crosslens.build.near_duplicates import NearDuplicates
-from crosslens.build.picture_hash import BITS, hash_files, picture_hash
 from crosslens.core.errors import FormatVersionError, InputError, UsageError
 
 Image = pytest.importorskip("PIL.Image", reason="pip install 'crosslens[scenes]'")

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from crosslens.analyze import Discriminability, discriminability
-from crosslens.build.near_duplicates import NearDuplicates
-from crosslens.build.picture_hash import hash_files
+from crosslens.analyze.near_duplicates import NearDuplicates
+from crosslens.analyze.picture_hash import hash_files
 from crosslens.build.settings import RecosSettings
 from crosslens.build.views import Views
 from crosslens.core.embeddings import Embeddings

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from crosslens.analyze.near_duplicates import Likeness
 from crosslens.build.candidates import Candidates
 from crosslens.build.descriptions import Description
 from crosslens.build.log import DecisionLog
-from crosslens.build.near_duplicates import Likeness
 from crosslens.core.seeds import stream
 
 Settle = Callable[[Sequence[int]], dict[int, list[Description]]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crosslens.analyze import band
-from crosslens.build.picture_hash import BITS
+from crosslens.analyze.picture_hash import BITS
 from crosslens.core.errors import UsageError
 
 

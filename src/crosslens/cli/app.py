@@ -22,6 +22,7 @@ from crosslens.cli import (
     explain,
     export,
     hard_negatives,
+    labels,
     metrics,
     missing,
     perturb,
@@ -70,6 +71,7 @@ app.command(epilog=explain.EXAMPLES)(explain.explain)
 app.command("missing-positives", epilog=missing.EXAMPLES)(missing.missing_positives)
 _build.command(epilog=build.RECOS_EXAMPLES)(build.recos)
 _analyze.command(epilog=analyze.GRANULARITY_EXAMPLES)(analyze.granularity)
+_analyze.command(epilog=labels.EXAMPLES)(labels.labels)
 _data.command(epilog=data.DESCRIBE_EXAMPLES)(data.describe)
 _data.command(epilog=data.CONVERT_EXAMPLES)(data.convert)
 _data.command(epilog=data.FORMATS_EXAMPLES)(data.formats)

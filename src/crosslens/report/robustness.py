@@ -232,7 +232,8 @@ def _words(found: Robustness) -> Section:
 
 def _captions(found: Robustness) -> Section:
     notes = ("Mean drop: of Hit@1 + Hit@5 + Hit@10, over all perturbations.",)
-    return Section("The most brittle captions", lines=tuple(brittle_lines(found)), notes=notes)
+    what = "images" if found.direction == "i2t" else "captions"
+    return Section(f"The most brittle {what}", lines=tuple(brittle_lines(found)), notes=notes)
 
 
 def _seeds(found: Robustness) -> Section:

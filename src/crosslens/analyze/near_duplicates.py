@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.build.picture_hash import BITS
+from crosslens.analyze.picture_hash import BITS
 
 Array = np.ndarray[Any, Any]
 
@@ -39,6 +39,13 @@ class NearDuplicates:
             return None
         chosen = alike.keys() & set(others) if not isinstance(others, (set, frozenset, dict)) else alike.keys() & others
         return (min(chosen), alike[min(chosen)]) if chosen else None
+
+    def pairs(self) -> Iterator[tuple[int, int, Likeness]]:
+        """Every pair once, the lower row first, in ascending order."""
+        for one in sorted(self._alike):
+            for other in sorted(self._alike[one]):
+                if one < other:
+                    yield one, other, self._alike[one][other]
 
     def _by_vectors(self, vectors: Array, cosine: float) -> None:
         rows = max(1, _TILE // len(vectors))

@@ -1,0 +1,126 @@
+"""``crosslens analyze labels`` as a person calls it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from crosslens.core.dataset import Dataset
+from crosslens.core.embeddings import Embeddings
+from crosslens.data import load_dataset, write_dataset
+from tests.cli.conftest import Call
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Captions, one of them on the wrong image, and two runs that find the right one."""
+    from crosslens.pipeline.recipe import Inputs, Options, Recipe, execute
+
+    folder = tmp_path_factory.mktemp("labels")
+    texts = {
+        name: [f"A {name} stands here.", f"The {name} is big.", f"One {name} alone."]
+        for name in ("dog", "boat", "pear")
+    }
+    texts["pear"][0] = "A boat is there."
+    dataset = Dataset.of(texts)
+    write_dataset(dataset, folder / "captions.jsonl")
+    owner = dataset.caption_image.copy()
+    owner[6] = 1
+    for name in ("one", "two"):
+        scores = 0.1 * np.random.default_rng(len(name)).random((3, 9))
+        scores[owner, np.arange(9)] += 1
+        np.save(folder / f"{name}.npy", scores)
+        recipe = Recipe(
+            dataset=str(folder / "captions.jsonl"),
+            inputs=Inputs(scores=str(folder / f"{name}.npy")),
+            options=Options(resamples=0, metrics=("Hit@1",)),
+        )
+        execute(recipe, folder / "runs" / name)
+    Embeddings(dataset.image_ids, np.array([[1, 0], [1, 0], [0, 1]], np.float32)).save(folder / "vectors")
+    return folder
+
+
+def test_the_list_and_the_way_back(call: Call, place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
+    review, proposed, out = tmp_path / "review.csv", tmp_path / "p.qrels", tmp_path / "out.txt"
+    runs = [place / "runs" / name for name in ("one", "two")]
+    outcome = call("analyze", "labels", *runs, "-o", review, "--qrels", proposed, "--leave-out", out, "--limit", "1")
+    assert outcome.code == 0, outcome.err
+    assert "1. image pear, caption pear#0: words + another image" in outcome.out
+    assert "A boat is there." in outcome.out
+    assert out.read_text().split() == ["pear#0"]
+    table = pl.read_csv(review)
+    assert table.height == 1
+    assert table["suggested_image"].to_list() == ["boat"]
+    assert call("analyze", "labels", *runs, "-o", review).code == 5
+    table.with_columns(pl.lit("move").alias("verdict")).write_csv(review)
+    again = call(
+        "analyze", "labels", "--dataset", place / "captions.jsonl", "--apply", review,
+        "--cleaned", tmp_path / "cleaned", "--qrels", tmp_path / "r.qrels",
+    )  # fmt: skip
+    assert again.code == 0
+    assert again.out.startswith("1 move: 3 images, 9 captions, 9 relevant pairs")
+    assert load_dataset(str(tmp_path / "cleaned")).captions["image"].to_list().count("boat") == 4
+    for data, qrels, hit in (
+        ("captions.jsonl", None, 8 / 9),
+        ("captions.jsonl", proposed, 1.0),
+        (None, tmp_path / "r.qrels", 1.0),
+    ):
+        path = tmp_path / "cleaned" if data is None else place / data
+        judged = [] if qrels is None else ["--qrels", qrels]
+        words = [
+            "evaluate",
+            "--dataset",
+            path,
+            "--scores",
+            place / "one.npy",
+            *judged,
+            "--metrics",
+            "Hit@1",
+            "--resamples",
+            "0",
+        ]
+        evaluated = call(*words, "--direction", "t2i", "--json")
+        assert evaluated.code == 0, evaluated.err
+        assert evaluated.json["metrics"]["t2i/Hit@1"]["mean"] == pytest.approx(hit)
+
+
+def test_json_and_vectors_without_words(call: Call, place: Path) -> None:
+    outcome = call(
+        "analyze", "labels", "--dataset", place / "captions.jsonl", "--no-words", "--no-pictures",
+        "--image-embeddings", place / "vectors", "--json",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    (row,) = outcome.json["review"]
+    assert (row["image"], row["suggested_image"], row["reason"]) == ("dog", "boat", "same picture")
+    assert outcome.json["runs"] == []
+    assert "the keyword filter was left out" in outcome.json["notes"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([], 2, "neither runs nor a dataset"),
+        (["--dataset", "captions.jsonl", "--cleaned", "x"], 2, "--cleaned without --apply"),
+        (["--dataset", "captions.jsonl", "--apply", "captions.jsonl"], 2, "nothing to write"),
+        (
+            ["--dataset", "captions.jsonl", "--apply", "captions.jsonl", "--qrels", "new.qrels"],
+            3,
+            "no column 'verdict'",
+        ),
+        (["--dataset", "captions.jsonl", "-o", "review.txt"], 2, ".csv, .parquet or .jsonl"),
+        (["--dataset", "captions.jsonl", "--threshold", "7", "--no-words"], 2, "threshold = 7"),
+        (["runs/none"], 3, "no such folder"),
+        (["runs/one", "--image-folder", "nowhere"], 3, "no such folder"),
+    ],
+)
+def test_mistakes(
+    call: Call, place: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int, said: str
+) -> None:
+    monkeypatch.chdir(place)
+    outcome = call("analyze", "labels", *words)
+    assert outcome.code == code
+    assert said in outcome.err
