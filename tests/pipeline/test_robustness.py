@@ -23,6 +23,7 @@ from crosslens.encode import Cache, text_only
 from crosslens.language.parse import Parse
 from crosslens.perturb import Edit, perturb
 from crosslens.perturb.caption import Caption
+from crosslens.pipeline.robustness.place import PICTURES
 from crosslens.pipeline.robustness.variants import whole_edit
 from crosslens.pipeline.robustness.words import parts_of
 from tests.pipeline import robustness_reference as reference
@@ -344,7 +345,7 @@ def test_changed_pictures_are_encoded_and_both_directions_change(tmp_path: Path)
     assert inputs["original"]["captions"] == inputs["noise@5"]["captions"]
     assert inputs["original"]["images"] != inputs["noise@5"]["images"]
     assert found.changes.filter(pl.col("perturbation") == "noise@5")["changed"].to_list() == [24]
-    assert not (tmp_path / "rob" / "pictures").exists()
+    assert not (tmp_path / "rob" / PICTURES).exists()
     again = Letters()
     cl.robustness(
         dataset, model=again, image_folder=tmp_path, perturbations="char_swap,noise@5", output=tmp_path / "rob", **QUICK

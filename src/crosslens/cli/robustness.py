@@ -22,7 +22,7 @@ EXAMPLES = examples(
     "    --perturbations all,adversarial,blur@3 --seeds 3 -o runs/rob --html heat.html",
     "crosslens robustness --dataset captions.jsonl --model sentence:all-MiniLM-L6-v2 \\",
     "    --image-text mean --perturbations everything -o runs/rob-text",
-    "crosslens robustness --dataset captions.jsonl --variants perturbed/ \\",
+    "crosslens robustness --dataset captions.jsonl --variants vectors/ \\",
     "    --image-embeddings img.npy --caption-embeddings cap.npy",
 )
 

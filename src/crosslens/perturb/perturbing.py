@@ -49,21 +49,27 @@ def perturb_all(
     names: Sequence[str],
     captions: Captions,
     *,
+    corpus: Captions | None = None,
     seed: int = 0,
     pipeline: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> dict[str, tuple[Perturbed, ...]]:
-    """Several perturbations of the same captions, which are parsed once; an option goes to all that know it."""
-    each = perturb_each(names, captions, seed=seed, pipeline=pipeline, threads=threads, progress=progress, **options)
-    return dict(each)
+    """Several perturbations of the same captions, which are parsed once; an option goes to all that know it.
+
+    ``corpus`` are the captions that decide what follows from all of them, such as which colours occur (default: the
+    captions themselves).
+    """
+    how: dict[str, Any] = {"seed": seed, "pipeline": pipeline, "threads": threads, "progress": progress}
+    return dict(perturb_each(names, captions, corpus=corpus, **how, **options))
 
 
 def perturb_each(
     names: Sequence[str],
     captions: Captions,
     *,
+    corpus: Captions | None = None,
     seed: int = 0,
     pipeline: str | None = None,
     threads: int | None = None,
@@ -74,9 +80,12 @@ def perturb_each(
     entries = [PERTURBATIONS[name] for name in names]
     check_options(entries, options)
     watcher = progress or Silent()
-    prepared = prepare(entries, captions, pipeline=pipeline, threads=threads, progress=watcher)
+    how: dict[str, Any] = {"pipeline": pipeline, "threads": threads, "progress": watcher}
+    prepared = prepare(entries, captions, **how)
+    asking_all = [entry for entry in entries if entry.details["corpus"] is not None]
+    everything = prepare(asking_all, corpus, **how) if asking_all and corpus is not None else prepared
     for entry in entries:
-        yield entry.name, _perturbed(entry, prepared, seed, options, watcher)
+        yield entry.name, _perturbed(entry, prepared, seed, options_for(entry, everything, options), watcher)
 
 
 def prepare(
@@ -107,9 +116,8 @@ def options_for(
 
 
 def _perturbed(
-    entry: Entry[Perturbation], captions: list[Caption], seed: int, options: Mapping[str, Any], progress: Progress
+    entry: Entry[Perturbation], captions: list[Caption], seed: int, own: Mapping[str, Any], progress: Progress
 ) -> tuple[Perturbed, ...]:
-    own = options_for(entry, captions, options)
     results = []
     with stage(progress, f"perturbing: {entry.name}", len(captions)), _uncollected():
         for start in range(0, len(captions), _STEP):

@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from crosslens.core.dataset import Dataset
-from crosslens.core.errors import UsageError
+from crosslens.core.errors import InputError, UsageError
+from crosslens.core.json_form import json_form
 from crosslens.core.progress import Progress, Silent
 from crosslens.encode import Cache, load_encoder
 from crosslens.encode.encoder import Tell, to_stderr
@@ -86,29 +87,36 @@ def robustness(
     """
     wanted = _wanted(perturbations, {**(variants or {}), **(perturbed or {})})
     _check(dataset, model, models, variants, seeds, image_text, wanted, correction)
+    _check_ready(images, captions, variants, perturbed, seeds)
     setting = Setting.of(directions, metrics, score, image_text, query_caption, resamples, level, seed)
     testing = Testing(correction, permutations, resamples, level, seed, listed)
-    place = None if output is None else Place(output, setting.key(dataset), overwrite=overwrite)
+    place = None if output is None else Place(output, setting.key(dataset, options), overwrite=overwrite)
+    if place is not None:
+        place.refuse_loss("perturbations", wanted)
+        place.refuse_fewer_seeds(seeds)
     progress = progress or Silent()
     with _scratch(place) as scratch:
         keep = (Cache(tell=tell) if cache else None) if isinstance(cache, bool) else cache
         how = Encoding(image_folder, image_text, query_caption, precision, keep, batch_size, threads, scratch)
         asking = how.asking(dataset)
-        changed = _variants(asking, wanted, perturbed or {}, range(seed, seed + seeds), options, threads, progress)
+        made = {"corpus": dataset, "options": options, "threads": threads, "progress": progress}
+        changed = _variants(asking, wanted, perturbed or {}, range(seed, seed + seeds), made)
         if place is not None:
-            place.refuse_loss("perturbations", wanted)
             place.begin()
         outcomes: dict[str, dict[str, Outcome]] = {}
-        for given, one in _named_models(name, model, models):
+        named = _named_models(name, model, models)
+        for given, one in named:
             if one is None:
                 vectors: Vectors = ReadyVectors(name, asking, images, captions, variants or {})
             else:
                 encoder = load_encoder(one, device=device, precision=precision, offline=offline, tell=tell)
                 vectors = ModelVectors(_unused(given or encoder.name, outcomes), encoder, dataset, how)
+            if place is not None:  # names are known when models are loaded; work on them comes after
+                place.refuse_loss("models", {*outcomes, vectors.name}, to_come=len(named) - len(outcomes) - 1)
             work = Work(asking, vectors, setting, place, threads, command, progress)
             outcomes[vectors.name] = {ORIGINAL: work.outcome(None)} | {v.label: work.outcome(v) for v in changed}
         study = Study(asking, {one.label: one for one in changed}, outcomes, testing)
-        return _concluded(study, place, _about(dataset, setting, testing, seeds, command), threads, progress)
+        return _concluded(study, place, _about(dataset, setting, testing, seeds, options, command), threads, progress)
 
 
 def _concluded(
@@ -117,24 +125,32 @@ def _concluded(
     """The tables; where the same ones stand in the folder already, those."""
     if place is None:
         return study.result(about, threads, progress)
-    place.refuse_loss("models", tuple(study.outcomes))
     about |= {"setting": place.setting, "key": study.key}
-    if place.there.get("key") == study.key:
-        result = Robustness.load(place.folder)
-    else:
+    result = _stored(place) if place.there.get("key") == study.key else None
+    if result is None:
         result = study.result(about, threads, progress)
         result.save(place.folder)
     place.finish()
     return result
 
 
+def _stored(place: Place) -> Robustness | None:
+    """The tables that stand there; None where they are damaged."""
+    try:
+        return Robustness.load(place.folder)
+    except InputError:
+        return None
+
+
 def _about(
-    dataset: Dataset, setting: Setting, testing: Testing, seeds: int, command: Sequence[str] | None
-) -> dict[str, Any]:
+    dataset: Dataset, setting: Setting, testing: Testing, seeds: int, options: Mapping[str, Any] | None,
+    command: Sequence[str] | None,
+) -> dict[str, Any]:  # fmt: skip
     facts = {"name": dataset.name, "images": len(dataset.image_ids), "captions": len(dataset.caption_ids),
              "fingerprint": dataset.fingerprint}  # fmt: skip
+    asked = {**vars(setting), "seeds": seeds, "perturbing": json_form(dict(options or {}))}
     return {
-        "dataset": facts, "options": {**vars(setting), "seeds": seeds}, "testing": vars(testing),
+        "dataset": facts, "options": asked, "testing": vars(testing),
         "command": list(command or ()), "notes": [],
     }  # fmt: skip
 
@@ -178,16 +194,29 @@ def _check(
     correct([], correction)
 
 
+def _check_ready(images: Any, captions: Any, variants: Any, perturbed: Any, seeds: int) -> None:
+    """What is brought has to be of use, and under a name that can be told from the others."""
+    if variants is None and (images is not None or captions is not None):
+        raise UsageError("both a model and embeddings of the original", fix="pass one or the other")
+    if variants and seeds > 1:
+        raise UsageError(f"{seeds} seeds, but one set of vectors for each variant", fix="leave the seeds out")
+    for name in (*(variants or ()), *(perturbed or ())):
+        if name == ORIGINAL or folder_name(name) != name:
+            raise UsageError(
+                f"a variant cannot be called {name!r}",
+                fix="name it by its perturbation, such as char_swap; the original's vectors go beside the variants",
+            )
+
+
 def _variants(
-    dataset: Dataset, wanted: Sequence[str], given: Mapping[str, Dataset], seeds: Sequence[int],
-    options: Mapping[str, Any] | None, threads: int | None, progress: Progress,
-) -> list[Variant]:  # fmt: skip
+    dataset: Dataset, wanted: Sequence[str], given: Mapping[str, Dataset], seeds: Sequence[int], made: Mapping[str, Any]
+) -> list[Variant]:
     """Those that are perturbed already, and those that are made here; of a name nobody knows, only vectors exist."""
     if given and len(seeds) > 1:
         raise UsageError("several seeds, but datasets that are perturbed already", fix="leave the number of seeds out")
     missing = [name for name in wanted if name not in given]
     known = [name for name in missing if is_image_perturbation(name) or name in PERTURBATIONS]
-    found = make_variants(dataset, known, seeds, threads=threads, progress=progress, options=options)
+    found = make_variants(dataset, known, seeds, **made)
     found += [given_variant(dataset, name, one, seeds[0]) for name, one in given.items() if name in wanted]
     found += [Variant(name, seeds[0], name, GIVEN, dataset) for name in missing if name not in known]
     return sorted(found, key=lambda one: (one.seed, wanted.index(one.perturbation)))

@@ -11,6 +11,7 @@ import polars as pl
 
 from crosslens.core.atomic import atomic_file
 from crosslens.core.dataset import Dataset
+from crosslens.core.errors import InputError
 from crosslens.core.ids import Ids
 from crosslens.core.ranking import Ranking
 from crosslens.core.relevance import IMAGE_TO_TEXT, TEXT_TO_IMAGE
@@ -88,13 +89,16 @@ def load_outcome(folder: Path, file: Path, key: str | None, direction: str) -> O
     """A finished variant of this very key; None where it is to be made (again)."""
     if key is None or not file.exists() or not (folder / "run.json").exists():
         return None
-    if pl.read_parquet_metadata(file).get(_KEY) != key:
+    try:
+        if pl.read_parquet_metadata(file).get(_KEY) != key:
+            return None
+        table, run = pl.read_parquet(file), Run.load(folder)
+    except (OSError, pl.exceptions.PolarsError, InputError):  # damaged
         return None
-    table = pl.read_parquet(file)
     if table.columns != list(_COLUMNS):
         return None
     return Outcome(
-        Run.load(folder),
+        run,
         direction,
         tuple(table["query"]),
         *(table[name].to_numpy() for name in _COLUMNS[1:]),

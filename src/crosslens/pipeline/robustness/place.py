@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from crosslens.core.errors import ConflictError
 
 RESULT_FILE = "robustness.json"
 PENDING_FILE = "pending.json"
-PICTURES = "pictures"
+PICTURES = ".pictures"
+"""No model's folder is called so: their names begin otherwise."""
 
 
 class Place:
@@ -37,15 +38,40 @@ class Place:
                     f"{self.folder}: another robustness study stands there (other data, metrics or options)",
                     fix="choose another output, or pass --overwrite (overwrite=True)",
                 )
-        elif self.folder.is_dir() and any(self.folder.iterdir()) and not (self.folder / PENDING_FILE).exists():
+        elif (self.folder / PENDING_FILE).exists():
+            if self._pending() != setting and not overwrite:
+                raise ConflictError(
+                    f"{self.folder}: another robustness study stands there unfinished (other data, metrics or options)",
+                    fix="finish it, choose another output, or pass --overwrite (overwrite=True)",
+                )
+        elif self.folder.is_dir() and any(self.folder.iterdir()):
             raise ConflictError(
                 f"{self.folder}: the folder is not empty, and is no robustness study", fix="choose another output"
             )
 
-    def refuse_loss(self, kind: str, kept: Sequence[str]) -> None:
-        """Raise where the study that stands there has ``models`` or ``perturbations`` that the new one has not."""
+    def _pending(self) -> Any:
+        """The setting of the unfinished work; None where it cannot be read."""
+        try:
+            return json.loads((self.folder / PENDING_FILE).read_text(encoding="utf-8"))["setting"]
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def refuse_fewer_seeds(self, seeds: int) -> None:
+        """Raise where the study that stands there is of more seeds, whose tables would be lost."""
+        there = self.there.get("options", {}).get("seeds", 1)
+        if seeds < there and not self.overwrite:
+            raise ConflictError(
+                f"{self.folder}: the study there is of {there} seeds, and this one of {seeds}",
+                fix=f"ask for {there} (--seeds), choose another output, or pass --overwrite (overwrite=True)",
+            )
+
+    def refuse_loss(self, kind: str, kept: Collection[str], to_come: int = 0) -> None:
+        """Raise where the study that stands there has ``models`` or ``perturbations`` that the new one has not.
+
+        With some ``to_come`` whose names are not known yet, only where those cannot be all that is missing.
+        """
         lost = [one for one in self.there.get(kind, ()) if one not in kept]
-        if lost and not self.overwrite:
+        if len(lost) > to_come and not self.overwrite:
             raise ConflictError(
                 f"{self.folder}: the study there also has {', '.join(lost)}, which would be lost from its tables",
                 fix="name them too, choose another output, or pass --overwrite (overwrite=True)",

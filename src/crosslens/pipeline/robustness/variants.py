@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core.dataset import Dataset
-from crosslens.core.errors import InputError
+from crosslens.core.errors import InputError, UsageError
 from crosslens.core.ids import positions
 from crosslens.core.progress import Progress
 from crosslens.perturb import PERTURBATIONS, Edit, Perturbed, perturb_all
@@ -74,16 +74,24 @@ def make_variants(
     names: Sequence[str],
     seeds: Sequence[int],
     *,
+    corpus: Dataset | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> list[Variant]:
-    """Every perturbation of the dataset under every seed; captions are parsed once."""
+    """Every perturbation of the dataset under every seed; captions are parsed once.
+
+    ``corpus`` is the dataset that this one is a part of: what occurs in it decides what ``color_in`` chooses from.
+    """
     texts = [name for name in names if not is_image_perturbation(name)]
+    if options and not texts:
+        raise UsageError(
+            f"options ({', '.join(options)}), but no captions to perturb here", fix="leave the options out"
+        )
     variants = []
     for seed in seeds:
         found = (
-            perturb_all(texts, dataset, seed=seed, threads=threads, progress=progress, **(options or {}))
+            perturb_all(texts, dataset, corpus=corpus, seed=seed, threads=threads, progress=progress, **(options or {}))
             if texts
             else {}
         )

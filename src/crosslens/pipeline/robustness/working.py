@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,14 +46,21 @@ class Setting:
         ways = tuple(directions or usual)
         if image_text is not None and ways != usual:
             raise UsageError("text-only retrieval has one direction, t2t", fix="leave the directions out")
+        for one in ways:
+            if one not in BOTH_DIRECTIONS and image_text is None:
+                raise UsageError(
+                    f"{one} is of text-only retrieval" if one == TEXT_TO_TEXT else f"unknown direction {one!r}",
+                    fix="use i2t or t2i; for text-only retrieval say what stands for the images (--image-text)",
+                )
         sums = ("Rsum",) if set(BOTH_DIRECTIONS) <= set(ways) else ()
         chosen = parse_metrics((*DEFAULT_METRICS, *sums) if metrics is None else metrics)
         text = "" if image_text is None else str(getattr(image_text, "name", image_text))
         return Setting(ways, tuple(map(str, chosen)), score, text, query, resamples, level, seed)
 
-    def key(self, dataset: Dataset) -> str:
-        """The same for two studies whose runs can stand in one folder."""
-        return fingerprint("robustness", {"dataset": dataset.fingerprint, **vars(self)})
+    def key(self, dataset: Dataset, options: Mapping[str, Any] | None = None) -> str:
+        """The same for two studies whose runs can stand in one folder; ``options`` are of the perturbations."""
+        perturbing = {"perturbing": repr(sorted(options.items()))} if options else {}
+        return fingerprint("robustness", {"dataset": dataset.fingerprint, **vars(self), **perturbing})
 
 
 @dataclass(frozen=True)
