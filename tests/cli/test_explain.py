@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,3 +100,22 @@ def test_unknown_queries_directions_and_runs(call: Call, place: Path) -> None:
     assert call("explain", run, "--query", "101", "--direction", "t2x").code == 2
     assert "has no t2t ranking" in call("explain", run, "--query", "101", "--direction", "t2t").err
     assert "no such folder" in call("explain", place / "runs" / "other", "--query", "101").err
+
+
+def test_a_dataset_that_changed_since_the_run_is_told(
+    call: Call, place: Path, failed: list[str], tmp_path: Path
+) -> None:
+    from crosslens.data import load_dataset
+
+    for name in ("scenes", "runs"):
+        shutil.copytree(place / name, tmp_path / name)
+    run = tmp_path / "runs" / "made"
+    assert "changed since" not in call("explain", run, "--query", failed[0]).err
+    whole = load_dataset(str(tmp_path / "scenes"))
+    assert whole.objects is not None
+    shutil.rmtree(tmp_path / "scenes")
+    replace(whole, objects=whole.objects.head(5)).save(tmp_path / "scenes")
+    told = call("explain", run, "--query", failed[0])
+    assert told.code == 0
+    assert "changed since" in told.err
+    assert "changed since" not in call("explain", run, "--query", failed[0], "--dataset", tmp_path / "scenes").err

@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -285,3 +286,11 @@ def test_bad_lists_and_mentions() -> None:
 def test_bad_rows(rows: Any, options: dict[str, Any]) -> None:
     with pytest.raises(CrosslensError):
         concept_table(plain_objects([], []), *rows, **options)
+
+
+def test_objects_may_come_from_any_iterable_once() -> None:
+    some = [{"synset": "zebra.n.01", "box": [0, 0, 2, 2]}, {"synset": "tree.n.01"}]
+    assert concept_metrics(iter(some), (one for one in some[:1])) == concept_metrics(some, some[:1])
+    assert concept_metrics(np.array(some, dtype=object), some[:1]) == concept_metrics(some, some[:1])
+    with pytest.raises(InputError, match="ground_truth is 3"):
+        concept_metrics(3, some)  # type: ignore[arg-type]

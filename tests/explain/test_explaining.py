@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -198,7 +199,26 @@ def test_the_dataset_comes_from_the_recipe_of_the_folder(dataset: Dataset, tmp_p
         (tmp_path / name).rename(moved / name)
     found = cl.explain(moved / "runs" / "one", "park#0")  # type: ignore[operator]
     assert found.other.image == "beach"
+    assert not found.notes
+    replace(dataset, objects=dataset.objects.head(4)).save(moved / "less")
+    shutil.rmtree(moved / "data")
+    (moved / "less").rename(moved / "data")
+    for changed in (explain(moved / "runs" / "one", "park#0"), explain(moved / "runs" / "one")):
+        assert "changed since" in changed.notes[0]
+    named = explain(moved / "runs" / "one", "park#0", dataset=moved / "data")
+    assert not named.notes, "who names a dataset means it"
     assert explain(str(moved / "runs" / "one"), "park#0").dataset == dataset.name
+
+
+def test_a_dataset_that_changed_since_is_told(dataset: Dataset, tmp_path: Path) -> None:
+    from crosslens.explain.run_data import changed_since
+
+    run = cl.evaluate(dataset, scores=np.eye(3, 6, dtype=np.float32), metrics=["Hit@1"], resamples=0)
+    assert dataset.objects is not None
+    other = replace(dataset, objects=dataset.objects.head(3))
+    assert changed_since(run, dataset) is None
+    assert "changed" in str(changed_since(run, other))
+    assert changed_since(replace(run, provenance={}), other) is None, "nobody knows"
 
 
 def test_a_run_that_names_no_dataset_asks_for_one(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -38,15 +39,19 @@ def explain(
     queries, or to ``overview`` (``explain/overview/overview.py``) for all failures.
     """
     from crosslens.core.run import Run
-    from crosslens.explain.run_data import dataset_of
+    from crosslens.explain.run_data import changed_since, dataset_of
 
     opened = Run.load(run) if isinstance(run, str | Path) else run
     data = dataset_of(opened, dataset, **(dataset_options or {}))
+    named = dataset is not None or dataset_options  # who names a dataset means that one, with more objects perhaps
+    told = () if named or not (changed := changed_since(opened, data)) else (changed,)
     if query is None:
         from crosslens.explain.overview.overview import overview
 
-        return overview(opened, data, direction, **options)
+        summary = overview(opened, data, direction, **options)
+        return replace(summary, notes=(*told, *summary.notes))
     from crosslens.explain.local.explaining import explain_queries
 
     found = explain_queries(opened, data, [query] if isinstance(query, str) else query, direction, **options)
+    found = [replace(one, notes=(*told, *one.notes)) for one in found]
     return found[0] if isinstance(query, str) else found

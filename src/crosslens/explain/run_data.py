@@ -33,6 +33,15 @@ def dataset_of(run: Run, dataset: Dataset | str | Path | None = None, **options:
     return load_dataset(str((base / source).absolute()) if "source" in paths else source, **{**moved, **options})
 
 
+def changed_since(run: Run, dataset: Dataset) -> str | None:
+    """A sentence for who explains a run by a dataset that is no longer what the run was made from."""
+    known = run.provenance.get("dataset")
+    stored = known.get("fingerprint") if isinstance(known, Mapping) else None
+    if stored is None or stored == dataset.fingerprint:
+        return None
+    return f"The dataset {dataset.name} has changed since the run was made: what is told is what it holds now."
+
+
 def image_folder_of(run: Run) -> Path | None:
     """Where the run's model found the pictures, if its recipe says so."""
     folder = _table(run, "model").get("image_folder")

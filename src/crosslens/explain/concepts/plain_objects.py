@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -14,7 +14,7 @@ from crosslens.explain.concepts.objects import ImageObjects
 
 KEYS = ("synset", "name", "box", "attributes")
 SIDES = ("ground_truth", "retrieved")
-Objects = Sequence[Mapping[str, Any]]
+Objects = Iterable[Mapping[str, Any]]
 Size = tuple[float, float]
 
 
@@ -44,7 +44,7 @@ _Thing = tuple[str, str | None, tuple[float, ...], tuple[str, ...]]
 
 
 def _checked(objects: Objects, side: str) -> list[_Thing]:
-    if isinstance(objects, str | Mapping) or not isinstance(objects, Sequence):
+    if isinstance(objects, str | Mapping) or not isinstance(objects, Iterable):
         raise InputError(f"{side} is {objects!r:.60}", expected="a list of objects", fix="put the objects into a list")
     return [_object(one, f"{side}[{number}]") for number, one in enumerate(objects)]
 

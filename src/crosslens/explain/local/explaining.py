@@ -231,11 +231,14 @@ class _View:
         words: QueryWords | None,
         verdicts: Sequence[Verdict],
     ) -> Facts:
-        known: dict[str, Any] = {} if wrong is None else picture_facts(right, wrong)
+        known: dict[str, Any] = {}
         if words is not None and verdicts:
             own, others = [one.right for one in verdicts], [one.other for one in verdicts]
             checked, home = (own, others) if self.direction == IMAGE_TO_TEXT else (others, own)
             known |= word_facts(words, checked, home)
+        if wrong is not None:
+            said = [asked.thing for name in ("lacking", "lacking_both") for asked in known.get(name, ())]
+            known |= picture_facts(right, wrong, said)
         return Facts(
             direction=self.direction,
             source=self.objects.of().source,

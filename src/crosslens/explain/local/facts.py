@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from crosslens.explain.concepts.attributes import FAMILIES
@@ -116,14 +116,22 @@ def word_facts(words: QueryWords, found: Sequence[Answer], belonging: Sequence[A
             for one in wrong
             if one.word.kind == "relation" and one.word.other not in lacking and one.side
         ),
-        "fitting": tuple(dict.fromkeys(_as_found(one, asked) for one in objects if one.verdict == SATISFIED)),
+        "fitting": _fitting([one for one in objects if one.verdict == SATISFIED], asked),
     }
 
 
+def _fitting(there: Sequence[Answer], asked: Mapping[str, Named]) -> tuple[Named, ...]:
+    """What is there, once: *sheet* and *paper* are one thing where a sheet of paper is all that they call."""
+    once = {(one.found, one.number): one for one in reversed(there)}
+    return tuple(dict.fromkeys(_as_found(one, asked) for one in reversed(once.values())))
+
+
 def _as_found(answer: Answer, asked: Mapping[str, Named]) -> Named:
-    """As asked for; where several were and one is there, that one."""
+    """As asked for; where several were and one is there, that one, and of *people* the person."""
     named = asked[answer.word.thing]
-    return Named(answer.found[0]) if named.plural and answer.number == 1 else named
+    if not (named.plural and answer.number == 1):
+        return named
+    return Named(answer.found[0] if is_plural(named.thing) else named.thing)
 
 
 def _asked(words: QueryWords) -> dict[str, Named]:
@@ -134,13 +142,16 @@ def _asked(words: QueryWords) -> dict[str, Named]:
     }
 
 
-def picture_facts(right: Picture, other: Picture) -> dict[str, object]:
-    """The fields of :class:`Facts` about both pictures: only what no other annotation in them makes doubtful."""
+def picture_facts(right: Picture, other: Picture, said: Collection[str] = ()) -> dict[str, object]:
+    """The fields of :class:`Facts` about both pictures: only what no other annotation in them makes doubtful.
+
+    What the names ``said`` call is no news where one picture has it and the other not.
+    """
     mine, theirs = (_by_name(one) for one in (right, other))
     shared = [name for name in mine if name in theirs]
     return {
-        "only_right": tuple(_named(*item) for item in mine.items() if _absent(*item, other)),
-        "only_other": tuple(_named(*item) for item in theirs.items() if _absent(*item, right)),
+        "only_right": tuple(_named(*item) for item in mine.items() if _absent(*item, other) and _news(item[1], said)),
+        "only_other": tuple(_named(*item) for item in theirs.items() if _absent(*item, right) and _news(item[1], said)),
         "both": tuple(Named(name, len(mine[name]) > 1 and len(theirs[name]) > 1) for name in shared),
         "counts": tuple(
             (name, len(mine[name]), len(theirs[name]))
@@ -173,6 +184,10 @@ def _absent(name: str, things: Sequence[Thing], picture: Picture) -> bool:
         return False
     seen = {thing.synset for thing in picture.things if thing.synset is not None}
     return not any(are_kin(one, two) for one in synsets if one is not None for two in seen)
+
+
+def _news(things: Sequence[Thing], said: Collection[str]) -> bool:
+    return not any(thing.is_a(name) for thing in things for name in said)
 
 
 def _countable(name: str, picture: Picture) -> bool:

@@ -79,7 +79,7 @@ def picture_of(dataset: Dataset, objects: ImageObjects, image: str) -> Picture:
     crowds = _crowds(dataset, image) if objects.source == "annotations" else []
     things = tuple(
         Thing(
-            _name(objects.names[at], objects.synset(at)),
+            called(objects.names[at], objects.synset(at)),
             objects.synset(at),
             _box(objects, at),
             _number(objects.areas[at]),
@@ -103,7 +103,7 @@ def _crowds(dataset: Dataset, image: str) -> list[bool]:
     return [bool(one) for one in own.fill_null(0).cast(pl.Int64)]
 
 
-def _name(name: str, synset: str | None) -> str:
+def called(name: str, synset: str | None) -> str:
     """An object without a name of its own is called as its synset is."""
     return plain_word(synset) if synset is not None and name in ("", plain_name(synset)) else name
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from crosslens.explain.concepts.attributes import FAMILIES, described
+from crosslens.explain.concepts.naming import plain_name
 from crosslens.explain.concepts.objects import ImageObjects
 from crosslens.explain.concepts.spatial import relation
-from crosslens.explain.words.kinship import is_kind_of
-from crosslens.explain.words.pictures import Picture, Thing
-from crosslens.explain.words.query_words import PHYSICAL, QueryWords, Word, is_tangible, meaning, senses
+from crosslens.explain.words.pictures import Picture, Thing, called
+from crosslens.explain.words.query_words import QueryWords, Word, is_tangible, meaning
 from crosslens.language.inflection import is_plural
 from crosslens.language.wordnet import wordnet
 
@@ -53,7 +54,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What was annotated anywhere: that a thing is absent means nothing where nobody ever looked for it."""
+    """What was annotated anywhere: that a thing is absent means nothing where nobody ever looked for it.
+
+    ``names`` are those that annotators called things by, in the singular.
+    """
 
     synsets: Collection[str]
     names: Collection[str]
@@ -62,15 +66,20 @@ class Vocabulary:
     @staticmethod
     def of(objects: ImageObjects) -> Vocabulary:
         """Of all images. Captions may speak of anything."""
-        return Vocabulary(objects.synsets, frozenset(objects.names), complete=objects.source == "captions")
+        names = {called(objects.names[at], objects.synset(at)) for at in range(len(objects.names))}
+        singular = {wordnet().morphy(name, "n") or name for name in names}
+        return Vocabulary(objects.synsets, names | singular, complete=objects.source == "captions")
 
     def has(self, name: str) -> bool:
-        """Whether somebody looked for such a thing."""
+        """Whether somebody looked for every such thing: under that name, or under another word for what it means.
+
+        Who annotates sandwiches and carrots has not looked for all food, nor who annotates stop signs for all street
+        signs, which is the nearest that WordNet has; and *stool*, a rare word for a toilet, asks for a seat.
+        """
         if self.complete or name in self.names:
             return True
-        usual, every = meaning(name), senses(name)
-        wide = usual is not None and is_kind_of(usual, PHYSICAL)  # the *part* of a picture is nothing to look for
-        return any(one in every or (wide and usual is not None and is_kind_of(one, usual)) for one in self.synsets)
+        usual = meaning(name)
+        return usual in self.synsets and usual is not None and any(word in self.names for word in _words_for(usual))
 
 
 def answers(query: QueryWords, picture: Picture, vocabulary: Vocabulary) -> tuple[Answer, ...]:
@@ -85,7 +94,7 @@ def answer(word: Word, picture: Picture, vocabulary: Vocabulary) -> Answer:
         return there
     things = picture.of(word.thing)
     if word.kind == "count":
-        return _count(word, things, picture)
+        return _count(word, things, picture, vocabulary)
     if word.kind in FAMILIES:
         return _family(word, things, picture)
     if word.kind == "relation":
@@ -107,8 +116,10 @@ def presence(word: Word, picture: Picture, vocabulary: Vocabulary) -> Answer:
         return Answer(word, OPEN, f"only {', '.join(wider)} is {'mentioned' if mentioned else 'annotated'}")
     if mentioned and not is_tangible(word.thing):
         return Answer(word, OPEN, "nothing that can be seen")
+    if namesakes := sorted({thing.name for thing in picture.things if thing.name.endswith(f" {word.thing}")}):
+        return Answer(word, OPEN, f"only {', '.join(namesakes)} is {'mentioned' if mentioned else 'annotated'}")
     if not vocabulary.has(word.thing):
-        return Answer(word, OPEN, "never annotated here")
+        return Answer(word, OPEN, "never annotated as such")
     return Answer(word, VIOLATED, f"no caption mentions {word.thing}" if mentioned else f"no {word.thing} there", (), 0)
 
 
@@ -117,13 +128,15 @@ def _number(things: tuple[Thing, ...]) -> int | None:
     return None if any(thing.crowd or is_plural(thing.name) for thing in things) else len(things)
 
 
-def _count(word: Word, things: tuple[Thing, ...], picture: Picture) -> Answer:
+def _count(word: Word, things: tuple[Thing, ...], picture: Picture, vocabulary: Vocabulary) -> Answer:
     asked, number = word.number, _number(things)
     if picture.source == "captions":
         same = asked == len(things) and len(things) > 1
         return Answer(word, SATISFIED, "mentioned") if same else Answer(word, OPEN, "captions rarely count")
     if asked is None or number is None or picture.may_have(word.thing):
         return Answer(word, OPEN, "they cannot be counted")
+    if number != asked and not vocabulary.has(word.thing):
+        return Answer(word, OPEN, f"{number} of those kinds that are annotated", (), number)
     return Answer(word, SATISFIED if number == asked else VIOLATED, f"{number} there", (), number)
 
 
@@ -164,6 +177,12 @@ def _on_side(one: Thing, other: Thing, side: str) -> bool:
     across = 2 * (one.box[0] - other.box[0]) + one.box[2] - other.box[2]
     down = 2 * (one.box[1] - other.box[1]) + one.box[3] - other.box[3]
     return {"left": across < 0, "right": across > 0, "above": down < 0, "below": down > 0}[side]
+
+
+@lru_cache(maxsize=1 << 12)
+def _words_for(synset: str) -> frozenset[str]:
+    """Every word that WordNet lists for a synset."""
+    return frozenset(plain_name(word) for word in wordnet().lemmas(synset))
 
 
 def _same_word(asked: str, annotated: str) -> bool:

@@ -11,6 +11,7 @@ from crosslens.core.progress import Progress
 from crosslens.explain.concepts.attributes import FAMILIES, described
 from crosslens.explain.concepts.naming import synset_of_name
 from crosslens.explain.words.kinship import is_kind_of, kinds_above
+from crosslens.language.inflection import is_plural, pluralise
 from crosslens.language.parse import Parse
 from crosslens.language.parsing import parse_texts
 from crosslens.language.scene_graph import PlacedGraph, placed_graph
@@ -137,6 +138,8 @@ def _words(text: str, parse: Parse) -> tuple[Word, ...]:
         if (name := graph.objects.get(token)) is None:
             continue
         place = spans.attribute(token, attribute)
+        if is_number(attribute) and spans.belongs_between(place.span, token):
+            continue
         found += [
             Word(kind, *place.span, name, meaning(name), value) for kind, value in _meanings(attribute, place.verb)
         ]
@@ -204,6 +207,13 @@ class _Spans:
             return _Place(self.span(noun, noun), verb=False)
         token = min(saying, key=lambda one: (abs(one - noun), one))
         return _Place(self.span(token, token), verb=self.parse.pos[token] == "VERB")
+
+    def belongs_between(self, number: Span, noun: int) -> bool:
+        """Whether a number is of a word before the noun: a *four sided clock*, a *two story house* are one each."""
+        name, start, _ = self.name(noun)
+        plural = is_plural(name.lower()) or pluralise(name.lower()) == name.lower()
+        between = self.text[number[2] : start].strip(" -")
+        return bool(between) and not plural and number[0].lower() not in ("one", "1")
 
     def relation(self, one: int, name: str, other: int) -> Span:
         """The words of a relation: the last of them nearest before the far thing, the first nearest before that."""
