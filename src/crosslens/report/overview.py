@@ -65,7 +65,7 @@ def overview_sections(found: Overview, shown: int = _SHOWN) -> list[Section]:
             "p: Fisher's exact test that A makes B likelier, corrected for all rules tested.",)),
         Section(f"Taken for{kinds}", atlas_grid(found.atlas, shown), (
             "times: failures whose right image has the first and whose retrieved image has the second instead; lift: "
-            "how much more often than both occur.",)),
+            "how much more often than chance; (2): the word's second sense in WordNet.",)),
         Section(f"Asked for, and shown instead{kinds}", atlas_grid(found.query_atlas, shown)),
         Section("Correlations over failures", correlation_grid(found)),
     ]  # fmt: skip
