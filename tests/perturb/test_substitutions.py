@@ -217,6 +217,8 @@ def test_opposites_are_those_of_wordnet() -> None:
         ),
         ("A boy pushes a cart", {"A boy pulls a cart"}),
         ("A man walks his dog.", {"A man walks his dog."}),
+        ("A train arrives at the station.", {"A train arrives at the station."}),
+        ("The train arrives.", {"The train leaves."}),
         ("A woman dressed in red", {"A woman dressed in red"}),
         ("A player hits the ball.", {"A player misses the ball."}),
         ("A white vase sits on a table.", {"A white vase sits on a table."}),

@@ -79,6 +79,8 @@ def _opposites_here(tokens: tuple[Token, ...], place: int) -> tuple[str, ...]:
         return ()
     if token.lemma == "have" and token.tag == "VBG":
         return ()
+    if token.lemma == "arrive" and "prep" in arcs:  # nobody leaves *at* a place
+        return ()
     if token.lemma in _POSTURES and (who := _subject(tokens, place)) is not None and _is_thing(tokens[who].lemma):
         return ()
     return words
