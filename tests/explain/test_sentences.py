@@ -8,10 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crosslens.explain.local.facts import Facts, Misplaced, Named, WrongCount, WrongValue, picture_facts, word_facts
+from crosslens.explain.local.phrases import rounded_down
 from crosslens.explain.local.sentences import OTHER, RANKING, RIGHT, WORDS, Claim, Sentence, sentences
 from crosslens.explain.words.pictures import Picture, Thing
 from crosslens.explain.words.query_answers import Vocabulary, answers
@@ -410,3 +411,13 @@ def test_claims_are_part_of_json() -> None:
         {"about": WORDS, "kind": "name", "name": "dog", "value": None},
         {"about": OTHER, "kind": "lacks", "name": "dog", "value": None},
     ]
+
+
+@given(st.floats(min_value=5e-324, allow_infinity=False))
+@example(5e-324)
+@example(1.7976931348623157e308)
+@example(0.0999)
+def test_at_least_so_much_is_never_more(value: float) -> None:
+    shown = float(rounded_down(value))
+    assert shown <= value
+    assert shown > 0.99 * value or value < 1e-300  # the smallest floats have fewer digits

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor, isfinite, log10
+from decimal import ROUND_DOWN, Context
+from math import isfinite
 
 from crosslens.language.articles import takes_an
 from crosslens.language.inflection import is_plural, pluralise
@@ -85,8 +86,6 @@ def rounded_down(value: float) -> str:
     """Three digits that count, never more than the value: for what is said to be *at least* so much."""
     if not isfinite(value) or value <= 0:
         return "0"
-    step = 10.0 ** (floor(log10(value)) - _DIGITS + 1)
-    shown = floor(value / step) * step
-    while float(f"{shown:.{_DIGITS}g}") > value:  # a step too far by rounding
-        shown -= step
-    return f"{shown:.{_DIGITS}g}"
+    # In decimals: between the smallest floats no power of ten has a reciprocal.
+    shown = Context(prec=_DIGITS, rounding=ROUND_DOWN).create_decimal_from_float(value)
+    return f"{float(shown):.{_DIGITS}g}"
