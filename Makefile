@@ -37,8 +37,8 @@ test: $(TEST)  ## all fast tests (a few minutes)
 	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" $(ARGS)
 
 .PHONY: test-all
-test-all: $(TEST)  ## every test, the slow ones too
-	@$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
+test-all: $(TEST)  ## every test, the slow ones too, properties with new examples
+	@$(BIN)/python -m pytest -q -n $(JOBS) --hypothesis-profile=exploring $(ARGS)
 
 .PHONY: browser
 browser:  ## install Chromium for the tests that open pages (Debian, as root; without it they skip)
