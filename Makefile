@@ -11,7 +11,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 py
             $(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 # Installed before anything that wants torch, so that no other build is pulled in. The CPU build is enough.
 TORCH ?= torch==2.13.0
-# How many test processes run side by side.
+# How many test processes run side by side; each computes on one thread, or they would fight for the cores.
 JOBS ?= auto
 
 VENV := .venv
@@ -21,6 +21,7 @@ BASE := $(VENV)/.base
 DEMO := $(VENV)/.demo
 TEST := $(VENV)/.test
 LINT := $(VENV)/.lint
+PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 DOCS := $(VENV)/.docs
 
 .PHONY: help
@@ -34,15 +35,16 @@ demo: $(DEMO)  ## draw scenes, encode and evaluate them, print tables, write run
 
 .PHONY: test
 test: $(TEST)  ## all fast tests (a few minutes)
-	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" $(ARGS)
+	@$(PYTEST) -m "not slow" $(ARGS)
 
 .PHONY: test-all
 test-all: $(TEST)  ## every test, the slow ones too, properties with new examples
-	@$(BIN)/python -m pytest -q -n $(JOBS) --hypothesis-profile=exploring $(ARGS)
+	@$(PYTEST) --hypothesis-profile=exploring $(ARGS)
 
-.PHONY: browser
-browser:  ## install Chromium for the tests that open pages (Debian, as root; without it they skip)
-	@command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y chromium; }
+.PHONY: system-packages
+system-packages:  ## install Chromium and WordNet's files for the tests that need them (Debian, as root; else they skip)
+	@{ command -v chromium && test -e /usr/share/wordnet/data.noun && test -e /usr/share/wordnet/index.sense; } >/dev/null || \
+	  { apt-get -qq update && apt-get -qq install -y chromium wordnet-base wordnet-sense-index; }
 
 .PHONY: lint
 lint: $(LINT)  ## format check, lint, strict types

@@ -25,9 +25,9 @@ import numpy as np
 import polars as pl
 
 from crosslens.core.dataset import Dataset
-from crosslens.explain.concepts.metrics import concept_table
-from crosslens.explain.concepts.objects import ImageObjects, image_objects
-from crosslens.language.wordnet import wordnet
+from crosslens.explanations.concepts.metrics import concept_table
+from crosslens.explanations.concepts.objects import ImageObjects, image_objects
+from crosslens.language.wordnet import load_wordnet
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the slow reference and nltk's reader are the tests'
@@ -38,7 +38,7 @@ WORDS = ("red", "green", "white", "black", "small", "large", "wooden", "metal")
 
 def pictures(rng: np.random.Generator) -> Dataset:
     """Annotated images; every second draw repeats an object of the same image, as herds and crowds do."""
-    wn = wordnet()
+    wn = load_wordnet()
     nouns = np.flatnonzero([wn.part(row) == "n" for row in range(len(wn))])
     names = [wn.name(int(row)) for row in rng.choice(nouns, NOUNS, replace=False)]
     chances = 1 / np.arange(1, NOUNS + 1) ** 1.2
@@ -67,7 +67,7 @@ class Peer:
     """The paper's four metrics by nltk and networkx, failure by failure; synsets are read only once."""
 
     def __init__(self, reader: Any, objects: ImageObjects) -> None:
-        wn = wordnet()
+        wn = load_wordnet()
         self.objects = objects
         self.read = cache(lambda name: reader.synset_from_pos_and_offset("n", wn.offset(name)))
 
@@ -81,7 +81,7 @@ class Peer:
         return found
 
     def metrics(self, ground_truth: int, retrieved: int) -> tuple[float, float | None, float, float | None]:
-        from tests.explain.slow_concepts import matched_areas, matched_concepts
+        from tests.explanations.slow_concepts import matched_areas, matched_concepts
 
         mine, theirs = self.areas(ground_truth), self.areas(retrieved)
         common, missing, extra = mine.keys() & theirs.keys(), mine.keys() - theirs.keys(), theirs.keys() - mine.keys()

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import crosslens as cl
-from crosslens.perturb import THIRTEEN, perturb_all
+from crosslens.perturbations import BRIT_PERTURBATIONS, perturb_all
 
 HERE = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("CROSSLENS_DATA", HERE.parent / "shared" / "data"))
@@ -38,7 +38,7 @@ def captions(count: int) -> list[str]:
         with gzip.open(file, "rt", encoding="utf-8") as lines:
             return [line.rstrip("\n").split("\t")[2] for line in lines][1 : count + 1]
     print("COCO's captions are not here: the golden captions, over and over")
-    own = (HERE / "tests" / "perturb" / "golden" / "captions.txt").read_text(encoding="utf-8").splitlines()
+    own = (HERE / "tests" / "perturbations" / "golden" / "captions.txt").read_text(encoding="utf-8").splitlines()
     return [f"{own[row % len(own)].rstrip('.')} {row}" for row in range(count)]
 
 
@@ -48,7 +48,7 @@ def whole(texts: list[str]) -> None:
         os.environ["CROSSLENS_CACHE"] = cache
         for label in ("from nothing", "tags from the cache"):
             wall, cpu = time.perf_counter(), time.process_time()
-            perturb_all(THIRTEEN, {str(row): text for row, text in enumerate(texts)})
+            perturb_all(BRIT_PERTURBATIONS, {str(row): text for row, text in enumerate(texts)})
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             print(f"thirteen × {len(texts):,} captions, {label:<20} {wall:6.1f} s ({cpu:.1f} s of this process)")
 

@@ -17,8 +17,8 @@ import numpy as np
 from PIL import Image
 from scipy.ndimage import uniform_filter
 
-from crosslens.perturb.images import IMAGE_PERTURBATIONS, SEVERITIES, perturb_picture
-from crosslens.perturb.images.planes import opened, png
+from crosslens.perturbations import IMAGE_PERTURBATIONS, SEVERITIES, perturb_picture
+from crosslens.perturbations.images.picture import opened, png
 from crosslens.synth import generate
 
 ACROSS = 256

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from crosslens.language.parsing import parse_texts
-from crosslens.language.scene_graph import SceneGraph, scene_graphs
-from crosslens.similarity.spice import prepare_graphs
+from crosslens.language.scene_graphs import SceneGraph, scene_graphs
+from crosslens.similarity.measures.spice import prepare_graphs
 
 HERE = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("CROSSLENS_DATA", HERE.parent / "shared" / "data"))

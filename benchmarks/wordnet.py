@@ -19,16 +19,16 @@ from pathlib import Path
 
 import numpy as np
 
-from crosslens.language.wordnet import WordNet, wordnet
+from crosslens.language.wordnet import WordNet, load_wordnet
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the reader over dict files is a test's
 
 LOADING = """
 import time
-from crosslens.language.wordnet import wordnet
+from crosslens.language.wordnet import load_wordnet
 start = time.perf_counter()
-wordnet().synsets("dog")
+load_wordnet().synsets("dog")
 print(time.perf_counter() - start)
 """
 
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=3_000, help="how many pairs nltk is asked for")
     asked = parser.parse_args().pairs
     loading()
-    wn = wordnet()
+    wn = load_wordnet()
     print(f"first path, compiled or read  {seconds(lambda: wn.path_similarity('dog.n.01', 'cat.n.01'), 1):8.3f} s")
     nouns = np.flatnonzero([wn.part(row) == "n" for row in range(len(wn))])
     left, right = np.random.default_rng(0).choice(nouns, (2, 500_000))

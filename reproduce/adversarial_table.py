@@ -12,14 +12,14 @@ text, not to be committed. The captions are parsed once and kept in crosslens' c
 from __future__ import annotations
 
 import argparse
-import os
 from collections import Counter
 from pathlib import Path
 
 import crosslens as cl
-from crosslens.cli.console import progress
-from crosslens.perturb import Perturbed, perturb_all
-from crosslens.perturb.choice import ADVERSARIAL
+from crosslens.cli.console import progress_bar
+from crosslens.perturbations import Perturbed, perturb_all
+from crosslens.perturbations.selection import ADVERSARIAL
+from pages import real_data
 
 PUBLISHED = {"antonym": 30.93, "color_all": 47.04, "color_in": 47.04, "size": 30.77}
 """EXPL's shares of queries changed, in per cent, on captions of another dataset."""
@@ -70,10 +70,10 @@ def main() -> None:
     parser.add_argument("--nouns", action="store_true", help="tell substitutions apart by the words behind them, too")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    data = Path(os.environ.get("CROSSLENS_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+    data = real_data("flickr8k")
     names = chosen.name or list(ADVERSARIAL)
     results = {
-        title: perturb_all(names, dataset, seed=chosen.seed, progress=progress())
+        title: perturb_all(names, dataset, seed=chosen.seed, progress=progress_bar())
         for title, dataset in datasets(data).items()
     }
     for name in names:

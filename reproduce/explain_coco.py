@@ -11,23 +11,29 @@ status says whether the page has the same figures.
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 import polars as pl
-from flickr8k import encoders
 
 import crosslens as cl
-from crosslens.cli.console import progress
-from crosslens.core.grid import Grid
+from crosslens.cli.console import progress_bar
+from crosslens.core.rendering import Grid
 from crosslens.encode import Cache, Encoder, text_only
-from crosslens.explain.overview.comparison import OverviewComparison, compare_overviews
-from crosslens.explain.overview.overview import Overview, overview
-from crosslens.report.overview import atlas_grid, bounded, comparison_sections, correlation_grid, figure, rule_grid
+from crosslens.explanations.overview.comparison import OverviewComparison, compare_overviews
+from crosslens.explanations.overview.overview import Overview, explain_run
+from crosslens.report.text.failures import (
+    atlas_grid,
+    comparison_sections,
+    correlation_grid,
+    metric_cell,
+    rule_grid,
+    with_interval,
+)
+from flickr8k import encoders
+from pages import real_data, update_page
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "explain-coco.md"
 SETS = {"coco_val2017": ".gz", "coco_val2017_1k": ""}
@@ -47,13 +53,13 @@ def dataset_of(data: Path, name: str, suffix: str) -> cl.Dataset:
 
 def explained(dataset: cl.Dataset, name: str, encoder: Encoder) -> Overview:
     """Text-only retrieval by one encoder, and why it fails."""
-    found = text_only(dataset, encoder, query=0, image_text="mean", cache=Cache(), progress=progress())
+    found = text_only(dataset, encoder, query=0, image_text="mean", cache=Cache(), progress=progress_bar())
     with tempfile.TemporaryDirectory() as folder:
         run = cl.evaluate(
             found.dataset, images=found.images, captions=found.captions, directions=["t2t"], metrics=["Hit@1"],
             resamples=0, output=Path(folder) / name,
         )  # fmt: skip
-        return overview(run, dataset, "t2t", progress=progress())
+        return explain_run(run, dataset, "t2t", progress=progress_bar())
 
 
 def markdown(grid: Grid) -> str:
@@ -74,7 +80,7 @@ def metric_table(found: dict[str, Overview], scope: str) -> str:
 
 def cell(metric: str, row: dict[str, float]) -> str:
     """Totals for what the paper counts in all, means for the others."""
-    return f"{row['total']:,.0f}" if metric in ("object_hit", "object_miss") else figure(metric, row)
+    return f"{row['total']:,.0f}" if metric in ("object_hit", "object_miss") else metric_cell(metric, row)
 
 
 def cause_table(found: dict[str, Overview]) -> str:
@@ -92,7 +98,7 @@ def cause_table(found: dict[str, Overview]) -> str:
 def shares(row: dict[str, float]) -> tuple[str, ...]:
     """One cause of one model."""
     asked = ("", "") if row["asked"] is None else (f"{row['asked']:,}", f"{row['open']:,}")
-    return bounded(row, 100, 1, "share"), *asked, f"{100 * row['main_share']:.1f}"
+    return with_interval(row, 100, 1, "share"), *asked, f"{100 * row['main_share']:.1f}"
 
 
 def failure_line(dataset: cl.Dataset, found: dict[str, Overview]) -> str:
@@ -136,25 +142,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
     asked = parser.parse_args()
-    data = Path(os.environ.get("CROSSLENS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-    if not (data / "coco_val2017").is_dir():
-        print(f"the data are not here ({data}): set CROSSLENS_DATA to the folder that holds coco_val2017/")
-        return 3
-    page = written = PAGE.read_text(encoding="utf-8")
+    data = real_data("coco_val2017", "coco_val2017_1k")
+    tables: dict[str, str] = {}
     for name, suffix in SETS.items():
         start = time.perf_counter()
         dataset = dataset_of(data, name, suffix)
         found = {model: explained(dataset, model, encoder) for model, encoder in encoders().items()}
-        for key, table in tables_of(name, dataset, found).items():
-            print(f"\n{key}\n\n{table}", flush=True)
-            block = re.compile(rf"(<!-- begin: {key} -->\n).*?(<!-- end: {key} -->)", re.DOTALL)
-            written = block.sub(lambda at, table=table: f"{at[1]}{table}\n{at[2]}", written)
+        tables |= tables_of(name, dataset, found)
         print(f"\n{name}: {time.perf_counter() - start:.0f} s", flush=True)
-    if asked.write:
-        PAGE.write_text(written, encoding="utf-8")
-        return 0
-    print("\nthe page has the same figures" if page == written else "\nthe page has other figures: see --write")
-    return 0 if page == written else 1
+    return update_page(PAGE, tables, write=asked.write)
 
 
 if __name__ == "__main__":

@@ -9,17 +9,17 @@ were computed once with the libraries themselves. Vectors are kept in crosslens'
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 import crosslens as cl
-from crosslens.cli.console import progress
+from crosslens.cli.console import progress_bar
 from crosslens.core.errors import CrosslensError
 from crosslens.encode import Cache, Encoder, load_encoder, text_only
-from crosslens.encode.onnx import OnnxEncoder, TextTower
+from crosslens.encode.adapters.onnx import OnnxEncoder, TextTower
+from pages import real_data
 
 METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR@5", "MRR@10", "MRR", "MedR")
 EXPECTED = {
@@ -54,7 +54,7 @@ def encoders() -> dict[str, Encoder]:
 
 def figures(dataset: cl.Dataset, encoder: Encoder) -> tuple[float, ...]:
     """Text-only retrieval, direction t2t, through the public functions alone."""
-    found = text_only(dataset, encoder, query=0, image_text="mean", cache=Cache(), progress=progress())
+    found = text_only(dataset, encoder, query=0, image_text="mean", cache=Cache(), progress=progress_bar())
     with tempfile.TemporaryDirectory() as folder:
         run = cl.evaluate(
             found.dataset, images=found.images, captions=found.captions, directions=["t2t"], metrics=METRICS,
@@ -65,11 +65,7 @@ def figures(dataset: cl.Dataset, encoder: Encoder) -> tuple[float, ...]:
 
 def main() -> int:
     """Print the table; the exit status says whether every figure came out as expected."""
-    data = Path(os.environ.get("CROSSLENS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-    captions = data / "flickr8k" / "Flickr8k.token.txt"
-    if not captions.exists():
-        print(f"Flickr8k is not here ({captions}): set CROSSLENS_DATA to the folder that holds flickr8k/")
-        return 3
+    captions = real_data("flickr8k") / "flickr8k" / "Flickr8k.token.txt"
     dataset = cl.load_dataset("flickr", captions=captions)
     print(f"{dataset}, text-only retrieval\n\n{'':26}" + "".join(f"{metric:>9}" for metric in METRICS))
     same = True

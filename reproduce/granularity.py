@@ -11,8 +11,6 @@ status says whether the page has the same figures.
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,11 +18,12 @@ from pathlib import Path
 import numpy as np
 
 import crosslens as cl
-from crosslens.analyze.granularity import Granularity, granularity
-from crosslens.analyze.granularity_features import FEATURES
-from crosslens.cli.console import progress
+from crosslens.analyze import Granularity, measure_granularity as granularity
+from crosslens.analyze.granularity.features import FEATURES
+from crosslens.cli.console import progress_bar
 from crosslens.language.parse import Parse
 from crosslens.language.parsing import parse_texts
+from pages import real_data, update_page
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "granularity.md"
 COCO = {
@@ -118,40 +117,23 @@ def other_ways(sets: dict[str, tuple[cl.Dataset, Granularity]]) -> str:
     return "\n".join(lines)
 
 
-def block(name: str) -> re.Pattern[str]:
-    """Where a table stands in the page."""
-    return re.compile(rf"(<!-- begin: {name} -->\n).*?(<!-- end: {name} -->)", re.DOTALL)
-
-
 def main() -> int:
     """Compute, print, and compare with the page or write into it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
     asked = parser.parse_args()
-    data = Path(os.environ.get("CROSSLENS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-    if not (data / "coco_karpathy_test").is_dir():
-        print(f"the data are not here ({data}): set CROSSLENS_DATA to the folder that holds coco_karpathy_test/")
-        return 3
+    data = real_data("coco_karpathy_test", "flickr8k")
     datasets = {
         "coco": coco(data),
         "flickr8k": cl.load_dataset("flickr", captions=data / "flickr8k/Flickr8k.token.txt"),
     }
-    sets = {name: (one, granularity(one, progress=progress())) for name, one in datasets.items()}
+    sets = {name: (one, granularity(one, progress=progress_bar())) for name, one in datasets.items()}
     tables = {
         "coco": beside(sets["coco"][1], COCO, "paper, MS-COCO"),
         "flickr8k": beside(sets["flickr8k"][1], FLICKR30K, "paper, Flickr30k", per_word=True),
         "other-ways": other_ways(sets),
     }
-    page = PAGE.read_text(encoding="utf-8")
-    written = page
-    for name, table in tables.items():
-        print(f"\n{name}\n\n{table}", flush=True)
-        written = block(name).sub(lambda found, table=table: f"{found[1]}\n{table}\n\n{found[2]}", written)
-    if asked.write:
-        PAGE.write_text(written, encoding="utf-8")
-        return 0
-    print("\nthe page has the same figures" if page == written else "\nthe page has other figures: see --write")
-    return 0 if page == written else 1
+    return update_page(PAGE, {name: f"\n{table}\n" for name, table in tables.items()}, write=asked.write)
 
 
 if __name__ == "__main__":

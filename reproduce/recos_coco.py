@@ -10,7 +10,6 @@ them. Vectors are kept in crosslens' cache: a second call is quick.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tempfile
@@ -22,13 +21,14 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from flickr8k import encoders
 
 import crosslens as cl
 from crosslens.build import RecosSettings, build_recos
 from crosslens.build.pages import check_summary
-from crosslens.cli.console import progress
+from crosslens.cli.console import progress_bar
 from crosslens.encode import Cache, Encoder, encode_texts
+from flickr8k import encoders
+from pages import real_data
 
 LAMBDA = 3000.0
 TEMPERATURE = 0.02
@@ -69,7 +69,7 @@ class Tower:
         return centred
 
     def _read(self, texts: Sequence[str]) -> Array:
-        return encode_texts(self._encoder, texts, cache=Cache(), progress=progress()).rows.astype(np.float64)
+        return encode_texts(self._encoder, texts, cache=Cache(), progress=progress_bar()).rows.astype(np.float64)
 
 
 def task_of(captions: Sequence[str]) -> str:
@@ -102,12 +102,7 @@ def evaluate(
 
 def main(output: str | None = None) -> int:
     """Build the benchmark (into ``output``, or a temporary folder) and print what came out."""
-    data = Path(os.environ.get("CROSSLENS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-    if not (data / "coco_val2017_1k").is_dir():
-        print(
-            f"COCO is not here ({data}): set CROSSLENS_DATA to the folder that holds coco_val2017 and coco_val2017_1k"
-        )
-        return 3
+    data = real_data("coco_val2017", "coco_val2017_1k")
     start = time.perf_counter()
     photos = data / "coco_val2017_1k"
     dataset = cl.load_dataset("coco", captions=photos / "captions.json", instances=photos / "instances.json")
@@ -134,7 +129,7 @@ def main(output: str | None = None) -> int:
         found = build_recos(
             dataset, f"file:{scratch}/joint", RecosSettings(temperature=TEMPERATURE, originals=300),
             text_encoder=towers[builder], image_encoder=f"file:{scratch}/likeness", image_folder=photos / "images",
-            output=place, progress=progress(),
+            output=place, progress=progress_bar(),
         )  # fmt: skip
         print(check_summary(found))
         print("\n" + "\n".join(f"note: {one}" for one in found.notes))

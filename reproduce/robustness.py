@@ -11,16 +11,15 @@ seconds. The exit status says whether the page has the same figures.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from pathlib import Path
 
-from flickr8k import encoders
-
 import crosslens as cl
-from crosslens.cli.console import progress
-from crosslens.report.robustness import SECTIONS, robustness_markdown
+from crosslens.cli.console import progress_bar
+from crosslens.report.text.robustness import ROBUSTNESS_TABLES, robustness_markdown
+from flickr8k import encoders
+from pages import real_data
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "robustness-flickr8k.md"
 HEAD = """# Robustness on Flickr8k, captions only
@@ -43,7 +42,7 @@ def study(captions: Path, output: Path) -> cl.Robustness:
     dataset = cl.load_dataset("flickr", captions=captions)
     return cl.robustness(
         dataset, models=encoders(), image_text="mean", query_caption=0, perturbations="everything", seed=0,
-        output=output, progress=progress(),
+        output=output, progress=progress_bar(),
     )  # fmt: skip
 
 
@@ -53,13 +52,11 @@ def main() -> int:
     asked.add_argument("--write", action="store_true", help="write the page instead of comparing with it")
     asked.add_argument("--output", type=Path, default=Path("runs/robustness-flickr8k"), help="where runs are kept")
     options = asked.parse_args()
-    data = Path(os.environ.get("CROSSLENS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-    captions = data / "flickr8k" / "Flickr8k.token.txt"
-    if not captions.exists():
-        print(f"Flickr8k is not here ({captions}): set CROSSLENS_DATA to the folder that holds flickr8k/")
-        return 3
+    captions = real_data("flickr8k") / "flickr8k" / "Flickr8k.token.txt"
     start = time.perf_counter()
-    page = HEAD + robustness_markdown(study(captions, options.output), [one for one in SECTIONS if one not in LEFT_OUT])
+    page = HEAD + robustness_markdown(
+        study(captions, options.output), [one for one in ROBUSTNESS_TABLES if one not in LEFT_OUT]
+    )
     print(f"{time.perf_counter() - start:.0f} s", file=sys.stderr)
     if options.write:
         PAGE.parent.mkdir(parents=True, exist_ok=True)

@@ -13,8 +13,6 @@ figures.
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import sys
 import time
 from collections.abc import Callable
@@ -25,15 +23,15 @@ from typing import TypeVar
 import numpy as np
 
 import crosslens as cl
-from crosslens.analyze.agreement import pair_similarity
-from crosslens.analyze.agreement_result import Agreement
-from crosslens.cli.console import progress
+from crosslens.analyze.agreement.measure import HumanAgreement, pair_similarity
+from crosslens.cli.console import progress_bar
 from crosslens.core.errors import CrosslensError
-from crosslens.core.seeds import stream
+from crosslens.core.hashing import random_stream
 from crosslens.data import Judgements, read_eccv, read_judgements
 from crosslens.similarity import SIMILARITIES
-from crosslens.similarity.semantic_fit import packaged
+from crosslens.similarity.semantic import packaged_semantic_fits
 from crosslens.statistics import Estimate
+from pages import real_data, update_page
 
 Result = TypeVar("Result")
 
@@ -80,7 +78,10 @@ def flickr(data: Path) -> tuple[cl.Dataset, dict[str, Judgements]]:
 
 def unseen(dataset: cl.Dataset, judged: Judgements) -> Judgements:
     """Pairs whose image, and whose caption's image, played no part in fitting ``semantic``."""
-    fitted = stream(packaged()["about"]["seed"], "semantic split").random(len(dataset.image_ids)) < TRAINING_SHARE
+    fitted = (
+        random_stream(packaged_semantic_fits()["about"]["seed"], "semantic split").random(len(dataset.image_ids))
+        < TRAINING_SHARE
+    )
     return judged.select(~fitted[judged.images] & ~fitted[dataset.caption_image[judged.captions]])
 
 
@@ -113,10 +114,10 @@ def pooled_line(dataset: cl.Dataset, judged: Judgements, values: dict[str, np.nd
 
 def values_of(dataset: cl.Dataset, judged: Judgements, phi: str) -> np.ndarray:
     """φ of every judged pair."""
-    return pair_similarity(dataset, judged, phi, progress=progress())
+    return pair_similarity(dataset, judged, phi, progress=progress_bar())
 
 
-def agreement_table(found: Agreement) -> str:
+def agreement_table(found: HumanAgreement) -> str:
     """φ down; all pairs and those outside the ground truth side by side."""
     whole, outside = found.subsets["all"], found.subsets["non-gt"]
     lines = [
@@ -155,7 +156,7 @@ def missing_table(data: Path, phis: list[str]) -> dict[str, str]:
     pairs = positives = 0
     for phi in phis:
         found = attempt(
-            phi, partial(cl.missing_positives, dataset, phi, verified=people, most=1000, progress=progress())
+            phi, partial(cl.missing_positives, dataset, phi, verified=people, most=1000, progress=progress_bar())
         )
         if found is None or found.verification is None:
             continue
@@ -200,11 +201,6 @@ def share(one: Estimate) -> str:
     return f"{100 * one.mean:.1f} % [{100 * one.low:.1f}, {100 * one.high:.1f}]"
 
 
-def block(name: str) -> re.Pattern[str]:
-    """Where a table stands in the page."""
-    return re.compile(rf"(<!-- begin: {name} -->\n).*?(<!-- end: {name} -->)", re.DOTALL)
-
-
 def main() -> int:
     """Compute, print, and compare with the page or write into it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -212,25 +208,13 @@ def main() -> int:
     parser.add_argument("--only", choices=("agreement", "missing"), help="only this part")
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
     asked = parser.parse_args()
-    data = Path(os.environ.get("CROSSLENS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-    if not (data / "flickr8k").is_dir():
-        print(f"the data are not here ({data}): set CROSSLENS_DATA to the folder that holds flickr8k/")
-        return 3
+    data = real_data("flickr8k")
     phis = asked.phi or registered()
     tables: dict[str, str] = {}
     for part, compute in (("agreement", agreement_tables), ("missing", missing_table)):
         if asked.only in (None, part):
             tables |= compute(data, phis)
-    page = PAGE.read_text(encoding="utf-8")
-    written = page
-    for name, table in tables.items():
-        print(f"\n{name}\n\n{table}", flush=True)
-        written = block(name).sub(lambda found, table=table: f"{found[1]}{table}\n{found[2]}", written)
-    if asked.write:
-        PAGE.write_text(written, encoding="utf-8")
-        return 0
-    print("\nthe page has the same figures" if page == written else "\nthe page has other figures: see --write")
-    return 0 if page == written else 1
+    return update_page(PAGE, tables, write=asked.write)
 
 
 if __name__ == "__main__":

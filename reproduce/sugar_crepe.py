@@ -9,22 +9,21 @@ Vectors are kept in crosslens' cache: a second call takes seconds.
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from flickr8k import encoders
 
 import crosslens as cl
-from crosslens.analyze.hard_negatives_compare import compare_results
-from crosslens.analyze.hard_negatives_result import HardNegativesResult, bounds, label_of, percent
-from crosslens.cli.console import progress
-from crosslens.core.grid import Grid
+from crosslens.analyze import HardNegativesResult, compare_hard_negatives, load_hard_negatives
+from crosslens.cli.console import progress_bar
+from crosslens.core.rendering import Grid
 from crosslens.encode import Cache, Encoder, encode_texts
-from crosslens.pipeline.negative_cases import load_cases
+from crosslens.report.text.hard_negatives import category_label, interval_text, percent
+from flickr8k import encoders
+from pages import real_data
 
 Array = np.ndarray[Any, Any]
 
@@ -66,7 +65,7 @@ def fitted(data: Path, encoder: Encoder, cache: Cache) -> Ridge:
     """The regression on every Flickr8k photo that has a feature."""
     names, features = features_of(data / "flickr8k" / "features")
     dataset = cl.load_dataset("flickr", captions=data / "flickr8k" / "Flickr8k.token.txt").select(names)
-    vectors = encode_texts(encoder, dataset.texts, cache=cache, progress=progress()).rows.astype(np.float64)
+    vectors = encode_texts(encoder, dataset.texts, cache=cache, progress=progress_bar()).rows.astype(np.float64)
     sums = np.zeros((len(names), vectors.shape[1]))
     np.add.at(sums, dataset.caption_image, vectors)
     counts = np.bincount(dataset.caption_image, minlength=len(names))
@@ -75,7 +74,7 @@ def fitted(data: Path, encoder: Encoder, cache: Cache) -> Ridge:
 
 def results(data: Path) -> list[HardNegativesResult]:
     """Both encoders, the first one with photos that do not belong to the captions, and lengths, on the same cases."""
-    whole = load_cases(data / "sugar_crepe")
+    whole = load_hard_negatives(data / "sugar_crepe")
     names, features = features_of(data / "coco_val2017")
     pictured = set(names)
     photos = np.array(whole.dataset.image_ids)[whole.pairs.unique("case", maintain_order=True)["image"].to_numpy()]
@@ -86,7 +85,7 @@ def results(data: Path) -> list[HardNegativesResult]:
     for name, encoder in encoders().items():
         cache = Cache()
         ridge = fitted(data, encoder, cache)
-        texts = encode_texts(encoder, cases.dataset.texts, cache=cache, progress=progress()).rows.astype(np.float64)
+        texts = encode_texts(encoder, cases.dataset.texts, cache=cache, progress=progress_bar()).rows.astype(np.float64)
         images = cl.Embeddings.of(ridge.images(features), names)
         captions = cl.Embeddings.of(ridge.captions(texts), cases.dataset.caption_ids)
         found.append(cl.hard_negatives(cases, images=images, captions=captions, name=name))
@@ -100,24 +99,20 @@ def table(found: list[HardNegativesResult]) -> str:
     """Accuracies side by side, with their intervals; of lengths also how often they are equal."""
     rows = []
     for place, one in enumerate(found[0].figures):
-        cells = [label_of(one), f"{one.cases:,}"]
+        cells = [category_label(one), f"{one.cases:,}"]
         for result in found:
             figure = result.figures[place]
-            cells.append(f"{percent(figure.value)} {bounds(figure.low, figure.high)}")
+            cells.append(f"{percent(figure.value)} {interval_text(figure.low, figure.high)}")
         rows.append((*cells, percent(found[-1].figures[place].tied)))
     return Grid(("", "cases", *(one.model for one in found), "tied"), tuple(rows), "lr" + "l" * len(found) + "r").text()
 
 
 def main() -> int:
     """Print the tables."""
-    data = Path(os.environ.get("CROSSLENS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-    for part in ("sugar_crepe", "coco_val2017", "flickr8k"):
-        if not (data / part).is_dir():
-            print(f"{part} is not here ({data}): set CROSSLENS_DATA to the folder that holds it")
-            return 3
+    data = real_data("sugar_crepe", "coco_val2017", "flickr8k")
     found = results(data)
     print(table(found))
-    print("\n" + compare_results(found[0], found[1]).text(100))
+    print("\n" + compare_hard_negatives(found[0], found[1]).text(100))
     return 0
 
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import re
 
-from crosslens.core.atomic import write_text
-from crosslens.language.colours import COMPILED
+from crosslens.core.storage import write_text
+from crosslens.language.colour_names import COMPILED
 
 
 def words(text: str) -> frozenset[str]:

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from crosslens.core.atomic import write_text
 from crosslens.core.errors import InputError
+from crosslens.core.storage import write_text
 from crosslens.language.wordnet import COMPILED
 from crosslens.language.wordnet.tables import PARTS, Array, Tables, write_tables
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from reference_pages.commands import command_line, exit_codes
 from reference_pages.names import python_names
+from reference_pages.options import options
 from reference_pages.perturbations import perturbations
 from reference_pages.registries import encoders, exports, image_perturbations, metrics, readers, scores, similarities
 
@@ -31,6 +32,7 @@ def pages() -> dict[str, str]:
         "image-perturbations.md": image_perturbations(),
         "exports.md": exports(),
         "python.md": python_names(),
+        "options.md": options(),
         "exit-codes.md": exit_codes(),
     }
     return {name: NOTE + text for name, text in made.items()}

@@ -1,4 +1,4 @@
-"""Write tests/perturb/golden/<perturbation>.txt: what each perturbation makes of a hundred captions.
+"""Write tests/perturbations/golden/<perturbation>.txt: what each perturbation makes of a hundred captions.
 
 ``python scripts/write_golden_perturbations.py [NAME …]`` rewrites the files, all of them or those named. They are
 committed, so that a changed outcome shows as a diff to be read: every line should be what the perturbation promises, in
@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from crosslens.perturb import PERTURBATIONS, perturb_all
+from crosslens.perturbations import PERTURBATIONS, perturb_all
 
-FOLDER = Path(__file__).resolve().parents[1] / "tests" / "perturb" / "golden"
+FOLDER = Path(__file__).resolve().parents[1] / "tests" / "perturbations" / "golden"
 CAPTIONS = FOLDER / "captions.txt"
 
 

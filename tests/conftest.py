@@ -1,8 +1,9 @@
-"""What tests share: where the optional real data lies."""
+"""What tests share: where the optional real data lies, and that nothing skips where everything is at hand."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,21 @@ settings.register_profile("exploring", deadline=None)
 settings.load_profile("repeatable")
 
 _DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+NO_SKIPS = "CROSSLENS_NO_SKIPS"
+"""Set where every package, browser and dataset is at hand (CI): a test that skips there has lost what it needs."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skipped test into a failed one where nothing may skip."""
+    report = yield
+    if report.skipped and os.environ.get(NO_SKIPS) and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome, report.longrepr = "failed", f"{reason}\n({NO_SKIPS} is set: nothing may skip here)"
+    return report
 
 
 @pytest.fixture(scope="session")

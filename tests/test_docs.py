@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from crosslens.pipeline.recipe import Inputs, Model, Options
+from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions
 from generate_reference import pages
 from reference_pages.commands import commands
 from reference_pages.registries import registered, split_parameters
@@ -80,10 +80,10 @@ def test_every_reader_explains_its_options() -> None:
 
 def test_every_recipe_key_is_explained() -> None:
     page = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8")
-    keys = [one.name for kind in (Inputs, Model, Options) for one in dataclasses.fields(kind)]
+    keys = [one.name for kind in (InputOptions, ModelOptions, EvaluateOptions) for one in dataclasses.fields(kind)]
     assert not [key for key in keys if f"`{key}`" not in page]
     defaults = dict(re.findall(r"^\| `(\w+)` \| `?\"?([^|`\"]*?)\"?`? \|", page, re.MULTILINE))
-    for one in dataclasses.fields(Options):
+    for one in dataclasses.fields(EvaluateOptions):
         if one.default not in (None, ()):
             assert defaults[one.name] == str(one.default), f"the default of {one.name} is {one.default}"
 

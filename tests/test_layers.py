@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -16,9 +17,9 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 FLOORS = (
     ("core",),
     ("language", "rank", "statistics"),
-    ("data", "similarity", "perturb", "synth"),
+    ("data", "similarity", "perturbations", "synth"),
     ("metrics", "encode"),
-    ("explain", "analyze", "train"),
+    ("explanations", "analyze", "train"),
     ("pipeline", "build"),
     ("report",),
     ("web",),
@@ -34,6 +35,7 @@ HEAVY = {
     "tokenizers", "huggingface_hub", "open_clip", "plotly", "kaleido", "spacy",
 }  # fmt: skip
 MOST_LINES = 400
+MOST_FILES = 16
 
 Importing = ast.Import | ast.ImportFrom | ast.Call
 
@@ -48,6 +50,8 @@ class Import:
     line: int
     at_start: bool
     """True where it runs as soon as the module is imported."""
+    for_types: bool = False
+    """True where it only serves the type checker."""
 
     @property
     def room(self) -> str:
@@ -73,27 +77,28 @@ def modules_in(source: Path) -> dict[str, Path]:
     return found
 
 
+@lru_cache(maxsize=1)
 def imports_in(source: Path) -> list[Import]:
     """Every import of the package from itself, wherever it stands: in functions and under TYPE_CHECKING too."""
     modules = modules_in(source)
-    found = []
+    imports = []
     for module, file in modules.items():
         tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
-        for node, at_start in _walk(tree, at_start=True):
+        for node, at_start, for_types in _walk(tree, at_start=True):
             for target, names in _targets(node, module, is_package=file.name == "__init__.py"):
-                found.append(Import(module, target, names, node.lineno, at_start))
-    return found
+                imports.append(Import(module, target, names, node.lineno, at_start, for_types))
+    return imports
 
 
-def _walk(node: ast.AST, at_start: bool) -> Iterator[tuple[Importing, bool]]:
+def _walk(node: ast.AST, at_start: bool, for_types: bool = False) -> Iterator[tuple[Importing, bool, bool]]:
     if isinstance(node, Importing):
-        yield node, at_start
+        yield node, at_start, for_types
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
         at_start = False
     if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-        at_start = False
+        at_start, for_types = False, True
     for child in ast.iter_child_nodes(node):
-        yield from _walk(child, at_start)
+        yield from _walk(child, at_start, for_types)
 
 
 def _targets(node: Importing, module: str, is_package: bool) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -151,16 +156,40 @@ def room_circle(source: Path) -> list[str]:
 
 
 def module_circle(source: Path) -> list[str]:
-    """Modules that, on being imported, import each other in a circle."""
+    """Modules that import each other in a circle when they run, in functions too."""
     modules = modules_in(source)
     graph: dict[str, set[str]] = {}
     for one in within_package(imports_in(source)):
-        if one.at_start:
+        if not one.for_types:
             reached = {f"{one.target}.{name}" for name in one.names if f"{one.target}.{name}" in modules}
             if len(reached) < len(one.names) or not one.names:
                 reached.add(one.target)
             graph.setdefault(one.module, set()).update(reached - {one.module})
     return circle(graph)
+
+
+def public_names(room: Path) -> dict[str, str]:
+    """What a room's door offers: public name → its module."""
+    stub = room / "__init__.pyi"
+    statements = ast.parse(stub.read_text(encoding="utf-8")).body if stub.exists() else []
+    return {
+        alias.asname or alias.name: str(statement.module)
+        for statement in statements
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+
+
+def imports_past_doors(source: Path) -> list[str]:
+    """Imports from another room that name one of its modules instead of what its ``__init__`` offers."""
+    offered = {room.name: public_names(room) for room in source.iterdir() if room.is_dir()}
+    return [
+        f"{statement.module}, line {statement.line}: from {statement.target} import {', '.join(statement.names)}"
+        for statement in within_package(imports_in(source))
+        if statement.room and statement.target_room and statement.room != statement.target_room
+        if statement.target != f"{PACKAGE}.{statement.target_room}"
+        or not set(statement.names) <= set(offered[statement.target_room])
+    ]
 
 
 def circle(graph: Mapping[str, set[str]]) -> list[str]:
@@ -185,6 +214,34 @@ def test_rooms_form_no_circle() -> None:
 
 def test_modules_form_no_circle() -> None:
     assert not module_circle(SOURCE)
+
+
+def test_rooms_are_entered_through_their_doors() -> None:
+    assert not imports_past_doors(SOURCE), "offer the name in the room's __init__.pyi and import it from the room"
+
+
+def test_doors_offer_what_the_room_has() -> None:
+    """A name that is also a module's would be the module or the value, depending on who imported what before."""
+    for room in (entry for entry in SOURCE.iterdir() if (entry / "__init__.pyi").exists()):
+        modules = {entry.stem for entry in room.iterdir()}
+        for name, module in public_names(room).items():
+            assert module.startswith(f"{PACKAGE}.{room.name}."), f"{room.name} offers {name} of another room"
+            assert name not in modules, f"{room.name}.{name} is a module and a public name"
+
+
+def test_one_name_one_class() -> None:
+    homes: dict[str, list[str]] = {}
+    for module, file in modules_in(SOURCE).items():
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module)
+    assert not {name: modules for name, modules in homes.items() if len(modules) > 1}
+
+
+def test_folders_can_be_taken_in_at_a_glance() -> None:
+    for folder in (entry for entry in SOURCE.rglob("*") if entry.is_dir()):
+        files = [file.name for file in folder.glob("*.py") if file.name != "__init__.py"]
+        assert len(files) <= MOST_FILES, f"{folder.relative_to(SOURCE)} has {len(files)} modules side by side"
 
 
 def test_heavy_packages_are_imported_where_they_are_used() -> None:
@@ -229,7 +286,7 @@ def house(folder: Path, files: Mapping[str, str]) -> Path:
         "from crosslens import pipeline",
         "from crosslens import evaluate",
         "from ..metrics.hits import hit",
-        "def late():\n    from crosslens.report.table import table",
+        "def late():\n    from crosslens.report.text.runs import table",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from crosslens.data import load",
         "import importlib\n\ndef late():\n    importlib.import_module('crosslens.web')",
     ],
@@ -252,7 +309,7 @@ def test_a_circle_on_one_floor_is_found(tmp_path: Path) -> None:
         tmp_path,
         {
             "data/coco.py": "from crosslens.synth.scenes import scene",
-            "synth/scenes.py": "def late():\n    import crosslens.data.coco",
+            "synth/scenes.py": "def late():\n    import crosslens.data.readers.coco",
         },
     )
     assert not upward_imports(source)

@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 import crosslens
-from crosslens.core.registry import Registry
+from crosslens.core import Registry
 from reference_pages.markdown import cell, cleaned, signature
 
 
@@ -19,8 +19,6 @@ def python_names() -> str:
 
 
 def _described(name: str, value: Any) -> str:
-    if inspect.ismodule(value):  # a room that is called like its main verb: core/rooms.py
-        return f"{cleaned(value.__doc__ or '')}\n\n{_described(name, getattr(value, name))}"
     if isinstance(value, Registry):
         return f"The registry of {value.kind}s: iterate over it for their names and summaries, or look one up by name."
     parts = [] if _is_error(value) else [f"```python\n{signature(name, value)}\n```"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from crosslens.core.registry import Entry
-from crosslens.perturb import GROUPS, PERTURBATIONS
-from crosslens.perturb.perturbing import options_of
+from crosslens.core import Entry
+from crosslens.perturbations import GROUPS, ordered_perturbations
+from crosslens.perturbations.perturbing import options_of
 from reference_pages.markdown import cell, cleaned
 from reference_pages.registries import split_parameters
 
@@ -22,10 +22,9 @@ LEVELS = {"word": "words", "sentence": "sentences", "adversarial": "one telling 
 
 def perturbations() -> str:
     """The groups, then one section per perturbation, in the order of the groups."""
-    order = {name: place for place, name in enumerate(GROUPS["everything"])}
-    entries = sorted(PERTURBATIONS, key=lambda one: (order.get(one.name, len(order)), one.name))
-    groups = "\n".join(f"| `{name}` | {', '.join(f'`{one}`' for one in names)} |" for name, names in GROUPS.items())
-    return "\n\n".join([INTRO, f"| group | |\n|---|---|\n{groups}", *map(_perturbation, entries)]) + "\n"
+    groups = "\n".join(f"| `{name}` | {', '.join(f'`{each}`' for each in names)} |" for name, names in GROUPS.items())
+    sections = map(_perturbation, ordered_perturbations())
+    return "\n\n".join([INTRO, f"| group | |\n|---|---|\n{groups}", *sections]) + "\n"
 
 
 def _perturbation(entry: Entry[Any]) -> str:

@@ -6,14 +6,13 @@ import inspect
 import re
 from typing import Any
 
-from crosslens.core.registry import Entry
+from crosslens.core import Entry
 from crosslens.data import READERS
 from crosslens.encode import ENCODERS, PAIR_SCORERS
 from crosslens.metrics import METRICS
-from crosslens.perturb import PERTURBATIONS
-from crosslens.perturb.images import IMAGE_PERTURBATIONS, SEVERITIES
-from crosslens.rank.functions import SCORES
-from crosslens.report.export import FORMATS
+from crosslens.perturbations import IMAGE_PERTURBATIONS, PERTURBATIONS, SEVERITIES
+from crosslens.rank import SCORES
+from crosslens.report import EXPORTS
 from crosslens.similarity import SIMILARITIES
 from reference_pages.markdown import cell, cleaned, tidy, word
 
@@ -32,12 +31,14 @@ SCORES_INTRO = """# Score functions
 
 How two embeddings are compared: `--score NAME` on the command line, `score=` in Python and in recipes. Options go into
 brackets: `smooth-chamfer[alpha=8]`. Without a name, the kind of the embeddings decides: one vector per item (*single*),
-several (*multi*), or a mean with a variance (*probabilistic*)."""
+several (*multi*), or a mean with a variance (*probabilistic*). An installed package adds its own through the
+entry-point group `crosslens.scores`."""
 EXPORTS_INTRO = """# Export formats
 
 `crosslens export RUN --to NAME` prints one file. A format with a file per direction writes them into the current
 folder, named after the run's: `clip-b32.i2t.run` and `clip-b32.t2i.run` for `runs/clip-b32`. `-o` names them
-otherwise. A different file that stands there is never replaced unless asked (`--overwrite`)."""
+otherwise. A different file of that name is replaced only with `--overwrite`. An installed package adds its own
+through the entry-point group `crosslens.exports`."""
 READERS_INTRO = """# Readers
 
 `--dataset NAME` on the command line and `crosslens.load_dataset(NAME, …)` in Python choose a reader; its options are
@@ -54,8 +55,8 @@ otherwise. [How to use them](../how-to/encode.md). An installed package adds its
 PAIR_SCORERS_INTRO = """## Pair scorers
 
 `--rerank KIND:SOURCE` on the command line, `crosslens.encode.load_pair_scorer("KIND:SOURCE")` in Python: models that
-look at an image and a text together, and re-order the top of every list.
-[How to use them](../how-to/encode.md#a-second-stage). An installed package adds its own through the entry-point group
+look at an image and a text together, and re-rank the top of every list.
+[How to use them](../how-to/encode.md). An installed package adds its own through the entry-point group
 `crosslens.pair_scorers`."""
 
 
@@ -89,13 +90,13 @@ def registered() -> dict[str, list[Entry[Any]]]:
 
 def metrics() -> str:
     """One section per metric family."""
-    return "\n\n".join([METRICS_INTRO, *(_metric(one) for one in registered()["metrics.md"])]) + "\n"
+    return "\n\n".join([METRICS_INTRO, *(_metric(entry) for entry in registered()["metrics.md"])]) + "\n"
 
 
 def _metric(entry: Entry[Any]) -> str:
     family = entry.value
     forms = {"required": [f"{entry.name}@k"], "optional": [entry.name, f"{entry.name}@k"], "none": [entry.name]}
-    written = ", ".join(f"`{one}`" for one in forms[family.cutoff])
+    written = ", ".join(f"`{form}`" for form in forms[family.cutoff])
     low, high = (f"{bound:g}".replace("inf", "∞").replace("-", "−") for bound in family.range)
     rows = [
         f"| written | {written} |",
@@ -103,7 +104,7 @@ def _metric(entry: Entry[Any]) -> str:
         f"| figure | {FIGURES[family.statistic]}{', over both directions' if family.across else ''} |",
         f"| range | {low} to {high}; {'higher' if family.higher_is_better else 'lower'} is better |",
     ]
-    rows += [f"| `[{_option(one)}]` | {cell(cleaned(one.explained))} |" for one in family.options]
+    rows += [f"| `[{_option(option)}]` | {cell(cleaned(option.explained))} |" for option in family.options]
     rows += [f"| source | {cell(family.source)} |"] if family.source else []
     return "\n".join([f"## {entry.name}\n", cleaned(family.__doc__ or entry.summary), "", "| | |", "|---|---|", *rows])
 
@@ -114,14 +115,14 @@ def _option(option: Any) -> str:
 
 def readers() -> str:
     """One section per dataset reader."""
-    return "\n\n".join([READERS_INTRO, *(_reader(one) for one in registered()["readers.md"])]) + "\n"
+    return "\n\n".join([READERS_INTRO, *(_reader(entry) for entry in registered()["readers.md"])]) + "\n"
 
 
 def _reader(entry: Entry[Any]) -> str:
     text, described = split_parameters(entry.value)
     rows = [
-        f"| `{one.name}` | {cell(_kind(one))} | {_default(one)} | {cell(described.get(one.name, ''))} |"
-        for one in inspect.signature(entry.value).parameters.values()
+        f"| `{option.name}` | {cell(_kind(option))} | {_default(option)} | {cell(described.get(option.name, ''))} |"
+        for option in inspect.signature(entry.value).parameters.values()
     ]
     table = "\n".join(["| option | value | default | |", "|---|---|---|---|", *rows])
     first, _, rest = text.partition("\n\n")
@@ -131,7 +132,7 @@ def _reader(entry: Entry[Any]) -> str:
 def _kind(parameter: inspect.Parameter) -> str:
     text = tidy(word(parameter.annotation)).replace(" | None", "").replace("str | Path", "path")
     words = {"str": "text", "int": "integer", "float": "number", "bool": "true or false"}
-    return re.sub(r"\b(str|int|float|bool)\b", lambda found: words[found[0]], text)
+    return re.sub(r"\b(str|int|float|bool)\b", lambda match: words[match[0]], text)
 
 
 def _default(parameter: inspect.Parameter) -> str:
@@ -142,8 +143,8 @@ def _default(parameter: inspect.Parameter) -> str:
 
 def encoders() -> str:
     """One section per kind of encoder, and the kinds of pair scorers."""
-    scorers = [PAIR_SCORERS_INTRO, *(_encoder(one, "###") for one in PAIR_SCORERS)]
-    return "\n\n".join([ENCODERS_INTRO, *(_encoder(one) for one in registered()["encoders.md"]), *scorers]) + "\n"
+    scorers = [PAIR_SCORERS_INTRO, *(_encoder(entry, "###") for entry in PAIR_SCORERS)]
+    return "\n\n".join([ENCODERS_INTRO, *(_encoder(entry) for entry in registered()["encoders.md"]), *scorers]) + "\n"
 
 
 def _encoder(entry: Entry[Any], level: str = "##") -> str:
@@ -156,13 +157,13 @@ def _encoder(entry: Entry[Any], level: str = "##") -> str:
 
 def similarities() -> str:
     """One section per φ."""
-    return "\n\n".join([SIMILARITIES_INTRO, *(_similarity(one) for one in registered()["similarities.md"])]) + "\n"
+    return "\n\n".join([SIMILARITIES_INTRO, *(_similarity(entry) for entry in registered()["similarities.md"])]) + "\n"
 
 
 def _similarity(entry: Entry[Any]) -> str:
     text, described = split_parameters(entry.value)
     table = "\n".join(
-        ["| option | |", "|---|---|", *(f"| `{name}` | {cell(one)} |" for name, one in described.items())]
+        ["| option | |", "|---|---|", *(f"| `{name}` | {cell(meaning)} |" for name, meaning in described.items())]
     )
     extra = entry.details.get("extra")
     facts = [
@@ -175,7 +176,7 @@ def _similarity(entry: Entry[Any]) -> str:
 
 def image_perturbations() -> str:
     """One section per change of pictures."""
-    sections = (_image_perturbation(one) for one in registered()["image-perturbations.md"])
+    sections = (_image_perturbation(entry) for entry in registered()["image-perturbations.md"])
     return "\n\n".join([IMAGE_PERTURBATIONS_INTRO, *sections]) + "\n"
 
 
@@ -195,17 +196,19 @@ def _image_perturbation(entry: Entry[Any]) -> str:
 def scores() -> str:
     """One row per score function."""
     rows = ["| name | for | options | |", "|---|---|---|---|"]
-    for name, (kind, function, defaults) in SCORES.items():
-        options = ", ".join(f"`{key}={value:g}`" for key, value in defaults.items())
-        rows.append(f"| `{name}` | {kind} | {options} | {cell(cleaned(function.__doc__ or ''))} |")
+    for entry in SCORES:
+        options = ", ".join(f"`{key}={value:g}`" for key, value in vars(entry.details["options"]()).items())
+        about = cell(cleaned(entry.value.__doc__ or ""))
+        rows.append(f"| `{entry.name}` | {entry.details['kind']} | {options} | {about} |")
     return f"{SCORES_INTRO}\n\n" + "\n".join(rows) + "\n"
 
 
 def exports() -> str:
     """One row per export format."""
     rows = ["| name | ending | several runs | |", "|---|---|---|---|"]
-    for name, one in FORMATS.items():
-        rows.append(f"| `{name}` | `{one.suffix}` | {'yes' if one.several else ''} | {cell(cleaned(one.summary))} |")
+    for entry in EXPORTS:
+        several = "yes" if entry.details.get("several") else ""
+        rows.append(f"| `{entry.name}` | `{entry.details['suffix']}` | {several} | {cell(cleaned(entry.summary))} |")
     return f"{EXPORTS_INTRO}\n\n" + "\n".join(rows) + "\n"
 
 
@@ -216,10 +219,10 @@ def split_parameters(function: Any) -> tuple[str, dict[str, str]]:
     described: dict[str, str] = {}
     current = ""
     for line in inspect.cleandoc(function.__doc__ or "").splitlines():
-        found = re.match(r"\*{0,2}(\w+): (.*)", line)
-        if found and found[1] in names:
-            current = found[1]
-            described[current] = found[2]
+        match = re.match(r"\*{0,2}(\w+): (.*)", line)
+        if match and match[1] in names:
+            current = match[1]
+            described[current] = match[2]
         elif current and line.startswith("    "):
             described[current] += " " + line.strip()
         else:

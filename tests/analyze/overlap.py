@@ -13,7 +13,9 @@ Array = np.ndarray[Any, Any]
 def overlap(references: Sequence[str], caption: str) -> float:
     """The mean, over the references, of the share of the caption's words that a reference has."""
     words = caption.split()
-    return sum(sum(word in one.split() for word in words) / len(words) for one in references) / max(len(references), 1)
+    return sum(sum(word in reference.split() for word in words) / len(words) for reference in references) / max(
+        len(references), 1
+    )
 
 
 class Overlap:
@@ -40,9 +42,9 @@ class PreparedOverlap:
         return len(self._references), len(self._captions)
 
     def block(self, rows: slice) -> Array:
-        wanted = self._references[rows]
-        self._owner.largest = max(self._owner.largest, len(wanted))
-        cells = [[overlap(references, caption) for caption in self._captions] for references in wanted]
+        chosen = self._references[rows]
+        self._owner.largest = max(self._owner.largest, len(chosen))
+        cells = [[overlap(references, caption) for caption in self._captions] for references in chosen]
         return np.array(cells, np.float32)
 
     def pairs(self, images: Array, captions: Array) -> Array:
@@ -54,9 +56,9 @@ class PreparedOverlap:
 def made_dataset(images: int, per_image: int, seed: int = 0) -> dict[str, list[str]]:
     """Captions of words that depend on the image's topic: images of one topic match each other's captions."""
     random = np.random.default_rng(seed)
-    found = {}
+    result = {}
     for image in range(images):
         topic = image % 5
         words = [f"t{topic}w{word}" for word in range(6)]
-        found[f"i{image}"] = [" ".join(random.choice(words, 4)) for _ in range(per_image)]
-    return found
+        result[f"i{image}"] = [" ".join(random.choice(words, 4)) for _ in range(per_image)]
+    return result

@@ -33,58 +33,64 @@ def judged(n: int = 150, seed: int = 0, judges: int = 3) -> Judgements:
 
 def test_figures_are_those_of_scipy() -> None:
     people = judged()
-    found = cl.agreement(DATASET, people, Overlap(), resamples=0)
+    result = cl.agreement(DATASET, people, Overlap(), resamples=0)
     own = DATASET.caption_image[people.captions] == people.images
     assert 0 < own.sum() < len(own)
     for part, rows in (("all", np.ones(len(own), bool)), ("non-gt", ~own)):
-        values, scores = found.values["overlap"][rows], people.scores[rows]
-        assert found.figure("overlap", "pearson", part).mean == pytest.approx(scipy.stats.pearsonr(values, scores)[0])
-        assert found.figure("overlap", "spearman", part).mean == pytest.approx(scipy.stats.spearmanr(values, scores)[0])
+        values, scores = result.values["overlap"][rows], people.scores[rows]
+        assert result.figure("overlap", "pearson", part).mean == pytest.approx(scipy.stats.pearsonr(values, scores)[0])
+        assert result.figure("overlap", "spearman", part).mean == pytest.approx(
+            scipy.stats.spearmanr(values, scores)[0]
+        )
         for variant in "bc":
             expected = scipy.stats.kendalltau(values, scores, variant=variant)[0]
-            assert found.figure("overlap", f"kendall-{variant}", part).mean == pytest.approx(expected)
-    assert found.figure("binary").mean == pytest.approx(scipy.stats.pearsonr(own, people.scores)[0])
-    assert isnan(found.figure("binary", "pearson", "non-gt").mean)
-    assert isnan(found.figure("overlap").low)
+            assert result.figure("overlap", f"kendall-{variant}", part).mean == pytest.approx(expected)
+    assert result.figure("binary").mean == pytest.approx(scipy.stats.pearsonr(own, people.scores)[0])
+    assert isnan(result.figure("binary", "pearson", "non-gt").mean)
+    assert isnan(result.figure("overlap").low)
 
 
 def test_values_are_phi_of_the_pairs() -> None:
     people = judged(20)
-    found = cl.agreement(DATASET, people, {"mine": overlap}, resamples=0)
+    result = cl.agreement(DATASET, people, {"mine": overlap}, resamples=0)
     texts = DATASET.captions.group_by("image", maintain_order=True).agg("text")["text"].to_list()
     expected = [overlap(texts[i], DATASET.texts[c]) for i, c in zip(people.images, people.captions, strict=True)]
-    assert found.values["mine"] == pytest.approx(np.array(expected), abs=1e-6)
+    assert result.values["mine"] == pytest.approx(np.array(expected), abs=1e-6)
 
 
 def test_intervals_and_differences_resample_images() -> None:
     people = judged()
     noise = np.random.default_rng(1).normal(size=len(people))
-    found = cl.agreement(DATASET, people, {"overlap": Overlap(), "noise": noise}, resamples=300)
-    one = found.figure("overlap")
-    assert one.low < one.mean < one.high < 1
-    difference = found.subsets["all"].differences["noise", "overlap"]["pearson"]
-    assert difference.mean == pytest.approx(found.figure("noise").mean - one.mean)
+    result = cl.agreement(DATASET, people, {"overlap": Overlap(), "noise": noise}, resamples=300)
+    estimate = result.figure("overlap")
+    assert estimate.low < estimate.mean < estimate.high < 1
+    difference = result.subsets["all"].differences["noise", "overlap"]["pearson"]
+    assert difference.mean == pytest.approx(result.figure("noise").mean - estimate.mean)
     assert difference.low < difference.mean < difference.high < 0
     again = cl.agreement(DATASET, people, {"overlap": Overlap(), "noise": noise}, resamples=300, threads=1)
-    assert again.as_dict() == found.as_dict()
+    assert again.as_dict() == result.as_dict()
     other = cl.agreement(DATASET, people, {"overlap": Overlap(), "noise": noise}, resamples=300, seed=1)
-    assert other.figure("overlap").low != one.low
+    assert other.figure("overlap").low != estimate.low
 
 
 def test_pooled_judges_are_observations_of_their_own() -> None:
     people = judged()
-    found = cl.agreement(DATASET, people, Overlap(), pooled=True, resamples=0)
-    values = np.repeat(found.values["overlap"], 3)
+    result = cl.agreement(DATASET, people, Overlap(), pooled=True, resamples=0)
+    values = np.repeat(result.values["overlap"], 3)
     expected = scipy.stats.kendalltau(values, people.judges.ravel(), variant="c")[0]
-    assert found.figure("overlap", "kendall-c").mean == pytest.approx(expected)
-    assert found.subsets["all"].observations == 3 * len(people)
+    assert result.figure("overlap", "kendall-c").mean == pytest.approx(expected)
+    assert result.subsets["all"].observations == 3 * len(people)
 
 
 def test_pairs_whose_caption_is_a_reference_can_be_left_out() -> None:
     dataset = cl.Dataset.of({"a": ["x y", "z"], "b": ["x y", "u"], "c": ["v"]})
     people = Judgements.of(dataset, ["a", "a", "b", "c"], ["a#0", "b#0", "b#1", "a#1"], [4, 4, 3, 1])
-    found = cl.agreement(dataset, people, Overlap(), without_references=True, resamples=0)
-    assert {name: one.pairs for name, one in found.subsets.items()} == {"all": 4, "non-gt": 2, "non-reference": 1}
+    result = cl.agreement(dataset, people, Overlap(), without_references=True, resamples=0)
+    assert {name: subset.pairs for name, subset in result.subsets.items()} == {
+        "all": 4,
+        "non-gt": 2,
+        "non-reference": 1,
+    }
 
 
 def test_a_larger_ground_truth() -> None:
@@ -93,17 +99,17 @@ def test_a_larger_ground_truth() -> None:
     truth = cl.Relevance.from_pairs(
         [DATASET.image_ids[i] for i, _ in pairs], [DATASET.caption_ids[c] for _, c in pairs],
     )  # fmt: skip
-    for one in (truth, truth.flip()):
-        found = cl.agreement(DATASET, people, Overlap(), ground_truth=one, resamples=0)
-        assert found.truth.tolist() == [True] * 10 + [False] * 20
+    for relevance in (truth, truth.flip()):
+        result = cl.agreement(DATASET, people, Overlap(), ground_truth=relevance, resamples=0)
+        assert result.truth.tolist() == [True] * 10 + [False] * 20
     with pytest.raises(UsageError, match="unknown caption id 'c'"):
         cl.agreement(DATASET, people, Overlap(), ground_truth=cl.Relevance.of({"i0": ["c"]}))
 
 
 def test_captions_that_the_dataset_lacks() -> None:
     people = Judgements.of(DATASET, ["i0", "i1", "i2"], ["t0w1 t0w2", "a word", "t0w1 t0w2"], [3, 1, 2])
-    found = cl.agreement(DATASET, people, Overlap(), resamples=0)
-    assert found.values["overlap"][1] == 0
+    result = cl.agreement(DATASET, people, Overlap(), resamples=0)
+    assert result.values["overlap"][1] == 0
     with pytest.raises(UsageError, match="2 judged captions are not in the dataset"):
         cl.agreement(DATASET, people, np.zeros((20, 60), np.float32))
 
@@ -111,8 +117,8 @@ def test_captions_that_the_dataset_lacks() -> None:
 def test_a_matrix_is_a_phi() -> None:
     people = judged(40)
     matrix = np.random.default_rng(0).random((20, 60)).astype(np.float32)
-    found = cl.agreement(DATASET, people, matrix, resamples=0)
-    assert found.values["phi 1"] == pytest.approx(matrix[people.images, people.captions])
+    result = cl.agreement(DATASET, people, matrix, resamples=0)
+    assert result.values["phi 1"] == pytest.approx(matrix[people.images, people.captions])
 
 
 def test_bad_input() -> None:
@@ -125,27 +131,29 @@ def test_bad_input() -> None:
         cl.agreement(DATASET, people, [Overlap(), Overlap()])
     with pytest.raises(UnknownNameError, match="cider"):
         cl.agreement(DATASET, people, ["cidre"])
-    found = cl.agreement(DATASET, people, Overlap(), resamples=0)
+    result = cl.agreement(DATASET, people, Overlap(), resamples=0)
     for wrong in (("overlop",), ("overlap", "pearsen"), ("overlap", "pearson", "alle")):
         with pytest.raises(UnknownNameError):
-            found.figure(*wrong)
+            result.figure(*wrong)
 
 
 def test_text_fits_a_terminal() -> None:
     people = judged()
     noise = np.random.default_rng(1).normal(size=len(people))
-    found = cl.agreement(DATASET, people, {"overlap": Overlap(), "noise": noise}, without_references=True, resamples=50)
-    text = found.text(80)
+    result = cl.agreement(
+        DATASET, people, {"overlap": Overlap(), "noise": noise}, without_references=True, resamples=50
+    )
+    text = result.text(80)
     assert max(map(len, text.splitlines())) <= 80
     assert "Kendall τ-b" in text
-    assert "Kendall τ-c" in found.text(80, "c")
+    assert "Kendall τ-c" in result.text(80, "c")
     assert "one judge against the mean of the others" in text
-    assert f"{found.figure('overlap').mean:.3f} [" in text
+    assert f"{result.figure('overlap').mean:.3f} [" in text
     assert "  − overlap" in text
-    table = found.table
+    table = result.table
     assert table.height == 3 * 3 * 4
     row = table.filter(phi="overlap", coefficient="pearson", pairs="all")
-    assert row["value"].item() == found.figure("overlap").mean
+    assert row["value"].item() == result.figure("overlap").mean
 
 
 def test_published_kendall_of_cider_on_flickr8k(shared_data: Path) -> None:
@@ -153,6 +161,6 @@ def test_published_kendall_of_cider_on_flickr8k(shared_data: Path) -> None:
     folder = shared_data / "flickr8k"
     photos = folder / "Flickr_8k.testImages.txt"
     dataset = cl.load_dataset("flickr", captions=folder / "Flickr8k.token.txt", images=photos)
-    found = cl.agreement(dataset, folder / "ExpertAnnotations.txt", "cider", pooled=True, resamples=0)
-    assert found.subsets["non-gt"].observations == 16_992
-    assert 100 * found.figure("cider", "kendall-c", "non-gt").mean == pytest.approx(43.9, abs=0.3)
+    result = cl.agreement(dataset, folder / "ExpertAnnotations.txt", "cider", pooled=True, resamples=0)
+    assert result.subsets["non-gt"].observations == 16_992
+    assert 100 * result.figure("cider", "kendall-c", "non-gt").mean == pytest.approx(43.9, abs=0.3)

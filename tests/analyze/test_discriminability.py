@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.analyze import band, discriminability, discriminability_of, entropy, histogram, nearest
+from crosslens.analyze import (
+    entropy,
+    entropy_band,
+    entropy_histogram,
+    measure_discriminability,
+    nearest_items,
+)
 from crosslens.core.errors import InputError, UsageError
 
 Array = np.ndarray[Any, Any]
@@ -27,13 +32,13 @@ def slow(text: Array, images: Array, own: int, k: int, temperature: float) -> fl
     for row, image in enumerate(images):
         if row != own:
             best = max(
-                sum(float(a) * float(b) for a, b in zip(text, one, strict=True))
-                / (math.sqrt(sum(float(a) ** 2 for a in text)) * math.sqrt(sum(float(b) ** 2 for b in one)))
-                for one in np.atleast_2d(image)
+                sum(float(a) * float(b) for a, b in zip(text, vector, strict=True))
+                / (math.sqrt(sum(float(a) ** 2 for a in text)) * math.sqrt(sum(float(b) ** 2 for b in vector)))
+                for vector in np.atleast_2d(image)
             )
             cosines.append(best)
     chosen = sorted(cosines, reverse=True)[:k]
-    weights = [math.exp((one - chosen[0]) / temperature) for one in chosen]
+    weights = [math.exp((cosine - chosen[0]) / temperature) for cosine in chosen]
     return -sum(w / sum(weights) * math.log(w / sum(weights)) for w in weights if w > 0)
 
 
@@ -49,22 +54,24 @@ def random(texts: int, images: int, dimension: int, seed: int, several: int = 0)
 def test_two_equal_neighbours_are_one_bit() -> None:
     # The text points along x; its own image too. The two others at 60° on either side: cos = 1/2 both.
     images = embeddings([[1, 0], [0.5, math.sqrt(3) / 2], [0.5, -math.sqrt(3) / 2], [-1, 0]])
-    found = discriminability(embeddings([[2, 0]]), images, [0], k=2, temperature=0.1)
-    assert found.values[0] == pytest.approx(math.log(2), abs=1e-12)
-    assert found.neighbours.items.tolist() == [[1, 2]]
-    assert found.neighbours.cosines[0] == pytest.approx([0.5, 0.5])
+    result = measure_discriminability(embeddings([[2, 0]]), images, [0], k=2, temperature=0.1)
+    assert result.values[0] == pytest.approx(math.log(2), abs=1e-12)
+    assert result.neighbours.items.tolist() == [[1, 2]]
+    assert result.neighbours.cosines[0] == pytest.approx([0.5, 0.5])
 
 
 def test_a_value_worked_out_on_paper() -> None:
     # Cosines 1 and 0 at T = 1/ln 3: weights 3 and 1, p = 3/4 and 1/4, entropy = ln 4 − (3/4) ln 3.
-    found = discriminability(embeddings([[1, 0]]), embeddings([[1, 0], [0, 1]]), [-1], k=2, temperature=1 / math.log(3))
-    assert found.values[0] == pytest.approx(math.log(4) - 0.75 * math.log(3), abs=1e-12)
+    result = measure_discriminability(
+        embeddings([[1, 0]]), embeddings([[1, 0], [0, 1]]), [-1], k=2, temperature=1 / math.log(3)
+    )
+    assert result.values[0] == pytest.approx(math.log(4) - 0.75 * math.log(3), abs=1e-12)
 
 
 def test_the_own_image_does_not_count() -> None:
     texts, images = embeddings([[1, 0]]), embeddings([[1, 0], [1, 0.1], [0, 1], [-1, 0]])
-    without = discriminability(texts, images, [0], k=2, temperature=0.05)
-    with_it = discriminability(texts, images, [-1], k=2, temperature=0.05)
+    without = measure_discriminability(texts, images, [0], k=2, temperature=0.05)
+    with_it = measure_discriminability(texts, images, [-1], k=2, temperature=0.05)
     assert 0 not in without.neighbours.items
     assert 0 in with_it.neighbours.items
     assert without.values[0] < with_it.values[0]
@@ -72,17 +79,17 @@ def test_the_own_image_does_not_count() -> None:
 
 def test_the_papers_temperature_says_nothing() -> None:
     texts, images, own = random(50, 200, 16, seed=1)
-    found = discriminability(embeddings(texts), embeddings(images), own, k=20, temperature=1.0)
-    assert found.values.min() > 0.99 * math.log(20)
-    assert not found.within(0.8).any()
+    result = measure_discriminability(embeddings(texts), embeddings(images), own, k=20, temperature=1.0)
+    assert result.values.min() > 0.99 * math.log(20)
+    assert not result.within(0.8).any()
 
 
 def test_the_band() -> None:
-    assert band(20, 0.8) == pytest.approx((0.1 * math.log(20), 0.9 * math.log(20)))
-    assert band(7, 1.0) == (0.0, math.log(7))
+    assert entropy_band(20, 0.8) == pytest.approx((0.1 * math.log(20), 0.9 * math.log(20)))
+    assert entropy_band(7, 1.0) == (0.0, math.log(7))
     for eta in (0, -1, 1.5, math.nan):
         with pytest.raises(UsageError, match="eta"):
-            band(20, eta)
+            entropy_band(20, eta)
 
 
 # Against the reference, and invariances
@@ -97,11 +104,11 @@ def test_as_the_reference_says(
 ) -> None:
     left, right, own = random(texts, images, dimension, seed, several)
     k = data.draw(st.integers(1, images - 1))
-    found = discriminability(embeddings(left), embeddings(right), own, k=k, temperature=temperature)
+    result = measure_discriminability(embeddings(left), embeddings(right), own, k=k, temperature=temperature)
     expected = [slow(left[row], right, int(own[row]), k, temperature) for row in range(texts)]
-    np.testing.assert_allclose(found.values, expected, atol=1e-8 + 1e-13 / temperature)
-    assert (found.values >= 0).all()
-    assert (found.values <= math.log(k)).all()
+    np.testing.assert_allclose(result.values, expected, atol=1e-8 + 1e-13 / temperature)
+    assert (result.values >= 0).all()
+    assert (result.values <= math.log(k)).all()
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.booleans())
@@ -109,15 +116,15 @@ def test_neither_tile_nor_order_nor_length_changes_it(seed: int, tile: int, ties
     texts, images, own = random(9, 40, 5, seed)
     if ties:  # many images in the same place, more than are proposed at first
         images[5:35] = images[5]
-    whole = discriminability(embeddings(texts), embeddings(images), own, k=6, temperature=0.1)
-    tiled = discriminability(embeddings(texts), embeddings(images), own, k=6, temperature=0.1, tile=tile)
+    whole = measure_discriminability(embeddings(texts), embeddings(images), own, k=6, temperature=0.1)
+    tiled = measure_discriminability(embeddings(texts), embeddings(images), own, k=6, temperature=0.1, tile=tile)
     assert np.array_equal(whole.values, tiled.values)
     assert np.array_equal(whole.neighbours.items, tiled.neighbours.items)
     order = np.random.default_rng(seed).permutation(40)
     moved = np.where(own >= 0, np.argsort(order)[own], -1)
-    shuffled = discriminability(embeddings(texts), embeddings(images[order]), moved, k=6, temperature=0.1)
+    shuffled = measure_discriminability(embeddings(texts), embeddings(images[order]), moved, k=6, temperature=0.1)
     assert np.array_equal(whole.values, shuffled.values)
-    scaled = discriminability(embeddings(4 * texts), embeddings(images / 2), own, k=6, temperature=0.1)
+    scaled = measure_discriminability(embeddings(4 * texts), embeddings(images / 2), own, k=6, temperature=0.1)
     assert np.array_equal(whole.values, scaled.values)
 
 
@@ -130,28 +137,20 @@ def test_a_higher_temperature_is_never_surer(cosines: list[float], temperature: 
 
 def test_the_temperature_that_centres() -> None:
     texts, images, own = random(101, 60, 8, seed=3)
-    found = discriminability(embeddings(texts), embeddings(images), own, k=10)
-    centred = discriminability(
-        embeddings(texts), embeddings(images), own, k=10, temperature=found.centring_temperature()
+    result = measure_discriminability(embeddings(texts), embeddings(images), own, k=10)
+    centred = measure_discriminability(
+        embeddings(texts), embeddings(images), own, k=10, temperature=result.centring_temperature()
     )
     assert np.median(centred.values) == pytest.approx(math.log(10) / 2, abs=1e-9)
 
 
 def test_nothing_centres_what_is_all_alike() -> None:
-    found = discriminability(embeddings([[1, 0]]), embeddings([[0, 1]] * 5), [-1], k=4)
-    assert found.centring_temperature() == 0
-
-
-def test_ids_match_a_dataset_and_its_embeddings() -> None:
-    dataset = cl.Dataset.of({"a": ["one", "two"], "b": ["three"], "c": ["four"]})
-    images = cl.Embeddings.of([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], ["c", "a", "b"])
-    captions = cl.Embeddings.of([[1.0, 0.0], [0.0, 1.0]], ["c#0", "a#1"])
-    found = discriminability_of(dataset, images, captions, k=2, temperature=0.1)
-    assert [[images.ids[place] for place in row] for row in found.neighbours.items] == [["b", "a"], ["b", "c"]]
+    result = measure_discriminability(embeddings([[1, 0]]), embeddings([[0, 1]] * 5), [-1], k=4)
+    assert result.centring_temperature() == 0
 
 
 def test_the_histogram_counts_everything() -> None:
-    text = histogram(np.array([0.0, 0.1, 1.5, 2.9, math.log(20)]), 20, 0.8, bins=10)
+    text = entropy_histogram(np.array([0.0, 0.1, 1.5, 2.9, math.log(20)]), 20, 0.8, bins=10)
     counts = [int(line.split("█")[0].split()[-1].replace(",", "")) for line in text.splitlines()]
     assert counts == [2, 0, 0, 0, 0, 1, 0, 0, 0, 2]
     assert ["·" in line for line in text.splitlines()] == [False, *[True] * 8, False]
@@ -163,23 +162,23 @@ def test_the_histogram_counts_everything() -> None:
 def test_wrong_use_is_explained() -> None:
     texts, images, own = random(3, 5, 4, seed=0)
     with pytest.raises(UsageError, match="choose k from 1 to 4"):
-        discriminability(embeddings(texts), embeddings(images), [0, 1, 2], k=5)
+        measure_discriminability(embeddings(texts), embeddings(images), [0, 1, 2], k=5)
     with pytest.raises(InputError, match="dimensions"):
-        nearest(texts[:, :2], images, 2)
+        nearest_items(texts[:, :2], images, 2)
     with pytest.raises(UsageError, match="without"):
-        nearest(texts, images, 2, without=[0, 1, 9])
+        nearest_items(texts, images, 2, without=[0, 1, 9])
     with pytest.raises(UsageError, match="temperature"):
-        discriminability(embeddings(texts), embeddings(images), own, k=2, temperature=0)
+        measure_discriminability(embeddings(texts), embeddings(images), own, k=2, temperature=0)
     uncertain = cl.Embeddings(tuple("abcde"), images, np.ones_like(images))
     with pytest.raises(UsageError, match="distributions"):
-        nearest(texts, uncertain, 2)
+        nearest_items(texts, uncertain, 2)
 
 
 def test_no_descriptions_at_all() -> None:
-    found = discriminability(embeddings(np.zeros((0, 4))), embeddings(np.eye(4)), [], k=2)
-    assert found.values.shape == (0,)
+    result = measure_discriminability(embeddings(np.zeros((0, 4))), embeddings(np.eye(4)), [], k=2)
+    assert result.values.shape == (0,)
 
 
 def test_a_vector_of_zeros_is_as_near_to_everything() -> None:
-    found = discriminability(embeddings([[0.0, 0.0]]), embeddings([[1, 0], [0, 1], [1, 1]]), [-1], k=3)
-    assert found.values[0] == pytest.approx(math.log(3))
+    result = measure_discriminability(embeddings([[0.0, 0.0]]), embeddings([[1, 0], [0, 1], [1, 1]]), [-1], k=3)
+    assert result.values[0] == pytest.approx(math.log(3))

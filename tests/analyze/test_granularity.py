@@ -10,17 +10,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import crosslens as cl
-from crosslens.analyze.granularity import Granularity, granularity
-from crosslens.analyze.granularity_comparison import compare_granularity
-from crosslens.analyze.granularity_features import FEATURES
+from crosslens.analyze.granularity.features import FEATURES
+from crosslens.analyze.granularity.measure import Granularity, compare_granularity, measure_granularity as granularity
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.data.subsets import captions_by, captions_where
 from crosslens.language.parsing import parse_texts
-from crosslens.language.wordnet import wordnet
+from crosslens.language.wordnet import load_wordnet
 from tests.language.pipelines import needs_a_pipeline
 
 pytestmark = [needs_a_pipeline, pytest.mark.usefixtures("own_cache")]
@@ -61,12 +59,12 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @lru_cache
 def by_hand(text: str) -> dict[str, float]:
     """Every feature of one caption, one token after the other."""
-    known = wordnet()
+    known = load_wordnet()
     parse = parse_texts([text], cache=False)[0]
     count = dict.fromkeys(("adjectives", "articles", "quantifiers", "numbers", "words", "tokens"), 0)
     phrases, names, depths, noun_depths = set(), set(), [], []
-    for place in range(len(parse.words)):
-        word, tag = parse.words[place], parse.tags[place]
+    for token in range(len(parse.words)):
+        word, tag = parse.words[token], parse.tags[token]
         if word.isspace():
             continue
         count["tokens"] += 1
@@ -77,16 +75,16 @@ def by_hand(text: str) -> dict[str, float]:
         if word.lower() in QUANTIFIERS.split():
             noun = tag.startswith("NN") and word.lower() in ("none", "plenty")
             count["quantifiers"] += noun or tag in ("DT", "PDT", "JJ", "JJR", "JJS")
-        if parse.arcs[place] == "pobj":
-            phrases.add(parse.heads[place])
+        if parse.arcs[token] == "pobj":
+            phrases.add(parse.heads[token])
         senses = known.synsets(word)
         if len(senses):
-            depths.append(max(int(known.min_depth([one])[0]) for one in senses.tolist()))
-        for one in senses.tolist():
-            names.update(known.lemmas(one))
+            depths.append(max(int(known.min_depth([sense])[0]) for sense in senses.tolist()))
+        for sense in senses.tolist():
+            names.update(known.lemmas(sense))
         nouns = known.synsets(word, "n")
         if tag.startswith("NN") and len(nouns):
-            noun_depths.append(max(int(known.min_depth([one])[0]) for one in nouns.tolist()))
+            noun_depths.append(max(int(known.min_depth([sense])[0]) for sense in nouns.tolist()))
     tokens, words = count.pop("tokens"), count["words"]
     return {
         **count,
@@ -99,10 +97,10 @@ def by_hand(text: str) -> dict[str, float]:
     }
 
 
-def same(found: Granularity, texts: tuple[str, ...] | list[str]) -> None:
+def same(measured: Granularity, texts: tuple[str, ...] | list[str]) -> None:
     for row, text in enumerate(texts):
         expected = by_hand(text)
-        assert {name: found.of(name)[row] for name in FEATURES} == pytest.approx(expected, nan_ok=True), text
+        assert {name: measured.of(name)[row] for name in FEATURES} == pytest.approx(expected, nan_ok=True), text
 
 
 @pytest.fixture(scope="module")
@@ -127,41 +125,42 @@ def test_is_a_mapping_of_means(measured: Granularity) -> None:
 
 
 def test_a_caption_read_by_eye() -> None:
-    found = granularity(["A man with a red helmet on a small moped on a dirt road."])
-    assert {name: found[name] for name in ("adjectives", "complement_phrases", "articles", "quantifiers", "words")} == {
+    result = granularity(["A man with a red helmet on a small moped on a dirt road."])
+    names = ("adjectives", "complement_phrases", "articles", "quantifiers", "words")
+    assert {name: result[name] for name in names} == {
         "adjectives": 2, "complement_phrases": 3, "articles": 4, "quantifiers": 0, "words": 14,
     }  # fmt: skip
-    assert found["characters"] == 56
+    assert result["characters"] == 56
     assert granularity(["Two dogs and some cats"])["quantifiers"] == 1
     assert granularity(["Two dogs and some cats"])["numbers"] == 1
 
 
 def test_words_that_only_look_like_quantifiers() -> None:
-    found = granularity(["a pizza that is cut in half", "some birds", "the man runs more slowly", "a little boy"])
-    assert found.of("quantifiers").tolist() == [0, 1, 0, 0]
+    result = granularity(["a pizza that is cut in half", "some birds", "the man runs more slowly", "a little boy"])
+    assert result.of("quantifiers").tolist() == [0, 1, 0, 0]
 
 
 def test_nothing_to_take_a_mean_of_does_not_count() -> None:
-    found = granularity(["?!…", "a dog"])
-    assert math.isnan(found.of("concept_depth")[0])
-    assert found["concept_depth"] == found.of("concept_depth")[1]
-    assert found.of("words").tolist() == [0, 2]
+    result = granularity(["?!…", "a dog"])
+    assert math.isnan(result.of("concept_depth")[0])
+    assert result["concept_depth"] == result.of("concept_depth")[1]
+    assert result.of("words").tolist() == [0, 2]
 
 
 @settings(max_examples=15)
 @given(st.lists(st.sampled_from(CAPTIONS), min_size=1, max_size=9))
 def test_a_caption_does_not_depend_on_its_company(texts: list[str]) -> None:
     whole = granularity(CAPTIONS, cache=False)
-    found = granularity(texts, cache=False)
+    result = granularity(texts, cache=False)
     for name in FEATURES:
         expected = [whole.of(name)[CAPTIONS.index(text)] for text in texts]
-        assert found.of(name).tolist() == pytest.approx(expected, nan_ok=True)
+        assert result.of(name).tolist() == pytest.approx(expected, nan_ok=True)
 
 
 def test_blocks_change_nothing(measured: Granularity, monkeypatch: pytest.MonkeyPatch) -> None:
-    from crosslens.analyze import granularity_features
+    from crosslens.analyze.granularity import features
 
-    monkeypatch.setattr(granularity_features, "_BLOCK", 5)
+    monkeypatch.setattr(features, "_BLOCK", 5)
     again = granularity(CAPTIONS)
     for name in FEATURES:
         assert again.of(name).tolist() == pytest.approx(measured.of(name).tolist(), nan_ok=True)
@@ -169,25 +168,25 @@ def test_blocks_change_nothing(measured: Granularity, monkeypatch: pytest.Monkey
 
 def test_captions_of_a_dataset_are_clustered_by_image() -> None:
     dataset = cl.Dataset.of({"one": CAPTIONS[:3], "none": [], "two": CAPTIONS[3:6]}, name="mine")
-    found = granularity(dataset)
-    assert (found.name, found.clusters.tolist()) == ("mine", [0, 0, 0, 2, 2, 2])
-    assert found.table.columns == ["caption", "image", *FEATURES]
-    assert found.table["image"].to_list() == ["one"] * 3 + ["two"] * 3
-    expected = found.of("words")[:3].mean(), found.of("words")[3:].mean()
-    estimate = found.estimates(resamples=200)["words"]
+    result = granularity(dataset)
+    assert (result.name, result.clusters.tolist()) == ("mine", [0, 0, 0, 2, 2, 2])
+    assert result.table.columns == ["caption", "image", *FEATURES]
+    assert result.table["image"].to_list() == ["one"] * 3 + ["two"] * 3
+    expected = result.of("words")[:3].mean(), result.of("words")[3:].mean()
+    estimate = result.estimates(resamples=200)["words"]
     assert (estimate.low, estimate.high) == pytest.approx((min(expected), max(expected)))
 
 
 @pytest.mark.parametrize(
     ("captions", "problem"),
     [
-        ("a dog", "one text where a list"),
+        ("a dog", "a single text"),
         ([], "no captions"),
         (["a dog", " "], "caption '1' is ' '"),
         (["a dog", None], "caption '1' is None"),
         ({"x": 3}, "caption 'x' is 3"),
-        (None, "None is no list of captions"),
-        (7, "7 is no list of captions"),
+        (None, "None is not a list of captions"),
+        (7, "7 is not a list of captions"),
     ],
 )
 def test_bad_input(captions: object, problem: str) -> None:
@@ -216,19 +215,19 @@ def two_sets() -> tuple[cl.Dataset, cl.Dataset]:
 
 def test_the_same_images_are_paired() -> None:
     coarse, fine = two_sets()
-    found = compare_granularity([granularity(coarse), granularity(fine)], resamples=100, permutations=200)
-    change = found.changes["fine"]["words"]
+    result = compare_granularity([granularity(coarse), granularity(fine)], resamples=100, permutations=200)
+    change = result.changes["fine"]["words"]
     assert change.paired
     assert change.difference == pytest.approx(12 - 2.5)
     assert change.relative == pytest.approx(12 / 2.5 - 1)
     assert change.low <= change.difference <= change.high
     assert change.p_value == pytest.approx(2 / 2**5, abs=0.05)
-    assert math.isnan(found.changes["fine"]["quantifiers"].relative)
-    text = found.text(80)
+    assert math.isnan(result.changes["fine"]["quantifiers"].relative)
+    text = result.text(80)
     assert "paired by image: fine" in text
     assert "+380.0 %" in text
     assert max(map(len, text.splitlines())) <= 80
-    assert found.as_dict()["datasets"][0]["features"]["words"]["change"] is None
+    assert result.as_dict()["datasets"][0]["features"]["words"]["change"] is None
 
 
 def test_pairing_sees_what_drawing_apart_does_not() -> None:
@@ -238,22 +237,22 @@ def test_pairing_sees_what_drawing_apart_does_not() -> None:
     short = cl.Dataset.of({f"i{n}": [f"{words[: 4 * n]}dog"] for n in sizes}, name="short")
     longer = cl.Dataset.of({f"i{n}": [f"{words[: 4 * n]}dog now"] for n in sizes}, name="longer")
     elsewhere = cl.Dataset.of({f"j{n}": [f"{words[: 4 * n]}dog now"] for n in sizes}, name="elsewhere")
-    sets = [granularity(one) for one in (short, longer, elsewhere)]
-    found = compare_granularity(sets, resamples=200, permutations=200)
-    paired, apart = found.changes["longer"]["words"], found.changes["elsewhere"]["words"]
+    sets = [granularity(captions) for captions in (short, longer, elsewhere)]
+    result = compare_granularity(sets, resamples=200, permutations=200)
+    paired, apart = result.changes["longer"]["words"], result.changes["elsewhere"]["words"]
     assert (paired.low, paired.high) == pytest.approx((1, 1))
     assert apart.low < 0 < 1 < apart.high
     assert not apart.paired
     assert math.isnan(apart.p_value)
-    assert "drawn apart: elsewhere" in str(found).replace("\n", " ")
+    assert "drawn apart: elsewhere" in str(result).replace("\n", " ")
 
 
 def test_sets_of_one_name_are_told_apart() -> None:
     coarse, _ = two_sets()
-    found = compare_granularity([granularity(coarse)] * 2, resamples=0, permutations=1)
-    assert list(found.means) == ["coarse", "coarse (2)"]
-    assert found.changes["coarse (2)"]["words"].relative == 0
-    assert "[" not in found.text()
+    result = compare_granularity([granularity(coarse)] * 2, resamples=0, permutations=1)
+    assert list(result.means) == ["coarse", "coarse (2)"]
+    assert result.changes["coarse (2)"]["words"].relative == 0
+    assert "[" not in result.text()
     with pytest.raises(UsageError, match="no captions"):
         compare_granularity([])
 
@@ -262,10 +261,10 @@ def test_captions_by_a_column() -> None:
     coarse, _ = two_sets()
     styles = pl.Series(["plain", "odd", None, "odd", "plain"] * 2)
     styled = cl.Dataset("styled", coarse.images, coarse.captions.with_columns(style=styles))
-    found = captions_by(styled, "style")
-    assert {name: one.captions.height for name, one in found.items()} == {"plain": 4, "odd": 4}
-    assert all(one.image_ids == styled.image_ids for one in found.values())
-    assert captions_where(styled, "style", "odd").texts == found["odd"].texts
+    result = captions_by(styled, "style")
+    assert {name: dataset.captions.height for name, dataset in result.items()} == {"plain": 4, "odd": 4}
+    assert all(dataset.image_ids == styled.image_ids for dataset in result.values())
+    assert captions_where(styled, "style", "odd").texts == result["odd"].texts
     with pytest.raises(UnknownNameError, match="odder"):
         captions_where(styled, "style", "odder")
     with pytest.raises(UnknownNameError, match="stile"):
@@ -288,25 +287,25 @@ def coco(shared_data: Path, images: int | None = None) -> cl.Dataset:
 
 def test_some_of_coco_is_near_the_paper(shared_data: Path) -> None:
     dataset = coco(shared_data, 120)
-    found = granularity(dataset)
+    result = granularity(dataset)
     for name, printed in PAPER.items():
-        assert found[name] == pytest.approx(printed, rel=0.15), name
+        assert result[name] == pytest.approx(printed, rel=0.15), name
     rows = list(range(0, len(dataset.texts), 20))
     for row in rows:
         expected = by_hand(dataset.texts[row])
-        assert {name: found.of(name)[row] for name in FEATURES} == pytest.approx(expected, nan_ok=True)
+        assert {name: result.of(name)[row] for name in FEATURES} == pytest.approx(expected, nan_ok=True)
 
 
 @pytest.mark.slow
 def test_all_of_coco_is_near_the_paper(shared_data: Path) -> None:
-    found = granularity(coco(shared_data))
-    assert len(found.caption_ids) == 25_000
+    result = granularity(coco(shared_data))
+    assert len(result.caption_ids) == 25_000
     for name, printed in PAPER.items():
-        assert found[name] == pytest.approx(printed, rel=0.1), name
-    assert found["quantifiers"] == pytest.approx(0.1, abs=0.005)
-    assert found["numbers"] == pytest.approx(0.12, rel=0.1)
-    assert found["concept_depth_nouns"] == pytest.approx(9.0, abs=0.05)
-    assert np.isnan(found.of("diversity")).sum() == 0
+        assert result[name] == pytest.approx(printed, rel=0.1), name
+    assert result["quantifiers"] == pytest.approx(0.1, abs=0.005)
+    assert result["numbers"] == pytest.approx(0.12, rel=0.1)
+    assert result["concept_depth_nouns"] == pytest.approx(9.0, abs=0.05)
+    assert np.isnan(result.of("diversity")).sum() == 0
 
 
 def test_one_caption_of_one_image_is_said_in_the_singular() -> None:

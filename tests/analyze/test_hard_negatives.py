@@ -8,15 +8,18 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.stats import binom
 
-from crosslens.analyze.hard_negatives import figures, judge, macro_estimate
-from crosslens.analyze.hard_negatives_compare import compare_results, mcnemar
-from crosslens.analyze.hard_negatives_result import HardNegativesResult, measure_negatives
+from crosslens.analyze.hard_negatives.cases import HardNegatives
+from crosslens.analyze.hard_negatives.outcomes import category_accuracies, judge_cases, macro_estimate
+from crosslens.analyze.hard_negatives.result import (
+    HardNegativesResult,
+    compare_hard_negatives,
+    evaluate_scores,
+    mcnemar,
+)
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
-from crosslens.data.hard_negatives import HardNegatives
 from crosslens.statistics import Bootstrap
 
 LEVELS = (0.0, 0.25, 0.5)
@@ -29,7 +32,7 @@ def one_picture(wrongs: Sequence[int], categories: Sequence[str | None], photos:
         case, image = str(number), f"photo {photo}"
         captions.append((f"{case}:right", image, f"right {case}", case, True))
         captions += [(f"{case}:wrong{n}", image, f"wrong {case} {n}", case, False) for n in range(wrong)]
-    images = [f"photo {one}" for one in photos]
+    images = [f"photo {photo}" for photo in photos]
     return HardNegatives.of("cases", {"image": images}, captions, {"category": categories}, averaged="category")
 
 
@@ -43,10 +46,10 @@ def two_pictures(number: int) -> HardNegatives:
 def scores_by_case(
     negatives: HardNegatives, scores: Sequence[float]
 ) -> list[dict[tuple[int, int], tuple[float, bool]]]:
-    found: list[dict[tuple[int, int], tuple[float, bool]]] = [{} for _ in range(len(negatives))]
+    table: list[dict[tuple[int, int], tuple[float, bool]]] = [{} for _ in range(len(negatives))]
     for (case, caption, image, right), score in zip(negatives.pairs.iter_rows(), scores, strict=True):
-        found[case][caption, image] = score, right
-    return found
+        table[case][caption, image] = score, right
+    return table
 
 
 @st.composite
@@ -63,7 +66,7 @@ def scored_cases(draw: st.DrawFn) -> tuple[HardNegatives, list[float]]:
 @given(scored_cases())
 def test_accuracy_is_what_the_definition_says(drawn: tuple[HardNegatives, list[float]]) -> None:
     negatives, scores = drawn
-    result = measure_negatives(negatives, np.array(scores), "m", resamples=0)
+    result = evaluate_scores(negatives, np.array(scores), "m", resamples=0)
     correct, tied = [], []
     for case in scores_by_case(negatives, scores):
         right = next(score for score, is_right in case.values() if is_right)
@@ -76,7 +79,7 @@ def test_accuracy_is_what_the_definition_says(drawn: tuple[HardNegatives, list[f
     assert result.figure().tied == pytest.approx(np.mean(tied))
     shares = {}
     for category in dict.fromkeys(negatives.cases["category"]):
-        inside = [one for one, name in zip(correct, negatives.cases["category"], strict=True) if name == category]
+        inside = [right for right, name in zip(correct, negatives.cases["category"], strict=True) if name == category]
         shares[category] = np.mean(inside)
         assert result.figure(category).value == pytest.approx(shares[category])
         assert result.figure(category).cases == len(inside)
@@ -86,7 +89,7 @@ def test_accuracy_is_what_the_definition_says(drawn: tuple[HardNegatives, list[f
 @given(st.lists(st.sampled_from(LEVELS), min_size=12, max_size=12))
 def test_winoground_scores_are_what_the_definition_says(scores: list[float]) -> None:
     negatives = two_pictures(3)
-    outcomes = judge(negatives, np.array(scores))
+    outcomes = judge_cases(negatives, np.array(scores))
     for number, case in enumerate(scores_by_case(negatives, scores)):
         c0, c1, i0, i1 = 2 * number, 2 * number + 1, 2 * number, 2 * number + 1
         s = {key: score for key, (score, _) in case.items()}
@@ -95,49 +98,49 @@ def test_winoground_scores_are_what_the_definition_says(scores: list[float]) -> 
         assert outcomes.correct("text")[number] == text
         assert outcomes.correct("image")[number] == image
         assert outcomes.correct("group")[number] == (text and image)
-    found = {one.measure: one.value for one in figures(negatives, outcomes, resamples=0)}
-    assert found["group"] <= min(found["text"], found["image"])
+    result = {row.measure: row.value for row in category_accuracies(negatives, outcomes, resamples=0)}
+    assert result["group"] <= min(result["text"], result["image"])
 
 
 def test_chance_is_what_random_scores_reach() -> None:
     negatives = two_pictures(4000)
     scores = np.random.default_rng(1).random(negatives.pairs.height)
-    for one in figures(negatives, judge(negatives, scores), resamples=0):
-        assert one.value == pytest.approx(one.chance, abs=0.025)
+    for row in category_accuracies(negatives, judge_cases(negatives, scores), resamples=0):
+        assert row.value == pytest.approx(row.chance, abs=0.025)
 
 
 def test_a_constant_model_is_never_right() -> None:
-    result = measure_negatives(one_picture([1, 2], ["a", "b"], [0, 1]), np.full(5, 0.3), "constant", resamples=10)
+    result = evaluate_scores(one_picture([1, 2], ["a", "b"], [0, 1]), np.full(5, 0.3), "constant", resamples=10)
     assert (result.figure().value, result.figure().tied, result.figure().chance) == (0.0, 1.0, pytest.approx(5 / 12))
 
 
 def test_ties_by_rounding_are_told_and_can_be_widened() -> None:
     negatives = one_picture([1, 1, 1], ["a"] * 3, [0, 1, 2])
     scores = np.array([0.5 + 1e-8, 0.5, 0.5, 0.5 + 1e-8, 0.9, 0.1])
-    strict = measure_negatives(negatives, scores, "m", resamples=0)
+    strict = evaluate_scores(negatives, scores, "m", resamples=0)
     assert strict.figure().value == pytest.approx(2 / 3)
     assert strict.outcomes.by_rounding == 2
     assert "--tolerance 1e-06" in strict.text(200)
-    wide = measure_negatives(negatives, scores, "m", tolerance=1e-6, resamples=0)
+    wide = evaluate_scores(negatives, scores, "m", tolerance=1e-6, resamples=0)
     assert (wide.figure().value, wide.figure().tied) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
     with pytest.raises(UsageError, match="tolerance"):
-        judge(negatives, scores, tolerance=-1)
+        judge_cases(negatives, scores, tolerance=-1)
 
 
 def test_missing_scores_raise_or_leave_the_case_out() -> None:
     negatives = one_picture([1, 2, 1], ["a", "b", None], [0, 1, 1])
     scores = np.array([1.0, 0.0, 1.0, 0.0, np.nan, 0.0, 1.0])
     with pytest.raises(InputError, match="'1:wrong1'"):
-        measure_negatives(negatives, scores, "m", resamples=0)
-    result = measure_negatives(negatives, scores, "m", skip_missing=True, resamples=0)
+        evaluate_scores(negatives, scores, "m", resamples=0)
+    result = evaluate_scores(negatives, scores, "m", skip_missing=True, resamples=0)
     assert result.left_out == 1
     assert result.negatives.cases["case"].to_list() == ["0", "2"]
     assert result.figure().value == 0.5
-    assert {one.category for one in result.figures} == {"", "a", "category"}, "no category without a case"
+    assert {row.category for row in result.figures} == {"", "a", "category"}, "no category without a case"
     with pytest.raises(InputError, match="finite"):
-        judge(negatives, np.full(7, np.inf))
+        judge_cases(negatives, np.full(7, np.inf))
     with pytest.raises(InputError, match="shape"):
-        judge(negatives, np.zeros(6))
+        judge_cases(negatives, np.zeros(6))
 
 
 def test_categories_below_the_fewest_are_not_averaged() -> None:
@@ -145,7 +148,7 @@ def test_categories_below_the_fewest_are_not_averaged() -> None:
 
     negatives = replace(one_picture([1] * 4, ["a", "a", "a", "b"], [0, 1, 2, 3]), fewest=2)
     scores = np.array([1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0])
-    macro = measure_negatives(negatives, scores, "m", resamples=20).figure(grouping="macro")
+    macro = evaluate_scores(negatives, scores, "m", resamples=20).figure(grouping="macro")
     assert (macro.value, macro.cases) == (pytest.approx(1 / 3), 3)
 
 
@@ -154,19 +157,19 @@ def test_the_macro_interval_resamples_all_categories_together() -> None:
     clusters = random.integers(0, 12, 60)
     values = (random.random(60) < 0.6).astype(np.float64)
     labels = random.integers(0, 3, 60)
-    members = np.array([labels == one for one in range(3)])
+    members = np.array([labels == category for category in range(3)])
     draws = Bootstrap(clusters, 200, seed=3)
-    found = macro_estimate(values, members, clusters, draws)
+    result = macro_estimate(values, members, clusters, draws)
     distinct = np.unique(clusters)
     slow = []
     for weights in np.concatenate(list(draws.weights(len(distinct)))):
         repeated = np.concatenate(
-            [np.tile(np.flatnonzero(clusters == one), n) for one, n in zip(distinct, weights, strict=True)]
+            [np.tile(np.flatnonzero(clusters == cluster), n) for cluster, n in zip(distinct, weights, strict=True)]
         )
-        means = [values[rows].mean() for one in range(3) if len(rows := repeated[labels[repeated] == one])]
+        means = [values[rows].mean() for category in range(3) if len(rows := repeated[labels[repeated] == category])]
         slow.append(np.mean(means))
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(slow, [0.025, 0.975])))
-    assert found.mean == pytest.approx(np.mean([values[part].mean() for part in members]))
+    assert (result.low, result.high) == pytest.approx(tuple(np.quantile(slow, [0.025, 0.975])))
+    assert result.mean == pytest.approx(np.mean([values[part].mean() for part in members]))
     alone = macro_estimate(values, np.ones((1, 60), np.bool_), clusters, draws)
     plain = draws.estimate(values)
     assert (alone.low, alone.high) == pytest.approx((plain.low, plain.high))
@@ -174,9 +177,9 @@ def test_the_macro_interval_resamples_all_categories_together() -> None:
 
 def test_intervals_see_that_a_photo_s_cases_are_not_independent() -> None:
     scores = np.tile([[1.0, 0.0], [0.0, 1.0]], (1, 40)).ravel()  # all cases of a photo go the same way
-    apart = measure_negatives(one_picture([1] * 80, ["a"] * 80, range(80)), scores, "m")
-    shared = measure_negatives(one_picture([1] * 80, ["a"] * 80, [n // 20 for n in range(80)]), scores, "m")
-    width = [one.figure().high - one.figure().low for one in (apart, shared)]
+    apart = evaluate_scores(one_picture([1] * 80, ["a"] * 80, range(80)), scores, "m")
+    shared = evaluate_scores(one_picture([1] * 80, ["a"] * 80, [n // 20 for n in range(80)]), scores, "m")
+    width = [outcome.figure().high - outcome.figure().low for outcome in (apart, shared)]
     assert width[1] > 2 * width[0]
 
 
@@ -185,7 +188,7 @@ def test_intervals_see_that_a_photo_s_cases_are_not_independent() -> None:
 
 def result_of(scores: Sequence[float], name: str = "m") -> HardNegativesResult:
     negatives = one_picture([2, 1, 1], ["a", "b", "b"], [0, 1, 1])
-    return measure_negatives(negatives, np.array(scores), name, resamples=20)
+    return evaluate_scores(negatives, np.array(scores), name, resamples=20)
 
 
 def test_failures_come_with_the_largest_margin_first() -> None:
@@ -199,7 +202,7 @@ def test_failures_come_with_the_largest_margin_first() -> None:
     text = result.text(80)
     assert "-0.7  0, photo 0" in text
     assert "wrong: wrong 0 0" in text
-    assert [one["case"] for one in result.as_dict()["failures"]] == ["0", "1"]
+    assert [row["case"] for row in result.as_dict()["failures"]] == ["0", "1"]
     with pytest.raises(UnknownNameError, match="measure"):
         result.figure(measure="text")
     with pytest.raises(UnknownNameError, match="category"):
@@ -212,7 +215,7 @@ def test_two_pictures_case_by_case() -> None:
               ("1:0", "1-0"): 0.6, ("1:0", "1-1"): 0.7, ("1:1", "1-0"): 0.5, ("1:1", "1-1"): 0.8}  # fmt: skip
     ids = negatives.dataset.caption_ids, negatives.dataset.image_ids
     scores = [values[ids[0][caption], ids[1][image]] for _, caption, image, _ in negatives.pairs.iter_rows()]
-    result = measure_negatives(negatives, np.array(scores), "m", resamples=0)
+    result = evaluate_scores(negatives, np.array(scores), "m", resamples=0)
     first, second = result.cases.rows(named=True)
     assert (first["text_correct"], first["image_correct"], first["group_correct"]) == (True, True, True)
     assert (second["text_correct"], second["image_correct"], second["group_correct"]) == (True, False, False)
@@ -229,24 +232,24 @@ def test_two_pictures_case_by_case() -> None:
 def test_comparison_counts_who_is_right_alone() -> None:
     ours = result_of([0.9, 0.1, 0.1, 0.9, 0.1, 0.1, 0.9], "ours")
     theirs = result_of([0.1, 0.9, 0.1, 0.9, 0.1, 0.9, 0.1], "theirs")
-    found = compare_results(ours, theirs, permutations=99, resamples=20)
-    whole, a, b = found.differences
+    result = compare_hard_negatives(ours, theirs, permutations=99, resamples=20)
+    whole, a, b = result.differences
     assert (whole.only_first, whole.only_second, whole.difference) == (1, 1, pytest.approx(0.0))
     assert (a.category, a.difference, a.only_first) == ("a", pytest.approx(1.0), 1)
     assert (b.category, b.difference, b.only_second) == ("b", pytest.approx(-0.5), 1)
-    assert "1st: ours; 2nd: theirs" in found.text(80)
-    assert found.as_dict()["differences"][0]["cases"] == 3
+    assert "1st: ours; 2nd: theirs" in result.text(80)
+    assert result.as_dict()["differences"][0]["cases"] == 3
 
 
 def test_comparison_is_over_the_cases_that_both_have() -> None:
     negatives = one_picture([1, 1], ["a", "a"], [0, 1])
-    whole = measure_negatives(negatives, np.array([1.0, 0.0, 1.0, 0.0]), "whole", resamples=0)
-    part = measure_negatives(negatives, np.array([0.0, 1.0, np.nan, 0.0]), "part", skip_missing=True, resamples=0)
-    found = compare_results(whole, part, permutations=9, resamples=0)
-    assert [one.cases for one in found.differences] == [1, 1]
-    other = measure_negatives(two_pictures(1), np.zeros(4), "other", resamples=0)
+    whole = evaluate_scores(negatives, np.array([1.0, 0.0, 1.0, 0.0]), "whole", resamples=0)
+    part = evaluate_scores(negatives, np.array([0.0, 1.0, np.nan, 0.0]), "part", skip_missing=True, resamples=0)
+    result = compare_hard_negatives(whole, part, permutations=9, resamples=0)
+    assert [row.cases for row in result.differences] == [1, 1]
+    other = evaluate_scores(two_pictures(1), np.zeros(4), "other", resamples=0)
     with pytest.raises(UsageError, match="same cases"):
-        compare_results(whole, other)
+        compare_hard_negatives(whole, other)
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (1, 0), (5, 5), (9, 2), (2, 9), (30, 14)])
@@ -260,13 +263,13 @@ def test_mcnemar_is_a_fair_coin(first: int, second: int) -> None:
 def test_resamples_without_any_averaged_category_pass_in_silence() -> None:
     """Only category a is large enough to be averaged, and all of it is on one photo: many resamples miss it."""
     negatives = replace(one_picture([1] * 6, ["a"] * 3 + ["b", "c", "d"], [0, 0, 0, 1, 2, 3]), fewest=3)
-    result = measure_negatives(negatives, np.tile([1.0, 0.0], 6), "model", resamples=50)
+    result = evaluate_scores(negatives, np.tile([1.0, 0.0], 6), "model", resamples=50)
     assert result.figure(grouping="macro").low == 1.0
 
 
 def test_what_is_said_below_the_table() -> None:
-    several = measure_negatives(one_picture([1, 1], ["a", "b"], [0, 1]), np.tile([1.0, 0.0], 2), "model", resamples=9)
+    several = evaluate_scores(one_picture([1, 1], ["a", "b"], [0, 1]), np.tile([1.0, 0.0], 2), "model", resamples=9)
     assert "macro: the mean over the categories of 'category', each counting the same." in several.text(200)
     assert "95% intervals from resampling photos" in several.text(200)
-    alone = measure_negatives(one_picture([1], ["a"], [0]), np.array([1.0, 0.0]), "model", resamples=9)
+    alone = evaluate_scores(one_picture([1], ["a"], [0]), np.array([1.0, 0.0]), "model", resamples=9)
     assert "interval" not in alone.text(200), "one photo has none"

@@ -10,21 +10,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from crosslens.analyze.label_quality import LabelSettings, label_quality
-from crosslens.analyze.label_quality_copies import Twins, copied_captions, twin_images
-from crosslens.analyze.label_quality_result import LabelQuality
-from crosslens.analyze.label_quality_review import apply_review
-from crosslens.analyze.label_quality_runs import rival_of, standings
-from crosslens.analyze.label_quality_signals import REVIEW_COLUMNS
-from crosslens.analyze.label_quality_words import Named, agreement_of
+from crosslens.analyze import LabelSettings, assess_label_quality as label_quality
+from crosslens.analyze.label_quality.concepts import CaptionNouns, compare_concepts
+from crosslens.analyze.label_quality.duplicates import DuplicateImages, duplicate_captions, duplicate_images
+from crosslens.analyze.label_quality.review import LabelQuality, apply_review
+from crosslens.analyze.label_quality.signals import REVIEW_COLUMNS, own_image_ranks, preferred_image
 from crosslens.core.dataset import Dataset
 from crosslens.core.embeddings import Embeddings
 from crosslens.core.errors import CrosslensError, InputError, UsageError
 from crosslens.core.ranking import Ranking
-from crosslens.pipeline.evaluate import evaluate
+from crosslens.pipeline.evaluation import evaluate
 
 Array = np.ndarray[Any, Any]
 
@@ -61,27 +58,29 @@ words = st.lists(st.sampled_from(sorted(OF_MEANING)), unique=True, max_size=4)
 
 @given(words, st.lists(words, max_size=4), words)
 def test_agreement_is_that_of_every_pair_of_words(own: list[str], others: list[list[str]], objects: list[str]) -> None:
-    found = agreement_of(Named(tuple(own), tuple(own)), [Named(tuple(one), tuple(one)) for one in others], objects)
-    elsewhere = {OF_MEANING[word] for one in (*others, objects) for word in one}
+    result = compare_concepts(
+        CaptionNouns(tuple(own), tuple(own)), [CaptionNouns(tuple(words), tuple(words)) for words in others], objects
+    )
+    elsewhere = {OF_MEANING[word] for words in (*others, objects) for word in words}
     missing = [word for word in own if OF_MEANING[word] not in elsewhere]
-    assert list(found.missing) == missing
-    assert found.compared == bool(elsewhere)
+    assert list(result.missing) == missing
+    assert result.compared == bool(elsewhere)
     share = (len(own) - len(missing)) / len(own) if own and elsewhere else None
-    assert found.share == share
+    assert result.share == share
     agreed = {
         group
         for group in range(len(MEANINGS))
-        if (times := sum(group in {OF_MEANING[word] for word in one} for one in others)) >= 2
+        if (times := sum(group in {OF_MEANING[word] for word in words} for words in others)) >= 2
         and times > len(others) / 2
     }
-    assert {OF_MEANING[word] for word in found.agreed} == agreed
-    assert {OF_MEANING[word] for word in found.silent} == agreed - {OF_MEANING[word] for word in own}
+    assert {OF_MEANING[word] for word in result.agreed} == agreed
+    assert {OF_MEANING[word] for word in result.silent} == agreed - {OF_MEANING[word] for word in own}
 
 
 def test_other_nouns_confirm_but_do_not_accuse() -> None:
-    mine = Named(("pear",), ("pear", "game"))
-    assert agreement_of(mine, [Named((), ("game",))]).share == 0.5
-    assert agreement_of(mine, [Named((), ("match",))]).share == 0
+    mine = CaptionNouns(("pear",), ("pear", "game"))
+    assert compare_concepts(mine, [CaptionNouns((), ("game",))]).share == 0.5
+    assert compare_concepts(mine, [CaptionNouns((), ("match",))]).share == 0
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(1, 6))
@@ -89,13 +88,15 @@ def test_rivals_stand_before_the_own_image_in_every_run(seed: int, runs: int, de
     dataset = Dataset.of({str(image): [f"text {image}"] for image in range(6)})
     random = np.random.default_rng(seed)
     matrices = [random.integers(0, 4, (6, 6)).astype(np.float64) for _ in range(runs)]
-    found = [standings(rankings(one, dataset, depth), dataset) for one in matrices]
+    result = [own_image_ranks(rankings(scores, dataset, depth), dataset) for scores in matrices]
     for caption in range(6):
-        orders = [sorted(range(6), key=lambda image, one=one: (-one[image, caption], image)) for one in matrices]
-        assert [one[caption].rank for one in found] == [order.index(caption) + 1 for order in orders]
+        orders = [
+            sorted(range(6), key=lambda image, scores=scores: (-scores[image, caption], image)) for scores in matrices
+        ]
+        assert [ranks[caption].rank for ranks in result] == [order.index(caption) + 1 for order in orders]
         before = [set(order[: order.index(caption)][:depth]) for order in orders]
         shared = set.intersection(*before)
-        rival = rival_of([one[caption] for one in found])
+        rival = preferred_image([ranks[caption] for ranks in result])
         if not shared:
             assert rival is None
             continue
@@ -103,12 +104,12 @@ def test_rivals_stand_before_the_own_image_in_every_run(seed: int, runs: int, de
         sums = {image: sum(order.index(image) + 1 for order in orders) for image in shared}
         assert (sums[rival.image], rival.image) == min((total, image) for image, total in sums.items())
         leads = [
-            one[rival.image, caption]
-            - (one[caption, caption] if order.index(caption) < depth else one[order[depth - 1], caption])
-            for one, order in zip(matrices, orders, strict=True)
+            scores[rival.image, caption]
+            - (scores[caption, caption] if order.index(caption) < depth else scores[order[depth - 1], caption])
+            for scores, order in zip(matrices, orders, strict=True)
         ]
         assert rival.lead == pytest.approx(min(leads))
-        assert rival_of([one[caption] for one in found], besides=range(6)) is None
+        assert preferred_image([ranks[caption] for ranks in result], excluded=range(6)) is None
 
 
 @given(
@@ -121,13 +122,13 @@ def test_copies_are_all_pairs_with_the_same_words(rows: list[tuple[int, list[str
     dataset = Dataset.of(captions)
     texts = [[word.lower() for word in text.split() if word not in ("A", ".")] for text in dataset.texts]
     owner = dataset.caption_image.tolist()
-    found = copied_captions(dataset)
+    result = duplicate_captions(dataset)
     for row, text in enumerate(texts):
-        others = [one for one in range(len(texts)) if owner[one] != owner[row] and text]
-        exact = [one for one in others if texts[one] == text]
-        loose = [one for one in others if sorted(texts[one]) == sorted(text)]
+        others = [other for other in range(len(texts)) if owner[other] != owner[row] and text]
+        exact = [other for other in others if texts[other] == text]
+        loose = [other for other in others if sorted(texts[other]) == sorted(text)]
         expected = (tuple(exact), True) if exact else (tuple(loose), False) if loose else None
-        assert found.get(row) == expected
+        assert result.get(row) == expected
 
 
 def test_twins_by_file_hash_and_vector(tmp_path: Path) -> None:
@@ -138,17 +139,17 @@ def test_twins_by_file_hash_and_vector(tmp_path: Path) -> None:
         pictures[picture].save(tmp_path / name)
     dataset = Dataset.of({name: ["A dog."] for name in "abcde"})
     files = {path.stem: str(path) for path in tmp_path.iterdir()}
-    found = twin_images(dataset, files, bits=6, cosine=0.99)
-    assert found == [Twins(0, 1, same_file=True, bits=0), Twins(2, 4, bits=0)]
-    assert twin_images(dataset, files, bits=-1, cosine=2) == [Twins(0, 1, same_file=True)]
+    result = duplicate_images(dataset, files, bits=6, cosine=0.99)
+    assert result == [DuplicateImages(0, 1, same_file=True, bits=0), DuplicateImages(2, 4, bits=0)]
+    assert duplicate_images(dataset, files, bits=-1, cosine=2) == [DuplicateImages(0, 1, same_file=True)]
     vectors = Embeddings(
         ("e", "d", "c", "b", "a"), np.array([[1, 0], [0, 1], [2, 0.001], [1, 1], [-1, 0.5]], np.float32)
     )
-    (near,) = twin_images(dataset, None, vectors, bits=6, cosine=0.99)
-    assert (near.one, near.other, near.same_file, near.bits) == (2, 4, False, None)
+    (near,) = duplicate_images(dataset, None, vectors, bits=6, cosine=0.99)
+    assert (near.first, near.second, near.same_file, near.bits) == (2, 4, False, None)
     (tmp_path / "d.png").unlink()
     with pytest.raises(InputError, match=r"d\.png"):
-        twin_images(dataset, files, bits=-1, cosine=2)
+        duplicate_images(dataset, files, bits=-1, cosine=2)
 
 
 @pytest.fixture(scope="module")
@@ -166,36 +167,36 @@ def spoilt() -> tuple[Dataset, LabelQuality]:
         scores[true_image, np.arange(18)] += 1
         scores[:, 16] = np.linspace(1, 0, 6)
         matrices.append(scores)
-    runs = {f"model {n}": rankings(one, planted) for n, one in enumerate(matrices)}
+    runs = {f"model {n}": rankings(scores, planted) for n, scores in enumerate(matrices)}
     vectors = Embeddings(dataset.image_ids, np.eye(6, dtype=np.float32)[[0, 1, 2, 3, 4, 1]])
     return planted, label_quality(planted, runs, images=vectors)
 
 
 def test_planted_problems_come_first(spoilt: tuple[Dataset, LabelQuality]) -> None:
-    dataset, found = spoilt
+    dataset, result = spoilt
     ids = [dataset.caption_ids[row] for row in (0, 3, 8, 16)]
-    told = {row["caption"]: row for row in found.table.head(5).iter_rows(named=True)}
-    assert set(ids) <= set(found.table.head(4)["caption"]), found.table
-    assert told[ids[0]]["proposal"] == "move"
-    assert told[ids[0]]["suggested_image"] == "boat"
-    assert told[ids[1]]["proposal"] == "move"
-    assert told[ids[1]]["suggested_image"] == "dog"
-    assert told[ids[2]]["reason"] == "words + another image + far + same caption"
-    assert told[ids[2]]["proposal"] == "remove"
-    assert told[ids[2]]["suggested_image"] == "train"
-    assert told[ids[3]]["proposal"] == "remove"
-    assert "says nothing" in told[ids[3]]["reason"]
-    twins = found.table.filter(pl.col("caption").is_null()).row(0, named=True)
+    first = {row["caption"]: row for row in result.table.head(5).iter_rows(named=True)}
+    assert set(ids) <= set(result.table.head(4)["caption"]), result.table
+    assert first[ids[0]]["proposal"] == "move"
+    assert first[ids[0]]["suggested_image"] == "boat"
+    assert first[ids[1]]["proposal"] == "move"
+    assert first[ids[1]]["suggested_image"] == "dog"
+    assert first[ids[2]]["reason"] == "words + another image + far + same caption"
+    assert first[ids[2]]["proposal"] == "remove"
+    assert first[ids[2]]["suggested_image"] == "train"
+    assert first[ids[3]]["proposal"] == "remove"
+    assert "says nothing" in first[ids[3]]["reason"]
+    twins = result.table.filter(pl.col("caption").is_null()).row(0, named=True)
     assert (twins["image"], twins["suggested_image"], twins["reason"]) == ("boat", "cat", "same picture")
-    assert found.table["place"].to_list() == list(range(1, len(found) + 1))
-    assert found.table.select("signals", "severity").rows() == sorted(
-        found.table.select("signals", "severity").rows(), reverse=True
+    assert result.table["place"].to_list() == list(range(1, len(result) + 1))
+    assert result.table.select("signals", "severity").rows() == sorted(
+        result.table.select("signals", "severity").rows(), reverse=True
     )
 
 
 def test_failures_are_told_apart(spoilt: tuple[Dataset, LabelQuality]) -> None:
-    _, found = spoilt
-    for row in found.runs.iter_rows(named=True):
+    _, result = spoilt
+    for row in result.runs.iter_rows(named=True):
         assert row["queries"] == 18
         assert row["annotation"] + row["model"] == row["failures"]
         assert (row["words"], row["same_caption"]) == (3, 1)  # the swapped two and the copied one; it is both
@@ -208,21 +209,21 @@ def test_no_model_excuses_itself() -> None:
     dataset = Dataset.of(THINGS)
     scores = good_scores(dataset, 3)
     scores[0, 0], scores[5, 0] = 0, 9
-    found = label_quality(dataset, {"one": rankings(scores, dataset)}, words=False)
-    assert found.runs.select("failures", "annotation", "model").row(0) == (1, 0, 1)
-    assert found.table.select("caption", "reason", "proposal", "rank").rows() == [
+    result = label_quality(dataset, {"one": rankings(scores, dataset)}, words=False)
+    assert result.runs.select("failures", "annotation", "model").row(0) == (1, 0, 1)
+    assert result.table.select("caption", "reason", "proposal", "rank").rows() == [
         ("dog#0", "another image + far", "keep", 6)
     ]
-    assert len(found.relevance().items) == len(dataset.texts)
+    assert len(result.relevance().items) == len(dataset.texts)
 
 
 def test_a_clean_dataset_has_nothing_to_review() -> None:
     dataset = Dataset.of(THINGS)
-    found = label_quality(dataset, {"good": rankings(good_scores(dataset, 0), dataset)}, words=False)
-    assert len(found) == 0
-    assert found.reasons == {}
-    assert found.left_out() == []
-    assert found.runs["failures"].to_list() == [0]
+    result = label_quality(dataset, {"good": rankings(good_scores(dataset, 0), dataset)}, words=False)
+    assert len(result) == 0
+    assert result.reasons == {}
+    assert result.left_out() == []
+    assert result.runs["failures"].to_list() == [0]
 
 
 def test_a_caption_that_a_run_did_not_ask_is_judged_by_the_others() -> None:
@@ -235,8 +236,8 @@ def test_a_caption_that_a_run_did_not_ask_is_judged_by_the_others() -> None:
 
 
 def test_proposals(spoilt: tuple[Dataset, LabelQuality]) -> None:
-    dataset, found = spoilt
-    relevance = found.relevance()
+    dataset, result = spoilt
+    relevance = result.relevance()
     assert sorted(set(relevance.grades.tolist())) == [1, 2]
     stored = {
         (relevance.query_ids[row], relevance.item_ids[item]): grade
@@ -246,20 +247,20 @@ def test_proposals(spoilt: tuple[Dataset, LabelQuality]) -> None:
     assert stored["dog", "dog#0"] == 2
     assert all(stored["cat", f"boat#{n}"] == 1 and stored["boat", f"cat#{n}"] == 1 for n in range(3))
     assert sum(grade == 2 for grade in stored.values()) == len(dataset.texts)
-    out = found.left_out()
+    out = result.left_out()
     assert {"boat#0", "cat#1", "dog#0", "pizza#2"} <= set(out)
-    assert out == [row["caption"] for row in found.table.to_dicts() if row["proposal"] in ("remove", "move")]
-    assert found.left_out(0) == []
+    assert out == [row["caption"] for row in result.table.to_dicts() if row["proposal"] in ("remove", "move")]
+    assert result.left_out(0) == []
 
 
 @pytest.mark.parametrize("name", ["review.csv", "review.jsonl", "review.parquet", "review.csv.gz"])
 def test_a_review_is_read_back(spoilt: tuple[Dataset, LabelQuality], tmp_path: Path, name: str) -> None:
-    dataset, found = spoilt
+    dataset, result = spoilt
     verdicts = {"dog#0": "move", "boat#0": "Also fits", "pizza#2": "remove", "horse#0": "keep"}
-    table = found.table.with_columns(
+    table = result.table.with_columns(
         pl.col("caption").replace_strict(verdicts, default=None, return_dtype=pl.String).alias("verdict")
     )
-    replace(found, table=table).write(tmp_path / name)
+    replace(result, table=table).write(tmp_path / name)
     done = apply_review(dataset, tmp_path / name)
     owners = dict(done.dataset.captions.select("caption", "image").iter_rows())
     before = dict(dataset.captions.select("caption", "image").iter_rows())
@@ -298,7 +299,7 @@ def test_images_are_removed_or_made_one(tmp_path: Path) -> None:
         ([("keep", "b", "a#0", None)], "image 'b' of caption 'a#0'"),
         ([("also-fits", "a", "a#0", None)], "also-fits without a suggested_image"),
         ([("move", "a", None, "b")], "move without a caption"),
-        ([("remove", "a", "a#0", None), ("keep", "a", "a#0", None)], "line 3: keep for caption 'a#0', and remove"),
+        ([("remove", "a", "a#0", None), ("keep", "a", "a#0", None)], "line 3: keep for caption 'a#0', but remove"),
         ([("move", "a", "a#0", "b"), ("remove", "b", None, "a")], "which is removed"),
     ],
 )
@@ -332,7 +333,7 @@ def test_bad_settings(bad: dict[str, Any]) -> None:
 def test_runs_in_which_no_caption_asks() -> None:
     dataset = Dataset.of({"a": ["one two three"], "b": ["four five six"]})
     both = rankings(np.eye(2), dataset)
-    with pytest.raises(UsageError, match="no caption asks"):
+    with pytest.raises(UsageError, match="no captions as queries"):
         label_quality(dataset, {"i2t": {"i2t": both["i2t"]}}, words=False)
     with pytest.raises(UsageError, match="direction 'i2t'"):
         label_quality(dataset, {"i2t": both}, direction="i2t", words=False)
@@ -344,14 +345,14 @@ def test_runs_in_which_no_caption_asks() -> None:
 def test_the_list_does_not_depend_on_the_order_of_runs(seed: int) -> None:
     dataset = Dataset.of(THINGS)
     runs = {str(n): rankings(np.random.default_rng(seed + n).random((6, 18)), dataset) for n in range(3)}
-    one = label_quality(dataset, runs, words=False).table
+    table = label_quality(dataset, runs, words=False).table
     other = label_quality(dataset, dict(reversed(runs.items())), words=False).table
-    assert one.drop("evidence", "severity").equals(other.drop("evidence", "severity"))
-    assert dict(one.schema) == dict(REVIEW_COLUMNS)
+    assert table.drop("evidence", "severity").equals(other.drop("evidence", "severity"))
+    assert dict(table.schema) == dict(REVIEW_COLUMNS)
 
 
 def test_equal_pairs_are_each_told_once() -> None:
     vectors = Embeddings(("a", "b", "c"), np.ones((3, 2), np.float32))
     dataset = Dataset.of({name: [f"some words {name}"] for name in "abc"})
-    found = twin_images(dataset, None, vectors, bits=6, cosine=1.0)
-    assert [(one.one, one.other) for one in found] == list(combinations(range(3), 2))
+    result = duplicate_images(dataset, None, vectors, bits=6, cosine=1.0)
+    assert [(pair.first, pair.second) for pair in result] == list(combinations(range(3), 2))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.analyze import missing_positives as room
-from crosslens.analyze.missing_positives import left_out_similarity
+from crosslens.analyze.missing_positives import search as room
+from crosslens.analyze.missing_positives.search import held_out_similarity
 from crosslens.core.errors import InputError, UsageError
 from crosslens.similarity import references_of
 
@@ -21,7 +21,7 @@ OWN = DATASET.caption_image[None] == np.arange(20)[:, None]
 
 def matrix() -> np.ndarray:
     references = references_of(DATASET)
-    return np.array([[overlap(one, text) for text in DATASET.texts] for one in references], np.float32)
+    return np.array([[overlap(texts, text) for text in DATASET.texts] for texts in references], np.float32)
 
 
 def verified(seed: int = 0, direction: str = "i2t") -> cl.Relevance:
@@ -40,13 +40,13 @@ def verified(seed: int = 0, direction: str = "i2t") -> cl.Relevance:
 def test_the_same_pairs_as_a_slow_search(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "_CELLS", cells)
     phi = Overlap()
-    found = cl.missing_positives(DATASET, phi, threshold=0.6)
+    result = cl.missing_positives(DATASET, phi, threshold=0.6)
     values = matrix()
-    wanted = {(i, c) for i, c in np.argwhere((values >= np.float32(0.6)) & ~OWN).tolist()}
-    assert set(zip(found.images.tolist(), found.captions.tolist(), strict=True)) == wanted
-    assert len(found) == len(wanted) > 5
-    assert found.values.tolist() == values[found.images, found.captions].tolist()
-    assert (np.diff(found.values) <= 0).all()
+    expected = {(i, c) for i, c in np.argwhere((values >= np.float32(0.6)) & ~OWN).tolist()}
+    assert set(zip(result.images.tolist(), result.captions.tolist(), strict=True)) == expected
+    assert len(result) == len(expected) > 5
+    assert result.values.tolist() == values[result.images, result.captions].tolist()
+    assert (np.diff(result.values) <= 0).all()
     assert phi.largest == max(1, min(20, cells // 60))
 
 
@@ -66,24 +66,26 @@ def test_the_highest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_threshold_leaves_the_caption_out() -> None:
     """Each image gives up one caption; with it among its own references every φ would be higher."""
-    annotated = left_out_similarity(DATASET, Overlap(), seed=3)
+    annotated = held_out_similarity(DATASET, Overlap(), seed=3)
     assert len(annotated) == 20
-    texts = [[t for t, i in zip(DATASET.texts, DATASET.caption_image, strict=True) if i == one] for one in range(20)]
+    texts = [
+        [t for t, i in zip(DATASET.texts, DATASET.caption_image, strict=True) if i == image] for image in range(20)
+    ]
     for value, own in zip(annotated.tolist(), texts, strict=True):
         possible = [overlap(own[:n] + own[n + 1 :], own[n]) for n in range(3)]
-        assert any(value == pytest.approx(one) for one in possible)
-    found = cl.missing_positives(DATASET, Overlap(), quantile=0.25, seed=3)
-    assert found.threshold == pytest.approx(np.quantile(annotated, 0.25))
+        assert any(value == pytest.approx(candidate) for candidate in possible)
+    result = cl.missing_positives(DATASET, Overlap(), quantile=0.25, seed=3)
+    assert result.threshold == pytest.approx(np.quantile(annotated, 0.25))
     assert annotated.mean() < matrix()[OWN].mean()
 
 
 def test_judgements_to_evaluate_with(tmp_path: Path) -> None:
-    found = cl.missing_positives(DATASET, Overlap(), threshold=0.6)
-    cl.write_qrels(found.relevance(), tmp_path / "completed.qrels")
-    cl.write_qrels(found.relevance(extra_only=True), tmp_path / "extra.qrels")
+    result = cl.missing_positives(DATASET, Overlap(), threshold=0.6)
+    cl.write_qrels(result.relevance(), tmp_path / "completed.qrels")
+    cl.write_qrels(result.relevance(extra_only=True), tmp_path / "extra.qrels")
     completed, extra = cl.read_qrels(tmp_path / "completed.qrels"), cl.read_qrels(tmp_path / "extra.qrels")
-    assert len(extra.items) == len(found)
-    assert len(completed.items) == len(found) + 60
+    assert len(extra.items) == len(result)
+    assert len(completed.items) == len(result) + 60
     scores = matrix()
     before = cl.evaluate(DATASET, scores=scores, metrics=["Hit@1"], resamples=0)
     after = cl.evaluate(DATASET, scores=scores, relevance=completed, metrics=["Hit@1"], resamples=0)
@@ -94,11 +96,11 @@ def test_judgements_to_evaluate_with(tmp_path: Path) -> None:
 def test_the_table_reads_back(tmp_path: Path) -> None:
     import polars as pl
 
-    found = cl.missing_positives(DATASET, Overlap(), threshold=0.7)
-    table = pl.read_csv(found.write_table(tmp_path / "missing.csv"))
+    result = cl.missing_positives(DATASET, Overlap(), threshold=0.7)
+    table = pl.read_csv(result.write_table(tmp_path / "missing.csv"))
     assert table.columns == ["image", "caption", "phi", "text", "caption_of", "image_caption"]
-    assert table.height == len(found)
-    assert table["text"].to_list() == [DATASET.texts[one] for one in found.captions]
+    assert table.height == len(result)
+    assert table["text"].to_list() == [DATASET.texts[row] for row in result.captions]
     assert (table["image"] != table["caption_of"]).all()
 
 
@@ -107,7 +109,7 @@ def test_precision_and_recall_as_sklearn_has_them(both: bool, monkeypatch: pytes
     metrics = pytest.importorskip("sklearn.metrics")
     monkeypatch.setattr(room, "_CELLS", 200)
     people: dict[str, cl.Relevance] = {"i2t": verified()} | ({"t2i": verified(1, "t2i")} if both else {})
-    found = cl.missing_positives(DATASET, Overlap(), threshold=0.5, verified=people if both else people["i2t"])
+    missing = cl.missing_positives(DATASET, Overlap(), threshold=0.5, verified=people if both else people["i2t"])
     judged, positive = np.zeros((20, 60), bool), np.zeros((20, 60), bool)
     judged[np.unique(people["i2t"].rows)] = True
     positive[people["i2t"].rows, people["i2t"].items] = True
@@ -116,7 +118,7 @@ def test_precision_and_recall_as_sklearn_has_them(both: bool, monkeypatch: pytes
         positive[people["t2i"].items, people["t2i"].rows] = True
     judged &= ~OWN
     labels, values = positive[judged], matrix()[judged]
-    result = found.verification
+    result = missing.verification
     assert result is not None
     assert (result.pairs, result.positives) == (judged.sum(), labels.sum())
     assert result.average_precision == pytest.approx(metrics.average_precision_score(labels, values))
@@ -127,9 +129,9 @@ def test_precision_and_recall_as_sklearn_has_them(both: bool, monkeypatch: pytes
         assert point.found == (values >= np.float32(point.threshold)).sum()
         assert point.hits == (labels & (values >= np.float32(point.threshold))).sum()
     assert result.chance == pytest.approx(labels.mean())
-    assert found.as_dict()["verification"]["recall"]["value"] == result.recall.mean
-    assert "lower bound" in found.text(80)
-    assert max(map(len, found.text(80).splitlines())) <= 80
+    assert missing.as_dict()["verification"]["recall"]["value"] == result.recall.mean
+    assert "lower bound" in missing.text(80)
+    assert max(map(len, missing.text(80).splitlines())) <= 80
 
 
 def test_bad_input() -> None:
@@ -137,12 +139,12 @@ def test_bad_input() -> None:
     with pytest.raises(UsageError, match="no image has two captions"):
         cl.missing_positives(lonely, Overlap())
     assert len(cl.missing_positives(lonely, Overlap(), threshold=0.4)) == 2
-    with pytest.raises(UsageError, match="a matrix does not say"):
+    with pytest.raises(UsageError, match="a matrix has no captions"):
         cl.missing_positives(DATASET, matrix())
     assert len(cl.missing_positives(DATASET, matrix(), threshold=0.6)) == len(
         cl.missing_positives(DATASET, Overlap(), threshold=0.6)
     )
-    with pytest.raises(UsageError, match="quantile 50"):
+    with pytest.raises(UsageError, match="quantile = 50"):
         cl.missing_positives(DATASET, Overlap(), quantile=50)
     with pytest.raises(InputError, match="no verified positive"):
         cl.missing_positives(DATASET, Overlap(), verified=cl.Relevance.of({"x": ["y"]}))
@@ -150,7 +152,7 @@ def test_bad_input() -> None:
         cl.missing_positives(DATASET, Overlap(), ground_truth=cl.Relevance.of({"x": ["y"]}))
     broken = matrix()
     broken[2, 0] = np.nan
-    with pytest.raises(InputError, match=r"image 'i2' and caption 'i0#0' is not a number"):
+    with pytest.raises(InputError, match=r"image 'i2' and caption 'i0#0' is NaN"):
         cl.missing_positives(DATASET, _Broken(broken), threshold=0.5)
 
 

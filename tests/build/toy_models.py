@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.build.generators import Request
+from crosslens.build import Request
 
 Array = np.ndarray[Any, Any]
 _WIDTH = 32

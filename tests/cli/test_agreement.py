@@ -21,15 +21,15 @@ CAPTIONS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("judged")
+    path = tmp_path_factory.mktemp("judged")
     lines = [f"{image}\t{text}" for image, texts in CAPTIONS.items() for text in texts]
-    (place / "captions.tsv").write_text("image\ttext\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    (path / "captions.tsv").write_text("image\ttext\n" + "\n".join(lines) + "\n", encoding="utf-8")
     scores = {("dog", "dogs#1"): 3, ("dogs", "dog#0"): 3, ("cat", "boat#0"): 0, ("cake", "cake#1"): 5,
               ("dog", "cat#0"): 1, ("boat", "boat#2"): 4, ("boat", "dog#1"): 0, ("cat", "cat#2"): 5,
               ("dogs", "cake#0"): 0}  # fmt: skip
     rows = [f"{image},{caption},{score}" for (image, caption), score in scores.items()]
-    (place / "pairs.csv").write_text("image,caption,score\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    return place
+    (path / "pairs.csv").write_text("image,caption,score\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    return path
 
 
 def words_of(folder: Path, resamples: int) -> tuple[str | Path, ...]:
@@ -66,7 +66,7 @@ def test_agreement_as_a_page(folder: Path, call: Call, tmp_path: Path) -> None:
     ("more", "code", "message"),
     [
         (("--phi", "cidre"), 2, "did you mean cider"),
-        (("--kendall", "a"), 2, "use b or c"),
+        (("--kendall", "a"), 2, "must be b or c"),
         (("--form", "cxc"), 3, "expected: caption, image, agg_score"),
         (("--level", "95"), 2, "confidence level"),
     ],

@@ -30,21 +30,21 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Standard captions with COCO's ids, finer ones in the form of MSCOCO-FG, and vectors of all."""
-    place = tmp_path_factory.mktemp("sets")
+    path = tmp_path_factory.mktemp("sets")
     rows = [(100 + n, f"{place_}-{n}", f"{start} {noun}") for n, noun in enumerate(NOUNS)
             for place_, start in enumerate(("a", "one"))]  # fmt: skip
     table = pl.DataFrame(rows, schema=["image", "caption", "text"], orient="row")
-    table.write_csv(place / "captions.csv")
+    table.write_csv(path / "captions.csv")
     finer = {f"COCO_val2014_{100 + n:012}": [f"a small {noun} with two red stripes on the grass"]
              for n, noun in reversed(list(enumerate(NOUNS)))}  # fmt: skip
-    (place / "fine.json").write_text(json.dumps(finer), encoding="utf-8")
+    (path / "fine.json").write_text(json.dumps(finer), encoding="utf-8")
     random = np.random.default_rng(0)
     points = random.normal(size=(IMAGES, 6))
     noise = [scale * random.normal(size=(size, 6)) for scale, size in ((1.5, 2 * IMAGES), (0.05, IMAGES))]
-    np.save(place / "images.npy", points)
-    np.save(place / "captions.npy", np.repeat(points, 2, axis=0) + noise[0])
-    np.save(place / "fine.npy", points[::-1] + noise[1])
-    return place
+    np.save(path / "images.npy", points)
+    np.save(path / "captions.npy", np.repeat(points, 2, axis=0) + noise[0])
+    np.save(path / "fine.npy", points[::-1] + noise[1])
+    return path
 
 
 def fine(folder: Path) -> str:
@@ -128,10 +128,10 @@ def test_granularity_as_a_page(folder: Path, call: Call, tmp_path: Path) -> None
     [
         (("analyze", "granularity", "--dataset", "a.csv", "--dataset", "b.csv", "--captions", "c"), "several datasets"),
         (("analyze", "granularity", "--dataset", "a.csv"), "no such file"),
-        (("analyze", "granularity", "--dataset", ""), "empty dataset"),
+        (("analyze", "granularity", "--dataset", ""), "the name of the dataset is empty"),
         (("analyze", "granularity", "--dataset", "plain captions"), "is not KEY=VALUE"),
         (("analyze", "granularity", "--dataset", "'plain"), "No closing quotation"),
-        (("caption-sets", "--before", "a", "--after", "b", "--by", "style"), "no --dataset"),
+        (("caption-sets", "--before", "a", "--after", "b", "--by", "style"), "--by requires --dataset"),
     ],
 )
 def test_mistakes(call: Call, words: tuple[str, ...], problem: str) -> None:
@@ -143,7 +143,7 @@ def test_mistakes(call: Call, words: tuple[str, ...], problem: str) -> None:
 
 def test_mistakes_with_files(folder: Path, call: Call) -> None:
     outcome = call(*both(folder)[:7], "--resamples", "5")
-    assert "--image-embeddings without --before-embeddings" in outcome.err
+    assert "--image-embeddings requires --before-embeddings" in outcome.err
     outcome = call("caption-sets", "--before", folder / "captions.csv", "--after", folder / "captions.csv")
     assert "nothing to evaluate" in outcome.err
     plain = f"fine_grained captions={folder / 'fine.json'}"
@@ -153,7 +153,7 @@ def test_mistakes_with_files(folder: Path, call: Call) -> None:
     outcome = call(
         "analyze", "granularity", "--dataset", folder / "captions.csv", "--dataset", fine(folder), "--by", "x"
     )
-    assert "--by x beside 2 datasets" in outcome.err
+    assert "--by requires a single dataset, not 2" in outcome.err
 
 
 def test_built_in_scenes_and_model(call: Call, tmp_path: Path) -> None:

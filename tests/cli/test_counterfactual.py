@@ -25,7 +25,7 @@ class Letters:
 def words(tmp_path: Path) -> list[str]:
     """The flags of a small text-only search."""
     things = ("dog", "cat", "fish", "horse", "bird", "frog")
-    dataset = Dataset.of({thing: [f"a {thing} in a garden", f"the {thing}", f"one {thing}"] for thing in things})
+    dataset = Dataset.of({name: [f"a {name} in a garden", f"the {name}", f"one {name}"] for name in things})
     write_dataset(dataset, tmp_path / "captions.jsonl")
     (tmp_path / "letters.py").write_text(ENCODER)
     return [
@@ -36,15 +36,15 @@ def words(tmp_path: Path) -> list[str]:
 
 
 def test_one_query_is_shown_as_a_diff(call: Call, words: list[str]) -> None:
-    found = call(*words, "--query", "dog#0")
-    assert found.code == 0
-    lines = found.out.splitlines()
+    outcome = call(*words, "--query", "dog#0")
+    assert outcome.code == 0
+    lines = outcome.out.splitlines()
     assert any(line.startswith("dog#0: ") for line in lines)
     assert any(line.startswith("  - ") for line in lines)
     assert any(line.startswith("  + ") for line in lines)
-    assert "top-1 dog → " in found.out
-    assert "rank of its own image 1 → " in found.out
-    assert "characters   " not in found.out  # no summary of one query
+    assert "top-1 dog → " in outcome.out
+    assert "rank of its own image 1 → " in outcome.out
+    assert "characters   " not in outcome.out  # no summary of one query
 
 
 def test_several_queries_have_a_summary_and_json_says_the_same(call: Call, words: list[str], tmp_path: Path) -> None:
@@ -53,31 +53,33 @@ def test_several_queries_have_a_summary_and_json_says_the_same(call: Call, words
     assert printed.code == 0
     assert "… and 4 more queries" in printed.out
     assert "of 6 queries flipped" in printed.out
-    told = call(*words, "--json").json
-    assert told["direction"] == "t2t"
-    assert (told["gallery"], told["budget"], len(told["queries"])) == (6, 200, 6)
-    flipped = [one for one in told["queries"] if one["flipped"]]
+    content = call(*words, "--json").json
+    assert content["direction"] == "t2t"
+    assert (content["gallery"], content["budget"], len(content["queries"])) == (6, 200, 6)
+    flipped = [query for query in content["queries"] if query["flipped"]]
     assert f"{len(flipped)} of 6 queries flipped" in printed.out
-    right = told["summary"]["right"]
-    assert right["queries"] + told["summary"]["wrong"]["queries"] == 6
+    right = content["summary"]["right"]
+    assert right["queries"] + content["summary"]["wrong"]["queries"] == 6
     for step in right["radius"]:
-        within = [one for one in flipped if one["before"]["rank"] == 1 and one["characters"] <= step["characters"]]
+        within = [
+            query for query in flipped if query["before"]["rank"] == 1 and query["characters"] <= step["characters"]
+        ]
         assert step["share"] == pytest.approx(len(within) / right["queries"])
-    for one in told["queries"]:
-        assert one["encodings"] <= 200
-        assert (one["before"]["rank"] == 1) != (one["after"]["rank"] == 1) or not one["flipped"]
+    for query in content["queries"]:
+        assert query["encodings"] <= 200
+        assert (query["before"]["rank"] == 1) != (query["after"]["rank"] == 1) or not query["flipped"]
     text = page.read_text(encoding="utf-8")
-    assert all(one["query"] in text for one in told["queries"])
+    assert all(query["query"] in text for query in content["queries"])
     assert "<ins>" in text
     assert '<table class="figures">' in text  # figures keep to one line: bars do not break
     assert call(*words, "--html", page).code == 5
 
 
 def test_no_flip_is_said_with_the_closest_edit(call: Call, words: list[str]) -> None:
-    found = call(*words, "--query", "horse#0", "--perturbations", "char_swap", "--budget", "1")
-    assert found.code == 0
-    assert "no flip among 1 of " in found.out
-    assert "margin +" in found.out
+    outcome = call(*words, "--query", "horse#0", "--perturbations", "char_swap", "--budget", "1")
+    assert outcome.code == 0
+    assert "no flip among 1 of " in outcome.out
+    assert "margin +" in outcome.out
 
 
 @pytest.mark.parametrize(
@@ -86,18 +88,18 @@ def test_no_flip_is_said_with_the_closest_edit(call: Call, words: list[str]) -> 
         (("--query", "dgo#0"), 3, "did you mean 'dog#0'"),
         (("--only", "both"), 2, "unknown kind of query"),
         (("--budget", "0"), 2, "--budget"),
-        (("--perturbations", "images"), 2, "changes pictures"),
+        (("--perturbations", "images"), 2, "changes images"),
     ],
 )
 def test_mistakes(call: Call, words: list[str], flags: tuple[str, ...], code: int, message: str) -> None:
-    found = call(*words, *flags)
-    assert found.code == code
-    assert message in found.err
-    assert not found.out
+    outcome = call(*words, *flags)
+    assert outcome.code == code
+    assert message in outcome.err
+    assert not outcome.out
 
 
 def test_a_caption_that_asks_needs_text_only(call: Call, words: list[str]) -> None:
     without = [word for word in words if word not in ("--image-text", "mean")]
-    found = call(*without, "--query-caption", "1")
-    assert found.code == 2
-    assert "--image-text" in found.err
+    outcome = call(*without, "--query-caption", "1")
+    assert outcome.code == 2
+    assert "--image-text" in outcome.err

@@ -52,11 +52,11 @@ def test_curve(graded: Path, call: Call) -> None:
     lines = [line.split() for line in outcome.out.splitlines()]
     assert [line[0] for line in lines if line and line[0].isdigit()] == ["1", "2", "3", "4", "5", "6"]
     text = page.read_text()
-    assert "a: share of them found (SR)" in text
-    assert "b: any of them found (SRhit)" in text
+    assert "a: share of them retrieved (SR)" in text
+    assert "b: any of them retrieved (SRhit)" in text
     content = call("curve", graded / "a", graded / "b", "--m", "1..6", "--resamples", "20", "--json").json
     assert (content["m"], content["k"], content["phi"]) == ([1, 2, 3, 4, 5, 6], 5, "cider")
-    hits = [one["mean"] for one in content["runs"]["a"]["SRhit"]]
+    hits = [entry["mean"] for entry in content["runs"]["a"]["SRhit"]]
     assert hits == sorted(hits)
     np.save(graded / "phi.npy", np.ones((9, 18), np.float32))
     assert call("curve", graded / "a", "--phi", graded / "phi.npy", "--m", "2", "--ground-truth").code == 0
@@ -68,8 +68,8 @@ def test_curve(graded: Path, call: Call) -> None:
         (["--m", "5..1"], "cannot read the values of m"),
         (["--direction", "t2t"], "unknown direction 't2t'"),
         (["--phi", "cidr"], "cider"),
-        (["--direction", "i2t", "--k", "12"], "places beside the ground truth were kept"),
-        (["-o", "fig.txt"], "no figure is written as .txt"),
+        (["--direction", "i2t", "--k", "12"], "items beside the ground truth were kept"),
+        (["-o", "fig.txt"], "unknown figure format .txt"),
     ],
 )
 def test_mistakes(graded: Path, call: Call, words: list[str], message: str) -> None:
@@ -81,5 +81,5 @@ def test_mistakes(graded: Path, call: Call, words: list[str], message: str) -> N
 def test_a_run_without_a_dataset(graded: Path, call: Call) -> None:
     (graded / "a" / "recipe.toml").unlink()
     outcome = call("curve", graded / "a")
-    assert "does not say what its dataset is" in outcome.err
+    assert "does not name its dataset" in outcome.err
     assert call("curve", graded / "a", "--dataset", graded / "c.jsonl", "--m", "1", "--resamples", "0").code == 0

@@ -47,9 +47,9 @@ def test_writing_resuming_and_conflict(study: Path, call: Call, tmp_path: Path) 
     before = (tmp_path / "run" / "run.json").read_bytes()
     again = call("evaluate", *flags(study), "-o", tmp_path / "run")
     assert (again.code, again.out) == (0, first.out)
-    assert again.err == f"\nalready there: {tmp_path / 'run'} (nothing to do)\n"
+    assert again.err == f"\nup to date: {tmp_path / 'run'} (nothing to do)\n"
     renamed = call("evaluate", *flags(study), "-o", tmp_path / "run", "--name", "other")
-    assert renamed.err.startswith("note: the run that is already there keeps its name, 'run'\n\nalready there: ")
+    assert renamed.err.startswith("note: the existing run keeps its name, 'run'\n\nup to date: ")
     assert "nothing to do" in call("run", tmp_path / "run", "-o", tmp_path / "run").err
     assert (tmp_path / "run" / "run.json").read_bytes() == before
     other = call("evaluate", *flags(study, "model-b"), "-o", tmp_path / "run")
@@ -81,7 +81,7 @@ def test_a_run_and_qrels_without_a_dataset(tmp_path: Path, call: Call) -> None:
         "Hit@1 Hit@2",
         "--json",
     )
-    assert {name: one["mean"] for name, one in outcome.json["metrics"].items()} == {"i2t/Hit@1": 0, "i2t/Hit@2": 1}
+    assert {name: entry["mean"] for name, entry in outcome.json["metrics"].items()} == {"i2t/Hit@1": 0, "i2t/Hit@2": 1}
 
 
 def test_the_published_figures(shared_data: Path, tmp_path: Path, call: Call) -> None:
@@ -94,7 +94,7 @@ def test_the_published_figures(shared_data: Path, tmp_path: Path, call: Call) ->
         *("evaluate", "--run", shared_data / "runs" / "align-coco5k-i2t.run.gz", "--qrels", tmp_path / "qrels.txt"),
         *("--metrics", "CappedRecall@1 CappedRecall@5 CappedRecall@10", "--json"),
     )
-    means = [round(one["mean"], 4) for one in outcome.json["metrics"].values()]
+    means = [round(entry["mean"], 4) for entry in outcome.json["metrics"].values()]
     assert next(iter(outcome.json["metrics"])) == "i2t/CappedRecall@1"
     assert means == [0.6044, 0.4220, 0.5440]
 
@@ -120,14 +120,14 @@ def test_reader_options_of_any_kind(study: Path, call: Call, tmp_path: Path) -> 
     (tmp_path / "test_caps.txt").write_text("a b c\nd e f\n")
     numbers = ("data", "describe", "precomputed", "-D", f"folder={tmp_path}", "--split", "test", "-D")
     assert call(*numbers, "captions_per_image=1").code == 0
-    assert "a whole number" in call(*numbers, "captions_per_image=one").err
+    assert "an integer" in call(*numbers, "captions_per_image=one").err
 
 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
         (("--metrics", "Hti@5"), 2, "did you mean Hit"),
-        (("--folds", "0"), 2, "at least 1"),
+        (("--folds", "0"), 2, "greater than or equal to 1"),
         (("--ties", "stabel"), 2, "stable"),
         (("--score", "cosin"), 2, "cosine"),
         (("--backend", "nunpy"), 2, "numpy"),

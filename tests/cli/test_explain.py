@@ -15,11 +15,11 @@ pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Drawn scenes and a run over them, whose scores are those of a model that knows colours only."""
     import numpy as np
 
-    from crosslens.pipeline.recipe import Inputs, Options, Recipe, execute
+    from crosslens.pipeline import EvaluateOptions, InputOptions, Recipe, run_recipe
     from crosslens.synth import write_scenes
 
     folder = tmp_path_factory.mktemp("explain")
@@ -29,27 +29,27 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(folder / "scores.npy", (random.random(own.shape) + 0.5 * own).astype(np.float32))
     recipe = Recipe(
         dataset=str(folder / "scenes"),
-        inputs=Inputs(scores=str(folder / "scores.npy")),
-        options=Options(resamples=10, metrics=("Hit@1",)),
+        inputs=InputOptions(scores=str(folder / "scores.npy")),
+        options=EvaluateOptions(resamples=10, metrics=("Hit@1",)),
     )
-    execute(recipe, folder / "runs" / "made")
+    run_recipe(recipe, folder / "runs" / "made")
     return folder
 
 
 @pytest.fixture(scope="module")
-def failed(place: Path) -> list[str]:
+def failed(root: Path) -> list[str]:
     """The ids of queries that failed."""
     from crosslens.core.run import Run
     from crosslens.data import load_dataset
-    from crosslens.explain.failures import failures_of
+    from crosslens.explanations.failures import failed_queries
 
-    found = failures_of(Run.load(place / "runs" / "made"), load_dataset(str(place / "scenes")))["query"].to_list()
-    assert len(found) > 5
-    return found
+    failures = failed_queries(Run.load(root / "runs" / "made"), load_dataset(str(root / "scenes")))["query"].to_list()
+    assert len(failures) > 5
+    return failures
 
 
-def test_one_query(call: Call, place: Path, failed: list[str]) -> None:
-    outcome = call("explain", place / "runs" / "made", "--query", failed[0])
+def test_one_query(call: Call, root: Path, failed: list[str]) -> None:
+    outcome = call("explain", root / "runs" / "made", "--query", failed[0])
     assert outcome.code == 0
     assert outcome.out.startswith(f"{failed[0]} (text → image): “")
     assert "The right picture comes " in outcome.out.replace("\n", " ")
@@ -57,12 +57,12 @@ def test_one_query(call: Call, place: Path, failed: list[str]) -> None:
         assert f"\n{title}\n" in outcome.out
 
 
-def test_several_as_json_and_as_a_page(call: Call, place: Path, failed: list[str], tmp_path: Path) -> None:
+def test_several_as_json_and_as_a_page(call: Call, root: Path, failed: list[str], tmp_path: Path) -> None:
     page = tmp_path / "why.html"
-    words = ["explain", place / "runs" / "made", "--query", failed[0], "--query", failed[1], "--html", page]
+    words = ["explain", root / "runs" / "made", "--query", failed[0], "--query", failed[1], "--html", page]
     outcome = call(*words, "--json")
     assert outcome.code == 0
-    assert [one["query"] for one in outcome.json["explanations"]] == failed[:2]
+    assert [explained["query"] for explained in outcome.json["explanations"]] == failed[:2]
     assert outcome.json["written"] == [str(page)]
     written = page.read_text(encoding="utf-8")
     assert written.count("<article") == 2
@@ -73,49 +73,56 @@ def test_several_as_json_and_as_a_page(call: Call, place: Path, failed: list[str
     assert call(*words, "--overwrite").code == 0
 
 
-def test_pictures_elsewhere_are_not_a_reason_to_fail(
-    call: Call, place: Path, failed: list[str], tmp_path: Path
-) -> None:
+def test_pictures_elsewhere_are_not_a_reason_to_fail(call: Call, root: Path, failed: list[str], tmp_path: Path) -> None:
     page = tmp_path / "why.html"
     (tmp_path / "empty").mkdir()
-    words = ("explain", place / "runs" / "made", "--query", failed[0], "--html", page)
+    words = ("explain", root / "runs" / "made", "--query", failed[0], "--html", page)
     outcome = call(*words, "--image-folder", tmp_path / "empty")
     assert outcome.code == 0
     assert "note: boxes without pictures: " in outcome.err
     assert "data:image/jpeg" not in page.read_text(encoding="utf-8")
 
 
-def test_an_image_asks_and_a_dataset_can_be_named(call: Call, place: Path) -> None:
-    words = ("explain", place / "runs" / "made", "--dataset", place / "scenes", "--direction", "i2t", "--query", "3")
+def test_an_image_asks_and_a_dataset_can_be_named(call: Call, root: Path) -> None:
+    words = (
+        "explain",
+        root / "runs" / "made",
+        "--dataset",
+        root / "scenes",
+        "--direction",
+        "i2t",
+        "--query",
+        "3",
+    )
     outcome = call(*words)
     assert outcome.code == 0
     assert outcome.out.startswith("3 (image → text): ")
 
 
-def test_unknown_queries_directions_and_runs(call: Call, place: Path) -> None:
-    run = place / "runs" / "made"
+def test_unknown_queries_directions_and_runs(call: Call, root: Path) -> None:
+    run = root / "runs" / "made"
     outcome = call("explain", run, "--query", "10l")
     assert outcome.code == 2
     assert "did you mean 10" in outcome.err
     assert call("explain", run, "--query", "101", "--direction", "t2x").code == 2
     assert "has no t2t ranking" in call("explain", run, "--query", "101", "--direction", "t2t").err
-    assert "no such folder" in call("explain", place / "runs" / "other", "--query", "101").err
+    assert "no such folder" in call("explain", root / "runs" / "other", "--query", "101").err
 
 
 def test_a_dataset_that_changed_since_the_run_is_told(
-    call: Call, place: Path, failed: list[str], tmp_path: Path
+    call: Call, root: Path, failed: list[str], tmp_path: Path
 ) -> None:
     from crosslens.data import load_dataset
 
     for name in ("scenes", "runs"):
-        shutil.copytree(place / name, tmp_path / name)
+        shutil.copytree(root / name, tmp_path / name)
     run = tmp_path / "runs" / "made"
     assert "changed since" not in call("explain", run, "--query", failed[0]).err
     whole = load_dataset(str(tmp_path / "scenes"))
     assert whole.objects is not None
     shutil.rmtree(tmp_path / "scenes")
     replace(whole, objects=whole.objects.head(5)).save(tmp_path / "scenes")
-    told = call("explain", run, "--query", failed[0])
-    assert told.code == 0
-    assert "changed since" in told.err
+    output = call("explain", run, "--query", failed[0])
+    assert output.code == 0
+    assert "changed since" in output.err
     assert "changed since" not in call("explain", run, "--query", failed[0], "--dataset", tmp_path / "scenes").err

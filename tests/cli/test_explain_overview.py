@@ -15,11 +15,11 @@ pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Drawn scenes and two runs over them, the second one better."""
     import numpy as np
 
-    from crosslens.pipeline.recipe import Inputs, Options, Recipe, execute
+    from crosslens.pipeline import EvaluateOptions, InputOptions, Recipe, run_recipe
     from crosslens.synth import write_scenes
 
     folder = tmp_path_factory.mktemp("explain")
@@ -30,60 +30,60 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         np.save(folder / f"{name}.npy", (noise + bonus * own).astype(np.float32))
         recipe = Recipe(
             dataset=str(folder / "scenes"),
-            inputs=Inputs(scores=str(folder / f"{name}.npy")),
-            options=Options(resamples=10, metrics=("Hit@1",)),
+            inputs=InputOptions(scores=str(folder / f"{name}.npy")),
+            options=EvaluateOptions(resamples=10, metrics=("Hit@1",)),
         )
-        execute(recipe, folder / "runs" / name)
+        run_recipe(recipe, folder / "runs" / name)
     return folder
 
 
-def test_all_failures_in_words_in_json_and_as_files(call: Call, place: Path, tmp_path: Path) -> None:
-    run = place / "runs" / "worse"
+def test_all_failures_in_words_in_json_and_as_files(call: Call, root: Path, tmp_path: Path) -> None:
+    run = root / "runs" / "worse"
     printed = call("explain", run)
     assert printed.code == 0
-    for title in ("Causes", "Taken for", "What the facts cannot see"):
+    for title in ("Causes", "Confused with", "Limits of these facts"):
         assert f"\n{title}\n" in printed.out
-    told = call("explain", run, "--json", "-o", tmp_path / "why").json
-    assert told["written"] == [str(tmp_path / "why")]
+    content = call("explain", run, "--json", "-o", tmp_path / "why").json
+    assert content["written"] == [str(tmp_path / "why")]
     failures = pl.read_parquet(tmp_path / "why" / "failures.parquet")
-    assert failures.height == told["failures"]
-    assert {row["cause"]: row["main"] for row in told["causes"]} == {
-        row["cause"]: int((failures["main_cause"] == row["cause"]).sum()) for row in told["causes"]
+    assert failures.height == content["failures"]
+    assert {row["cause"]: row["main"] for row in content["causes"]} == {
+        row["cause"]: int((failures["main_cause"] == row["cause"]).sum()) for row in content["causes"]
     }
     stored = json.loads((tmp_path / "why" / "overview.json").read_text())
-    assert stored["metrics"] == told["metrics"]
+    assert stored["metrics"] == content["metrics"]
     assert call("explain", run, "-o", tmp_path / "why").code == 0
     refused = call("explain", run, "--depth", "6", "-o", tmp_path / "why")
     assert refused.code == 5
     assert "--overwrite" in refused.err
 
 
-def test_depth_lifts_the_atlas(call: Call, place: Path) -> None:
+def test_depth_lifts_the_atlas(call: Call, root: Path) -> None:
     plain, lifted = (
-        call("explain", place / "runs" / "worse", "--json", *words).json["atlas"] for words in ((), ("--depth", "3"))
+        call("explain", root / "runs" / "worse", "--json", *words).json["atlas"] for words in ((), ("--depth", "3"))
     )
     assert {row["expected"] for row in lifted} <= {"whole.n.02", *(row["expected"] for row in lifted)}
     assert sum(row["count"] for row in lifted[:1]) >= max(row["count"] for row in plain)
     assert any(row["expected"] == row["shown"] for row in lifted)
 
 
-def test_two_runs(call: Call, place: Path, tmp_path: Path) -> None:
-    words = ["explain", place / "runs" / "worse", "--compare", place / "runs" / "better"]
+def test_two_runs(call: Call, root: Path, tmp_path: Path) -> None:
+    words = ["explain", root / "runs" / "worse", "--compare", root / "runs" / "better"]
     printed = call(*words)
     assert printed.code == 0
     assert "Failures by cause" in printed.out
-    told = call(*words, "--json", "-o", tmp_path / "both").json
-    assert told["failed"]["first"] > told["failed"]["second"]
-    assert told["failed"]["difference"] < 0
+    content = call(*words, "--json", "-o", tmp_path / "both").json
+    assert content["failed"]["first"] > content["failed"]["second"]
+    assert content["failed"]["difference"] < 0
     assert (tmp_path / "both" / "comparison.json").exists()
 
 
-def test_a_page_with_the_atlas(call: Call, place: Path, tmp_path: Path) -> None:
+def test_a_page_with_the_atlas(call: Call, root: Path, tmp_path: Path) -> None:
     pytest.importorskip("plotly")
     page = tmp_path / "atlas.html"
-    assert call("explain", place / "runs" / "worse", "--html", page).code == 0
+    assert call("explain", root / "runs" / "worse", "--html", page).code == 0
     text = page.read_text(encoding="utf-8")
-    assert "What is taken for what" in text
+    assert "Confused concepts" in text
     assert "Causes" in text
     assert "src=" not in text.split("<body>")[1]
 
@@ -97,6 +97,6 @@ def test_a_page_with_the_atlas(call: Call, place: Path, tmp_path: Path) -> None:
         (("--compare", "nowhere"), 3, "nowhere"),
     ],
 )
-def test_mistakes(call: Call, place: Path, words: tuple[str, ...], code: int, says: str) -> None:
-    found = call("explain", place / "runs" / "worse", *words)
-    assert (found.code, says in found.err) == (code, True), found.err
+def test_mistakes(call: Call, root: Path, words: tuple[str, ...], code: int, says: str) -> None:
+    outcome = call("explain", root / "runs" / "worse", *words)
+    assert (outcome.code, says in outcome.err) == (code, True), outcome.err

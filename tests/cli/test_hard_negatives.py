@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import crosslens as cl
+from tests.analyze.negative_files import write_sugar, write_winoground
 from tests.data.files import write
-from tests.data.negative_files import write_sugar, write_winoground
 
 from .conftest import Call
 
@@ -32,9 +32,9 @@ def sugar(tmp_path: Path) -> Path:
 
 
 def scores(source: Path, file: Path, seed: int) -> Path:
-    from crosslens.pipeline.negative_cases import load_cases
+    from crosslens.analyze import load_hard_negatives
 
-    cases = load_cases(source)
+    cases = load_hard_negatives(source)
     random = np.random.default_rng(seed)
     ids = [(cases.dataset.caption_ids[c], cases.dataset.image_ids[i]) for _, c, i, _ in cases.pairs.iter_rows()]
     rows = [(caption, image, value) for (caption, image), value in zip(ids, random.random(len(ids)), strict=True)]
@@ -68,7 +68,7 @@ def test_two_score_files_are_compared(tmp_path: Path, call: Call) -> None:
     assert "1st: 1; 2nd: 2." in outcome.out
     assert "collapsed_tag Relation" in outcome.out
     content = call(*words, "--json").json
-    assert [one["model"] for one in content["results"]] == ["1", "2"]
+    assert [entry["model"] for entry in content["results"]] == ["1", "2"]
     assert content["comparisons"][0]["differences"][0]["measure"] == "text"
 
 
@@ -113,7 +113,7 @@ def test_perturbed_captions(tmp_path: Path, call: Call) -> None:
 def test_categories_can_be_left_out(sugar: Path, call: Call) -> None:
     words = ("hard-negatives", sugar, "--blind", "shorter", "--resamples", "0", "--json")
     content = call(*words, "--without", "swap_obj", "--by", "kind").json
-    named = {one["category"] for one in content["results"][0]["figures"]}
+    named = {entry["category"] for entry in content["results"][0]["figures"]}
     assert named == {"", "kind", "replace_att", "replace_obj"}
     assert call(*words, "--without", "swop").code == 2
 
@@ -155,7 +155,7 @@ def test_capital_endings_are_endings(sugar: Path, tmp_path: Path, call: Call) ->
 def test_options_without_effect_are_refused(words: tuple[str, ...], tmp_path: Path, call: Call) -> None:
     file = write(tmp_path / "captions.jsonl", '{"image": "a", "text": "a red square"}\n')
     outcome = call("hard-negatives", "--dataset", file, "--blind", "shorter", *words)
-    assert (outcome.code, f"({words[2]}) beside perturbations" in outcome.err) == (2, True), outcome.err
+    assert (outcome.code, f"{words[2]} has no effect with perturbations" in outcome.err) == (2, True), outcome.err
 
 
 def test_a_dataset_without_a_use_is_refused(sugar: Path, tmp_path: Path, call: Call) -> None:

@@ -15,9 +15,9 @@ from tests.cli.conftest import Call
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Captions, one of them on the wrong image, and two runs that find the right one."""
-    from crosslens.pipeline.recipe import Inputs, Options, Recipe, execute
+    from crosslens.pipeline import EvaluateOptions, InputOptions, Recipe, run_recipe
 
     folder = tmp_path_factory.mktemp("labels")
     texts = {
@@ -35,18 +35,18 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         np.save(folder / f"{name}.npy", scores)
         recipe = Recipe(
             dataset=str(folder / "captions.jsonl"),
-            inputs=Inputs(scores=str(folder / f"{name}.npy")),
-            options=Options(resamples=0, metrics=("Hit@1",)),
+            inputs=InputOptions(scores=str(folder / f"{name}.npy")),
+            options=EvaluateOptions(resamples=0, metrics=("Hit@1",)),
         )
-        execute(recipe, folder / "runs" / name)
+        run_recipe(recipe, folder / "runs" / name)
     Embeddings(dataset.image_ids, np.array([[1, 0], [1, 0], [0, 1]], np.float32)).save(folder / "vectors")
     return folder
 
 
-def test_the_list_and_the_way_back(call: Call, place: Path, tmp_path: Path) -> None:
+def test_the_list_and_the_way_back(call: Call, root: Path, tmp_path: Path) -> None:
     pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
     review, proposed, out = tmp_path / "review.csv", tmp_path / "p.qrels", tmp_path / "out.txt"
-    runs = [place / "runs" / name for name in ("one", "two")]
+    runs = [root / "runs" / name for name in ("one", "two")]
     outcome = call("analyze", "labels", *runs, "-o", review, "--qrels", proposed, "--leave-out", out, "--limit", "1")
     assert outcome.code == 0, outcome.err
     assert "1. image pear, caption pear#0: words + another image" in outcome.out
@@ -58,7 +58,7 @@ def test_the_list_and_the_way_back(call: Call, place: Path, tmp_path: Path) -> N
     assert call("analyze", "labels", *runs, "-o", review).code == 5
     table.with_columns(pl.lit("move").alias("verdict")).write_csv(review)
     again = call(
-        "analyze", "labels", "--dataset", place / "captions.jsonl", "--apply", review,
+        "analyze", "labels", "--dataset", root / "captions.jsonl", "--apply", review,
         "--cleaned", tmp_path / "cleaned", "--qrels", tmp_path / "r.qrels",
     )  # fmt: skip
     assert again.code == 0
@@ -69,14 +69,14 @@ def test_the_list_and_the_way_back(call: Call, place: Path, tmp_path: Path) -> N
         ("captions.jsonl", proposed, 1.0),
         (None, tmp_path / "r.qrels", 1.0),
     ):
-        path = tmp_path / "cleaned" if data is None else place / data
+        path = tmp_path / "cleaned" if data is None else root / data
         judged = [] if qrels is None else ["--qrels", qrels]
         words = [
             "evaluate",
             "--dataset",
             path,
             "--scores",
-            place / "one.npy",
+            root / "one.npy",
             *judged,
             "--metrics",
             "Hit@1",
@@ -88,10 +88,10 @@ def test_the_list_and_the_way_back(call: Call, place: Path, tmp_path: Path) -> N
         assert evaluated.json["metrics"]["t2i/Hit@1"]["mean"] == pytest.approx(hit)
 
 
-def test_json_and_vectors_without_words(call: Call, place: Path) -> None:
+def test_json_and_vectors_without_words(call: Call, root: Path) -> None:
     outcome = call(
-        "analyze", "labels", "--dataset", place / "captions.jsonl", "--no-words", "--no-pictures",
-        "--image-embeddings", place / "vectors", "--json",
+        "analyze", "labels", "--dataset", root / "captions.jsonl", "--no-words", "--no-pictures",
+        "--image-embeddings", root / "vectors", "--json",
     )  # fmt: skip
     assert outcome.code == 0, outcome.err
     (row,) = outcome.json["review"]
@@ -101,11 +101,11 @@ def test_json_and_vectors_without_words(call: Call, place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         ([], 2, "neither runs nor a dataset"),
-        (["--dataset", "captions.jsonl", "--cleaned", "x"], 2, "--cleaned without --apply"),
-        (["--dataset", "captions.jsonl", "--apply", "captions.jsonl"], 2, "nothing to write"),
+        (["--dataset", "captions.jsonl", "--cleaned", "x"], 2, "--cleaned requires --apply"),
+        (["--dataset", "captions.jsonl", "--apply", "captions.jsonl"], 2, "--apply requires --cleaned or --qrels"),
         (
             ["--dataset", "captions.jsonl", "--apply", "captions.jsonl", "--qrels", "new.qrels"],
             3,
@@ -118,9 +118,9 @@ def test_json_and_vectors_without_words(call: Call, place: Path) -> None:
     ],
 )
 def test_mistakes(
-    call: Call, place: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int, said: str
+    call: Call, root: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int, message: str
 ) -> None:
-    monkeypatch.chdir(place)
+    monkeypatch.chdir(root)
     outcome = call("analyze", "labels", *words)
     assert outcome.code == code
-    assert said in outcome.err
+    assert message in outcome.err

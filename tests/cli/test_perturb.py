@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import crosslens as cl
-from crosslens.perturb import PERTURBATIONS
+from crosslens.perturbations import PERTURBATIONS
 
 from .conftest import Call
 
@@ -34,7 +34,7 @@ def test_datasets_and_their_summary(call: Call, dataset: Path, tmp_path: Path) -
     assert done.json["perturbations"]["char_swap"]["applied"] == 2
     loaded = cl.load_dataset(str(dataset))
     expected = cl.perturb("char_swap", loaded, seed=3)
-    assert cl.load_dataset(out / "char_swap").texts == tuple(one.text for one in expected)
+    assert cl.load_dataset(out / "char_swap").texts == tuple(entry.text for entry in expected)
     assert "Two &lt;" in page.read_text(encoding="utf-8")
     again = call(*words, "--show", "1")
     assert again.code == 0
@@ -61,28 +61,28 @@ def test_a_look_without_writing(call: Call, dataset: Path) -> None:
 def test_all_are_listed(call: Call) -> None:
     text = call("perturb", "--list").out
     listed = call("perturb", "--list", "--json").json
-    names = {one["name"] for one in listed["perturbations"]}
-    assert {one.name for one in PERTURBATIONS} | {"blur"} <= names
+    names = {entry["name"] for entry in listed["perturbations"]}
+    assert {entry.name for entry in PERTURBATIONS} | {"blur"} <= names
     assert all(f"  {name}" in text for name in names)
     assert len(listed["groups"]["all"]) == 13
     assert max(map(len, text.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["--name", "char_swp"], 2, "did you mean char_swap"),
         (["--name", "char_swap", "--option", "k"], 2, "not KEY=VALUE"),
-        (["--name", "char_swap", "--option", "k=two"], 2, "a whole number"),
+        (["--name", "char_swap", "--option", "k=two"], 2, "an integer"),
         (["--name", "char_swap", "--option", "k=1", "--option", "k=2"], 2, "given twice"),
         (["--name", "distraction_true", "--option", "k=2"], 2, "no option 'k'"),
         (["--name", "blur@3"], 2, "pass -o"),
         (["--name", "blur@7"], 2, "severity '7'"),
     ],
 )
-def test_mistakes(call: Call, dataset: Path, words: list[str], code: int, said: str) -> None:
+def test_mistakes(call: Call, dataset: Path, words: list[str], code: int, message: str) -> None:
     done = call("perturb", "--dataset", dataset, *words)
-    assert (done.code, said in done.err) == (code, True), done.err
+    assert (done.code, message in done.err) == (code, True), done.err
     assert call("perturb").code == 2
 
 

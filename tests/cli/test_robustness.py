@@ -37,7 +37,7 @@ def study(scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_tables_fit_80_columns(call: Call, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosslens.cli.robustness.width", lambda: 80)
+    monkeypatch.setattr("crosslens.cli.commands.robustness.terminal_width", lambda: 80)
     every = "models drops applied seeds metrics changes groups overlap words captions"
     shown = call("show", study, "--tables", every)
     assert shown.code == 0
@@ -88,9 +88,9 @@ def test_ready_made_variants(call: Call, study: Path, scenes: Path, tmp_path: Pa
     np.save(tmp_path / "variants" / "blur@3.npy", random.standard_normal((16, 8), np.float32))
     vectors = ("--image-embeddings", tmp_path / "img.npy", "--caption-embeddings", tmp_path / "cap.npy")
     words = ("robustness", "--dataset", scenes, "--variants", tmp_path / "variants", *vectors, *QUICK)
-    found = call(*words, "--json")
-    assert found.code == 0, found.err
-    assert sorted(found.json["perturbations"]) == ["blur@3", "char_swap"]
+    outcome = call(*words, "--json")
+    assert outcome.code == 0, outcome.err
+    assert sorted(outcome.json["perturbations"]) == ["blur@3", "char_swap"]
     (tmp_path / "none").mkdir()
     wrong = call("robustness", "--dataset", scenes, "--variants", tmp_path / "none", *vectors)
     assert wrong.code == 3
@@ -102,7 +102,7 @@ def test_ready_made_variants(call: Call, study: Path, scenes: Path, tmp_path: Pa
     [
         (("--model", "tiny", "--tables", "drop"), "did you mean drops"),
         (("--model", "tiny", "--perturbations", "char_swip"), "did you mean char_swap"),
-        (("--model", "tiny", "--html", "heat.gif"), "no figure is written as .gif"),
+        (("--model", "tiny", "--html", "heat.gif"), "unknown figure format .gif"),
         (("--model", "tiny", "--option", "k"), "KEY=VALUE"),
         ((), "neither a model nor"),
     ],

@@ -84,7 +84,7 @@ def test_listing_and_mistakes(call: Call, dataset: Path, tmp_path: Path) -> None
     listed = call("similarity", "--list")
     assert "CIDEr-D" in listed.out
     assert "embed-max" in listed.out
-    assert {"cider", "embed"} <= {one["name"] for one in call("similarity", "--list", "--json").json}
+    assert {"cider", "embed"} <= {entry["name"] for entry in call("similarity", "--list", "--json").json}
     assert call("similarity").code == 2
     assert "did you mean cider" in call("similarity", "--dataset", dataset, "--phi", "cidr").err
     assert call("similarity", "--dataset", dataset, "-o", tmp_path / "N.csv").code == 2

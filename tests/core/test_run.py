@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core.metric_values import MetricValues
-from crosslens.core.run import BOTH, Run, split_name
+from crosslens.core import BOTH, ConflictError, MetricValues, Run, split_name
 
 
 def values(name: str, mean: float) -> MetricValues:
@@ -40,3 +39,13 @@ def test_a_run_prints_its_figures() -> None:
         "Rsum        312.5000   156.2500    nan         1",
     ]
     assert repr(run) == "Run('my model', 2 metrics)"
+
+
+def test_a_different_run_is_not_replaced(tmp_path: Path) -> None:
+    first, second = (Run("r", {"Rsum": values("Rsum", mean)}) for mean in (1.0, 2.0))
+    first.save(tmp_path / "run")
+    first.save(tmp_path / "run")  # the same run again is fine
+    with pytest.raises(ConflictError, match=r"already contains a different run\n  fix: .* pass overwrite=True"):
+        second.save(tmp_path / "run")
+    second.save(tmp_path / "run", overwrite=True)
+    assert Run.load(tmp_path / "run").fingerprint == second.fingerprint

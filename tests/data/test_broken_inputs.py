@@ -130,8 +130,8 @@ KARPATHY = [
     Case("coco given as karpathy", {"k.json": C}, karpathy, "k.json", "image 0", "no key 'split'", "the key 'split' in every entry", "add it, or remove"),
 ]
 FLICKR = [
-    Case("lost tab", {"t.token": LONG + "a.jpg#1 The dog\n"}, flickr, "t.token", "line 2", "'a.jpg#1 The dog' is no caption", "photo.jpg#0, a tab, and the caption", "the tab was not lost"),
-    Case("no number", {"t.token": "a.jpg\tA dog\n"}, flickr, "t.token", "line 1", "is no caption", "photo.jpg#0", "check that the file is a token file"),
+    Case("lost tab", {"t.token": LONG + "a.jpg#1 The dog\n"}, flickr, "t.token", "line 2", "'a.jpg#1 The dog' is not a caption", "photo.jpg#0, a tab, and the caption", "the tab was not lost"),
+    Case("no number", {"t.token": "a.jpg\tA dog\n"}, flickr, "t.token", "line 1", "is not a caption", "photo.jpg#0", "check that the file is a token file"),
     Case("same caption twice", {"t.token": LONG + "\n" + LONG}, flickr, "t.token", "line 3", "duplicate caption id 'a.jpg#0' (first at line 1)", "each caption once", "remove or rename"),
     Case("empty token", {"t.token": LONG + "a.jpg#1\t \n"}, flickr, "t.token", "line 2", "empty caption", "a non-empty text", "write the caption"),
     Case("token in latin-1", {"t.token": LONG.encode() + b"a.jpg#1\tcaf\xe9\n"}, flickr, "t.token", "line 2", "byte 0xe9 at position 25 is not UTF-8", "UTF-8 text", "iconv"),

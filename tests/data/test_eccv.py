@@ -11,7 +11,7 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.errors import MissingExtraError, UsageError
 from crosslens.core.relevance import Relevance
 from crosslens.data import load_dataset, read_eccv
-from crosslens.pipeline.evaluate import evaluate
+from crosslens.pipeline.evaluation import evaluate
 
 eccv_caption = pytest.importorskip("eccv_caption", reason="needs the extra 'eccv'")
 

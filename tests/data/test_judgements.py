@@ -123,7 +123,7 @@ def test_unknown_pairs_are_left_out_only_if_asked(tmp_path: Path) -> None:
         ("pairs.csv", "image,caption\na.jpg,a.jpg#0\n", "line 1: no column for the score"),
         ("pairs.csv", "picture,caption,score\na.jpg,a.jpg#0,1\n", "line 1: no column for the image"),
         ("pairs.csv", "image,words,score\na.jpg,a.jpg#0,1\n", "line 1: no column for the caption"),
-        ("pairs.csv", "image,caption,score_1,score_2\na.jpg,a.jpg#0,,\n", "line 2: nobody judged this pair"),
+        ("pairs.csv", "image,caption,score_1,score_2\na.jpg,a.jpg#0,,\n", "line 2: the pair has no score"),
         (
             "pairs.csv",
             "image,caption,score,judge\na.jpg,a.jpg#0,1,x\na.jpg,a.jpg#0,2,x\n",

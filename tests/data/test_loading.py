@@ -1,48 +1,19 @@
-"""The way in: readers by name, datasets by path, and what is said when neither fits."""
+"""The way in: readers by name, datasets by path, and the errors when neither fits."""
 
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
-import typing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
-from crosslens.data import READERS, load_dataset
+from crosslens.data import load_dataset
 from tests.data import files
 from tests.data.files import write, write_json
-
-NAMES = {
-    "coco",
-    "csv",
-    "fine_grained",
-    "flickr",
-    "huggingface",
-    "karpathy",
-    "plain",
-    "precomputed",
-    "visual_genome",
-    "webdataset",
-}
-
-
-def test_every_format_is_registered() -> None:
-    assert {entry.name for entry in READERS} >= NAMES
-
-
-@pytest.mark.parametrize("name", sorted(NAMES))
-def test_every_option_is_typed_and_explained(name: str) -> None:
-    """The command line and the reference pages are made from signature and docstring."""
-    reader = READERS[name].value
-    assert typing.get_type_hints(reader)["return"] is Dataset
-    documentation = inspect.getdoc(reader) or ""
-    for option, parameter in inspect.signature(reader).parameters.items():
-        assert parameter.annotation is not parameter.empty, f"{name}: {option} has no type"
-        assert f"\n{option}: " in documentation, f"{name}: {option} is not explained"
 
 
 def test_a_saved_dataset_by_its_folder(tmp_path: Path) -> None:
@@ -68,14 +39,81 @@ def test_unknown_reader_and_options(tmp_path: Path) -> None:
         load_dataset("coco", caption="x.json")
     with pytest.raises(UsageError, match=r"needs the option 'captions'(.|\n)*captions, instances \(optional\)"):
         load_dataset("coco")
-    with pytest.raises(UsageError, match=r"the option 'captions' is \['x.json'\](.|\n)*one path"):
+    with pytest.raises(UsageError, match=r"the option 'captions' is \['x.json'\](.|\n)*give it a path"):
         load_dataset("coco", captions=["x.json"])
+    with pytest.raises(UsageError, match=r"the option 'captions_per_image' is '5'(.|\n)*an integer"):
+        load_dataset("precomputed", folder=tmp_path, split="test", captions_per_image="5")
+
+
+JSON_FILES: dict[str, tuple[dict[str, Any], str]] = {
+    "COCO captions": (files.coco(), "coco"),
+    "COCO captions without annotations": ({**files.coco(), "annotations": []}, "coco"),
+    "Karpathy's splits": (files.karpathy(), "karpathy"),
+    "fine-grained captions": ({"photo_1": ["A red bus.", "A bus."], "photo_2": ["A dog."]}, "fine_grained"),
+}
+
+
+@pytest.mark.parametrize("kind", JSON_FILES)
+@pytest.mark.parametrize("name", ["data.json", "dataset_coco.json", "captions_val2017.json.gz"])
+def test_a_json_file_is_recognised_by_its_content(tmp_path: Path, kind: str, name: str) -> None:
+    content, reader = JSON_FILES[kind]
+    path = write_json(tmp_path / name, content)
+    assert load_dataset(path).fingerprint == load_dataset(reader, captions=path).fingerprint
+    assert load_dataset(str(path)).name == load_dataset(reader, captions=path).name
+
+
+def test_options_go_with_a_json_file(tmp_path: Path) -> None:
+    karpathy = write_json(tmp_path / "splits.json", files.karpathy())
+    assert load_dataset(karpathy, split="train", restval=True).image_ids == ("501", "502")
+    captions = write_json(tmp_path / "c.json", files.coco())
+    instances = write_json(tmp_path / "i.json", files.instances())
+    expected = load_dataset("coco", captions=captions, instances=instances)
+    assert load_dataset(captions, instances=instances).fingerprint == expected.fingerprint
+    assert load_dataset(instances, captions=captions).fingerprint == expected.fingerprint
+    with pytest.raises(UsageError, match="'coco' needs the option 'captions'"):
+        load_dataset(instances)
+    with pytest.raises(UsageError, match="'coco' has no option 'restval'"):
+        load_dataset(captions, restval=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ({"query 1": {"item": 0.5}}, "an object with the keys query 1"),
+        ({"images": [{"id": 1}], "annotations": [{"id": 1, "segments_info": []}]}, "the keys images, annotations"),
+        ([{"image_id": 1, "url": "x.jpg"}], "the file holds a list"),
+        ({}, "the keys none"),
+        (7, "the file holds a int"),
+    ],
+)
+def test_a_json_file_that_is_no_dataset(tmp_path: Path, content: Any, found: str) -> None:
+    path = write_json(tmp_path / "captions_val2017.json", content)
+    with pytest.raises(InputError) as caught:
+        load_dataset(path)
+    assert caught.value.code == "unknown-format"
+    for expected in (
+        str(path),
+        found,
+        "COCO captions",
+        "COCO instances",
+        "Karpathy",
+        "fine-grained",
+        "name the reader",
+    ):
+        assert expected in str(caught.value)
+
+
+def test_a_broken_json_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"c\.json, line 1, column \d+: not valid JSON"):
+        load_dataset(write(tmp_path / "c.json", '{"images": ['))
 
 
 def test_paths_that_do_not_tell_their_format(tmp_path: Path) -> None:
-    file = write_json(tmp_path / "captions.json", files.coco())
-    with pytest.raises(UsageError, match=r"load_dataset\('coco', captions='captions.json'\)"):
-        load_dataset(file)
+    with pytest.raises(UsageError, match=r"load_dataset\('webdataset', shards='photos.tar'\)"):
+        load_dataset(write(tmp_path / "photos.tar", "x"))
+    with pytest.raises(UsageError, match=r"load_dataset\('flickr', captions='results.token'\)"):
+        load_dataset(write(tmp_path / "results.token", "x"))
+    write(tmp_path / "captions.json", "{}")
     with pytest.raises(InputError, match=r"captions\.jsn: no such file(.|\n)*did you mean captions.json"):
         load_dataset(tmp_path / "captions.jsn")
     with pytest.raises(InputError, match=r"not a saved dataset(.|\n)*name the reader"):

@@ -1,4 +1,4 @@
-"""Every value of every JSON format replaced by something odd: it loads, or it is refused in words; nothing crashes."""
+"""Every value of every JSON format replaced by an odd one: it loads, or raises an error with a fix; nothing crashes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tests.data.files import write, write_json, write_tar
 ODD: tuple[Any, ...] = (None, True, -1, 10**30, 1.5, float("nan"), " ", "x", [None], {"x": None})
 
 
-def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def value_paths(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The path of every value in a JSON document."""
     yield path
     pairs = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
     for key, value in pairs:
-        yield from places(value, (*path, key))
+        yield from value_paths(value, (*path, key))
 
 
 def variants(content: Any) -> Iterator[tuple[tuple[Any, ...], Any, Any]]:
-    for path in places(content):
+    for path in value_paths(content):
         for odd in ODD:
             changed = copy.deepcopy(content)
             if not path:
@@ -40,8 +40,8 @@ def variants(content: Any) -> Iterator[tuple[tuple[Any, ...], Any, Any]]:
             yield path, odd, changed
 
 
-def refused_in_words(read: Callable[[], object], what: str) -> None:
-    fix: str | None = "nothing to mend"
+def loads_or_explains(read: Callable[[], object], what: str) -> None:
+    fix: str | None = "nothing to fix"
     try:
         read()
     except CrosslensError as error:
@@ -75,7 +75,7 @@ def test_json_files(name: str, tmp_path: Path) -> None:
     content, read = FORMATS[name]
     for path, odd, changed in variants(content):
         file = write_json(tmp_path / "odd.json", changed)
-        refused_in_words(lambda file=file: read(file), f"{name} {path} = {odd!r}")  # type: ignore[misc]
+        loads_or_explains(lambda file=file: read(file), f"{name} {path} = {odd!r}")  # type: ignore[misc]
 
 
 def test_coco_instances(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_coco_instances(tmp_path: Path) -> None:
     for path, odd, changed in variants(files.instances()):
         file = write_json(tmp_path / "odd.json", changed)
         read = lambda file=file: load_dataset("coco", captions=captions, instances=file)  # noqa: E731
-        refused_in_words(read, f"{path} = {odd!r}")
+        loads_or_explains(read, f"{path} = {odd!r}")
 
 
 @pytest.mark.parametrize("part", ["image_data", "region_descriptions", "objects", "attributes", "relationships"])
@@ -92,18 +92,18 @@ def test_visual_genome(part: str, tmp_path: Path) -> None:
     content = json.loads((folder / f"{part}.json").read_text())
     for path, odd, changed in variants(content):
         write_json(folder / f"{part}.json", changed)
-        refused_in_words(lambda: load_dataset("visual_genome", folder=folder), f"{part} {path} = {odd!r}")
+        loads_or_explains(lambda: load_dataset("visual_genome", folder=folder), f"{part} {path} = {odd!r}")
 
 
 def test_json_lines(tmp_path: Path) -> None:
     for path, odd, changed in variants(LINES):
         if isinstance(changed, list):
             file = write(tmp_path / "odd.jsonl", "".join(f"{json.dumps(row)}\n" for row in changed))
-            refused_in_words(lambda file=file: load_dataset(file), f"{path} = {odd!r}")  # type: ignore[misc]
+            loads_or_explains(lambda file=file: load_dataset(file), f"{path} = {odd!r}")  # type: ignore[misc]
 
 
 def test_webdataset_members(tmp_path: Path) -> None:
     for path, odd, changed in variants({"caption": "A dog", "width": 3}):
         shard = write_tar(tmp_path / "s.tar", {"1.jpg": b"", "1.json": json.dumps(changed)})
         read = lambda shard=shard: load_dataset("webdataset", shards=shard)  # noqa: E731
-        refused_in_words(read, f"{path} = {odd!r}")
+        loads_or_explains(read, f"{path} = {odd!r}")

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crosslens.core.errors import InputError
-from crosslens.core.lists import RankedLists
-from crosslens.core.ranking import Ranking
+from crosslens.core.ranking import RankedLists, Ranking
 from crosslens.core.relevance import Relevance
 from crosslens.data import read_qrels, read_run, write_qrels, write_run
 from tests.data.files import write, write_json

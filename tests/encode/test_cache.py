@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core.atomic import PARTIAL
+from crosslens.core import cache_folder
 from crosslens.core.errors import InputError
-from crosslens.encode import Cache, cache_folder, encode_texts
+from crosslens.core.storage import PARTIAL
+from crosslens.encode import Cache, encode_texts
 from crosslens.encode.cache import key_of
 from tests.encode.conftest import Counting
 
@@ -23,7 +24,7 @@ TEXTS = [f"text number {number}" for number in range(50)]
 
 
 def cached(folder: Path, encoder: Counting, texts: list[str] = TEXTS, **options: object) -> np.ndarray:
-    return encode_texts(encoder, texts, cache=Cache(folder, shard_items=8, **options)).rows  # type: ignore[arg-type]
+    return encode_texts(encoder, texts, cache=Cache(folder, shard_items=8, **options), batch_size=4).rows  # type: ignore[arg-type]
 
 
 def shards(folder: Path) -> list[Path]:
@@ -77,13 +78,13 @@ def test_a_damaged_shard_is_found_out_and_encoded_again(tmp_path: Path, damage: 
     if damage == "flipped":
         content[-200] ^= 0xFF
     victim.write_bytes(b"" if damage == "emptied" else bytes(content[:-50] if damage == "cut" else content))
-    said: list[str] = []
+    notes: list[str] = []
     again = Counting()
-    found = cached(tmp_path, again, tell=said.append)
+    found = cached(tmp_path, again, notify=notes.append)
     np.testing.assert_array_equal(found, expected)
     assert len(again.seen) == 8
-    assert "damaged" in said[0]
-    assert str(victim) in said[0]
+    assert "damaged" in notes[0]
+    assert str(victim) in notes[0]
     whole = Counting()
     cached(tmp_path, whole)
     assert whole.seen == []
@@ -96,9 +97,9 @@ def test_a_changed_vector_is_found_out(tmp_path: Path) -> None:
     with np.load(victim) as content:
         keys, vectors = content["keys"], content["vectors"]
     np.savez(victim, keys=keys, vectors=vectors + 1)
-    said: list[str] = []
-    np.testing.assert_array_equal(cached(tmp_path, Counting(), tell=said.append), expected)
-    assert said
+    notes: list[str] = []
+    np.testing.assert_array_equal(cached(tmp_path, Counting(), notify=notes.append), expected)
+    assert notes
 
 
 SLOW = """
@@ -145,11 +146,11 @@ def test_two_processes_may_fill_it_together(tmp_path: Path) -> None:
     for one in both:
         one.join(60)
         assert one.exitcode == 0
-    said: list[str] = []
+    notes: list[str] = []
     after = Counting()
-    np.testing.assert_array_equal(cached(tmp_path, after, tell=said.append), encode_texts(Counting(), TEXTS).rows)
+    np.testing.assert_array_equal(cached(tmp_path, after, notify=notes.append), encode_texts(Counting(), TEXTS).rows)
     assert after.seen == []
-    assert said == []
+    assert notes == []
 
 
 def test_what_a_killed_process_left_is_removed_when_old(tmp_path: Path) -> None:

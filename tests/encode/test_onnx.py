@@ -15,7 +15,7 @@ pytest.importorskip("tokenizers", reason="pip install 'crosslens[onnx]'")
 
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.encode import load_encoder
-from crosslens.encode.onnx import ImageTower, OnnxEncoder, TextTower
+from crosslens.encode.adapters.onnx import ImageTower, OnnxEncoder, TextTower
 from tests.encode.tiny_models import TEXTS, WORDS, pictures
 
 SIZE, WIDTH = 8, 5

@@ -63,7 +63,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
 
 def test_it_is_the_library_s_own_call(stand_in: types.ModuleType) -> None:
     said: list[str] = []
-    encoder = load_encoder("openclip:ViT-tiny/toy", device="cpu", tell=said.append)
+    encoder = load_encoder("openclip:ViT-tiny/toy", device="cpu", notify=said.append)
     model = Model(3).eval()
     with torch.inference_mode():
         images = model.encode_image(torch.stack([transform(one) for one in pictures()])).numpy()
@@ -84,7 +84,7 @@ def test_other_weights_are_another_revision(stand_in: types.ModuleType) -> None:
 def test_a_weights_file_needs_no_network(stand_in: types.ModuleType, tmp_path: Path) -> None:
     (tmp_path / "weights.pt").write_bytes(b"")
     said: list[str] = []
-    load_encoder(f"openclip:ViT-tiny/{tmp_path}/weights.pt", device="cpu", tell=said.append)
+    load_encoder(f"openclip:ViT-tiny/{tmp_path}/weights.pt", device="cpu", notify=said.append)
     assert stand_in.calls == [("ViT-tiny", f"{tmp_path}/weights.pt")]
     assert said == []
 

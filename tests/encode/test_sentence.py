@@ -10,7 +10,7 @@ import pytest
 
 from crosslens.core.errors import UsageError
 from crosslens.encode import load_encoder, load_summariser
-from crosslens.encode.encoder import Settings
+from crosslens.encode.encoder import EncodeOptions
 from crosslens.encode.summaries import Extractive
 from tests.encode.tiny_models import TEXTS, save_tokenizer
 
@@ -72,7 +72,7 @@ def test_a_model_that_writes(tmp_path: Path) -> None:
     )  # fmt: skip
     T5ForConditionalGeneration(config).save_pretrained(tmp_path)
     save_tokenizer(tmp_path)
-    summarise = load_summariser(f"transformers:{tmp_path}", Settings(device="cpu", offline=True))
+    summarise = load_summariser(f"transformers:{tmp_path}", EncodeOptions(device="cpu", offline=True))
     written = summarise([TEXTS, TEXTS[:2], ["a cat"]])
     assert len(written) == 3
     assert written == summarise([TEXTS, TEXTS[:2], ["a cat"]])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tarfile
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import pytest
 import crosslens as cl
 from crosslens.core.errors import CrosslensError, InputError, UsageError
 from crosslens.encode import Cache, encode_dataset, encode_images, encode_texts
-from crosslens.encode.batches import BatchSize
+from crosslens.encode.batches import Batches
 from tests.encode.conftest import Counting
 
 TEXTS = ["a", "banana", "a", "pear and apple", "", "kiwi"]
@@ -33,7 +35,7 @@ def test_the_batch_size_changes_nothing(counting: Counting, size: int | None) ->
 
 
 def test_a_batch_size_of_none_at_all() -> None:
-    with pytest.raises(UsageError, match="batch size"):
+    with pytest.raises(UsageError, match="batch_size"):
         encode_texts(Counting(), TEXTS, batch_size=0)
 
 
@@ -57,7 +59,7 @@ def test_no_memory_at_all_is_said() -> None:
         def encode_texts(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
             raise MemoryError
 
-    with pytest.raises(CrosslensError, match="not even one item"):
+    with pytest.raises(CrosslensError, match="one item alone"):
         encode_texts(None_(), TEXTS)
 
 
@@ -70,28 +72,52 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
         encode_texts(Broken(), TEXTS)
 
 
-def test_the_batch_size_grows_while_it_pays() -> None:
-    size = BatchSize(start=8, largest=64)
-    size.observe(8, 8, 5.0)  # the first one is warm-up
-    assert size.size == 8
-    size.observe(8, 8, 1.0)
-    assert size.size == 16
-    size.observe(16, 16, 1.0)
-    assert size.size == 32
-    size.observe(32, 32, 1.99)  # hardly faster: back, and no further trial
-    assert size.size == 16
-    size.observe(16, 16, 0.001)
-    assert size.size == 16
+class Entangled(Counting):
+    """Gives vectors whose last bits depend on the batch they were computed in, as real models do."""
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
+        vectors = super().encode_texts(texts)
+        return vectors + np.float32(1e-3) * vectors.sum() / len(texts)
 
 
-def test_the_batch_size_stays_below_the_largest() -> None:
-    size = BatchSize(start=8, largest=16)
-    for _ in range(10):
-        size.observe(size.size, size.size**2, 1.0)
-    assert size.size == 16
+def test_vectors_do_not_depend_on_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"text {number}" * (1 + number % 7) for number in range(500)]
+    expected = encode_texts(Entangled(), texts).rows
+    ticks = iter(range(10**9))
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(ticks)) ** 2)
+    np.testing.assert_array_equal(encode_texts(Entangled(), texts).rows, expected)
 
 
-def test_numbers_that_are_none_are_named(tmp_path: Path) -> None:
+def test_vectors_do_not_depend_on_the_order_of_the_texts() -> None:
+    texts = [f"text {number}" * (1 + number % 7) for number in range(300)]
+    expected = encode_texts(Entangled(), texts).rows
+    np.testing.assert_array_equal(encode_texts(Entangled(), texts[::-1]).rows[::-1], expected)
+
+
+@pytest.mark.parametrize("batch_size", [None, 7])
+def test_an_interrupted_run_resumes_with_the_same_batches(tmp_path: Path, batch_size: int | None) -> None:
+    texts = [f"text {number}" * (1 + number % 7) for number in range(300)]
+
+    class Interrupted(Entangled):
+        def encode_texts(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
+            if sum(map(len, self.batches)) > 150:
+                raise KeyboardInterrupt
+            return super().encode_texts(texts)
+
+    cache = Cache(tmp_path, shard_items=100)
+    with pytest.raises(KeyboardInterrupt):
+        encode_texts(Interrupted(), texts, cache=cache, batch_size=batch_size)
+    resumed = Entangled()
+    vectors = encode_texts(resumed, texts, cache=cache, batch_size=batch_size).rows
+    assert 0 < len(resumed.seen) < len(texts)
+    np.testing.assert_array_equal(vectors, encode_texts(Entangled(), texts, batch_size=batch_size).rows)
+
+
+def test_a_gpu_gets_larger_batches() -> None:
+    assert Batches("texts", SimpleNamespace(device="cuda:0")).size > Batches("texts", SimpleNamespace()).size
+
+
+def test_infinite_numbers_are_named(tmp_path: Path) -> None:
     class Overflowing(Counting):
         def encode_texts(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
             found = super().encode_texts(texts)
@@ -143,7 +169,7 @@ def test_a_renamed_image_is_still_known(photos: cl.Dataset, tmp_path: Path, coun
 def test_a_missing_file_is_named_before_anything_is_encoded(photos: cl.Dataset, counting: Counting) -> None:
     with pytest.raises(InputError, match="6 of 6 image files are not there") as raised:
         encode_dataset(photos, counting)
-    assert "--image-folder" in str(raised.value.fix)
+    assert "image_folder=" in str(raised.value.fix)
     assert counting.seen == []
 
 
@@ -155,7 +181,7 @@ def test_one_missing_file_is_counted_where_the_others_are(
     with pytest.raises(InputError, match="1 of 6 image files is not there, that of image 'p2'") as raised:
         encode_dataset(homely, counting)
     assert raised.value.file == str(tmp_path / "photos" / "2.png")
-    assert "--skip-bad" in str(raised.value.fix)
+    assert "skip_bad=True" in str(raised.value.fix)
     monkeypatch.chdir(tmp_path / "photos")
     (tmp_path / "photos" / "2.png").write_bytes((tmp_path / "photos" / "1.png").read_bytes())
     (tmp_path / "home").mkdir()
@@ -169,7 +195,7 @@ def test_missing_files_are_left_out_if_asked(photos: cl.Dataset, tmp_path: Path,
     for number in (2, 5):
         (tmp_path / "photos" / f"{number}.png").unlink()
     found = encode_dataset(replace(photos, home=tmp_path / "photos"), counting, skip_bad=True)
-    assert found.skipped == {"p2": "not there", "p5": "not there"}
+    assert found.skipped == {"p2": "missing", "p5": "missing"}
     assert found.images is not None
     assert found.images.ids == found.dataset.image_ids == ("p0", "p1", "p3", "p4")
     files = [tmp_path / "photos" / f"{number}.png" for number in (0, 1, 3, 4)]
@@ -180,7 +206,7 @@ def test_a_folder_without_any_of_the_files_is_wrong(photos: cl.Dataset, tmp_path
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="6 of 6 image files are not there") as raised:
         encode_dataset(photos, counting, image_folder=tmp_path / "empty", skip_bad=True)
-    assert "check --image-folder" in str(raised.value.fix)
+    assert "check image_folder=" in str(raised.value.fix)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a picture", None])
@@ -192,7 +218,7 @@ def test_an_unreadable_image_is_named(
     with pytest.raises(InputError, match="p2") as raised:
         encode_dataset(photos, counting, image_folder=tmp_path / "photos")
     assert "2.png" in str(raised.value)
-    assert "--skip-bad" in str(raised.value)
+    assert "skip_bad=True" in str(raised.value)
     found = encode_dataset(photos, counting, image_folder=tmp_path / "photos", skip_bad=True)
     assert list(found.skipped) == ["p2"]
     assert found.images is not None
@@ -229,13 +255,13 @@ def test_an_encoder_of_texts_does_not_look_for_images(photos: cl.Dataset, counti
 
 def test_a_damaged_cache_file_of_images(photos: cl.Dataset, tmp_path: Path, counting: Counting) -> None:
     files = [tmp_path / "photos" / f"{number}.png" for number in range(6)]
-    expected = encode_images(counting, files, cache=Cache(shard_items=2)).rows
+    expected = encode_images(counting, files, cache=Cache(shard_items=2), batch_size=2).rows
     shard = sorted(Cache().folder.rglob("*.npz"))[0]
     content = bytearray(shard.read_bytes())
     content[-180] ^= 1
     shard.write_bytes(bytes(content))
     again = Counting()
     said: list[str] = []
-    np.testing.assert_array_equal(encode_images(again, files, cache=Cache(tell=said.append)).rows, expected)
+    np.testing.assert_array_equal(encode_images(again, files, cache=Cache(notify=said.append)).rows, expected)
     assert len(again.seen) == 2
     assert said

@@ -57,7 +57,7 @@ def test_an_encoder_of_images_cannot(counting: Counting) -> None:
 @pytest.mark.slow
 def test_the_published_table(shared_data: Path, tmp_path: Path) -> None:
     """paraphrase-MiniLM-L3-v2 on Flickr8k, to the fourth digit (make reproduce-flickr8k does both models)."""
-    from crosslens.encode.onnx import OnnxEncoder, TextTower
+    from crosslens.encode.adapters.onnx import OnnxEncoder, TextTower
     from tests.encode.test_onnx import real_files
 
     model, words = real_files()

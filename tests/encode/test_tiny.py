@@ -17,9 +17,9 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.errors import UsageError
 from crosslens.core.run import Run
 from crosslens.encode import encode_dataset, load_encoder
-from crosslens.encode.tiny import FOLDER
-from crosslens.pipeline.evaluate import evaluate
-from crosslens.report.groups import by
+from crosslens.encode.adapters.tiny import FOLDER
+from crosslens.pipeline.evaluation import evaluate
+from crosslens.report.groups import group_metrics
 from crosslens.synth import generate
 from crosslens.synth.writing import write_scenes
 
@@ -41,7 +41,7 @@ def test_what_it_says_of_itself() -> None:
     assert (tiny.name, tiny.dimension, tiny.abilities) == ("tiny", 128, frozenset({"images", "texts"}))
     assert tiny.logit_scale is not None
     assert 1 < tiny.logit_scale <= 100
-    with pytest.raises(UsageError, match="only one"):
+    with pytest.raises(UsageError, match="takes no source"):
         load_encoder("tiny:other")
 
 
@@ -89,7 +89,7 @@ def test_it_finds_scenes_it_has_not_seen(tmp_path: Path) -> None:
 def test_a_thousand_scenes(tmp_path: Path) -> None:
     run = evaluated(write_scenes(tmp_path, 1000, "all", 7), tmp_path)
     assert run["t2i/Hit@10"].mean >= 0.6
-    tasks = {task: one.mean for task, one in by(run, "task", "t2i/Hit@1").values["t2i/Hit@1"].items()}
+    tasks = {task: one.mean for task, one in group_metrics(run, "task", "t2i/Hit@1").values["t2i/Hit@1"].items()}
     assert min(tasks["colour"], tasks["object"]) > max(tasks["calculation"], tasks["code"])
 
 

@@ -152,7 +152,7 @@ def test_another_architecture_is_named(models: dict[str, Path]) -> None:
 
 
 def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no model here"):
+    with pytest.raises(InputError, match="contains no model"):
         load_encoder(f"clip:{tmp_path}")
     with pytest.raises(InputError, match="no such folder"):
         load_encoder(f"clip:{tmp_path}/nothing")
@@ -200,5 +200,5 @@ def test_the_hub_s_local_cache_serves_without_a_network(
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
     encoder = load_encoder("clip:owner/tiny", device="cpu", offline=True)
     assert (encoder.name, encoder.revision) == ("clip:owner/tiny", commit)
-    with pytest.raises(UsageError, match="network is forbidden"):
+    with pytest.raises(UsageError, match="offline mode"):
         load_encoder("clip:owner/other", offline=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crosslens.core.errors import MissingExtraError
-from crosslens.language.pipeline import Pipeline, find_pipeline
+from crosslens.language.spacy_pipeline import Pipeline, find_pipeline
 
 
 def installed() -> Pipeline | None:

@@ -6,11 +6,17 @@ import colorsys
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.errors import UsageError
-from crosslens.language.colours import THRESHOLDS, checked_space, colours, distance, lab, parse_rgb
+from crosslens.language.colour_names import (
+    COLOUR_THRESHOLDS,
+    check_colour_space,
+    colour_distance,
+    lab,
+    named_colours,
+    parse_rgb,
+)
 
 CHANNEL = st.integers(0, 255).map(lambda value: value / 255)
 RGB = st.tuples(CHANNEL, CHANNEL, CHANNEL)
@@ -37,10 +43,12 @@ def test_lab_of_known_colours(rgb: str) -> None:
 @given(RGB, RGB)
 def test_distance_is_one(one: tuple[float, float, float], other: tuple[float, float, float]) -> None:
     for space in ("rgb", "lab"):
-        assert distance(one, other, space) == distance(other, one, space) >= 0
-        assert distance(one, one, space) == 0
-        assert (distance(one, other, space) > 0) == (one != other)
-    assert distance(one, other) == pytest.approx(sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) ** 0.5)
+        assert colour_distance(one, other, space) == colour_distance(other, one, space) >= 0
+        assert colour_distance(one, one, space) == 0
+        assert (colour_distance(one, other, space) > 0) == (one != other)
+    assert colour_distance(one, other) == pytest.approx(
+        sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) ** 0.5
+    )
 
 
 @given(CHANNEL)
@@ -49,7 +57,7 @@ def test_grays_have_no_hue_in_lab(value: float) -> None:
 
 
 def test_names_and_values() -> None:
-    table = colours()
+    table = named_colours()
     expected = {"red": "#ff0000", "navy": "#000080", "dark goldenrod": "#b8860b", "light slate gray": "#778899"}
     xkcd = {"off white": "#ffffe4", "navy blue": "#001146", "burgundy": "#610023"}
     for name, value in (expected | xkcd).items():
@@ -64,13 +72,13 @@ def test_names_and_values() -> None:
 def test_hues_are_those_of_their_names() -> None:
     for name, low, high in (("yellow", 50, 70), ("green", 90, 150), ("blue", 190, 250)):
         for kind in (name, f"dark {name}", f"light {name}"):
-            red, green, blue = colours()[kind].rgb
+            red, green, blue = named_colours()[kind].rgb
             assert low <= 360 * colorsys.rgb_to_hsv(red, green, blue)[0] <= high, kind
 
 
 @pytest.mark.parametrize("part", "poop poo puke shit vomit snot booger piss ugly nasty barf diarrhea bile".split())  # noqa: SIM905
 def test_rude_names_are_never_used(part: str) -> None:
-    rude = [colour for name, colour in colours().items() if part in name.split()]
+    rude = [colour for name, colour in named_colours().items() if part in name.split()]
     assert rude
     assert all(colour.use == "" for colour in rude)
 
@@ -78,22 +86,23 @@ def test_rude_names_are_never_used(part: str) -> None:
 def test_names_of_other_things_are_not_taken_for_colours() -> None:
     for name in ("leather", "stone", "brick", "wheat", "sand", "grass", "sky", "banana", "tea", "ice", "dark", "pale",
                  "snow", "linen", "denim", "chocolate", "coffee", "water blue", "macaroni and cheese"):  # fmt: skip
-        assert colours()[name].use == "", name
-    assert colours()["orange"].use == "thing"
-    assert colours()["beige"].use == "adjective"
-    assert colours()["blue green"].use == "mix"
+        assert named_colours()[name].use == "", name
+    assert named_colours()["orange"].use == "thing"
+    assert named_colours()["beige"].use == "adjective"
+    assert named_colours()["blue green"].use == "mix"
 
 
 def test_thresholds_set_apart_as_many_pairs() -> None:
-    offered = [colour.rgb for colour in colours().values() if colour.use in ("adjective", "thing")]
+    offered = [colour.rgb for colour in named_colours().values() if colour.use in ("adjective", "thing")]
     pairs = [(one, other) for place, one in enumerate(offered) for other in offered[:place]]
     shares = [
-        sum(distance(*pair, space) >= least for pair in pairs) / len(pairs) for space, least in THRESHOLDS.items()
+        sum(colour_distance(*pair, space) >= least for pair in pairs) / len(pairs)
+        for space, least in COLOUR_THRESHOLDS.items()
     ]
     assert shares[0] == pytest.approx(shares[1], abs=0.03)
 
 
 def test_an_unknown_space_is_named() -> None:
-    assert checked_space("lab") == "lab"
+    assert check_colour_space("lab") == "lab"
     with pytest.raises(UsageError, match="'hsv'"):
-        checked_space("hsv")
+        check_colour_space("hsv")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.language.inflection import (
     comparative,
@@ -19,7 +18,7 @@ from crosslens.language.inflection import (
     third_person,
 )
 from crosslens.language.irregular import PAST_FORMS, PLURALS
-from crosslens.language.wordnet import wordnet
+from crosslens.language.wordnet import load_wordnet
 
 
 def pairs(text: str) -> list[tuple[str, ...]]:
@@ -102,7 +101,7 @@ def test_degrees_of_adjectives(plain: str, more: str, most: str) -> None:
 
 
 def lemmas(part: str) -> list[str]:
-    words = wordnet()
+    words = load_wordnet()
     found = {
         lemma for one in range(len(words)) if words.part(one).replace("s", "a") == part for lemma in words.lemmas(one)
     }
@@ -110,7 +109,7 @@ def lemmas(part: str) -> list[str]:
 
 
 def undone_by_wordnet(form: str, base: str, part: str) -> bool:
-    words = wordnet()
+    words = load_wordnet()
     return base in words._lexicon.forms(form, part)
 
 
@@ -138,7 +137,7 @@ def test_forms_of_all_verbs_come_back(make: object) -> None:
 def test_degrees_are_those_that_wordnet_lists(make: object, ending: str) -> None:
     listed = {
         base: [form for form in forms if form.endswith(ending) and form != base]
-        for base, forms in wordnet().irregular_forms("a").items()
+        for base, forms in load_wordnet().irregular_forms("a").items()
         if base.isalpha() and len(base) > 2
     }
     listed = {base: forms for base, forms in listed.items() if forms}
@@ -147,7 +146,7 @@ def test_degrees_are_those_that_wordnet_lists(make: object, ending: str) -> None
     assert good / len(listed) > 0.9
 
 
-def test_the_tables_agree_with_the_list_of_wordnet() -> None:
+def test_the_tables_agree_with_the_list_of_load_wordnet() -> None:
     """Each irregular form in our tables is one that WordNet lists for that word, or that its rules undo."""
     strangers = [(one, many) for one, many in PLURALS.items() if not undone_by_wordnet(many, one, "n")]
     assert set(strangers) <= {

@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from crosslens.core.errors import InputError, MissingExtraError, UsageError
-from crosslens.language import parsing
-from crosslens.language import pipeline as pipelines
-from crosslens.language.lemmas import mended_lemma
+from crosslens.language import parsing, spacy_pipeline as pipelines
 from crosslens.language.parse import Parse
-from crosslens.language.parse_cache import ParseCache
-from crosslens.language.parsing import parse_texts
-from crosslens.language.pipeline import find_pipeline
+from crosslens.language.parse_repair import repaired_lemma
+from crosslens.language.parsing import ParseCache, parse_texts
+from crosslens.language.spacy_pipeline import find_pipeline
 from tests.language.pipelines import needs_a_pipeline
 
 TEXTS = ["A red kite over the sea.", "Two foxes riding a tram", "", "A red kite over the sea.", "Café №5 — “open”!"]
@@ -91,7 +89,7 @@ def test_a_damaged_file_is_said_removed_and_parsed_again(
     content = file.read_bytes()
     file.write_bytes(content[:-9] + b"x" + content[-8:] if damage is None else damage)
     assert list(parse_texts(TEXTS, cache=tmp_path, threads=1)) == list(first)
-    assert "damaged file of parses was removed" in capsys.readouterr().err
+    assert "damaged cache file was removed" in capsys.readouterr().err
     assert parse_texts(TEXTS, cache=tmp_path)
     assert capsys.readouterr().err == ""
 
@@ -140,7 +138,7 @@ def test_without_a_pipeline_the_command_is_named(monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_lemmas_that_spelling_rules_out_are_mended(word: str, lemma: str, tag: str, mended: str) -> None:
-    assert mended_lemma(word, lemma, tag) == mended
+    assert repaired_lemma(word, lemma, tag) == mended
 
 
 def test_a_parse_knows_its_chunks() -> None:
@@ -153,8 +151,8 @@ def test_a_parse_knows_its_chunks() -> None:
 def test_a_pipeline_without_spacy_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from crosslens.language import pipeline
+    from crosslens.language import spacy_pipeline
 
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(MissingExtraError, match="spacy"):
-        pipeline._loaded("a pipeline that is not loaded yet")
+        spacy_pipeline._loaded("a pipeline that is not loaded yet")

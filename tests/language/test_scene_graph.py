@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from crosslens.language.mending import mended
 from crosslens.language.parse import Parse
+from crosslens.language.parse_repair import repaired
 from crosslens.language.parsing import parse_texts
-from crosslens.language.scene_graph import SceneGraph, scene_graph, scene_graphs
+from crosslens.language.scene_graphs import SceneGraph, scene_graph, scene_graphs
 from crosslens.language.scene_words import COLOURS, SIZES, is_number, number_word
 from tests.language.golden_graphs import GRAPHS
 from tests.language.pipelines import needs_the_small_pipeline
@@ -77,14 +76,14 @@ def test_a_torn_phrase_is_put_together() -> None:
     parse = parsed(
         "fire fire NOUN NN ROOT 0", "hydrant hydrant ADJ JJ amod 0", "on on ADP IN prep 1", "grass grass NOUN NN pobj 2"
     )
-    whole = mended(parse)
+    whole = repaired(parse)
     assert (whole.heads[0], whole.heads[1], whole.arcs[0], whole.arcs[1]) == (1, 1, "compound", "ROOT")
     assert scene_graph(parse) == SceneGraph(("fire hydrant", "grass"), (), (("fire hydrant", "on", "grass"),))
 
 
 def test_two_words_that_are_no_noun_stay_apart() -> None:
     parse = parsed("cat cat NOUN NN ROOT 0", "asleep asleep ADJ JJ amod 0")
-    assert mended(parse) is parse
+    assert repaired(parse) is parse
     assert scene_graph(parse) == SceneGraph(("cat",), (("cat", "asleep"),))
 
 

@@ -9,15 +9,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.errors import UnknownNameError
-from crosslens.language.tokens import TOKENIZERS, tokenize, tokenizer
-from crosslens.language.tokens_ptb import PUNCTUATION, ptb_tokens
+from crosslens.language.tokens import PUNCTUATION, TOKENIZERS, ptb_tokens, tokenize, tokenizer
 
-from .make_ptb_golden import GOLDEN as FILE
-from .make_ptb_golden import reference_tokens
+from .make_ptb_golden import GOLDEN as FILE, reference_tokens
 
 GOLDEN = json.loads(FILE.read_text(encoding="utf-8"))
 

@@ -9,18 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import compile_wordnet
 from crosslens.core.errors import CrosslensError, FormatVersionError, InputError, UsageError
-from crosslens.language.wordnet import COMPILED, tables, wordnet
+from crosslens.language.wordnet import COMPILED, load_wordnet, tables
 from crosslens.language.wordnet.hierarchy import NO_PATH, Hierarchy
-from crosslens.language.wordnet.links import Links
+from crosslens.language.wordnet.tables import Links
 from tests.language.golden_wordnet import FILE
 
 GOLDEN: dict[str, list[Any]] = json.loads(FILE.read_text(encoding="utf-8"))
-WN = wordnet()
+WN = load_wordnet()
 FEW = tables.Tables(**{field.name: getattr(WN._tables, field.name)[:50] for field in fields(tables.Tables)})
 """Enough of the tables to write and read."""
 SYNSETS = st.integers(0, len(WN) - 1)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from compile_wordnet import compile_tables, licence
-from crosslens.language.wordnet import COMPILED, wordnet
+from crosslens.language.wordnet import COMPILED, load_wordnet
 from tests.language.golden_wordnet import FILE, golden
 from tests.language.nltk_reader import FOLDER, missing, open_reader
 from tests.language.test_wordnet import same_tables
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
-WN = wordnet()
+WN = load_wordnet()
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,14 @@ def rank(
     relevant: Sequence[Iterable[int]],
     direction: str = "i2t",
     *,
-    places: int | None = None,
+    length: int | None = None,
     ids: Sequence[str] | None = None,
 ) -> Ranking:
-    """A ranking of every row of ``scores``; with ``places``, as if only lists of that length had been handed in."""
+    """A ranking of every row of ``scores``; with ``length``, as if only lists of that length had been handed in."""
     scores = np.asarray(scores, np.float64).reshape(len(relevant), -1)
     queries, items = scores.shape
-    shown = items if places is None else min(places, items)
-    top, top_scores, found, rows = [], [], [], []
+    shown = items if length is None else min(length, items)
+    top, top_scores, pairs, rows = [], [], [], []
     for query, row in enumerate(scores):
         order = sorted(range(items), key=lambda item: (-row[item], item))[:shown]
         top.append(order)
@@ -32,21 +32,21 @@ def rank(
                 above = sum(row[other] > row[item] for other in order)
                 tied = [other for other in order if row[other] == row[item] and other != item]
                 counts = above, len(tied), sum(other < item for other in tied)
-            found.append((item, *counts))
+            pairs.append((item, *counts))
             rows.append(query)
-    columns = np.array(found, np.int64).reshape(-1, 4).T
+    columns = np.array(pairs, np.int64).reshape(-1, 4).T
     return Ranking(
         direction,
-        tuple(f"q{one}" for one in range(queries)) if ids is None else tuple(ids),
-        tuple(f"d{one}" for one in range(items)),
+        tuple(f"q{number}" for number in range(queries)) if ids is None else tuple(ids),
+        tuple(f"d{number}" for number in range(items)),
         np.array(top, np.int64).reshape(queries, shown),
         np.array(top_scores, np.float32).reshape(queries, shown),
         np.full(queries, shown, np.int64),
         np.concatenate([[0], np.cumsum(np.bincount(np.array(rows, np.int64), minlength=queries))]).astype(np.int64),
         columns[0],
-        np.ones(len(found), np.float32),
+        np.ones(len(pairs), np.float32),
         columns[1],
         columns[2],
         columns[3],
-        complete=places is None,
+        complete=length is None,
     )

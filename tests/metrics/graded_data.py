@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from crosslens.core.ranking import Ranking
-from crosslens.metrics import Gains
+from crosslens.metrics import GainMatrix
 from tests.metrics.brute import rank
 from tests.metrics.graded_reference import Query
 
@@ -24,26 +24,26 @@ class Collection:
     grades: np.ndarray
     other: np.ndarray
 
-    def gains(self) -> dict[str, Gains]:
+    def gains(self) -> dict[str, GainMatrix]:
         from crosslens.rank import ScoreMatrix
 
         return {
-            "cider": Gains(self.phi, image_of=self.image_of),
-            "other": Gains.of_scorer(ScoreMatrix(np.asarray(self.other, np.float32))),
+            "cider": GainMatrix(self.phi, image_of=self.image_of),
+            "other": GainMatrix.of_scorer(ScoreMatrix(np.asarray(self.other, np.float32))),
         }
 
     def side(self, direction: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Scores, values, grades and another model's scores: queries × items."""
-        found = (self.scores, self.phi, self.grades, self.other)
-        return found if direction == "i2t" else tuple(one.T for one in found)
+        tables = (self.scores, self.phi, self.grades, self.other)
+        return tables if direction == "i2t" else tuple(table.T for table in tables)
 
-    def ranking(self, direction: str, places: int | None = None) -> Ranking:
+    def ranking(self, direction: str, length: int | None = None) -> Ranking:
         scores, _, grades, _ = self.side(direction)
-        found = rank(scores, [set(np.flatnonzero(row).tolist()) for row in grades], direction, places=places)
-        return replace(found, grades=grades[found.rows, found.relevant].astype(np.float32))
+        ranking = rank(scores, [set(np.flatnonzero(row).tolist()) for row in grades], direction, length=length)
+        return replace(ranking, grades=grades[ranking.rows, ranking.relevant].astype(np.float32))
 
     def queries(self, direction: str) -> list[Query]:
-        scores, phi, grades, other = (one.tolist() for one in self.side(direction))
+        scores, phi, grades, other = (table.tolist() for table in self.side(direction))
         return [
             Query(
                 scores[query],

@@ -54,9 +54,9 @@ def retrieved(order: list[int], query: Query, spec: MetricSpec) -> list[int]:
 @reference("NCS")
 def ncs(order: list[int], query: Query, spec: MetricSpec) -> float | None:
     best = most_similar(query, spec)[: int(spec.setting("m") or spec.cutoff)]
-    found = [item for item in retrieved(order, query, spec) if not spec.has("eq5") or item in best]
+    counted = [item for item in retrieved(order, query, spec) if not spec.has("eq5") or item in best]
     ideal = sum(query.phi[item] for item in best)
-    return sum(query.phi[item] for item in found) / ideal if ideal > 0 else None
+    return sum(query.phi[item] for item in counted) / ideal if ideal > 0 else None
 
 
 @reference("Nsum")
@@ -96,18 +96,18 @@ def normalised_dcg(order: list[int], query: Query, spec: MetricSpec) -> float | 
     gains = [query.phi[item] if by_phi else query.relevant.get(item, 0.0) for item in range(len(query.phi))]
     if spec.has("exp"):
         gains = [2**gain - 1 for gain in gains]
-    found = sum(gains[item] / log2(rank + 1) for rank, item in enumerate(order[: spec.cutoff], start=1))
+    total = sum(gains[item] / log2(rank + 1) for rank, item in enumerate(order[: spec.cutoff], start=1))
     ideal = sum(gain / log2(rank + 1) for rank, gain in enumerate(sorted(gains)[::-1][: spec.cutoff], start=1))
-    return found / ideal if ideal > 0 else None
+    return total / ideal if ideal > 0 else None
 
 
 def value(spec: MetricSpec, query: Query, ties: str = "stable") -> float:
     """The value of one query; NaN where it is skipped."""
     spec = parse_metric(str(spec)).spec
     levels = sorted(set(query.scores), reverse=True)
-    tied = [[item for item, one in enumerate(query.scores) if one == level] for level in levels]
+    tied = [[item for item, score in enumerate(query.scores) if score == level] for level in levels]
     orders = [tied] if ties == "stable" else product(*(permutations(group) for group in tied))
-    found = [GRADED[spec.family]([item for group in order for item in group], query, spec) for order in orders]
-    if not query.relevant or None in found:
+    values = [GRADED[spec.family]([item for group in order for item in group], query, spec) for order in orders]
+    if not query.relevant or None in values:
         return float("nan")
-    return {"optimistic": max, "pessimistic": min}.get(ties, fmean)(found)
+    return {"optimistic": max, "pessimistic": min}.get(ties, fmean)(values)

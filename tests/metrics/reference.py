@@ -88,17 +88,17 @@ def r_precision(order: list[int], relevant: set[int], spec: MetricSpec) -> float
 @reference("Rsum")
 def rsum(order: list[int], relevant: set[int], spec: MetricSpec) -> float:
     """What one query adds in its own direction; the two directions' means are added up."""
-    one = capped_recall if "capped" in spec.options else hit
-    return 100 * sum(one(order, relevant, MetricSpec("", (), k)) for k in (1, 5, 10))
+    part = capped_recall if "capped" in spec.options else hit
+    return 100 * sum(part(order, relevant, MetricSpec("", (), k)) for k in (1, 5, 10))
 
 
 def orders(scores: Sequence[float], relevant: set[int], ties: str) -> Iterator[list[int]]:
     """The orders of the gallery that a tie mode stands for: one, or under ``expected`` all of them."""
     groups = []
     for score in sorted(set(scores), reverse=True):
-        tied = [item for item, one in enumerate(scores) if one == score]
+        tied = [item for item, own in enumerate(scores) if own == score]
         if ties == "expected":
-            groups.append([list(one) for one in permutations(tied)])
+            groups.append([list(order) for order in permutations(tied)])
         elif ties == "optimistic":
             groups.append([sorted(tied, key=lambda item: item not in relevant)])
         elif ties == "pessimistic":
@@ -112,11 +112,11 @@ def orders(scores: Sequence[float], relevant: set[int], ties: str) -> Iterator[l
 def value(spec: MetricSpec, scores: Sequence[float], relevant: set[int], ties: str = "stable") -> Any:
     """The value of one query: a mean over orders; for pooled ranks, the mean rank of each relevant item."""
     function = REFERENCES[spec.family]
-    found = [function(order, relevant, spec) for order in orders(scores, relevant, ties)]
+    values = [function(order, relevant, spec) for order in orders(scores, relevant, ties)]
     if "all" not in spec.options:
-        return fmean(found)
+        return fmean(values)
     if ties != "expected":
-        return found[0]
+        return values[0]
     by_item = {item: [] for item in relevant}
     for order in orders(scores, relevant, ties):
         for item in relevant:

@@ -8,13 +8,12 @@ from math import comb, isnan
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crosslens.core.errors import InputError, UnknownNameError
 from crosslens.core.ranking import Ranking
 from crosslens.metrics import METRICS, TIES, MetricSpec, compute, compute_across, family_of, measure, parse_metric
-from crosslens.statistics import centre
+from crosslens.statistics import aggregate
 from tests.metrics.brute import rank
 from tests.metrics.graded_reference import GRADED
 from tests.metrics.reference import REFERENCES, headline, value
@@ -22,15 +21,15 @@ from tests.metrics.reference import REFERENCES, headline, value
 
 def variants() -> list[MetricSpec]:
     """Every registered metric, with every flag, at small and large cutoffs."""
-    found = []
+    specs = []
     for entry in METRICS:
         family = entry.value
         if family.graded:
             continue  # test_graded_common.py does the same for them
-        flags = [one.name for one in family.options if one.kind == "flag"]
+        flags = [option.name for option in family.options if option.kind == "flag"]
         cutoffs = {"none": [None], "optional": [None, 1, 3], "required": [1, 2, 3, 10]}[family.cutoff]
-        found += [MetricSpec(family.name, chosen, k) for chosen in ((), *((one,) for one in flags)) for k in cutoffs]
-    return found
+        specs += [MetricSpec(family.name, chosen, k) for chosen in ((), *((flag,) for flag in flags)) for k in cutoffs]
+    return specs
 
 
 SPECS = variants()
@@ -56,11 +55,11 @@ def galleries(draw: st.DrawFn, items: int = 6, few_scores: bool = True) -> tuple
 
 def per_query(spec: MetricSpec, scores: list[list[float]], relevant: list[set[int]], ties: str) -> list[float]:
     result = []
-    for row, wanted in zip(scores, relevant, strict=True):
-        one = value(spec, row, wanted, ties) if wanted else float("nan")
-        if isinstance(one, list):
-            one = headline(MetricSpec(spec.family), one)
-        result.append(one)
+    for row, own in zip(scores, relevant, strict=True):
+        figure = value(spec, row, own, ties) if own else float("nan")
+        if isinstance(figure, list):
+            figure = headline(MetricSpec(spec.family), figure)
+        result.append(figure)
     return result
 
 
@@ -88,12 +87,12 @@ def test_headline_agrees_with_the_reference(spec: MetricSpec, ties: str) -> None
     relevant = [set(random.choice(6, random.integers(0, 5), replace=False).tolist()) for _ in range(9)]
     assert set() in relevant
     figures = measure({"i2t": rank(scores, relevant)}, {"i2t": np.arange(9)}, [spec], ties=ties, resamples=10)
-    one = figures[f"i2t/{spec}"]
-    values = [value(spec, row, wanted, ties) for row, wanted in zip(scores, relevant, strict=True) if wanted]
-    assert one.mean == pytest.approx(headline(spec, values), rel=1e-12)
-    assert (one.n, one.excluded) == (len(values), 9 - len(values))
+    metric = figures[f"i2t/{spec}"]
+    values = [value(spec, row, own, ties) for row, own in zip(scores, relevant, strict=True) if own]
+    assert metric.mean == pytest.approx(headline(spec, values), rel=1e-12)
+    assert (metric.n, metric.excluded) == (len(values), 9 - len(values))
     lowest, highest = family_of(spec).range
-    assert all(isnan(value) or lowest <= value <= highest for value in one.values)
+    assert all(isnan(value) or lowest <= value <= highest for value in metric.values)
 
 
 @pytest.mark.parametrize("spec", ONE_DIRECTION, ids=str)
@@ -124,7 +123,7 @@ def test_without_ties_all_modes_agree(spec: MetricSpec, ties: str) -> None:
 @pytest.mark.parametrize("spec", ONE_DIRECTION, ids=str)
 def test_a_query_without_relevant_items_changes_nothing_but_the_count(spec: MetricSpec) -> None:
     random = np.random.default_rng(7)
-    scores, relevant = random.normal(size=(12, 8)), [{one % 8, (one * 3) % 8} for one in range(12)]
+    scores, relevant = random.normal(size=(12, 8)), [{item % 8, (item * 3) % 8} for item in range(12)]
     with_one = np.vstack([scores[:5], random.normal(size=(1, 8)), scores[5:]])
     few = measure({"t2i": rank(scores, relevant, "t2i")}, {"t2i": np.arange(12)}, [spec])[f"t2i/{spec}"]
     more = measure(
@@ -169,7 +168,7 @@ CHANCE = {
 
 
 def test_chance_is_written_down_for_every_metric() -> None:
-    assert {parse_metric(one).spec.family for one in CHANCE} == {spec.family for spec in ONE_DIRECTION}
+    assert {parse_metric(text).spec.family for text in CHANCE} == {spec.family for spec in ONE_DIRECTION}
 
 
 @pytest.mark.parametrize("text", CHANCE)
@@ -213,29 +212,29 @@ def test_across_directions_within_folds() -> None:
     fold = np.arange(20) // 5
     scores = random.normal(size=(20, 70))
     rankings = {
-        "i2t": rank(scores, [set(np.flatnonzero(image_of == one).tolist()) for one in range(20)]),
-        "t2i": rank(scores.T, [{int(one)} for one in image_of], "t2i"),
+        "i2t": rank(scores, [set(np.flatnonzero(image_of == image).tolist()) for image in range(20)]),
+        "t2i": rank(scores.T, [{int(image)} for image in image_of], "t2i"),
     }
     clusters, strata = {"i2t": np.arange(20), "t2i": image_of}, {"i2t": fold, "t2i": fold[image_of]}
-    found = measure(rankings, clusters, "Rsum Hit@1 Hit@5 Hit@10", strata=strata, resamples=20)
-    six = [one.mean for name, one in found.items() if name != "Rsum"]
+    results = measure(rankings, clusters, "Rsum Hit@1 Hit@5 Hit@10", strata=strata, resamples=20)
+    six = [metric.mean for name, metric in results.items() if name != "Rsum"]
     assert len(six) == 6
-    assert found["Rsum"].mean == pytest.approx(100 * sum(six), rel=1e-12)
-    by_hand = [centre(found["t2i/Hit@1"].values[strata["t2i"] == one]) for one in range(4)]
-    assert found["t2i/Hit@1"].mean == pytest.approx(np.mean(by_hand), rel=1e-12)
+    assert results["Rsum"].mean == pytest.approx(100 * sum(six), rel=1e-12)
+    by_hand = [aggregate(results["t2i/Hit@1"].values[strata["t2i"] == number]) for number in range(4)]
+    assert results["t2i/Hit@1"].mean == pytest.approx(np.mean(by_hand), rel=1e-12)
 
 
 @cache
 def cut_rankings() -> list[tuple[Ranking, Ranking]]:
     """Whole rankings and what lists of every length show of them, with and without ties."""
     random = np.random.default_rng(13)
-    found = []
+    pairs = []
     for trial in range(30):
         scores = random.integers(0, 4 if trial % 2 else 1000, (3, 7))
         relevant = [set(random.choice(7, random.integers(0, 4), replace=False).tolist()) for _ in range(3)]
         whole = rank(scores, relevant)
-        found += [(whole, rank(scores, relevant, places=places)) for places in range(1, 8)]
-    return found
+        pairs += [(whole, rank(scores, relevant, length=length)) for length in range(1, 8)]
+    return pairs
 
 
 @pytest.mark.parametrize("ties", TIES)
@@ -252,12 +251,12 @@ def test_lists_cut_short_raise_or_agree(spec: MetricSpec, ties: str) -> None:
             outcomes.append("")
             np.testing.assert_allclose(values, compute(spec, whole, ties), rtol=1e-12)
     assert not any(outcomes[6::7]), "a list of the whole gallery is enough"
-    shorter = [one for place, one in enumerate(outcomes) if place % 7 != 6]
+    shorter = [outcome for row, outcome in enumerate(outcomes) if row % 7 != 6]
     assert ("" in shorter) == (spec.cutoff != 10), "a short one is, where it shows what counts"
     pattern = re.compile(
-        rf"i2t/{re.escape(str(spec))} cannot be computed: .* query 'q\d'.* places?\n.*expected.*\n.*fix: "
+        rf"i2t/{re.escape(str(spec))} cannot be computed: .* query 'q\d'.* items?\n.*expected.*\n.*fix: "
     )
-    assert all(pattern.match(one) for one in outcomes if one)
+    assert all(pattern.match(outcome) for outcome in outcomes if outcome)
 
 
 @pytest.mark.parametrize("spec", ONE_DIRECTION, ids=str)
@@ -265,10 +264,10 @@ def test_nothing_to_count(spec: MetricSpec) -> None:
     nothing = rank(np.zeros((3, 4)), [set(), set(), set()])
     for ties in TIES:
         assert np.isnan(compute(spec, nothing, ties)).all()
-    one = measure({"i2t": nothing}, {"i2t": np.arange(3)}, [spec])[f"i2t/{spec}"]
-    assert isnan(one.mean)
-    assert isnan(one.low)
-    assert one.n == 0
+    metric = measure({"i2t": nothing}, {"i2t": np.arange(3)}, [spec])[f"i2t/{spec}"]
+    assert isnan(metric.mean)
+    assert isnan(metric.low)
+    assert metric.n == 0
 
 
 def test_unknown_tie_mode() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from crosslens.core.errors import InputError, UsageError
-from crosslens.metrics import Gains, compute, measure, parse_metric, parse_metrics
+from crosslens.metrics import GainMatrix, compute, measure, parse_metric, parse_metrics
 from tests.metrics.brute import rank
 
 # Two images with two captions each. φ of an image's own captions is not always the highest.
@@ -31,7 +31,7 @@ RANKINGS = {
     "i2t": rank(SCORES, [{0, 1}, {2, 3}]),
     "t2i": rank(SCORES.T, [{0}, {0}, {1}, {1}], "t2i"),  # captions retrieve images 0, 1, 0, 1 first
 }
-GAINS = {"cider": Gains(PHI, image_of=IMAGE_OF)}
+GAINS = {"cider": GainMatrix(PHI, image_of=IMAGE_OF)}
 
 
 def by_hand(metric: str, direction: str, ties: str = "stable") -> list[float]:
@@ -82,16 +82,16 @@ def test_by_hand(metric: str, direction: str, expected: list[float]) -> None:
 
 def test_nsum_is_the_sum_of_the_six() -> None:
     clusters = {"i2t": np.arange(2), "t2i": IMAGE_OF}
-    found = measure(RANKINGS, clusters, "Nsum NCS@1 NCS@5 NCS@10", gains=GAINS, resamples=20)
-    six = [one.mean for name, one in found.items() if "/" in name]
+    results = measure(RANKINGS, clusters, "Nsum NCS@1 NCS@5 NCS@10", gains=GAINS, resamples=20)
+    six = [metric.mean for name, metric in results.items() if "/" in name]
     assert len(six) == 6
-    assert found["Nsum[cider]"].mean == pytest.approx(100 * sum(six))
+    assert results["Nsum[cider]"].mean == pytest.approx(100 * sum(six))
 
 
 def test_ties_by_hand() -> None:
     """All four captions tied: any two of them are retrieved, in any order."""
     ranking = rank(np.zeros((1, 4)), [{0, 1}])
-    gains = {"cider": Gains([[8.0, 6.0, 4.0, 2.0]])}
+    gains = {"cider": GainMatrix([[8.0, 6.0, 4.0, 2.0]])}
 
     def at(metric: str, ties: str) -> float:
         return float(compute(parse_metric(metric).spec, ranking, ties, gains)[0])
@@ -106,7 +106,7 @@ def test_ties_by_hand() -> None:
 
 def test_equal_similarities_go_by_index() -> None:
     """Of captions that are equally similar, the lower index is among the m."""
-    gains = {"cider": Gains([[1.0, 3.0, 3.0, 3.0]])}
+    gains = {"cider": GainMatrix([[1.0, 3.0, 3.0, 3.0]])}
     for chosen, expected in ((1, 1.0), (2, 1.0), (3, 0.0)):
         scores = np.zeros((1, 4))
         scores[0, chosen] = 1
@@ -116,8 +116,8 @@ def test_equal_similarities_go_by_index() -> None:
 def test_a_perfect_ranking_scores_1_and_the_worst_less_than_a_random_one() -> None:
     random = np.random.default_rng(0)
     phi = random.random((30, 60))
-    truth = [{2 * one, 2 * one + 1} for one in range(30)]
-    gains = {"cider": Gains(phi, image_of=np.repeat(np.arange(30), 2))}
+    truth = [{2 * image, 2 * image + 1} for image in range(30)]
+    gains = {"cider": GainMatrix(phi, image_of=np.repeat(np.arange(30), 2))}
     for metric in ("NCS@5", "NCS[eq5]@5", "NCS[non-gt]@5", "nDCG[cider]@5", "SR[m=5]@5"):
         spec = parse_metric(metric).spec
         best, chance, worst = (
@@ -130,7 +130,7 @@ def test_a_perfect_ranking_scores_1_and_the_worst_less_than_a_random_one() -> No
 def test_semantic_recall_grows_with_k_and_a_hit_with_m() -> None:
     random = np.random.default_rng(1)
     ranking = rank(random.random((20, 15)), [{0}] * 20)
-    gains = {"cider": Gains(random.random((20, 15)))}
+    gains = {"cider": GainMatrix(random.random((20, 15)))}
 
     def at(metric: str) -> np.ndarray:
         return compute(parse_metric(metric).spec, ranking, "stable", gains)
@@ -147,13 +147,13 @@ def test_the_number_of_captions_per_image_does_not_matter() -> None:
     """Every caption written down three times: t2i asks thrice as often, and means the same."""
     random = np.random.default_rng(2)
     phi, scores, image_of = random.random((6, 12)), random.random((6, 12)), np.repeat(np.arange(6), 2)
-    truth = [{int(one)} for one in image_of]
-    once = {"cider": Gains(phi, image_of=image_of)}
-    thrice = {"cider": Gains(np.repeat(phi, 3, axis=1), image_of=np.repeat(image_of, 3))}
+    truth = [{int(image)} for image in image_of]
+    once = {"cider": GainMatrix(phi, image_of=image_of)}
+    thrice = {"cider": GainMatrix(np.repeat(phi, 3, axis=1), image_of=np.repeat(image_of, 3))}
     for metric in ("NCS@3", "NCS[non-gt]@2", "SR[m=2]@2", "SR[m=2, by-image]@2", "SRhit[m=1]@2", "nDCG[cider]@3"):
         spec = parse_metric(metric).spec
         few = compute(spec, rank(scores.T, truth, "t2i"), "stable", once)
-        many = compute(spec, rank(np.repeat(scores.T, 3, axis=0), [one for one in truth for _ in range(3)], "t2i"),
+        many = compute(spec, rank(np.repeat(scores.T, 3, axis=0), [own for own in truth for _ in range(3)], "t2i"),
                        "stable", thrice)  # fmt: skip
         np.testing.assert_allclose(many, np.repeat(few, 3), rtol=1e-12, err_msg=metric)
         assert many.mean() == pytest.approx(few.mean())
@@ -163,24 +163,24 @@ def test_folds_compare_within_the_fold() -> None:
     random = np.random.default_rng(3)
     phi, image_of = random.random((6, 12)), np.repeat(np.arange(6), 2)
     parts = [(np.arange(3), np.arange(6)), (np.arange(3, 6), np.arange(6, 12))]
-    whole = Gains(phi, image_of=image_of, parts=parts)
+    whole = GainMatrix(phi, image_of=image_of, parts=parts)
     for number, (images, captions) in enumerate(parts):
-        alone = Gains(phi[np.ix_(images, captions)], image_of=image_of[captions] - 3 * number)
+        alone = GainMatrix(phi[np.ix_(images, captions)], image_of=image_of[captions] - 3 * number)
         for direction, rows, items in (("i2t", images, captions), ("t2i", captions, images)):
-            mine, theirs = whole.best(direction, 4), alone.best(direction, 4)
+            mine, theirs = whole.ideal(direction, 4), alone.ideal(direction, 4)
             depth = theirs.items.shape[1]
             np.testing.assert_array_equal(mine.items[rows, :depth], items[theirs.items])
             np.testing.assert_array_equal(mine.values[rows, :depth], theirs.values)
-        found, expected = whole.best_images("i2t", 2).items[images], alone.best_images("i2t", 2).items
-        np.testing.assert_array_equal(found, images[expected])
+        actual, expected = whole.ideal_images("i2t", 2).items[images], alone.ideal_images("i2t", 2).items
+        np.testing.assert_array_equal(actual, images[expected])
 
 
 def test_negative_values_count_as_they_are() -> None:
-    gains = {"cider": Gains([[2.0, -1.0, 1.0]])}
+    gains = {"cider": GainMatrix([[2.0, -1.0, 1.0]])}
     ranking = rank([[1, 3, 2]], [{0}])
     assert compute(parse_metric("NCS@1").spec, ranking, "stable", gains)[0] == pytest.approx(-1 / 2)
     assert compute(parse_metric("NCS@2").spec, ranking, "stable", gains)[0] == pytest.approx(0 / 3)
-    only = {"cider": Gains([[-2.0, -1.0, -1.0]])}
+    only = {"cider": GainMatrix([[-2.0, -1.0, -1.0]])}
     assert np.isnan(compute(parse_metric("NCS@2").spec, ranking, "stable", only)[0])
 
 
@@ -195,23 +195,23 @@ def test_negative_values_count_as_they_are() -> None:
 )
 def test_bad_matrices(matrix: list, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Gains(matrix)
+        GainMatrix(matrix)
 
 
 def test_a_matrix_of_another_size() -> None:
     spec = parse_metric("NCS@1").spec
     with pytest.raises(InputError, match=r"values of shape 4 × 2, 2 images, 4 captions[\s\S]*fix: transpose it"):
-        compute(spec, RANKINGS["i2t"], "stable", {"cider": Gains(PHI.T)})
+        compute(spec, RANKINGS["i2t"], "stable", {"cider": GainMatrix(PHI.T)})
     with pytest.raises(InputError, match="of the same split"):
-        compute(spec, RANKINGS["t2i"], "stable", {"cider": Gains(PHI[:, :3])})
-    with pytest.raises(UsageError, match="nothing says what 'cider' is"):
+        compute(spec, RANKINGS["t2i"], "stable", {"cider": GainMatrix(PHI[:, :3])})
+    with pytest.raises(UsageError, match="no gains are given for 'cider'"):
         compute(spec, RANKINGS["i2t"])
     with pytest.raises(UsageError, match="by-image needs to know the image of every caption"):
-        compute(parse_metric("SR[by-image]@1").spec, RANKINGS["i2t"], "stable", {"cider": Gains(PHI)})
+        compute(parse_metric("SR[by-image]@1").spec, RANKINGS["i2t"], "stable", {"cider": GainMatrix(PHI)})
 
 
 def test_lists_without_scores_have_no_own_ones() -> None:
-    from crosslens.core.lists import RankedLists
+    from crosslens.core.ranking import RankedLists
     from crosslens.core.relevance import Relevance
     from crosslens.rank import rank_lists
 
@@ -224,7 +224,7 @@ def test_lists_without_scores_have_no_own_ones() -> None:
 
 
 def test_scores_that_only_float32_makes_equal_are_no_tie() -> None:
-    from crosslens.core.lists import RankedLists
+    from crosslens.core.ranking import RankedLists
     from crosslens.core.relevance import Relevance
     from crosslens.rank import rank_lists
 
@@ -249,18 +249,18 @@ def test_scores_that_only_float32_makes_equal_are_no_tie() -> None:
     ],
 )
 def test_names_say_what_was_compared_with(text: str, name: str) -> None:
-    (one,) = parse_metrics(text)
-    assert str(one.spec) == name
+    (request,) = parse_metrics(text)
+    assert str(request.spec) == name
     assert str(parse_metric(name).spec) == name
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("NCS[m=3]@5", "m goes with eq5 only"),
+        ("NCS[m=3]@5", "m requires eq5"),
         ("SR[m=0]@5", "m of .* is '0'\n  fix: write a whole number from 1"),
         ("SR[m=many]@5", "m of .* is 'many'"),
-        ("SR[by-image, non-gt]@5", "by-image and non-gt do not go together"),
+        ("SR[by-image, non-gt]@5", "by-image cannot be combined with non-gt"),
         ("NCS[cider, spice]@5", "gives 'φ' twice"),
         ("NCS", "NCS needs a cutoff"),
         ("t2i/Nsum", "Nsum is over both directions"),

@@ -14,7 +14,7 @@ from crosslens.core.errors import InputError
 from crosslens.metrics import (
     METRICS,
     TIES,
-    Gains,
+    GainMatrix,
     MetricSpec,
     compute,
     compute_across,
@@ -43,7 +43,7 @@ def reference(spec: MetricSpec, data: Collection, direction: str, ties: str = "s
 
 
 def test_every_graded_metric_is_in_the_suite() -> None:
-    assert {entry.name for entry in METRICS if entry.value.graded} == {one.family for one in (*SPECS, *ACROSS)}
+    assert {entry.name for entry in METRICS if entry.value.graded} == {spec.family for spec in (*SPECS, *ACROSS)}
 
 
 @pytest.mark.parametrize("ties", TIES)
@@ -98,17 +98,17 @@ def test_modes_stand_in_order(data: Collection) -> None:
     for direction in DIRECTIONS:
         ranking = data.ranking(direction)
         for spec in SPECS:
-            found = {ties: np.nan_to_num(compute(spec, ranking, ties, gains)) for ties in TIES}
+            values = {ties: np.nan_to_num(compute(spec, ranking, ties, gains)) for ties in TIES}
             for ties in ("stable", "expected"):
-                assert (found[ties] <= found["optimistic"] + 1e-9).all(), spec
-                assert (found[ties] >= found["pessimistic"] - 1e-9).all(), spec
+                assert (values[ties] <= values["optimistic"] + 1e-9).all(), spec
+                assert (values[ties] >= values["pessimistic"] - 1e-9).all(), spec
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
 @pytest.mark.parametrize("ties", TIES)
 def test_lists_cut_short_raise_or_agree(spec: MetricSpec, ties: str) -> None:
     name = re.escape(f"i2t/{spec} cannot be computed: ")
-    pattern = re.compile(rf"{name}.* query 'q\d'.* places?.*\n.*expected.*\n.*fix: ")
+    pattern = re.compile(rf"{name}.* query 'q\d'.* items?.*\n.*expected.*\n.*fix: ")
     refusals, agreed = [], 0
     for trial in range(4):
         data = made_up(trial, 3, 7)
@@ -116,17 +116,17 @@ def test_lists_cut_short_raise_or_agree(spec: MetricSpec, ties: str) -> None:
         if trial % 2:
             data = replace(data, scores=np.random.default_rng(trial).integers(0, 4, (3, 7)).astype(float))
         whole = compute(spec, data.ranking("i2t"), ties, gains)
-        for places in range(1, 8):
-            cut = data.ranking("i2t", places=places)
+        for length in range(1, 8):
+            cut = data.ranking("i2t", length=length)
             try:
                 values = compute(spec, cut, ties, gains)
             except InputError as error:
-                refusals.append((places, str(error)))
+                refusals.append((length, str(error)))
             else:
                 np.testing.assert_allclose(values, whole, rtol=1e-12)
                 agreed += 1
     assert refusals or (spec.cutoff == 1 and ties == "stable")
-    assert all(places < 7 for places, _ in refusals), "a list of the whole gallery is enough"
+    assert all(length < 7 for length, _ in refusals), "a list of the whole gallery is enough"
     assert all(pattern.match(text) for _, text in refusals), refusals
     assert agreed
 
@@ -141,7 +141,7 @@ def test_a_ranking_that_keeps_too_few_places_raises(spec: MetricSpec) -> None:
             compute(spec, shallow, "stable", data.gains()), compute(spec, ranking, "stable", data.gains())
         )
         return
-    with pytest.raises(InputError, match=r"only . places?.* kept[\s\S]*--depth"):
+    with pytest.raises(InputError, match=r"only . items?.* kept[\s\S]*depth=, rerank_depth="):
         compute(spec, shallow, "stable", data.gains())
 
 
@@ -151,11 +151,11 @@ def test_a_query_without_relevant_items_is_counted_and_excluded(spec: MetricSpec
     grades = data.grades.copy()
     grades[4] = 0
     data = replace(data, grades=grades)
-    one = measure({"i2t": data.ranking("i2t")}, {"i2t": np.arange(6)}, [spec], gains=data.gains())[f"i2t/{spec}"]
+    metric = measure({"i2t": data.ranking("i2t")}, {"i2t": np.arange(6)}, [spec], gains=data.gains())[f"i2t/{spec}"]
     expected = reference(spec, data, "i2t")
-    assert isnan(one.values[4])
-    assert one.excluded == sum(map(isnan, expected)) > 0
-    assert one.mean == pytest.approx(np.nanmean(expected), rel=1e-6)
+    assert isnan(metric.values[4])
+    assert metric.excluded == sum(map(isnan, expected)) > 0
+    assert metric.mean == pytest.approx(np.nanmean(expected), rel=1e-6)
 
 
 @pytest.mark.parametrize("spec", ACROSS, ids=str)
@@ -164,14 +164,14 @@ def test_a_query_without_relevant_items_is_counted_and_excluded(spec: MetricSpec
 @given(data=collections())
 def test_across_directions(spec: MetricSpec, ties: str, data: Collection) -> None:
     """The plain mean over images is the sum of both directions' means, whichever queries are skipped."""
-    rankings = {one: data.ranking(one) for one in DIRECTIONS}
+    rankings = {direction: data.ranking(direction) for direction in DIRECTIONS}
     clusters = {"i2t": np.arange(len(data.phi)), "t2i": data.image_of}
     values = compute_across(spec, rankings, clusters, ties, gains=data.gains())
     # Each part has its own best order within ties, so the parts are asked for one by one.
     parts = [MetricSpec("NCS", spec.options, k) for k in (1, 5, 10)]
     sides = [
-        np.array([[value(part, query, ties) for part in parts] for query in data.queries(one)]).sum(axis=1)
-        for one in DIRECTIONS
+        np.array([[value(part, query, ties) for part in parts] for query in data.queries(direction)]).sum(axis=1)
+        for direction in DIRECTIONS
     ]
     if all(np.isfinite(side).any() for side in sides):
         assert np.nanmean(values) == pytest.approx(100 * sum(np.nanmean(side) for side in sides), rel=1e-6)
@@ -183,11 +183,11 @@ def test_any_layout_and_type_of_the_matrix(layout: str) -> None:
     data = replace(data, phi=np.floor(data.phi * 8))
     matrix = {"C": np.ascontiguousarray(data.phi, np.float32), "F": np.asfortranarray(data.phi, np.float32),
               "float64": data.phi, "int": data.phi.astype(np.int64)}[layout]  # fmt: skip
-    gains = {**data.gains(), "cider": Gains(matrix, image_of=data.image_of)}
+    gains = {**data.gains(), "cider": GainMatrix(matrix, image_of=data.image_of)}
     for direction in DIRECTIONS:
         for spec in SPECS:
-            found = compute(spec, data.ranking(direction), "stable", gains)
-            np.testing.assert_allclose(found, reference(spec, data, direction), rtol=1e-6, err_msg=str(spec))
+            values = compute(spec, data.ranking(direction), "stable", gains)
+            np.testing.assert_allclose(values, reference(spec, data, direction), rtol=1e-6, err_msg=str(spec))
 
 
 def test_shares_stay_shares() -> None:

@@ -6,9 +6,8 @@ import pytest
 
 from crosslens.core.errors import UnknownNameError, UsageError
 from crosslens.metrics import DEFAULT_METRICS, METRICS, Family, MetricRequest, MetricSpec, Option, parse_metrics
-from crosslens.metrics.family import family_of
+from crosslens.metrics.family import family_of, read_spec
 from crosslens.metrics.request import parse_metric
-from crosslens.metrics.spec import read_spec
 
 ONE_DIRECTION = [
     "Hit@5",
@@ -51,18 +50,18 @@ def test_grammar_of_options(text: str, spec: MetricSpec) -> None:
 
 
 def test_several_in_one_text() -> None:
-    found = parse_metrics("t2i/Hit@1, i2t/mAP@R  MedR[floor, all]\nMRR")
-    assert [str(one) for one in found] == ["t2i/Hit@1", "i2t/mAP@R", "MedR[floor, all]", "MRR"]
-    assert [one.direction for one in found] == ["t2i", "i2t", None, None]
+    requests = parse_metrics("t2i/Hit@1, i2t/mAP@R  MedR[floor, all]\nMRR")
+    assert [str(request) for request in requests] == ["t2i/Hit@1", "i2t/mAP@R", "MedR[floor, all]", "MRR"]
+    assert [request.direction for request in requests] == ["t2i", "i2t", None, None]
 
 
 def test_several_in_a_list() -> None:
-    given = ["Hit@1 Hit@5", MetricSpec("MRR"), MetricRequest(MetricSpec("AP"), "t2i"), "Hit@1"]
-    assert [str(one) for one in parse_metrics(given)] == ["Hit@1", "Hit@5", "MRR", "t2i/AP"]
+    mixed = ["Hit@1 Hit@5", MetricSpec("MRR"), MetricRequest(MetricSpec("AP"), "t2i"), "Hit@1"]
+    assert [str(request) for request in parse_metrics(mixed)] == ["Hit@1", "Hit@5", "MRR", "t2i/AP"]
 
 
 def test_defaults() -> None:
-    assert tuple(str(one) for one in parse_metrics()) == DEFAULT_METRICS
+    assert tuple(str(request) for request in parse_metrics()) == DEFAULT_METRICS
     assert "Hit@1" in DEFAULT_METRICS
 
 
@@ -77,11 +76,11 @@ def test_names_of_results() -> None:
 
 
 def test_ambiguous_recall_is_hit_and_says_so() -> None:
-    (one,) = parse_metrics("t2i/R@5")
-    assert str(one) == "t2i/Hit@5"
-    assert one.notes[0].startswith("R@5 read as Hit@5, ")
-    assert "for the IR definition write Recall@5" in one.notes[0]
-    assert "CappedRecall@5" in one.notes[0]
+    (request,) = parse_metrics("t2i/R@5")
+    assert str(request) == "t2i/Hit@5"
+    assert request.notes[0].startswith("R@5 read as Hit@5, ")
+    assert "for the IR definition write Recall@5" in request.notes[0]
+    assert "CappedRecall@5" in request.notes[0]
     assert parse_metrics("Hit@5")[0].notes == ()
     (merged,) = parse_metrics("Hit@5 R@5")
     assert len(merged.notes) == 1
@@ -95,7 +94,7 @@ def test_ambiguous_recall_is_hit_and_says_so() -> None:
         ("mAP@10", UnknownNameError, "did you mean AP or mAP@R"),
         ("recal@5", UnknownNameError, "did you mean Recall"),
         ("i2i/Hit@5", UnknownNameError, "unknown direction 'i2i'"),
-        ("Hit", UsageError, "Hit needs a cutoff\n  fix: write Hit@10, say"),
+        ("Hit", UsageError, "Hit needs a cutoff\n  fix: write Hit@10, for example"),
         ("Hit@", UsageError, "the cutoff of 'Hit@' is missing"),
         ("Hit@0", UsageError, "the cutoff of 'Hit@0' is '0'\n  fix: write a whole number from 1"),
         ("Hit@-1", UsageError, "the cutoff of 'Hit@-1' is '-1'"),
@@ -122,7 +121,7 @@ def test_wrong_names(text: str, error: type[Exception], message: str) -> None:
 
 def test_a_free_name_does_not_swallow_flags_and_settings() -> None:
     options = (Option("φ", "the similarity", "name"), Option("m", "how many", "setting"), Option("non-gt", "without"))
-    family = Family("SR", lambda places, spec: places.first(), "required", options, "mean", True, (0, 1), False, "", "")
+    family = Family("SR", lambda ranks, spec: ranks.first(), "required", options, "mean", True, (0, 1), False, "", "")
     assert family.checked(read_spec("SR[non-gt, m=20, spice]@5")) == read_spec("SR[spice, m=20, non-gt]@5")
     with pytest.raises(UsageError, match="gives 'φ' twice"):
         family.checked(read_spec("SR[spice, cider]@5"))

@@ -55,7 +55,7 @@ def ranx_scores() -> dict[str, dict[str, float]]:
     """What ranx says, from a process of its own where its functions run uncompiled: compiling them takes a minute."""
     pytest.importorskip("ranx")
     scores, relevant = made_up()
-    qrels = {f"q{q}": {f"d{d}": 1 for d in wanted} for q, wanted in enumerate(relevant)}
+    qrels = {f"q{q}": {f"d{d}": 1 for d in items} for q, items in enumerate(relevant)}
     run = {f"q{q}": {f"d{d}": float(score) for d, score in enumerate(row)} for q, row in enumerate(scores)}
     done = subprocess.run(
         [sys.executable, "-c", RANX_PROGRAM],
@@ -82,7 +82,7 @@ def lists(scores: np.ndarray) -> dict[int, list[int]]:
 def test_eccv_caption() -> None:
     peer = pytest.importorskip("eccv_caption._metrics")
     scores, relevant = made_up()
-    truth = {query: sorted(wanted) for query, wanted in enumerate(relevant)}
+    truth = {query: sorted(items) for query, items in enumerate(relevant)}
     ranking = rank(scores, relevant)
     theirs = peer.compute_eccv_metrics(lists(scores), truth)
     assert values("mAP@R", ranking).mean() == pytest.approx(theirs["eccv_map_at_r"], abs=1e-9)
@@ -103,9 +103,9 @@ def test_eccv_caption_folds() -> None:
     for fold in range(5):
         images = np.arange(QUERIES // 5) + fold * (QUERIES // 5)
         captions = np.flatnonzero(np.isin(image_of, images))
-        truth = {int(one): np.flatnonzero(image_of == one).tolist() for one in images}
+        truth = {int(image): np.flatnonzero(image_of == image).tolist() for image in images}
         theirs.append(peer.compute_coco1k_r_at_k(lists(scores), truth, set(captions.tolist()), K=5))
-        relevant = [set(np.flatnonzero(image_of[captions] == one).tolist()) for one in images]
+        relevant = [set(np.flatnonzero(image_of[captions] == image).tolist()) for image in images]
         ours.append(values("Hit@5", rank(scores[np.ix_(images, captions)], relevant)).mean())
     assert np.mean(ours) == pytest.approx(np.mean(theirs), abs=1e-9)
 

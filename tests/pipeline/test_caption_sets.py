@@ -31,8 +31,10 @@ def one_set(name: str, order: list[int] | None = None) -> tuple[cl.Dataset, np.n
         image: POINTS[image] + NOISE[name] * random.normal(size=(COUNTS[name][image], 5)) for image in range(IMAGES)
     }
     order = list(range(IMAGES)) if order is None else order
-    dataset = cl.Dataset.of({f"i{one}": [f"{name} {one} {n}" for n in range(len(vectors[one]))] for one in order}, name)
-    return dataset, np.concatenate([vectors[one] for one in order])
+    dataset = cl.Dataset.of(
+        {f"i{image}": [f"{name} {image} {n}" for n in range(len(vectors[image]))] for image in order}, name
+    )
+    return dataset, np.concatenate([vectors[image] for image in order])
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,7 @@ def cosines(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Images × captions, and the image of each caption."""
     _, vectors = one_set(name)
     owner = np.repeat(np.arange(IMAGES), COUNTS[name])
-    left, right = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (POINTS, vectors))
+    left, right = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (POINTS, vectors))
     return left @ right.T, owner
 
 
@@ -60,8 +62,9 @@ def hits(name: str, k: int) -> dict[str, tuple[list[float], list[int]]]:
     scores, owner = cosines(name)
     i2t = [float(image in owner[np.argsort(-scores[image], kind="stable")[:k]]) for image in range(IMAGES)]
     t2i = [
-        float(owner[one] in np.argsort(-scores[:, one], kind="stable")[:k].tolist()) for one in range(len(owner))
-    ]  # fmt: skip
+        float(owner[caption] in np.argsort(-scores[:, caption], kind="stable")[:k].tolist())
+        for caption in range(len(owner))
+    ]
     return {"i2t": (i2t, list(range(IMAGES))), "t2i": (t2i, owner.tolist())}
 
 
@@ -69,16 +72,16 @@ def hits(name: str, k: int) -> dict[str, tuple[list[float], list[int]]]:
 @pytest.mark.parametrize("k", [1, 5])
 def test_figures_and_intervals_by_brute_force(sets: CaptionSets, direction: str, k: int) -> None:
     (before, before_of), (after, after_of) = (hits(name, k)[direction] for name in COUNTS)
-    found = sets[f"{direction}/Hit@{k}"]
-    assert (found.before, found.after) == pytest.approx((np.mean(before), np.mean(after)))
-    assert found.difference == pytest.approx(found.after - found.before)
+    change = sets[f"{direction}/Hit@{k}"]
+    assert (change.before, change.after) == pytest.approx((np.mean(before), np.mean(after)))
+    assert change.difference == pytest.approx(change.after - change.before)
     differences = []
     for rows in Bootstrap(np.arange(0), 200, 0).weights(IMAGES):
         for weights in rows:
             first = [value for value, image in zip(before, before_of, strict=True) for _ in range(weights[image])]
             second = [value for value, image in zip(after, after_of, strict=True) for _ in range(weights[image])]
             differences.append(np.mean(second) - np.mean(first))
-    assert (found.low, found.high) == pytest.approx(np.quantile(differences, [0.025, 0.975]))
+    assert (change.low, change.high) == pytest.approx(np.quantile(differences, [0.025, 0.975]))
 
 
 def test_p_value_by_enumeration(sets: CaptionSets) -> None:
@@ -98,29 +101,31 @@ def test_rsum_draws_both_directions_together(sets: CaptionSets) -> None:
 
     def rsum(name: str, weights: np.ndarray) -> float:
         total = 0.0
-        for found in every[name]:
-            for values, owners in found.values():
+        for sides in every[name]:
+            for values, owners in sides.values():
                 drawn = weights[np.array(owners)]
                 total += 100 * float((np.array(values) * drawn).sum() / drawn.sum())
         return total
 
-    found = sets["Rsum"]
+    change = sets["Rsum"]
     ones = np.ones(IMAGES, int)
-    assert (found.before, found.after) == pytest.approx((rsum("coarse", ones), rsum("fine", ones)))
+    assert (change.before, change.after) == pytest.approx((rsum("coarse", ones), rsum("fine", ones)))
     differences = [
         rsum("fine", row) - rsum("coarse", row)
         for rows in Bootstrap(np.arange(0), 200, 0).weights(IMAGES) for row in rows.astype(int)
     ]  # fmt: skip
-    assert (found.low, found.high) == pytest.approx(np.quantile(differences, [0.025, 0.975]))
+    assert (change.low, change.high) == pytest.approx(np.quantile(differences, [0.025, 0.975]))
 
 
 def test_pooled_ranks_count_pairs(sets: CaptionSets) -> None:
     ranks = {}
     for name in COUNTS:
         scores, owner = cosines(name)
-        ranks[name] = [1 + int((scores[owner[one]] > scores[owner[one], one]).sum()) for one in range(len(owner))]
-    found = sets["i2t/MedR[all]"]
-    assert (found.before, found.after) == (np.median(ranks["coarse"]), np.median(ranks["fine"]))
+        ranks[name] = [
+            1 + int((scores[owner[caption]] > scores[owner[caption], caption]).sum()) for caption in range(len(owner))
+        ]
+    change = sets["i2t/MedR[all]"]
+    assert (change.before, change.after) == (np.median(ranks["coarse"]), np.median(ranks["fine"]))
     mean = sets["i2t/MeanR[all]"]
     assert mean.difference == pytest.approx(np.mean(ranks["fine"]) - np.mean(ranks["coarse"]))
 
@@ -128,19 +133,23 @@ def test_pooled_ranks_count_pairs(sets: CaptionSets) -> None:
 def test_images_won_and_lost(sets: CaptionSets) -> None:
     means = []
     for name in COUNTS:
-        values, owners = (np.array(one) for one in hits(name, 1)["t2i"])
+        values, owners = (np.array(column) for column in hits(name, 1)["t2i"])
         means.append(np.array([values[owners == image].mean() for image in range(IMAGES)]))
-    found = sets["t2i/Hit@1"]
-    assert (found.better, found.worse) == (int((means[1] > means[0]).sum()), int((means[1] < means[0]).sum()))
+    change = sets["t2i/Hit@1"]
+    assert (change.better, change.worse) == (int((means[1] > means[0]).sum()), int((means[1] < means[0]).sum()))
     assert not sets["t2i/MedR"].higher_is_better
 
 
 def test_the_same_captions_twice_change_nothing() -> None:
     dataset, vectors = one_set("coarse")
-    found = compare_caption_sets(dataset, dataset, images=POINTS, captions=(vectors, vectors), resamples=20, **SILENT)
-    assert found.names == ("coarse (before)", "coarse (after)")
-    assert {(one.difference, one.low, one.high, one.p_value) for one in found.results} == {(0, 0, 0, 1)}
-    assert {(one.better, one.worse) for one in found.results} == {(0, 0)}
+    comparison = compare_caption_sets(
+        dataset, dataset, images=POINTS, captions=(vectors, vectors), resamples=20, **SILENT
+    )
+    assert comparison.names == ("coarse (before)", "coarse (after)")
+    assert {(result.difference, result.low, result.high, result.p_value) for result in comparison.results} == {
+        (0, 0, 0, 1)
+    }
+    assert {(result.better, result.worse) for result in comparison.results} == {(0, 0)}
 
 
 @pytest.mark.parametrize("folds", [1, 3])
@@ -152,17 +161,19 @@ def test_captions_that_do_match_are_compared_as_runs_are(folds: int, ties: Any) 
     points = np.round(POINTS, 1)
     vectors = [np.repeat(points, 2, axis=0) + noise * random.normal(size=(2 * IMAGES, 5)) for noise in (2.0, 0.5)]
     options: dict[str, Any] = {"metrics": "Hit@1 MRR MedR mAP@R Rsum", "ties": ties, "folds": folds, "resamples": 100}
-    runs = [cl.evaluate(dataset, images=points, captions=one, name=str(n), **options) for n, one in enumerate(vectors)]
+    runs = [
+        cl.evaluate(dataset, images=points, captions=texts, name=str(n), **options) for n, texts in enumerate(vectors)
+    ]
     theirs = cl.compare(*runs, permutations=500)
     ours = compare_caption_sets(
         dataset, dataset, images=points, captions=(vectors[0], vectors[1]), permutations=500, **options, **SILENT
     )
-    for one in ours.results:
-        other = theirs[one.metric]
-        assert (one.before, one.after) == pytest.approx((other.baseline_mean, other.other_mean)), one.metric
-        assert one.difference == pytest.approx(other.difference), one.metric
-        assert one.p_value == pytest.approx(other.p_value), one.metric
-        assert one.adjusted_p == pytest.approx(other.adjusted_p), one.metric
+    for result in ours.results:
+        other = theirs[result.metric]
+        assert (result.before, result.after) == pytest.approx((other.baseline_mean, other.other_mean)), result.metric
+        assert result.difference == pytest.approx(other.difference), result.metric
+        assert result.p_value == pytest.approx(other.p_value), result.metric
+        assert result.adjusted_p == pytest.approx(other.adjusted_p), result.metric
 
 
 def test_embeddings_are_matched_by_id() -> None:
@@ -181,15 +192,15 @@ def test_embeddings_are_matched_by_id() -> None:
 def test_other_images_are_refused_or_left_out() -> None:
     coarse, before = one_set("coarse")
     fine, after = one_set("fine")
-    part = fine.select([f"i{one}" for one in range(6)])
+    part = fine.select([f"i{n}" for n in range(6)])
     vectors = cl.Embeddings(fine.caption_ids, after)
     inputs: dict[str, Any] = {"images": POINTS, "captions": (before, vectors), "resamples": 20, **SILENT}
     with pytest.raises(InputError, match=r"3 of the 9 images of 'coarse' are not in 'fine', the first is 'i6'"):
         compare_caption_sets(coarse, part, **inputs)
-    found = compare_caption_sets(coarse, part, **inputs, shared_images=True)
-    assert found["Rsum"].images == 6
-    assert "3 of the 9 images" in found.notes[0]
-    assert {run.provenance["dataset"]["images"] for run in found.runs} == {6}
+    comparison = compare_caption_sets(coarse, part, **inputs, shared_images=True)
+    assert comparison["Rsum"].images == 6
+    assert "3 of the 9 images" in comparison.notes[0]
+    assert {run.provenance["dataset"]["images"] for run in comparison.runs} == {6}
 
 
 def test_images_captioned_on_one_side_only() -> None:
@@ -200,9 +211,9 @@ def test_images_captioned_on_one_side_only() -> None:
     inputs: dict[str, Any] = {"images": POINTS, "captions": (before, vectors), "resamples": 20, **SILENT}
     with pytest.raises(InputError, match="1 of the 9 images of 'coarse' are without a caption in 'fine'"):
         compare_caption_sets(coarse, bare, **inputs)
-    found = compare_caption_sets(coarse, bare, **inputs, shared_images=True)
-    assert found["t2i/Hit@1"].images == 8
-    assert found.runs[0].provenance["dataset"]["images"] == 9  # it is still there to be confused with
+    comparison = compare_caption_sets(coarse, bare, **inputs, shared_images=True)
+    assert comparison["t2i/Hit@1"].images == 8
+    assert comparison.runs[0].provenance["dataset"]["images"] == 9  # it is still there to be confused with
 
 
 def test_no_image_in_common() -> None:
@@ -233,7 +244,7 @@ def test_text_and_json(sets: CaptionSets) -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert "fine (after) against coarse (before)" in text
     assert "17 captions before and 17 captions after" in text
-    assert [one for one in ("image → text", "text → image", "both directions") if one in text.splitlines()] == [
+    assert [title for title in ("image → text", "text → image", "both directions") if title in text.splitlines()] == [
         "image → text", "text → image", "both directions",
     ]  # fmt: skip
     content = json.loads(json.dumps(sets.as_dict(), allow_nan=False))
@@ -247,10 +258,12 @@ def test_text_and_json(sets: CaptionSets) -> None:
 def test_granularity_of_both_sets() -> None:
     coarse, before = one_set("coarse")
     fine, after = one_set("fine")
-    found = compare_caption_sets(coarse, fine, images=POINTS, captions=(before, after), resamples=20, permutations=20)
-    assert found.granularity is not None
-    assert found.granularity.changes["fine"]["words"].paired
-    assert "The captions themselves" in found.text()
+    comparison = compare_caption_sets(
+        coarse, fine, images=POINTS, captions=(before, after), resamples=20, permutations=20
+    )
+    assert comparison.granularity is not None
+    assert comparison.granularity.changes["fine"]["words"].paired
+    assert "The captions themselves" in comparison.text()
 
 
 def test_without_the_language_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,9 +276,9 @@ def test_without_the_language_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caption_sets, "granularity_of", missing)
     dataset, vectors = one_set("coarse")
     inputs: dict[str, Any] = {"images": POINTS, "captions": (vectors, vectors), "resamples": 0, "permutations": 1}
-    found = compare_caption_sets(dataset, dataset, **inputs)
-    assert found.granularity is None
-    assert "granularity is left out" in found.notes[0]
+    comparison = compare_caption_sets(dataset, dataset, **inputs)
+    assert comparison.granularity is None
+    assert "granularity is left out" in comparison.notes[0]
     with pytest.raises(MissingExtraError):
         compare_caption_sets(dataset, dataset, **inputs, granularity=True)
 
@@ -273,11 +286,11 @@ def test_without_the_language_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_metrics_by_own_captions_say_so() -> None:
     coarse, before = one_set("coarse")
     fine, after = one_set("fine")
-    found = compare_caption_sets(
+    comparison = compare_caption_sets(
         coarse, fine, images=POINTS, captions=(before, after), metrics="NCS[cider]@5", resamples=0, permutations=9,
         **SILENT,
     )  # fmt: skip
-    assert any("two rulers" in note for note in found.notes)
+    assert any("not on one scale" in note for note in comparison.notes)
 
 
 def test_runs_are_written_and_found_again(tmp_path: Path) -> None:
@@ -292,7 +305,7 @@ def test_runs_are_written_and_found_again(tmp_path: Path) -> None:
     assert again.results == first.results
 
 
-def test_sets_of_one_name_are_told_apart() -> None:
+def test_sets_of_one_name_are_distinguished() -> None:
     coarse, before = one_set("coarse")
     inputs: dict[str, Any] = {
         "images": POINTS,

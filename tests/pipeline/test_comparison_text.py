@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from crosslens.pipeline.comparison import Comparison, MetricComparison, QueryDifference
+from crosslens.pipeline.comparison_results import Comparison, MetricComparison, QueryDifference
 
 HIT = MetricComparison(
     "t2i/Hit@1", "old", "new",
@@ -66,8 +66,8 @@ def test_many_metrics_leave_the_queries_out() -> None:
     [(0.0421, 10_000, "0.0421"), (0.0421, 200, "0.042"), (1 / 2001, 2000, "<0.001"), (1e-6, 10**6, "0.000001")],
 )
 def test_p_values_claim_no_more_than_the_test_can(p: float, permutations: int, text: str) -> None:
-    one = replace(BOTH, results=(replace(HIT, adjusted_p=p),), permutations=permutations)
-    assert f" {text} " in str(one).splitlines()[3]
+    comparison = replace(BOTH, results=(replace(HIT, adjusted_p=p),), permutations=permutations)
+    assert f" {text} " in str(comparison).splitlines()[3]
 
 
 def test_what_could_not_be_computed_is_a_dash() -> None:

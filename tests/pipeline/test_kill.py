@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core.atomic import PARTIAL
 from crosslens.core.ranking import Ranking
 from crosslens.core.run import Run
+from crosslens.core.storage import PARTIAL
 
 # Small tiles and a checkpoint after each: every stage of a long pass, in a short one.
 EVALUATION = """
@@ -32,7 +32,7 @@ cl.evaluate(dataset, images=images, captions=captions, tile=100, output=sys.argv
 
 
 @pytest.fixture
-def workplace(tmp_path):
+def run_folder(tmp_path):
     import crosslens as cl
 
     rng = np.random.default_rng(0)
@@ -43,12 +43,12 @@ def workplace(tmp_path):
     return tmp_path
 
 
-def start(workplace: Path, output: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", EVALUATION, output], cwd=workplace, stderr=subprocess.PIPE)
+def start(run_folder: Path, output: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", EVALUATION, output], cwd=run_folder, stderr=subprocess.PIPE)
 
 
-def finish(workplace: Path, output: str) -> None:
-    done = start(workplace, output)
+def finish(run_folder: Path, output: str) -> None:
+    done = start(run_folder, output)
     _, errors = done.communicate()
     assert done.returncode == 0, errors.decode()
 
@@ -73,34 +73,34 @@ def assert_nothing_half_written(folder: Path) -> None:
         Run.load(folder)
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(50, marks=pytest.mark.slow)])
-def test_kill_and_rerun(workplace, kills):
-    finish(workplace, "whole")  # compiles, if need be
+@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
+def test_kill_and_rerun(run_folder, kills):
+    finish(run_folder, "whole")  # compiles, if need be
     begin = time.perf_counter()
-    finish(workplace, "timed")
+    finish(run_folder, "timed")
     usual = time.perf_counter() - begin
     chance = random.Random(0)
     killed, series = 0, 0
     while killed < kills:
         output = f"killed-{series}"
-        process = start(workplace, output)
+        process = start(run_folder, output)
         time.sleep(chance.uniform(0.4, 1.0) * usual)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        if (workplace / output).exists():
-            assert_nothing_half_written(workplace / output)
+        if (run_folder / output).exists():
+            assert_nothing_half_written(run_folder / output)
         if process.returncode == 0:
             series += 1  # it was done before the signal came: go on with a new one
         else:
             killed += 1
     for number in range(series + 1):
-        output = workplace / f"killed-{number}"
-        finish(workplace, output.name)
+        output = run_folder / f"killed-{number}"
+        finish(run_folder, output.name)
         for name in (
             "queries.parquet",
             *(f"ranking-{d}/{part}.npy" for d in ("i2t", "t2i") for part in ("top_items", "above")),
         ):
-            assert (output / name).read_bytes() == (workplace / "whole" / name).read_bytes(), name
-        mine, whole = (json.loads((one / "run.json").read_text()) for one in (output, workplace / "whole"))
+            assert (output / name).read_bytes() == (run_folder / "whole" / name).read_bytes(), name
+        mine, whole = (json.loads((folder / "run.json").read_text()) for folder in (output, run_folder / "whole"))
         assert mine["metrics"] == whole["metrics"]
         assert not [part.name for part in output.iterdir() if part.name.startswith((PARTIAL, "pending", "checkpoint"))]

@@ -7,9 +7,9 @@ import numpy as np
 from crosslens.core.relevance import Relevance
 
 
-def places(scores: np.ndarray, relevance: Relevance) -> list[tuple[int, int, int]]:
+def counts(scores: np.ndarray, relevance: Relevance) -> list[tuple[int, int, int]]:
     """For every relevant pair, in order: how many items are above, tied, tied with a lower index."""
-    found = []
+    rows = []
     for query in range(len(relevance.query_ids)):
         row = scores[query].tolist()
         for item in relevance.items[relevance.offsets[query] : relevance.offsets[query + 1]]:
@@ -17,8 +17,8 @@ def places(scores: np.ndarray, relevance: Relevance) -> list[tuple[int, int, int
             above = sum(score > mine for score in row)
             tied = sum(score == mine for score in row) - 1
             before = sum(score == mine for score in row[:item])
-            found.append((above, tied, before))
-    return found
+            rows.append((above, tied, before))
+    return rows
 
 
 def top(scores: np.ndarray, depth: int) -> list[list[int]]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from crosslens.core.embeddings import Embeddings
-from crosslens.core.relevance import Relevance
+from crosslens.core import CrosslensError, Embeddings, Relevance
 from crosslens.rank import ScoreMatrix, rank_both, scorer_of
 from tests.rank import reference
 
@@ -24,7 +22,7 @@ def check(scores: np.ndarray, relevance: Relevance, rankings: dict) -> None:
     for name, matrix, seen in (("i2t", scores, relevance), ("t2i", scores.T, relevance.flip())):
         ranking = rankings[name]
         got = list(zip(ranking.above.tolist(), ranking.tied.tolist(), ranking.tied_before.tolist(), strict=True))
-        assert got == reference.places(matrix, seen)
+        assert got == reference.counts(matrix, seen)
         assert ranking.top_items.tolist() == reference.top(matrix, ranking.depth)
         rows = np.arange(len(matrix))[:, None]
         np.testing.assert_array_equal(ranking.top_scores, matrix[rows, ranking.top_items].astype(np.float32))
@@ -119,12 +117,12 @@ def test_permuting_the_gallery_permutes_the_lists():
     items = np.argsort(order)[relevance.items]
     item_ids = tuple(relevance.item_ids[k] for k in order)
     shuffled = Relevance.from_indices(relevance.query_ids, item_ids, relevance.rows, items)
-    one = rank_both(scorer_of(images, captions), relevance)["i2t"]
-    two = rank_both(scorer_of(images, Embeddings.of(captions.vectors[order])), shuffled)["i2t"]
-    where = {(r, one.item_ids[i]): k for k, (r, i) in enumerate(zip(one.rows, one.relevant, strict=True))}
-    match = [where[r, two.item_ids[i]] for r, i in zip(two.rows, two.relevant, strict=True)]
-    np.testing.assert_array_equal(two.above, one.above[match])
-    np.testing.assert_array_equal(two.tied, one.tied[match])
+    plain = rank_both(scorer_of(images, captions), relevance)["i2t"]
+    permuted = rank_both(scorer_of(images, Embeddings.of(captions.vectors[order])), shuffled)["i2t"]
+    where = {(r, plain.item_ids[i]): k for k, (r, i) in enumerate(zip(plain.rows, plain.relevant, strict=True))}
+    match = [where[r, permuted.item_ids[i]] for r, i in zip(permuted.rows, permuted.relevant, strict=True)]
+    np.testing.assert_array_equal(permuted.above, plain.above[match])
+    np.testing.assert_array_equal(permuted.tied, plain.tied[match])
 
 
 @pytest.mark.parametrize("change", [
@@ -141,8 +139,8 @@ def test_score_matrices_are_ranked_in_their_own_precision(change, backend):
     rankings = rank_both(ScoreMatrix(scores), relevance, depth=5, tile=40, backend=backend)
     for name, matrix, seen in (("i2t", scores, relevance), ("t2i", scores.T, relevance.flip())):
         got = rankings[name]
-        places = list(zip(got.above.tolist(), got.tied.tolist(), got.tied_before.tolist(), strict=True))
-        assert places == reference.places(matrix, seen)
+        counts = list(zip(got.above.tolist(), got.tied.tolist(), got.tied_before.tolist(), strict=True))
+        assert counts == reference.counts(matrix, seen)
         assert got.top_items.tolist() == reference.top(matrix, 5)
 
 
@@ -169,3 +167,20 @@ def test_judged_irrelevant_pairs_are_not_relevant():
     assert ranking.relevant.tolist() == [1]
     assert ranking.grades.tolist() == [2.0]
     assert ranking.above.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"depth": 0}, "depth is 0\n  fix: use depth=1 or more"),
+        ({"tile": 0}, "tile is 0"),
+        ({"threads": -1}, "threads is -1"),
+        ({"backend": "jax"}, "unknown backend 'jax'"),
+        ({"device": "cuda"}, "the numpy backend cannot use the device 'cuda'\n  fix: use backend='torch'"),
+    ],
+)
+def test_wrong_arguments(options, message):
+    relevance = Relevance.from_indices(("q",), ("a",), np.array([0]), np.array([0]))
+    with pytest.raises(CrosslensError) as raised:
+        rank_both(ScoreMatrix(np.ones((1, 1), np.float32)), relevance, **options)
+    assert str(raised.value).startswith(message)

@@ -6,9 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core.metric_values import MetricValues
 from crosslens.core.ranking import Ranking
-from crosslens.core.run import Run
+from crosslens.core.run import MetricValues, Run
 
 IMAGES = ("img1", "img2", "img3", "img4")
 CAPTIONS = tuple(f"img{n}#{m}" for n in range(1, 5) for m in range(2))
@@ -38,8 +37,8 @@ def metric(
 
 def ranking(direction: str, depth: int = 3) -> Ranking:
     queries, items = (IMAGES, CAPTIONS) if direction == "i2t" else (CAPTIONS, IMAGES)
-    top = np.array([[(row + place) % len(items) for place in range(depth)] for row in range(len(queries))])
-    scores = np.array([[0.9 - 0.1 * place - 0.001 * row for place in range(depth)] for row in range(len(queries))])
+    top = np.array([[(row + rank) % len(items) for rank in range(depth)] for row in range(len(queries))])
+    scores = np.array([[0.9 - 0.1 * rank - 0.001 * row for rank in range(depth)] for row in range(len(queries))])
     empty = np.zeros(0, np.int64)
     return Ranking(
         direction,
@@ -79,7 +78,7 @@ def run() -> Run:
     )
     return Run(
         "toy model",
-        {one.name: one for one in values},
+        {metric_values.name: metric_values for metric_values in values},
         {direction: ranking(direction) for direction in ("i2t", "t2i")},
         {"i2t": images, "t2i": captions},
         {"dataset": {"name": "toys", "fingerprint": "abc"}},

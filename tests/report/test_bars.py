@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.run import Run
-from crosslens.report.bars import bar, terminal_bars
-from crosslens.report.groups import by
+from crosslens.report.groups import group_metrics
+from crosslens.report.text.runs import terminal_bars, text_bar
 
-EIGHTHS = {part: place for place, part in enumerate("▏▎▍▌▋▊▉█", start=1)}
+EIGHTHS = {part: eighths for eighths, part in enumerate("▏▎▍▌▋▊▉█", start=1)}
 
 
 @given(st.floats(0, 1), st.integers(1, 60))
 def test_a_bar_is_as_long_as_its_share(share: float, room: int) -> None:
-    drawn = bar(share, room)
+    drawn = text_bar(share, room)
     length = sum(EIGHTHS[part] for part in drawn) / 8
     assert abs(length - share * room) <= 1 / 8
     assert bool(drawn) == (share > 0), "what is above nothing shows"
@@ -26,12 +25,12 @@ def test_a_bar_is_as_long_as_its_share(share: float, room: int) -> None:
 
 @pytest.mark.parametrize("nothing", [0.0, -0.5, math.nan])
 def test_nothing_has_no_bar(nothing: float) -> None:
-    assert bar(nothing, 20) == ""
+    assert text_bar(nothing, 20) == ""
 
 
 @pytest.mark.parametrize("width", [80, 60, None])
 def test_rows_fit(run: Run, width: int | None) -> None:
-    groups = by(run, "category", "t2i/Hit@1").values["t2i/Hit@1"]
+    groups = group_metrics(run, "category", "t2i/Hit@1").values["t2i/Hit@1"]
     lines = terminal_bars("category", groups, width).splitlines()
     assert lines[0].split() == ["category", "queries", "Hit@1"]
     assert lines[1].split()[:3] == ["cat", "4", "75.0"]

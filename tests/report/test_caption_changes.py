@@ -5,27 +5,27 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.perturb import Edit, Perturbed
-from crosslens.report.caption_changes import Changes, changes_page, changes_text, pieces
+from crosslens.perturbations import Edit, Perturbed
+from crosslens.report.pages.caption_changes import changes_page
+from crosslens.report.text.caption_changes import CaptionChanges, changes_text, diff_spans
 
 SWAPPED = Perturbed("A <b>dog</b> & I", "A <b>dgo</b> & I", True, "", (Edit(6, 8, "og", "go"),))
 LOST = Perturbed("A dog", "A dg", True, "", (Edit(3, 4, "o", ""),))
 ALONE = Perturbed("42", "42", False, "no letter")
 COUNTS = {"captions": 3, "applied": 2, "applied_share": 2 / 3, "reasons": {"no letter": 1}}
-CHANGES = Changes("char_swap", "Swap.", {"a#0": SWAPPED, "<i>": LOST, "c": ALONE}, COUNTS)
+CHANGES = CaptionChanges("char_swap", "Swap.", {"a#0": SWAPPED, "<i>": LOST, "c": ALONE}, COUNTS)
 
 
 @given(st.text(max_size=30), st.integers(0, 50))
 def test_pieces_put_together_are_both_captions(text: str, seed: int) -> None:
     for name in ("nearby_char", "shuffle_all_words", "extra_char"):
-        (found,) = cl.perturb(name, [text], seed=seed)
-        parts = list(pieces(found))
-        assert "".join(part.before for part in parts) == found.original
-        assert "".join(part.after for part in parts) == found.text
+        (perturbed,) = cl.perturb(name, [text], seed=seed)
+        parts = list(diff_spans(perturbed))
+        assert "".join(part.before for part in parts) == perturbed.original
+        assert "".join(part.after for part in parts) == perturbed.text
 
 
 def test_a_terminal_without_colour_gets_brackets() -> None:
@@ -53,7 +53,7 @@ def test_a_terminal_with_colour_gets_colours() -> None:
 
 def test_a_caption_cannot_move_the_cursor() -> None:
     evil = Perturbed("a\n\x1b[2Jb", "a\n\x1b[2Jbc", True, "", (Edit(7, 7, "", "c"),))
-    text = changes_text(Changes("x", "y", {"1": evil}, COUNTS))
+    text = changes_text(CaptionChanges("x", "y", {"1": evil}, COUNTS))
     assert "\x1b" not in text
     assert r"a\n\x1b[2Jb[c]" in text
 
@@ -72,17 +72,19 @@ def test_the_page_marks_changes_and_escapes_everything() -> None:
 def test_the_page_tells_both_captions() -> None:
     page = changes_page([CHANGES], "t")
     cells = re.findall(r'<td dir="auto">(.*?)</td>', page)
-    for cell, one in zip(cells, (SWAPPED, LOST), strict=False):
+    for cell, perturbed in zip(cells, (SWAPPED, LOST), strict=False):
         old = re.sub(r"<ins>.*?</ins>|</?del>", "", cell)
         new = re.sub(r"<del>.*?</del>|</?ins>", "", cell)
-        assert (unescape(old), unescape(new)) == (one.original, one.text)
+        assert (unescape(old), unescape(new)) == (perturbed.original, perturbed.text)
 
 
 def test_what_stands_around_the_captions_fits_the_terminal() -> None:
     """Captions stay in one line each: they are there to be compared and copied."""
     counts = {"captions": 3, "applied": 1, "applied_share": 1 / 3, "reasons": {"no letter of the keyboard " * 3: 2}}
     long = Perturbed("dog " * 40, "god " + "dog " * 39, True, "", (Edit(0, 3, "dog", "god"),))
-    changes = Changes("char_swap", "Swap two different letters that stand side by side. " * 3, {"a": long}, counts)
+    changes = CaptionChanges(
+        "char_swap", "Swap two different letters that stand side by side. " * 3, {"a": long}, counts
+    )
     plain = changes_text(changes, 60).splitlines()
     captions = [line for line in plain if line.startswith(("  - ", "  + "))]
     assert len(captions) == 2
@@ -91,7 +93,7 @@ def test_what_stands_around_the_captions_fits_the_terminal() -> None:
 
 
 def test_changed_captions_first_and_for_programs() -> None:
-    changes = Changes("char_swap", "", {"a": ALONE, "b": SWAPPED, "c": LOST}, {})
+    changes = CaptionChanges("char_swap", "", {"a": ALONE, "b": SWAPPED, "c": LOST}, {})
     assert list(changes.first(2).captions) == ["a", "b"]
     assert list(changes.changed_first(2).captions) == ["b", "c"]
     (row,) = changes.changed_first(1).as_dict()

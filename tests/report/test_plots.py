@@ -16,10 +16,10 @@ import polars as pl
 import pytest
 
 from crosslens.core.errors import ConflictError, CrosslensError, MissingExtraError, UnknownNameError, UsageError
-from crosslens.core.metric_values import MetricValues
-from crosslens.core.run import Run
-from crosslens.report.groups import by
-from crosslens.report.plots import bar_figure, chart, draw, radar_figure, write_plot
+from crosslens.core.run import MetricValues, Run
+from crosslens.report.groups import group_metrics
+from crosslens.report.plots.group_chart import chart
+from crosslens.report.plots.group_figures import bar_figure, draw_chart, radar_figure, write_plot
 from crosslens.report.plots.style import COLOURS
 
 pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
@@ -53,34 +53,34 @@ def three() -> list[Run]:
 
 
 def test_the_numbers_are_those_of_the_groups(three: list[Run]) -> None:
-    found = chart(three, "task", "t2i/Hit@1")
-    for run, series in zip(three, found.series, strict=True):
-        groups = by(run, "task", "t2i/Hit@1").values["t2i/Hit@1"]
-        assert {group: (one.mean, one.interval) for group, one in series.groups.items()} == {
-            group: (one.mean, one.interval) for group, one in groups.items()
+    group_chart = chart(three, "task", "t2i/Hit@1")
+    for run, series in zip(three, group_chart.series, strict=True):
+        groups = group_metrics(run, "task", "t2i/Hit@1").values["t2i/Hit@1"]
+        assert {group: (values.mean, values.interval) for group, values in series.groups.items()} == {
+            group: (values.mean, values.interval) for group, values in groups.items()
         }
         assert series.whole is run["t2i/Hit@1"]
 
 
 def test_bars_carry_means_and_intervals(three: list[Run]) -> None:
-    found = chart(three, "task", "t2i/Hit@1")
-    bars = [trace for trace in bar_figure(found).data if trace.type == "bar"]
+    group_chart = chart(three, "task", "t2i/Hit@1")
+    bars = [trace for trace in bar_figure(group_chart).data if trace.type == "bar"]
     assert len(bars) == 3
-    for bar, series in zip(bars, found.series, strict=True):
-        assert list(bar.y) == list(found.groups)
+    for bar, series in zip(bars, group_chart.series, strict=True):
+        assert list(bar.y) == list(group_chart.groups)
         for group, x, below, above in zip(bar.y, bar.x, bar.error_x.arrayminus, bar.error_x.array, strict=True):
-            one = series.groups[group]
-            assert (x, x - below, x + above) == pytest.approx((one.mean, one.low, one.high))
+            values = series.groups[group]
+            assert (x, x - below, x + above) == pytest.approx((values.mean, values.low, values.high))
 
 
 def test_radar_closes_and_carries_intervals(three: list[Run]) -> None:
-    found = chart(three, "task", "t2i/Hit@1")
-    outlines = [trace for trace in radar_figure(found).data if "markers" in trace.mode]
-    strokes = [trace for trace in radar_figure(found).data if trace.mode == "lines"]
-    for outline, stroke, series in zip(outlines, strokes, found.series, strict=True):
-        values = [series.groups[group] for group in found.groups]
-        assert list(outline.r) == [*(one.mean for one in values), values[0].mean]
-        assert list(stroke.r) == [end for one in values for end in (one.low, one.high, None)]
+    group_chart = chart(three, "task", "t2i/Hit@1")
+    outlines = [trace for trace in radar_figure(group_chart).data if "markers" in trace.mode]
+    strokes = [trace for trace in radar_figure(group_chart).data if trace.mode == "lines"]
+    for outline, stroke, series in zip(outlines, strokes, group_chart.series, strict=True):
+        values = [series.groups[group] for group in group_chart.groups]
+        assert list(outline.r) == [*(values.mean for values in values), values[0].mean]
+        assert list(stroke.r) == [end for values in values for end in (values.low, values.high, None)]
 
 
 def test_words_say_what_is_shown(three: list[Run]) -> None:
@@ -97,21 +97,23 @@ def test_words_say_what_is_shown(three: list[Run]) -> None:
     assert "resampling images" in drawn.title.subtitle.text
     hovers = bar_figure(alone).data[0].hovertext
     group = alone.groups[0]
-    one = alone.series[0].groups[group]
-    assert f"{100 * one.mean:.1f}  [{100 * one.low:.1f}, {100 * one.high:.1f}]<br>10 queries" in hovers[0]
+    values = alone.series[0].groups[group]
+    assert f"{100 * values.mean:.1f}  [{100 * values.low:.1f}, {100 * values.high:.1f}]<br>10 queries" in hovers[0]
 
 
 def test_axes(three: list[Run]) -> None:
     share, places = (bar_figure(chart(three, "task", name)).layout.xaxis.range for name in ("t2i/Hit@1", "t2i/MedR"))
     assert list(share) == [0, 1]
     assert places[0] == 0
-    highest = max(one.high for series in chart(three, "task", "t2i/MedR").series for one in series.groups.values())
+    highest = max(
+        values.high for series in chart(three, "task", "t2i/MedR").series for values in series.groups.values()
+    )
     assert places[1] > highest
 
 
 def test_order_is_best_first_and_numbers_keep_theirs(three: list[Run]) -> None:
-    found = chart(three, "task", "t2i/Hit@1")
-    means = [found.series[0].groups[group].mean for group in found.groups]
+    group_chart = chart(three, "task", "t2i/Hit@1")
+    means = [group_chart.series[0].groups[group].mean for group in group_chart.groups]
     assert means == sorted(means, reverse=True)
     ranks = chart(three, "task", "t2i/MedR")
     places = [ranks.series[0].groups[group].mean for group in ranks.groups]
@@ -121,32 +123,32 @@ def test_order_is_best_first_and_numbers_keep_theirs(three: list[Run]) -> None:
 
 def test_groups_that_some_runs_lack(three: list[Run]) -> None:
     other = made("other", tasks=("colour", "code", "ocr"))
-    found = chart([three[0], other], "task", "t2i/Hit@1")
-    assert set(found.groups) == {*TASKS, "code"}
-    assert "code" not in found.series[0].groups
-    for figure in draw(found):
+    group_chart = chart([three[0], other], "task", "t2i/Hit@1")
+    assert set(group_chart.groups) == {*TASKS, "code"}
+    assert "code" not in group_chart.series[0].groups
+    for figure in draw_chart(group_chart):
         assert figure.to_json()
 
 
 def test_many_groups_are_cut_with_a_word_about_it() -> None:
     many = made("many", 2, tasks=tuple(f"task {number:02}" for number in range(30)))
-    found = chart(many, "task", "t2i/Hit@1")
-    assert (len(found.groups), found.left_out) == (20, 10)
-    assert "10 smaller groups not shown" in found.facts
+    group_chart = chart(many, "task", "t2i/Hit@1")
+    assert (len(group_chart.groups), group_chart.left_out) == (20, 10)
+    assert "10 smaller groups not shown" in group_chart.facts
     whole = chart(many, "task", "t2i/Hit@1", largest=None)
     assert len(whole.groups) == 30
-    assert len(draw(whole)) == 1, "no radar of thirty spokes"
+    assert len(draw_chart(whole)) == 1, "no radar of thirty spokes"
 
 
 def test_without_intervals(three: list[Run]) -> None:
     bare = replace(three[0]["t2i/Hit@1"], low=np.nan, high=np.nan)
-    found = chart(replace(three[0], values={"t2i/Hit@1": bare}), "task")
-    found = replace(found, series=tuple(
-        replace(one, groups={g: replace(v, low=np.nan, high=np.nan) for g, v in one.groups.items()})
-        for one in found.series
+    group_chart = chart(replace(three[0], values={"t2i/Hit@1": bare}), "task")
+    group_chart = replace(group_chart, series=tuple(
+        replace(series, groups={g: replace(v, low=np.nan, high=np.nan) for g, v in series.groups.items()})
+        for series in group_chart.series
     ))  # fmt: skip
-    assert "no intervals" in found.facts
-    assert not any(bar_figure(found).data[0].error_x.array)
+    assert "no intervals" in group_chart.facts
+    assert not any(bar_figure(group_chart).data[0].error_x.array)
 
 
 # What cannot be
@@ -177,14 +179,14 @@ def test_runs_without_the_metric(three: list[Run], run: Run) -> None:
 def test_figures_that_nobody_could_read(three: list[Run]) -> None:
     crowd = chart([made(f"run {number}") for number in range(len(COLOURS) + 1)], "task", "t2i/Hit@1")
     for figure in (bar_figure, radar_figure):
-        with pytest.raises(UsageError, match="cannot be told apart"):
+        with pytest.raises(UsageError, match="colours of a figure"):
             figure(crowd)
     pair = chart(made("pair", tasks=("colour", "ocr")), "task")
-    with pytest.raises(UsageError, match="a radar chart of 2 groups says nothing"):
+    with pytest.raises(UsageError, match="a radar chart cannot show 2 groups"):
         radar_figure(pair)
-    assert len(draw(pair)) == 1, "both means bars where a radar says nothing"
+    assert len(draw_chart(pair)) == 1, "both means bars where a radar says nothing"
     with pytest.raises(UnknownNameError, match="did you mean radar"):
-        draw(pair, "rader")
+        draw_chart(pair, "rader")
 
 
 # Files
@@ -201,17 +203,17 @@ def test_a_page_holds_all_it_needs(three: list[Run], tmp_path: Path) -> None:
 
 
 def test_another_file_is_not_replaced(three: list[Run], tmp_path: Path) -> None:
-    place = tmp_path / "tasks.html"
-    place.write_text("mine")
-    found = chart(three, "task", "t2i/Hit@1")
-    with pytest.raises(ConflictError, match="another file"):
-        write_plot(found, place)
-    assert place.read_text() == "mine"
-    write_plot(found, place, overwrite=True)
-    assert "Plotly" in place.read_text(encoding="utf-8")
+    path = tmp_path / "tasks.html"
+    path.write_text("mine")
+    group_chart = chart(three, "task", "t2i/Hit@1")
+    with pytest.raises(ConflictError, match="other content"):
+        write_plot(group_chart, path)
+    assert path.read_text() == "mine"
+    write_plot(group_chart, path, overwrite=True)
+    assert "Plotly" in path.read_text(encoding="utf-8")
     (tmp_path / "folder.html").mkdir()
     with pytest.raises(ConflictError, match="is a folder"):
-        write_plot(found, tmp_path / "folder.html")
+        write_plot(group_chart, tmp_path / "folder.html")
 
 
 @pytest.mark.parametrize("name", ["tasks.gif", "tasks"])
@@ -221,15 +223,15 @@ def test_a_suffix_that_means_nothing(three: list[Run], tmp_path: Path, name: str
 
 
 def test_missing_packages_are_named(three: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = chart(three, "task")
+    group_chart = chart(three, "task")
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "kaleido", None)
         with pytest.raises(MissingExtraError, match=r"crosslens\[plot-static\]"):
-            write_plot(found, tmp_path / "tasks.svg")
+            write_plot(group_chart, tmp_path / "tasks.svg")
     monkeypatch.setitem(sys.modules, "plotly", None)
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
     with pytest.raises(MissingExtraError, match=r"crosslens\[plot\]"):
-        write_plot(found, tmp_path / "tasks.html")
+        write_plot(group_chart, tmp_path / "tasks.html")
 
 
 def test_a_picture_holds_one_figure(three: list[Run], tmp_path: Path) -> None:
@@ -256,12 +258,12 @@ def test_a_browser_that_fails_is_explained(three: list[Run], tmp_path: Path, mon
 
 def chromium() -> str:
     """A browser of the system, or a skip."""
-    found = os.environ.get("CROSSLENS_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    if not found:
+    executable = os.environ.get("CROSSLENS_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    if not executable:
         pytest.skip(
             "no Chromium here: install one (Debian: apt-get install chromium), or name it in CROSSLENS_CHROMIUM"
         )
-    return found
+    return executable
 
 
 def test_pictures(three: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,9 +306,9 @@ def test_the_page_draws_everything_and_asks_for_nothing(
     named = [*three[:2], replace(three[2], name=NASTY)]
     tasks = pl.col("task").replace("ocr", NASTY)
     runs = [replace(run, columns={"t2i": run.columns["t2i"].with_columns(tasks)}) for run in named]
-    place = write_plot(chart(runs, "task", "t2i/Hit@1"), tmp_path / "tasks.html")
+    path = write_plot(chart(runs, "task", "t2i/Hit@1"), tmp_path / "tasks.html")
     page = browser_page.page
-    page.goto(place.as_uri())
+    page.goto(path.as_uri())
     page.wait_for_selector("#figure-2 .polar")
     assert page.locator("#figure-1 .bars .point path").count() == len(runs) * len(TASKS)
     assert page.locator("#figure-1 .errorbar").count() == len(runs) * len(TASKS)
@@ -319,4 +321,4 @@ def test_the_page_draws_everything_and_asks_for_nothing(
     page.wait_for_selector("#figure-1 .hoverlayer .hovertext")
     assert "10 queries" in page.locator("#figure-1 .hoverlayer").text_content()
     assert browser_page.complaints == []
-    assert browser_page.requests == [place.as_uri()], "nothing but the page itself"
+    assert browser_page.requests == [path.as_uri()], "nothing but the page itself"

@@ -36,20 +36,20 @@ def found(n: int = 300, names: tuple[str, ...] = ("first", NASTY)) -> object:
 def test_dots_are_the_judged_pairs() -> None:
     agreement = found()
     drawn = scatter.scatter_figure(agreement)
-    dots = [one for one in drawn.data if one.mode == "markers"]
+    dots = [trace for trace in drawn.data if trace.mode == "markers"]
     assert len(dots) == 4
     drawn_values = np.sort(np.concatenate([dots[0].x, dots[1].x]))
     assert drawn_values == pytest.approx(np.sort(agreement.values["first"]), abs=1e-4)
     heights = np.concatenate([dots[0].y, dots[1].y])
     assert np.abs(heights - np.round(heights)).max() < 0.5
-    lines = [one for one in drawn.data if one.mode != "markers"]
-    assert all(np.corrcoef(one.x, one.y)[0, 1] > 0.8 for one in lines)
+    lines = [trace for trace in drawn.data if trace.mode != "markers"]
+    assert all(np.corrcoef(trace.x, trace.y)[0, 1] > 0.8 for trace in lines)
 
 
 def test_many_pairs_are_thinned_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scatter, "_MOST_DOTS", 50)
     drawn = scatter.scatter_figure(found(names=("first",)))
-    counts = [len(one.x) for one in drawn.data if one.mode == "markers"]
+    counts = [len(trace.x) for trace in drawn.data if trace.mode == "markers"]
     assert max(counts) == 50
     assert f"{sum(counts)} of them drawn" in drawn.layout.title.subtitle.text
 

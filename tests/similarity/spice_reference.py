@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
-from crosslens.language.scene_graph import SceneGraph
-from crosslens.language.wordnet import wordnet
+from crosslens.language.scene_graphs import SceneGraph
+from crosslens.language.wordnet import load_wordnet
 
 Node = frozenset[str]
 
 
 @cache
 def synsets(word: str) -> frozenset[int]:
-    return frozenset(wordnet().synsets(word).tolist())
+    return frozenset(load_wordnet().synsets(word).tolist())
 
 
-def similar(one: str, other: str) -> bool:
-    return one == other or bool(synsets(one) & synsets(other))
+def similar(word: str, other: str) -> bool:
+    return word == other or bool(synsets(word) & synsets(other))
 
 
 def merged_nodes(words: Iterable[str]) -> list[Node]:
@@ -29,7 +29,7 @@ def merged_nodes(words: Iterable[str]) -> list[Node]:
                 (a, b)
                 for i, a in enumerate(nodes)
                 for b in nodes[i + 1 :]
-                if any(similar(one, other) for one in a for other in b)
+                if any(similar(word, other) for word in a for other in b)
             ),
             None,
         )
@@ -44,16 +44,16 @@ def reference_tuples(graphs: Sequence[SceneGraph]) -> set[tuple[object, ...]]:
     node_of = {word: node for node in nodes for word in node}
     tuples: set[tuple[object, ...]] = {(node,) for node in nodes}
     for graph in graphs:
-        tuples |= {(node_of[one], word) for one, word in graph.attributes}
-        tuples |= {(node_of[one], name, node_of[other]) for one, name, other in graph.relations}
+        tuples |= {(node_of[noun], word) for noun, word in graph.attributes}
+        tuples |= {(node_of[subject], name, node_of[other]) for subject, name, other in graph.relations}
     return tuples
 
 
-def tuple_matches(said: tuple[str, ...], true: tuple[object, ...]) -> bool:
-    if len(said) != len(true):
+def tuple_matches(candidate: tuple[str, ...], true: tuple[object, ...]) -> bool:
+    if len(candidate) != len(true):
         return False
-    for word, place in zip(said, true, strict=True):
-        options = place if isinstance(place, frozenset) else [place]
+    for word, node in zip(candidate, true, strict=True):
+        options = node if isinstance(node, frozenset) else [node]
         if not any(similar(word, option) for option in options):
             return False
     return True
@@ -62,12 +62,12 @@ def tuple_matches(said: tuple[str, ...], true: tuple[object, ...]) -> bool:
 def spice(
     references: Sequence[SceneGraph],
     caption: SceneGraph,
-    counts: Callable[[tuple[object, ...]], bool] = lambda one: True,
+    counts: Callable[[tuple[object, ...]], bool] = lambda fact: True,
 ) -> float:
-    said = {one for one in caption.tuples() if counts(one)}
-    true = {one for one in reference_tuples(references) if counts(one)}
-    hits = sum(any(tuple_matches(one, other) for other in true) for one in said)
+    candidates = {fact for fact in caption.tuples() if counts(fact)}
+    true = {fact for fact in reference_tuples(references) if counts(fact)}
+    hits = sum(any(tuple_matches(candidate, other) for other in true) for candidate in candidates)
     if hits == 0:
         return 0.0
-    precision, recall = hits / len(said), min(hits, len(true)) / len(true)
+    precision, recall = hits / len(candidates), min(hits, len(true)) / len(true)
     return 2 * precision * recall / (precision + recall)

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.dataset import Dataset
 from crosslens.language.tokens import tokenize
@@ -29,10 +28,10 @@ def obvious(
     references: Sequence[Sequence[str]], caption: str, image: int, corpus: Sequence[Sequence[str]], plain: bool
 ) -> float:
     """CIDEr of one cell, word for word from its definition."""
-    images = [one for one in corpus if one]
+    images = [texts for texts in corpus if texts]
 
     def weight(gram: tuple[str, ...]) -> float:
-        holding = sum(any(gram in grams_of(text)[len(gram) - 1] for text in one) for one in images)
+        holding = sum(any(gram in grams_of(text)[len(gram) - 1] for text in texts) for texts in images)
         return math.log(max(len(images), 1)) - math.log(max(1, holding))
 
     candidate = grams_of(caption)
@@ -41,7 +40,7 @@ def obvious(
         reference = grams_of(text)
         penalty = math.exp(-((sum(candidate[1].values()) - sum(reference[1].values())) ** 2) / (2 * 6.0**2))
         for h, r in zip(candidate, reference, strict=True):
-            norms = [math.sqrt(sum((count * weight(gram)) ** 2 for gram, count in one.items())) for one in (h, r)]
+            norms = [math.sqrt(sum((count * weight(gram)) ** 2 for gram, count in grams.items())) for grams in (h, r)]
             shared = 0.0
             for gram in h:
                 mine, theirs = h[gram] * weight(gram), r[gram] * weight(gram)
@@ -62,14 +61,14 @@ def test_every_cell_is_what_the_definition_says(
     references: list[list[str]], captions: list[str], plain: bool, df: list[list[str]] | None
 ) -> None:
     prepared = Cider("split", df, plain=plain).prepare(references, captions)
-    found = prepared.block(slice(None))
+    result = prepared.block(slice(None))
     corpus = references if df is None else df
     expected = [
         [obvious(references, caption, image, corpus, plain) for caption in captions] for image in range(len(references))
     ]
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    images, places = (part.ravel() for part in np.indices(found.shape))
-    np.testing.assert_array_equal(prepared.pairs(images, places), found.ravel())
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+    images, places = (part.ravel() for part in np.indices(result.shape))
+    np.testing.assert_array_equal(prepared.pairs(images, places), result.ravel())
 
 
 WORDS = [
@@ -117,29 +116,29 @@ def test_equal_to_the_bit_at_any_number_of_threads_and_in_any_blocks(threads: in
 def peer_scores(references: list[list[str]], captions: list[str], images: list[int], places: list[int]) -> np.ndarray:
     """pycocoevalcap's numbers for single cells: document frequencies of all images, then these pairs."""
     scorer = pytest.importorskip("pycocoevalcap.cider.cider_scorer", reason="pip install pycocoevalcap")
-    written = [[" ".join(one) for one in tokenize(image)] for image in references]
+    written = [[" ".join(tokens) for tokens in tokenize(image)] for image in references]
     peer = scorer.CiderScorer()
     for image in written:
         peer += (image[0], image)
     peer.compute_doc_freq()
     # It takes the number of images from the number of pairs, so pairs are given in as many at a time.
-    found: list[float] = []
-    cooked, texts = peer.crefs, [" ".join(one) for one in tokenize(captions)]
+    result: list[float] = []
+    cooked, texts = peer.crefs, [" ".join(tokens) for tokens in tokenize(captions)]
     for start in range(0, len(images), len(references)):
         some = slice(start, start + len(references))
         fill = len(references) - len(images[some])
         peer.crefs = [cooked[image] for image in images[some]] + cooked[:1] * fill
-        peer.ctest = [scorer.cook_test(texts[place]) for place in places[some]] + cooked[0][:1] * fill
-        found += peer.compute_cider()[: len(images[some])]
-    return np.array(found)
+        peer.ctest = [scorer.cook_test(texts[row]) for row in places[some]] + cooked[0][:1] * fill
+        result += peer.compute_cider()[: len(images[some])]
+    return np.array(result)
 
 
 def test_equal_to_the_captioning_package() -> None:
     references = captions_like(np.random.default_rng(1), 40)
     captions = [text for image in references for text in image]
     cells = [part.ravel().tolist() for part in np.indices((40, len(captions)))]
-    found = Cider().prepare(references, captions).block(slice(None))
-    np.testing.assert_allclose(found.ravel(), peer_scores(references, captions, *cells), rtol=0, atol=1e-5)
+    result = Cider().prepare(references, captions).block(slice(None))
+    np.testing.assert_allclose(result.ravel(), peer_scores(references, captions, *cells), rtol=0, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -154,13 +153,13 @@ def test_equal_to_the_captioning_package_on_coco(shared_data: Path) -> None:
     prepared = Cider().prepare(references, captions)
     rng = np.random.default_rng(0)
     images, places = rng.integers(0, 5000, 5000), rng.integers(0, len(captions), 5000)
-    images[:1000] = np.searchsorted(np.cumsum([len(one) for one in references]), places[:1000], "right")
-    found = prepared.pairs(images, places)
+    images[:1000] = np.searchsorted(np.cumsum([len(texts) for texts in references]), places[:1000], "right")
+    result = prepared.pairs(images, places)
     expected = peer_scores(references, captions, images.tolist(), places.tolist())
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-5)
     row = int(images[0])
     here = images == row
-    np.testing.assert_array_equal(prepared.block(slice(row, row + 1))[0, places[here]], found[here])
+    np.testing.assert_array_equal(prepared.block(slice(row, row + 1))[0, places[here]], result[here])
 
 
 def test_a_caption_of_the_image_keeps_its_own_value() -> None:

@@ -50,13 +50,13 @@ def test_mean_and_maximum_over_the_references(over: str) -> None:
     encoder = Letters()
     similarity = embedding_similarity(encoder, over)  # type: ignore[arg-type]
     prepared = similarity.prepare(REFERENCES, CAPTIONS)
-    found = prepared.block(slice(None))
-    assert found.dtype == np.float32
-    assert found.min() < 0
-    np.testing.assert_allclose(found, expected(over), atol=1e-6)
-    np.testing.assert_allclose(prepared.block(slice(1, 3)), found[1:3], atol=1e-6)
-    rows, columns = (part.ravel() for part in np.indices(found.shape))
-    np.testing.assert_allclose(prepared.pairs(rows, columns), found.ravel(), atol=1e-6)
+    result = prepared.block(slice(None))
+    assert result.dtype == np.float32
+    assert result.min() < 0
+    np.testing.assert_allclose(result, expected(over), atol=1e-6)
+    np.testing.assert_allclose(prepared.block(slice(1, 3)), result[1:3], atol=1e-6)
+    rows, columns = (part.ravel() for part in np.indices(result.shape))
+    np.testing.assert_allclose(prepared.pairs(rows, columns), result.ravel(), atol=1e-6)
     assert sorted(encoder.seen) == sorted({*CAPTIONS, *(text for image in REFERENCES for text in image)})
 
 

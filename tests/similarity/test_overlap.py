@@ -16,7 +16,7 @@ CAPTIONS = [text for image in REFERENCES for text in image]
 
 
 def written(texts: list[str]) -> list[str]:
-    return [" ".join(one) for one in tokenize(texts)]
+    return [" ".join(tokens) for tokens in tokenize(texts)]
 
 
 @pytest.mark.parametrize("longest", [1, 2, 3, 4])
@@ -27,15 +27,15 @@ def test_bleu(longest: int) -> None:
         for caption in written(CAPTIONS):
             peer += (caption, written(image))
     expected = np.array(peer.compute_score(option="closest")[1][longest - 1]).reshape(len(REFERENCES), -1)
-    found = load_similarity(f"bleu:{longest}").prepare(REFERENCES, CAPTIONS).block(slice(None))
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+    result = load_similarity(f"bleu:{longest}").prepare(REFERENCES, CAPTIONS).block(slice(None))
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-7)
 
 
 def test_rouge() -> None:
     peer = pytest.importorskip("pycocoevalcap.rouge.rouge", reason="pip install pycocoevalcap").Rouge()
     expected = [[peer.calc_score([caption], written(image)) for caption in written(CAPTIONS)] for image in REFERENCES]
-    found = load_similarity("rouge-l").prepare(REFERENCES, CAPTIONS).block(slice(None))
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+    result = load_similarity("rouge-l").prepare(REFERENCES, CAPTIONS).block(slice(None))
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", ["bleu", "rouge-l"])
@@ -50,11 +50,11 @@ def test_blocks_pairs_and_threads_agree(name: str) -> None:
 @pytest.mark.parametrize("name", ["bleu", "rouge-l"])
 def test_worked_by_hand(name: str) -> None:
     prepared = load_similarity(name).prepare([["a red dog"], []], ["a red dog", "...", "blue"])
-    found = prepared.block(slice(None))
+    result = prepared.block(slice(None))
     # Three tokens have no 4-gram: BLEU-4 of a copy is 0 (up to the package's smoothing), BLEU-3 would be 1.
-    assert found[0, 0] == pytest.approx(0.0316 if name == "bleu" else 1.0, abs=1e-3)
-    np.testing.assert_allclose(found[0, 1:], 0, atol=1e-3)
-    np.testing.assert_array_equal(found[1], 0)
+    assert result[0, 0] == pytest.approx(0.0316 if name == "bleu" else 1.0, abs=1e-3)
+    np.testing.assert_allclose(result[0, 1:], 0, atol=1e-3)
+    np.testing.assert_array_equal(result[1], 0)
 
 
 @pytest.mark.parametrize("name", ["bleu:5", "bleu:x", "rouge-l:2"])

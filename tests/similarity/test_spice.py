@@ -8,25 +8,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, UsageError
-from crosslens.language.scene_graph import SceneGraph
+from crosslens.language.scene_graphs import SceneGraph
 from crosslens.language.scene_words import COLOURS, SIZES, is_number
 from crosslens.similarity import load_similarity
-from crosslens.similarity.spice import PARTS, Spice, prepare_graphs
+from crosslens.similarity.measures.spice import PARTS, Spice, prepare_graphs
 from tests.language.pipelines import needs_a_pipeline
 from tests.similarity.spice_reference import spice as slow_spice
 
 COUNTS: dict[str, Callable[[tuple[object, ...]], bool]] = {
-    "": lambda one: True,
-    "object": lambda one: len(one) == 1,
-    "attribute": lambda one: len(one) == 2,
-    "relation": lambda one: len(one) == 3,
-    "colour": lambda one: len(one) == 2 and one[1] in COLOURS,
-    "cardinality": lambda one: len(one) == 2 and is_number(str(one[1])),
-    "size": lambda one: len(one) == 2 and one[1] in SIZES,
+    "": lambda fact: True,
+    "object": lambda fact: len(fact) == 1,
+    "attribute": lambda fact: len(fact) == 2,
+    "relation": lambda fact: len(fact) == 3,
+    "colour": lambda fact: len(fact) == 2 and fact[1] in COLOURS,
+    "cardinality": lambda fact: len(fact) == 2 and is_number(str(fact[1])),
+    "size": lambda fact: len(fact) == 2 and fact[1] in SIZES,
 }
 
 # Couch and sofa share a synset, as do big and large; bike, bicycle, wheel and cycle; car and machine, but car and
@@ -167,20 +166,20 @@ def test_from_texts(tmp_path: Path) -> None:
 @needs_a_pipeline
 def test_real_captions_agree_with_the_slow_reference(shared_data: Path, tmp_path: Path) -> None:
     from crosslens.language.parsing import parse_texts
-    from crosslens.language.scene_graph import scene_graphs
+    from crosslens.language.scene_graphs import scene_graphs
 
     file = shared_data / "coco_karpathy_test" / "captions.tsv.gz"
     if not file.exists():
         pytest.skip(f"{file} is not here")
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         texts = [line.rstrip("\n").split("\t")[2] for _, line in zip(range(401), lines, strict=False)][1:]
-    found = scene_graphs(parse_texts(texts, cache=tmp_path, threads=1))
-    references = [found[start : start + 5] for start in range(0, len(found), 5)]
+    result = scene_graphs(parse_texts(texts, cache=tmp_path, threads=1))
+    references = [result[start : start + 5] for start in range(0, len(result), 5)]
     rng = np.random.default_rng(0)
-    images, captions = rng.integers(0, len(references), 300), rng.integers(0, len(found), 300)
+    images, captions = rng.integers(0, len(references), 300), rng.integers(0, len(result), 300)
     images[:100] = captions[:100] // 5
     for part in PARTS:
-        fast = prepare_graphs(references, found, part=part).pairs(images, captions)
-        slow = [slow_spice(references[i], found[c], COUNTS[part]) for i, c in zip(images, captions, strict=True)]
+        fast = prepare_graphs(references, result, part=part).pairs(images, captions)
+        slow = [slow_spice(references[i], result[c], COUNTS[part]) for i, c in zip(images, captions, strict=True)]
         np.testing.assert_array_equal(fast, np.array(slow, np.float32))
         assert fast[:100].max() > 0

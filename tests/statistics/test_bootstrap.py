@@ -9,11 +9,10 @@ from math import isnan
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from crosslens.core.errors import UsageError
-from crosslens.statistics import Bootstrap, Estimate, centre, estimate
+from crosslens.core.errors import UnknownNameError, UsageError
+from crosslens.statistics import Bootstrap, Estimate, aggregate, estimate
 
 
 def clustered(random: np.random.Generator, images: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +27,7 @@ def slow_replicates(values: np.ndarray, clusters: np.ndarray, statistic: str, dr
     result = []
     for weights in draws:
         drawn = [values[clusters == name] for name, times in zip(names, weights, strict=True) for _ in range(times)]
-        result.append(centre(np.concatenate(drawn), statistic))
+        result.append(aggregate(np.concatenate(drawn), statistic))
     return result
 
 
@@ -46,7 +45,7 @@ def test_agrees_with_resampling_by_hand(statistic: str) -> None:
     expected = slow_replicates(values[valid], clusters[valid], statistic, draws)
     np.testing.assert_allclose(bootstrap.replicates(values, statistic), expected, rtol=1e-12)
     figure = bootstrap.estimate(values, statistic)
-    assert figure.mean == centre(values[valid], statistic)
+    assert figure.mean == aggregate(values[valid], statistic)
     assert figure.interval == pytest.approx(tuple(np.quantile(expected, [0.025, 0.975])))
 
 
@@ -111,7 +110,7 @@ def test_large_draws_are_not_kept_and_are_the_same(monkeypatch: pytest.MonkeyPat
     kept = Bootstrap(clusters)
     expected = kept.estimate(values), kept.estimate(values, "median")
     monkeypatch.setattr("crosslens.statistics.bootstrap._KEPT_BYTES", 0)
-    monkeypatch.setattr("crosslens.statistics.bootstrap._CELLS", 100)
+    monkeypatch.setattr("crosslens.statistics.aggregation._CELLS", 100)
     bounded = Bootstrap(clusters)
     assert (bounded.estimate(values), bounded.estimate(values, "median")) == expected
     assert not bounded._drawn
@@ -158,7 +157,7 @@ def test_pairs_belong_to_the_clusters_of_their_queries() -> None:
 
 def test_too_little_for_an_interval() -> None:
     nothing = estimate(np.full(4, np.nan), np.arange(4))
-    assert all(isnan(one) for one in (nothing.mean, nothing.low, nothing.high))
+    assert all(isnan(figure) for figure in (nothing.mean, nothing.low, nothing.high))
     for statistic in ("mean", "median"):
         single = estimate(np.array([1.0, 3.0, np.nan]), np.array([5, 5, 6]), statistic=statistic)
         assert single.mean == 2
@@ -176,7 +175,7 @@ def test_wrong_arguments() -> None:
         estimate(values, clusters, resamples=-1)
     with pytest.raises(UsageError, match="unknown statistic 'mode'"):
         estimate(values, clusters, statistic="mode")
-    with pytest.raises(UsageError, match="unknown interval method 'exact'"):
+    with pytest.raises(UnknownNameError, match="unknown interval method 'exact'"):
         estimate(values, clusters, method="exact")
     with pytest.raises(UsageError, match="a BCa interval of a median"):
         estimate(values, clusters, statistic="median", method="bca")

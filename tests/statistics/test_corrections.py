@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, UnknownNameError
 from crosslens.statistics import benjamini_hochberg, correct, holm

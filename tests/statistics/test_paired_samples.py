@@ -7,18 +7,17 @@ from math import isnan
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, UsageError
-from crosslens.statistics import Bootstrap, Samples, centre, paired_permutation, paired_samples
+from crosslens.statistics import Bootstrap, Samples, aggregate, paired_permutation, paired_samples
 
 
 def unequal(seed: int, images: int = 8) -> Samples:
     """Images with one to four values before, and another number after."""
     random = np.random.default_rng(seed)
     owners = [np.repeat(np.arange(images), random.integers(1, 5, images)) for _ in range(2)]
-    values = [random.integers(1, 9, len(one)).astype(float) for one in owners]
+    values = [random.integers(1, 9, len(own)).astype(float) for own in owners]
     return Samples(values[0], owners[0], values[1] + random.integers(0, 3, len(owners[1])), owners[1])
 
 
@@ -44,17 +43,17 @@ def test_one_value_of_each_query_on_both_sides_is_the_paired_test(statistic: str
 def test_p_value_agrees_with_enumeration(statistic: str, seed: int) -> None:
     samples = unequal(seed)
     images = np.unique(samples.before_clusters)
-    observed = abs(centre(samples.after, statistic) - centre(samples.before, statistic))
+    observed = abs(aggregate(samples.after, statistic) - aggregate(samples.before, statistic))
     extreme = 0
     for swaps in product([False, True], repeat=len(images)):
         moved = images[np.array(swaps)]
         first, second = np.isin(samples.before_clusters, moved), np.isin(samples.after_clusters, moved)
         before = np.concatenate([samples.before[~first], samples.after[second]])
         after = np.concatenate([samples.before[first], samples.after[~second]])
-        extreme += abs(centre(after, statistic) - centre(before, statistic)) >= observed - 1e-9
-    found = paired_samples(samples, statistic=statistic, permutations=20_000, resamples=0)
-    assert found.test.p_value == pytest.approx(extreme / 2 ** len(images), abs=0.015)
-    assert isnan(found.test.low)
+        extreme += abs(aggregate(after, statistic) - aggregate(before, statistic)) >= observed - 1e-9
+    change = paired_samples(samples, statistic=statistic, permutations=20_000, resamples=0)
+    assert change.test.p_value == pytest.approx(extreme / 2 ** len(images), abs=0.015)
+    assert isnan(change.test.low)
 
 
 @pytest.mark.parametrize("statistic", ["mean", "median"])
@@ -64,27 +63,29 @@ def test_interval_draws_an_image_with_all_that_is_its_own(statistic: str) -> Non
     for rows in Bootstrap(np.arange(0), 200, 3).weights(9):
         for weights in rows:
             before, after = (
-                np.concatenate([np.repeat(values[owners == one], weights[one]) for one in range(9)])
+                np.concatenate([np.repeat(values[owners == cluster], weights[cluster]) for cluster in range(9)])
                 for values, owners in (
                     (samples.before, samples.before_clusters), (samples.after, samples.after_clusters),
                 )
             )  # fmt: skip
-            differences.append(centre(after, statistic) - centre(before, statistic))
-            ratios.append(centre(after, statistic) / centre(before, statistic) - 1)
-    found = paired_samples(samples, statistic=statistic, resamples=200, seed=3, permutations=10)
-    assert found.test.interval == pytest.approx(np.quantile(differences, [0.025, 0.975]))
-    assert (found.relative_low, found.relative_high) == pytest.approx(np.quantile(ratios, [0.025, 0.975]))
-    assert found.relative == pytest.approx(centre(samples.after, statistic) / centre(samples.before, statistic) - 1)
+            differences.append(aggregate(after, statistic) - aggregate(before, statistic))
+            ratios.append(aggregate(after, statistic) / aggregate(before, statistic) - 1)
+    change = paired_samples(samples, statistic=statistic, resamples=200, seed=3, permutations=10)
+    assert change.test.interval == pytest.approx(np.quantile(differences, [0.025, 0.975]))
+    assert (change.relative_low, change.relative_high) == pytest.approx(np.quantile(ratios, [0.025, 0.975]))
+    assert change.relative == pytest.approx(
+        aggregate(samples.after, statistic) / aggregate(samples.before, statistic) - 1
+    )
 
 
 def test_a_sum_of_parts_draws_them_together() -> None:
     """Twice the same part is twice the figure, with twice the interval and the same p-value."""
     samples = unequal(6)
-    one, two = (paired_samples(parts, resamples=200, permutations=500) for parts in ([samples], [samples, samples]))
-    assert two.test.difference == pytest.approx(2 * one.test.difference)
-    assert two.test.interval == pytest.approx([2 * end for end in one.test.interval])
-    assert two.test.p_value == one.test.p_value
-    assert two.relative == pytest.approx(one.relative)
+    once, twice = (paired_samples(parts, resamples=200, permutations=500) for parts in ([samples], [samples, samples]))
+    assert twice.test.difference == pytest.approx(2 * once.test.difference)
+    assert twice.test.interval == pytest.approx([2 * end for end in once.test.interval])
+    assert twice.test.p_value == once.test.p_value
+    assert twice.relative == pytest.approx(once.relative)
 
 
 def test_parts_of_folds_are_weighted() -> None:
@@ -93,10 +94,10 @@ def test_parts_of_folds_are_weighted() -> None:
         Samples(part.before, part.before_clusters, part.after, part.after_clusters, stratum=number, weight=0.5)
         for number, part in enumerate((first, second))
     ]
-    found = paired_samples(parts, resamples=50, permutations=50)
+    change = paired_samples(parts, resamples=50, permutations=50)
     means = [[np.mean(part.before), np.mean(part.after)] for part in (first, second)]
-    assert (found.before, found.after) == pytest.approx(np.mean(means, axis=0))
-    assert found.test.clusters == 16
+    assert (change.before, change.after) == pytest.approx(np.mean(means, axis=0))
+    assert change.test.clusters == 16
 
 
 def test_what_has_no_value_does_not_count() -> None:
@@ -110,9 +111,9 @@ def test_what_has_no_value_does_not_count() -> None:
 
 @given(st.integers(0, 10_000), st.integers(2, 9))
 def test_swapping_the_sides_turns_the_sign(seed: int, images: int) -> None:
-    one = unequal(seed, images)
-    other = Samples(one.after, one.after_clusters, one.before, one.before_clusters)
-    there, back = (paired_samples(each, resamples=40, permutations=60, seed=seed) for each in (one, other))
+    samples = unequal(seed, images)
+    other = Samples(samples.after, samples.after_clusters, samples.before, samples.before_clusters)
+    there, back = (paired_samples(each, resamples=40, permutations=60, seed=seed) for each in (samples, other))
     assert back.test.difference == pytest.approx(-there.test.difference)
     assert back.test.interval == pytest.approx((-there.test.high, -there.test.low))
     assert back.test.p_value == there.test.p_value
@@ -120,15 +121,15 @@ def test_swapping_the_sides_turns_the_sign(seed: int, images: int) -> None:
 
 def test_same_on_both_sides() -> None:
     samples = unequal(1)
-    found = paired_samples(Samples(samples.before, samples.before_clusters, samples.before, samples.before_clusters))
-    assert (found.test.difference, found.test.low, found.test.high, found.test.p_value) == (0, 0, 0, 1)
+    change = paired_samples(Samples(samples.before, samples.before_clusters, samples.before, samples.before_clusters))
+    assert (change.test.difference, change.test.low, change.test.high, change.test.p_value) == (0, 0, 0, 1)
 
 
 def test_nothing_to_compare_is_not_a_number() -> None:
     empty = np.array([])
-    found = paired_samples(Samples(empty, empty.astype(int), np.ones(3), np.arange(3)))
-    assert isnan(found.test.difference)
-    assert isnan(found.test.p_value)
+    change = paired_samples(Samples(empty, empty.astype(int), np.ones(3), np.arange(3)))
+    assert isnan(change.test.difference)
+    assert isnan(change.test.p_value)
     alone = paired_samples(Samples(np.ones(2), np.zeros(2, int), np.zeros(1), np.zeros(1, int)))
     assert alone.test.difference == -1
     assert isnan(alone.test.low)

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from crosslens.core.errors import InputError, UsageError
-from crosslens.statistics import centre, paired_permutation
+from crosslens.statistics import aggregate, paired_permutation
 
 
 def exact_p_value(first: np.ndarray, second: np.ndarray, clusters: np.ndarray, statistic: str) -> float:
     """Every way to swap the two runs, image by image."""
     names = np.unique(clusters)
-    observed = abs(centre(first, statistic) - centre(second, statistic))
+    observed = abs(aggregate(first, statistic) - aggregate(second, statistic))
     extreme = 0
     for swaps in product([False, True], repeat=len(names)):
         swapped = np.isin(clusters, names[np.array(swaps)])
         ours, theirs = np.where(swapped, second, first), np.where(swapped, first, second)
-        extreme += abs(centre(ours, statistic) - centre(theirs, statistic)) >= observed - 1e-9
+        extreme += abs(aggregate(ours, statistic) - aggregate(theirs, statistic)) >= observed - 1e-9
     return extreme / 2 ** len(names)
 
 
@@ -33,7 +33,7 @@ def test_agrees_with_enumeration(statistic: str, seed: int) -> None:
     second = first + random.integers(-1, 4, 20)
     test = paired_permutation(first, second, clusters, statistic=statistic, permutations=20_000)
     assert test.p_value == pytest.approx(exact_p_value(first, second, clusters, statistic), abs=0.015)
-    assert test.difference == pytest.approx(centre(first, statistic) - centre(second, statistic))
+    assert test.difference == pytest.approx(aggregate(first, statistic) - aggregate(second, statistic))
     assert (test.n, test.clusters) == (20, len(np.unique(clusters)))
 
 
@@ -88,7 +88,7 @@ def test_folds() -> None:
     random = np.random.default_rng(3)
     first, second, folds = random.random(30), random.random(30), np.repeat([0, 1], [10, 20])
     test = paired_permutation(first, second, np.arange(30), strata=folds)
-    by_fold = [(first - second)[folds == one].mean() for one in (0, 1)]
+    by_fold = [(first - second)[folds == fold].mean() for fold in (0, 1)]
     assert test.difference == pytest.approx(np.mean(by_fold))
     assert test.low < test.difference < test.high
     assert 0 < test.p_value <= 1

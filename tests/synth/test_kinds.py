@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from crosslens.core.errors import UnknownNameError
 from crosslens.synth.backdrops import BACKDROPS, paint
-from crosslens.synth.canvas import drawn_box
-from crosslens.synth.colours import COLOURS, tone
+from crosslens.synth.drawing.canvas import drawn_box
+from crosslens.synth.drawing.colours import COLOURS, tone
+from crosslens.synth.drawing.pen import Look
 from crosslens.synth.grammar import pluralise
 from crosslens.synth.kinds import KINDS, kind_named, kinds_of
-from crosslens.synth.sprites import Look, sprite
+from crosslens.synth.layout import sprite
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
@@ -46,11 +48,11 @@ def test_poses_differ(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERYDAY)
-def test_a_thing_shows_its_colour(name: str) -> None:
+def test_an_object_shows_its_colour(name: str) -> None:
     """The tones of its colour take a good part of the drawing, so that calling it by the colour is fair."""
     pixels = np.asarray(sprite(look(name, "purple", 80))).reshape(-1, 4).astype(int)
     solid = pixels[pixels[:, 3] > 200, :3]
-    tones = np.array([tone(COLOURS["purple"], one) for one in ("deep", "dark", "main", "light", "pale")])
+    tones = np.array([tone(COLOURS["purple"], name) for name in ("deep", "dark", "main", "light", "pale")])
     near = (np.abs(solid[:, None, :] - tones[None]).sum(axis=2) < 40).any(axis=1)
     assert near.mean() > 0.2
 
@@ -90,14 +92,13 @@ def test_unknown_kind_suggests() -> None:
 
 @pytest.mark.parametrize("name", BACKDROPS)
 def test_backdrops_fill_the_picture(name: str) -> None:
-    one, again = paint(name, 64, 1), paint(name, 64, 1)
-    assert one.size == (64, 64)
-    assert one.mode == "RGB"
-    assert one.tobytes() == again.tobytes()
+    picture, again = paint(name, 64, 1), paint(name, 64, 1)
+    assert picture.size == (64, 64)
+    assert picture.mode == "RGB"
+    assert picture.tobytes() == again.tobytes()
 
 
-def test_backdrops_are_told_apart() -> None:
+def test_backdrops_differ() -> None:
     pictures = [np.asarray(paint(name, 32, 5), dtype=int) for name in BACKDROPS]
-    for place, one in enumerate(pictures):
-        for other in pictures[place + 1 :]:
-            assert np.abs(one - other).mean() > 2
+    for first, second in combinations(pictures, 2):
+        assert np.abs(first - second).mean() > 2

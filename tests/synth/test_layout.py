@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
 
-from crosslens.core.seeds import stream
-from crosslens.synth.colours import COLOURS
+from crosslens.core.hashing import random_stream
+from crosslens.synth.drawing.colours import COLOURS
+from crosslens.synth.drawing.pen import Look
 from crosslens.synth.kinds import KINDS
 from crosslens.synth.layout import Box, Slot, Zone, arrange
-from crosslens.synth.relations import OPPOSITE, relation, relations_between
-from crosslens.synth.sprites import Look
+from crosslens.synth.scene import OPPOSITE, relation, relations_between
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
@@ -19,48 +21,41 @@ def slot(kind: str, length: int = 40, **details: object) -> Slot:
 
 def test_nothing_overlaps_and_everything_is_inside() -> None:
     for seed in range(20):
-        placed = arrange([slot("apple"), slot("dog"), slot("car"), slot("tree"), slot("cup")], 160, stream(seed))
-        for place, one in enumerate(placed):
-            assert Box(0, 0, 160, 160).holds(one.box)
-            assert not any(one.box.overlaps(other.box) for other in placed[place + 1 :])
+        placed = arrange([slot("apple"), slot("dog"), slot("car"), slot("tree"), slot("cup")], 160, random_stream(seed))
+        assert all(Box(0, 0, 160, 160).holds(item.box) for item in placed)
+        assert not any(first.box.overlaps(second.box) for first, second in combinations(placed, 2))
 
 
 def test_what_does_not_fit_is_drawn_smaller() -> None:
-    placed = arrange([slot("circle", 90)] * 9, 160, stream(1))
+    placed = arrange([slot("circle", 90)] * 9, 160, random_stream(1))
     assert len(placed) == 9
-    assert max(one.box.w for one in placed) < 60
+    assert max(item.box.w for item in placed) < 60
 
 
-def test_standing_things_stand_in_their_band() -> None:
+def test_standing_objects_stand_in_their_band() -> None:
     zone = Zone(top=0.7, bottom=0.95, standing=True)
     for seed in range(10):
-        (one,) = arrange([slot("giraffe", 80, zone=zone)], 160, stream(seed))
-        assert 0.7 * 160 - 1 <= one.box.bottom <= 0.95 * 160 + 1
+        (giraffe,) = arrange([slot("giraffe", 80, zone=zone)], 160, random_stream(seed))
+        assert 0.7 * 160 - 1 <= giraffe.box.bottom <= 0.95 * 160 + 1
 
 
 def test_on_and_inside() -> None:
-    table, cup = arrange([slot("table", 80, zone=Zone(top=0.5)), slot("cup", 30, on=0)], 160, stream(3))
+    table, cup = arrange([slot("table", 80, zone=Zone(top=0.5)), slot("cup", 30, on=0)], 160, random_stream(3))
     assert cup.box.bottom == table.box.y
     assert table.box.x <= cup.box.x
     assert cup.box.right <= table.box.right
-    large, small = arrange([slot("circle", 90), slot("star", 30, inside=0)], 160, stream(3))
+    large, small = arrange([slot("circle", 90), slot("star", 30, inside=0)], 160, random_stream(3))
     assert large.box.holds(small.box)
     known = {(1, 0): "on"}
-    assert [one.predicate for one in relations_between([table.box, cup.box], known)] == ["on"]
+    assert [link.predicate for link in relations_between([table.box, cup.box], known)] == ["on"]
 
 
 def test_relations_from_boxes() -> None:
-    one, right, low, far, inner = (
-        Box(0, 0, 10, 10),
-        Box(20, 2, 10, 10),
-        Box(1, 30, 10, 10),
-        Box(50, 50, 5, 5),
-        Box(2, 2, 3, 3),
-    )
-    assert relation(one, right) == "left of"
-    assert relation(right, one) == "right of"
-    assert relation(one, low) == "above"
-    assert relation(low, one) == "below"
-    assert relation(one, far) is None
-    assert relation(inner, one) == "inside"
+    box, right, low = Box(0, 0, 10, 10), Box(20, 2, 10, 10), Box(1, 30, 10, 10)
+    assert relation(box, right) == "left of"
+    assert relation(right, box) == "right of"
+    assert relation(box, low) == "above"
+    assert relation(low, box) == "below"
+    assert relation(box, Box(50, 50, 5, 5)) is None
+    assert relation(Box(2, 2, 3, 3), box) == "inside"
     assert {OPPOSITE[OPPOSITE[name]] for name in OPPOSITE} == set(OPPOSITE)

@@ -40,7 +40,7 @@ def test_the_hardest_is_itself(hardest: Dataset) -> None:
 def test_what_cannot_be_selected(hardest: Dataset) -> None:
     with pytest.raises(UsageError, match="unknown version 'v3'"):
         select_version(hardest, "v3")
-    with pytest.raises(UsageError, match="scenes-v0 has no twin scenes, and so no version v1"):
+    with pytest.raises(UsageError, match="scenes-v0 has no twin scenes, so version v1 cannot be selected"):
         select_version(select_version(hardest, "v0"), "v1")
     with pytest.raises(InputError, match="no column 'role'"):
         select_version(replace(hardest, images=hardest.images.drop("role")), "v0")

@@ -16,13 +16,13 @@ import crosslens as cl
 from crosslens.cli import main
 from crosslens.core.errors import ConflictError
 from crosslens.synth import write_scenes
-from crosslens.synth.generation import Recipe
-from crosslens.synth.shards import SHARD, part_file, request, write_request
+from crosslens.synth.generation import SceneRecipe
+from crosslens.synth.shards import SHARD_SIZE, part_file, set_spec, write_spec
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
 TASKS = "colour,count,figure,code"
-IMAGES = 2 * SHARD + 5
+IMAGES = 2 * SHARD_SIZE + 5
 
 
 def content(folder: Path) -> dict[str, str]:
@@ -97,7 +97,7 @@ def test_another_set_is_not_overwritten(scenes: Path, tmp_path: Path) -> None:
     assert (tmp_path / "set" / "notes.txt").read_text() == "mine"
 
 
-def test_after_a_kill_the_same_command_goes_on(scenes: Path, tmp_path: Path) -> None:
+def test_after_a_kill_the_same_command_resumes(scenes: Path, tmp_path: Path) -> None:
     folder = tmp_path / "set"
     arguments = ["synth", "--images", str(IMAGES), "--tasks", TASKS, "--seed", "1", "--workers", "2", "-o", str(folder)]
     running = subprocess.Popen([sys.executable, "-m", "crosslens", *arguments])
@@ -128,8 +128,8 @@ def test_versions_in_a_folder(tmp_path: Path) -> None:
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(tmp_path / "set")
     assert main(["synth", "--images", "4", "--tasks", "colour,ocr", "-o", folder, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["images"], told["captions"], told["tasks"]) == (4, 20, {"colour": 2, "ocr": 2})
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["images"], printed["captions"], printed["tasks"]) == (4, 20, {"colour": 2, "ocr": 2})
     assert main(["synth", "--images", "4", "--tasks", "colour,ocr", "-o", folder]) == 0
     assert "4 pictures and 20 captions" in capsys.readouterr().out
     assert main(["synth", "--images", "5", "--tasks", "colour,ocr", "-o", folder]) == 5
@@ -138,25 +138,11 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "did you mean colour" in capsys.readouterr().err
 
 
-def test_a_task_left_out_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from crosslens.synth.fonts import CJK_VARIABLE, chinese_font_file
-
-    monkeypatch.setenv(CJK_VARIABLE, "")
-    chinese_font_file.cache_clear()
-    try:
-        assert main(["synth", "--images", "11", "--workers", "1", "-o", str(tmp_path / "set")]) == 0
-        assert "translation is left out" in capsys.readouterr().err
-    finally:
-        chinese_font_file.cache_clear()
-
-
 def test_a_worker_whose_parent_is_gone_ends_without_a_word(tmp_path: Path) -> None:
-    write_request(tmp_path, request(Recipe.of(2, "colour")))
+    write_spec(tmp_path, set_spec(SceneRecipe.of(2, "colour")))
     for name in ("images", "parts"):
         (tmp_path / name).mkdir()
-    command = [sys.executable, "-m", "crosslens.synth.worker", str(tmp_path)]
+    command = [sys.executable, "-m", "crosslens.synth.shards", str(tmp_path)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as worker:
         assert worker.stdin is not None

@@ -22,12 +22,11 @@ from scipy.optimize import minimize
 from scipy.stats import rankdata
 
 import crosslens as cl
-from crosslens.core.atomic import write_text
-from crosslens.core.seeds import stream
-from crosslens.encode.semantic import BOTH, MINILM, PARAPHRASE, load_semantic
-from crosslens.similarity.semantic import PreparedSemantic, Semantic
-from crosslens.similarity.semantic_fit import Fit
-from crosslens.similarity.similarity import prepare_dataset
+from crosslens.core.hashing import random_stream
+from crosslens.core.storage import write_text
+from crosslens.encode.similarity import BOTH, MINILM, PARAPHRASE, load_semantic
+from crosslens.similarity.loading import prepare_dataset
+from crosslens.similarity.semantic import PreparedSemantic, Semantic, SemanticFit
 
 Array = np.ndarray[Any, Any]
 TRAINING_SHARE, RESAMPLES, DIGITS = 0.6, 1_000, 4
@@ -51,7 +50,7 @@ def main() -> None:
     dataset = cl.load_dataset("flickr", captions=asked.data / "Flickr8k.token.txt")
     rows = {name: read(asked.data / f"{name}Annotations.txt") for name in ("Expert", "CrowdFlower")}
     dataset = dataset.select(sorted({row[0] for found in rows.values() for row in found}))
-    training = stream(asked.seed, "semantic split").random(len(dataset.image_ids)) < TRAINING_SHARE
+    training = random_stream(asked.seed, "semantic split").random(len(dataset.image_ids)) < TRAINING_SHARE
     experts = judged(dataset, rows["Expert"], training, lambda votes: (np.mean(votes) - 1) / 3)
     crowd = judged(dataset, rows["CrowdFlower"], training, lambda votes: votes[0])
     if asked.encoder:
@@ -124,17 +123,17 @@ def fitted(prepared: PreparedSemantic, experts: Judged, crowd: Judged, seed: int
     }
 
 
-def fit_to(pairs: Judged, closeness: Array, words: Array) -> Fit:
+def fit_to(pairs: Judged, closeness: Array, words: Array) -> SemanticFit:
     """Least squares. Most judged pairs are unrelated ones, so a score weighs less the more often it was given."""
     closeness, words, score = closeness[pairs.training], words[pairs.training], pairs.score[pairs.training]
     _, level, count = np.unique(np.round(score, 2), return_inverse=True, return_counts=True)
     weight = 1 / np.sqrt(count[level])
 
     def loss(numbers: Array) -> float:
-        return float(weight @ (Fit(*numbers.tolist())(closeness, words) - score) ** 2)
+        return float(weight @ (SemanticFit(*numbers.tolist())(closeness, words) - score) ** 2)
 
     found = minimize(loss, np.array([4.0, 1.0, -2.0]), method="L-BFGS-B", bounds=[(0.01, 50), (0, 50), (-20, 20)])
-    return Fit(*(round(float(number), DIGITS) for number in found.x))
+    return SemanticFit(*(round(float(number), DIGITS) for number in found.x))
 
 
 def measured(pairs: Judged, found: Array, seed: int) -> dict[str, Any]:
@@ -156,7 +155,9 @@ def interval(x: Array, y: Array, image: Array, seed: int) -> list[float]:
     _, image = np.unique(image, return_inverse=True)
     sums = np.zeros((image.max() + 1, 6))
     np.add.at(sums, image, np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1))
-    drawn = stream(seed, "semantic interval").multinomial(len(sums), np.full(len(sums), 1 / len(sums)), RESAMPLES)
+    drawn = random_stream(seed, "semantic interval").multinomial(
+        len(sums), np.full(len(sums), 1 / len(sums)), RESAMPLES
+    )
     low, high = np.quantile(correlation(drawn @ sums), [0.025, 0.975])
     return [round(float(value), DIGITS) for value in (correlation(sums.sum(axis=0)), low, high)]
 

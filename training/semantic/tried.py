@@ -18,7 +18,7 @@ import numpy as np
 from fit import TRAINING_SHARE, Judged, judged, read
 
 import crosslens as cl
-from crosslens.core.seeds import stream
+from crosslens.core.hashing import random_stream
 
 Array = np.ndarray[Any, Any]
 _COLOURS = "black white red blue green yellow orange pink purple brown gray grey tan golden silver"
@@ -36,7 +36,7 @@ def main() -> None:
     dataset = cl.load_dataset("flickr", captions=asked.data / "Flickr8k.token.txt")
     rows = {name: read(asked.data / f"{name}Annotations.txt") for name in ("Expert", "CrowdFlower")}
     dataset = dataset.select(sorted({row[0] for found in rows.values() for row in found}))
-    training = stream(asked.seed, "semantic split").random(len(dataset.image_ids)) < TRAINING_SHARE
+    training = random_stream(asked.seed, "semantic split").random(len(dataset.image_ids)) < TRAINING_SHARE
     experts = judged(dataset, rows["Expert"], training, lambda votes: (np.mean(votes) - 1) / 3)
     crowd = judged(dataset, rows["CrowdFlower"], training, lambda votes: votes[0])
     print(f"{'Pearson on test pairs, not ground truth':42}{'experts':>9}{'crowd':>9}")

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.synth.generation import Recipe
+from crosslens.synth.generation import SceneRecipe
+from crosslens.synth.shards import set_spec
 
 Array = np.ndarray[Any, Any]
 
@@ -30,11 +31,11 @@ class Corpus:
 
 
 def draw(folder: Path, scenes: int, seed: int, size: int, workers: int, version: str = "v0") -> Corpus:
-    """Draw the corpus, or read it where it stands already. Of version v1 the second half are twins of the first."""
-    recipe = Recipe.of(scenes, "all", seed, version)
-    wanted = {"scenes": scenes, "tasks": list(recipe.tasks), "seed": seed, "size": size, "version": version}
+    """Draw the corpus, or read it if it is drawn already. Of version v1 the second half are twins of the first."""
+    recipe = SceneRecipe.of(scenes, "all", seed, version)
+    spec = {**set_spec(recipe), "size": size}
     done, pixels_file, captions_file = (folder / name for name in ("corpus.json", "pixels.npy", "captions.jsonl"))
-    if not done.exists() or json.loads(done.read_text()) != wanted:
+    if not done.exists() or json.loads(done.read_text()) != spec:
         folder.mkdir(parents=True, exist_ok=True)
         done.unlink(missing_ok=True)
         shape = (len(recipe), size, size, 3)
@@ -43,18 +44,18 @@ def draw(folder: Path, scenes: int, seed: int, size: int, workers: int, version:
         with get_context("spawn").Pool(workers) as pool, captions_file.open("w", encoding="utf-8") as file:
             for lines in pool.imap(_draw_chunk, jobs):  # in order, whichever worker is first
                 file.write(lines)
-        done.write_text(json.dumps(wanted))
+        done.write_text(json.dumps(spec))
     with captions_file.open(encoding="utf-8") as file:
         captions = [json.loads(line) for line in file]
     return Corpus(np.load(pixels_file, mmap_mode="r"), captions)
 
 
-def _draw_chunk(job: tuple[Recipe, int, int, str]) -> str:
+def _draw_chunk(job: tuple[SceneRecipe, int, int, str]) -> str:
     recipe, start, size, file = job
     pixels = np.load(file, mmap_mode="r+")
     lines = []
-    for place in range(start, min(start + _CHUNK, len(recipe))):
-        scene = recipe.scene(place)
-        pixels[place] = np.asarray(scene.render().convert("RGB").resize((size, size), BILINEAR))
+    for index in range(start, min(start + _CHUNK, len(recipe))):
+        scene = recipe.scene(index)
+        pixels[index] = np.asarray(scene.render().convert("RGB").resize((size, size), BILINEAR))
         lines.append(json.dumps([caption.text for caption in scene.captions]) + "\n")
     return "".join(lines)

@@ -1,4 +1,4 @@
-"""Make of trained weights what the package ships: two ONNX models in half precision, the tokenizer, a card.
+"""Turn trained weights into what the package ships: two ONNX models in half precision, the tokenizer, a card.
 
     python training/tiny/export.py --trained trained/ --output src/crosslens/encode/tiny/
 
@@ -34,25 +34,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trained", type=Path, default=Path("trained"))
     parser.add_argument("--output", type=Path, default=Path("src/crosslens/encode/tiny"))
-    asked = parser.parse_args()
-    weights = torch.load(asked.trained / "tiny.pt", map_location="cpu", weights_only=True)
+    options = parser.parse_args()
+    weights = torch.load(options.trained / "tiny.pt", map_location="cpu", weights_only=True)
     model = Tiny(len(weights["text.words.weight"])).eval()
     model.load_state_dict({name: _rounded(value) for name, value in weights.items()})
-    asked.output.mkdir(parents=True, exist_ok=True)
+    options.output.mkdir(parents=True, exist_ok=True)
     random = torch.Generator().manual_seed(0)
     pixels = torch.randn(3, 3, SIZE, SIZE, generator=random)
     ids = torch.randint(1, len(weights["text.words.weight"]), (3, 11), generator=random)
     mask = torch.ones_like(ids)
     ids[1, 6:], mask[1, 6:] = 0, 0
-    _export(model.image, {"pixels": pixels}, {"pixels": {0: "n"}}, asked.output / "image.onnx")
+    _export(model.image, {"pixels": pixels}, {"pixels": {0: "n"}}, options.output / "image.onnx")
     longer = {0: "n", 1: "length"}
     _export(
         model.text, {"input_ids": ids, "attention_mask": mask},
-        {"input_ids": longer, "attention_mask": longer}, asked.output / "text.onnx",
+        {"input_ids": longer, "attention_mask": longer}, options.output / "text.onnx",
     )  # fmt: skip
-    shutil.copyfile(asked.trained / "tokenizer.json", asked.output / "tokenizer.json")
-    _describe(model, asked.output / "towers.json")
-    size = sum(file.stat().st_size for file in asked.output.iterdir() if file.suffix in {".onnx", ".json"})
+    shutil.copyfile(options.trained / "tokenizer.json", options.output / "tokenizer.json")
+    _describe(model, options.output / "towers.json")
+    size = sum(file.stat().st_size for file in options.output.iterdir() if file.suffix in {".onnx", ".json"})
     print(f"{size / 1e6:.2f} MB")
     assert size <= LARGEST, f"{size:,} bytes, more than {LARGEST:,}"
 
@@ -69,11 +69,11 @@ def _export(tower: torch.nn.Module, inputs: dict[str, torch.Tensor], free: dict[
     graph = onnx.load(str(file))
     onnx.save(_halved(graph), str(file))
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
-    (found,) = session.run(None, {name: value.numpy() for name, value in inputs.items()})
+    (vectors,) = session.run(None, {name: value.numpy() for name, value in inputs.items()})
     with torch.no_grad():
-        worst = float(np.abs(found - tower(*inputs.values()).numpy()).max())
+        worst = float(np.abs(vectors - tower(*inputs.values()).numpy()).max())
     print(f"{file.name}: {file.stat().st_size / 1e6:.2f} MB, differs by at most {worst:.1e}")
-    assert worst < 2e-3, "the exported tower is another one"
+    assert worst < 2e-3, "the exported tower computes other vectors"
 
 
 def _halved(model: onnx.ModelProto) -> onnx.ModelProto:

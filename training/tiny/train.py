@@ -3,7 +3,7 @@
     python training/tiny/train.py --scenes 60000 --epochs 12 --output trained/
 
 draws the corpus (all cores), learns the tokenizer, trains both towers against each other and writes ``tiny.pt``,
-``tokenizer.json`` and ``curve.jsonl``; ``export.py`` makes of them what the package ships. A GPU is wanted, not needed.
+``tokenizer.json`` and ``curve.jsonl``; ``export.py`` turns them into what the package ships. A GPU helps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from words import learn
 
 PIXEL_MEAN, PIXEL_STD = 0.5, 0.25
 SHIFT = 5
-"""Pictures are moved by up to so many pixels, so that a place in the picture is not one column of weights."""
+"""Pictures are moved by up to so many pixels, so that a position in the picture is not one column of weights."""
 TEXTS_PER_IMAGE = 2
 AVERAGE = 0.999
 """The weights that are kept are a running average of those that are trained."""
@@ -39,26 +39,26 @@ WATCHED_SEED = 30_000
 
 def main() -> None:
     """Draw, train, write."""
-    asked = arguments()
+    options = arguments()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)
-    torch.manual_seed(asked.seed)
+    torch.manual_seed(options.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    asked.output.mkdir(parents=True, exist_ok=True)
+    options.output.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    corpus = draw(asked.corpus, asked.scenes, asked.seed, SIZE, asked.workers)
-    watched = draw(asked.corpus / "watched", asked.watched, WATCHED_SEED, SIZE, asked.workers, "v1")
+    corpus = draw(options.corpus, options.scenes, options.seed, SIZE, options.workers)
+    watched = draw(options.corpus / "watched", options.watched, WATCHED_SEED, SIZE, options.workers, "v1")
     print(f"corpus: {len(corpus.pixels):,} pictures after {time.monotonic() - began:.0f} s", flush=True)
     tokenizer = learn(text for five in corpus.captions for text in five)
-    tokenizer.save(str(asked.output / "tokenizer.json"))
+    tokenizer.save(str(options.output / "tokenizer.json"))
     model = Tiny(tokenizer.get_vocab_size()).to(device)
-    print(f"{sum(one.numel() for one in model.parameters()):,} parameters, {device}", flush=True)
-    curve = train(model, Batches(corpus, tokenizer, device), Batches(watched, tokenizer, device), asked)
-    (asked.output / "curve.jsonl").write_text("".join(json.dumps(point) + "\n" for point in curve))
+    print(f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters, {device}", flush=True)
+    curve = train(model, Batches(corpus, tokenizer, device), Batches(watched, tokenizer, device), options)
+    (options.output / "curve.jsonl").write_text("".join(json.dumps(point) + "\n" for point in curve))
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scenes", type=int, default=60_000, help="how many to draw")
     parser.add_argument("--epochs", type=int, default=12)
@@ -82,7 +82,7 @@ class Batches:
         numbers: dict[str, int] = {}
         same = [numbers.setdefault(text, len(numbers)) for text in texts]
         distinct = tokenizer.encode_batch(list(numbers))
-        ids = np.array([one.ids for one in distinct], np.int16)
+        ids = np.array([encoding.ids for encoding in distinct], np.int16)
         self.same = torch.tensor(same, device=device).reshape(len(corpus.captions), -1)
         self.ids = torch.from_numpy(ids).to(device)
 
@@ -101,21 +101,21 @@ class Batches:
         return ((pixels - PIXEL_MEAN) / PIXEL_STD).contiguous(memory_format=torch.channels_last)
 
 
-def train(model: Tiny, batches: Batches, watched: Batches, asked: argparse.Namespace) -> list[dict[str, float]]:
+def train(model: Tiny, batches: Batches, watched: Batches, options: argparse.Namespace) -> list[dict[str, float]]:
     """Train with a one-cycle rate; a point of the curve for every epoch."""
-    steps = max(1, batches.count // asked.batch)
-    total = steps * asked.epochs
-    optimiser = torch.optim.AdamW(_groups(model), lr=asked.rate, betas=(0.9, 0.98))
+    steps = max(1, batches.count // options.batch)
+    total = steps * options.epochs
+    optimiser = torch.optim.AdamW(_groups(model), lr=options.rate, betas=(0.9, 0.98))
     average = deepcopy(model).eval()
-    order = np.random.default_rng(asked.seed)
+    order = np.random.default_rng(options.seed)
     device = batches.pixels.device
     curve: list[dict[str, float]] = []
     began, step, losses = time.monotonic(), 0, torch.zeros((), device=device)
-    for epoch in range(asked.epochs):
+    for epoch in range(options.epochs):
         model.train()
-        for mixed in _shuffled(batches.count, asked.batch, steps, order):
+        for mixed in _shuffled(batches.count, options.batch, steps, order):
             for group in optimiser.param_groups:
-                group["lr"] = asked.rate * _cycle(step, total)
+                group["lr"] = options.rate * _cycle(step, total)
             rows = torch.from_numpy(mixed).to(device)
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                 loss = _loss(model, batches, rows, order)
@@ -135,19 +135,19 @@ def train(model: Tiny, batches: Batches, watched: Batches, asked: argparse.Names
         losses.zero_()
         curve.append(point)
         print(json.dumps(point), flush=True)
-        torch.save(average.state_dict(), asked.output / "tiny.pt")
+        torch.save(average.state_dict(), options.output / "tiny.pt")
     return curve
 
 
 def _groups(model: Tiny) -> list[dict[str, Any]]:
-    matrices = [one for one in model.parameters() if one.ndim >= 2]
-    rest = [one for one in model.parameters() if one.ndim < 2]
+    matrices = [parameter for parameter in model.parameters() if parameter.ndim >= 2]
+    rest = [parameter for parameter in model.parameters() if parameter.ndim < 2]
     return [{"params": matrices, "weight_decay": 0.05}, {"params": rest, "weight_decay": 0.0}]
 
 
 def _shuffled(count: int, batch: int, steps: int, order: np.random.Generator) -> Iterator[np.ndarray[Any, Any]]:
     mixed = order.permutation(count)
-    return (mixed[place * batch : (place + 1) * batch] for place in range(steps))
+    return (mixed[step * batch : (step + 1) * batch] for step in range(steps))
 
 
 def _cycle(step: int, total: int) -> float:
@@ -156,7 +156,7 @@ def _cycle(step: int, total: int) -> float:
 
 def _loss(model: Tiny, batches: Batches, rows: Tensor, order: np.random.Generator) -> Tensor:
     """Each text must find its image among the batch's and each image its text; equal texts are no rivals."""
-    down, across = (int(one) for one in order.integers(-SHIFT, SHIFT + 1, 2))
+    down, across = (int(pixels) for pixels in order.integers(-SHIFT, SHIFT + 1, 2))
     images = model.image(batches.images(rows, (down, across)))
     scale = model.log_scale.exp()
     styles = np.stack([order.permutation(5)[:TEXTS_PER_IMAGE] for _ in range(len(rows))], axis=1)
@@ -186,10 +186,10 @@ def hit_at(model: Tiny, batches: Batches, count: int) -> dict[int, float]:
     rows = torch.arange(count, device=batches.pixels.device)
     images = torch.cat([model.image(batches.images(part)) for part in rows.split(500)])
     texts = batches.same[rows].flatten()
-    found = torch.cat([model.text(*batches.tokens(part)) for part in texts.split(2000)]) @ images.T
-    right = found.gather(1, rows.repeat_interleave(5)[:, None])
-    places = (found > right).sum(1)
-    return {k: round(float((places < k).float().mean()), 4) for k in (1, 10)}
+    scores = torch.cat([model.text(*batches.tokens(part)) for part in texts.split(2000)]) @ images.T
+    relevant = scores.gather(1, rows.repeat_interleave(5)[:, None])
+    better = (scores > relevant).sum(1)
+    return {k: round(float((better < k).float().mean()), 4) for k in (1, 10)}
 
 
 if __name__ == "__main__":

@@ -1,24 +1,5 @@
-"""What a dataset is like: how well its descriptions tell its images apart."""
+"""What a dataset is like, one folder per question: granularity, discriminability, label quality, hard negatives, …"""
 
-from __future__ import annotations
+from crosslens.core import offer
 
-from crosslens.analyze.discriminability import (
-    Discriminability,
-    band,
-    discriminability,
-    discriminability_of,
-    entropy,
-    histogram,
-)
-from crosslens.analyze.neighbours import Neighbours, nearest
-
-__all__ = [
-    "Discriminability",
-    "Neighbours",
-    "band",
-    "discriminability",
-    "discriminability_of",
-    "entropy",
-    "histogram",
-    "nearest",
-]
+__getattr__, __dir__, __all__ = offer(__name__)

@@ -1,19 +1,25 @@
-"""The items most similar to each query, exactly: no query is answered differently in another tile or order."""
+"""Nearest items and near-duplicate images, exactly: neither tile size nor order changes a result.
+
+Duplicates are found by vectors or by a perceptual hash: pictures that look the same differ in few of its bits, however
+they were saved. Of each colour channel, scaled to 32×32, it takes the 8×8 lowest frequencies of the cosine transform; a
+bit says whether one is above their median. Colours count: two drawings that differ in a colour alone are two pictures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.fft import dctn
 
-from crosslens.core.embeddings import Embeddings
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import Embeddings, InputError, Progress, SilentProgress, UsageError, argument, stage
+from crosslens.encode import as_picture, read_ahead
 
 Array = np.ndarray[Any, Any]
 
-NOTHING = -1
-"""In ``without``: this query leaves nothing out."""
+NO_ITEM = -1
+"""In ``without``: no item is left out for this query."""
 _TILE = 4_000_000  # numbers held at once
 _ROUNDING = 1e-12  # how far a matrix product in float64 may be from the sum taken in order, with room to spare
 _SPARE = 16
@@ -28,7 +34,7 @@ class Neighbours(NamedTuple):
     """n×k, float64."""
 
 
-def nearest(
+def nearest_items(
     queries: Embeddings | Array,
     items: Embeddings | Array,
     k: int,
@@ -40,32 +46,32 @@ def nearest(
 
     An item with several vectors is as near as the nearest of them. A vector of zeros has the cosine 0 with everything.
     """
-    left, right = unit(queries, "queries"), unit(items, "items")
+    left, right = unit_vectors(queries, "queries"), unit_vectors(items, "items")
     if left.ndim != 2:
-        raise UsageError("queries of several vectors each", fix="pass one vector per query, such as their mean")
+        raise UsageError("a query has several vectors", fix="pass one vector per query, such as their mean")
     if left.shape[1] != right.shape[-1]:
         raise InputError(
             f"queries of {left.shape[1]} dimensions and items of {right.shape[-1]}",
             expected="vectors of one space",
             fix="encode both with the same model",
         )
-    hidden = np.full(len(left), NOTHING) if without is None else np.asarray(without, np.int64)
-    if len(hidden) != len(left) or (len(hidden) and not NOTHING <= hidden.min() <= hidden.max() < len(right)):
-        raise UsageError("without names items that are not there", fix="give one position, or -1, per query")
+    hidden = np.full(len(left), NO_ITEM) if without is None else np.asarray(without, np.int64)
+    if len(hidden) != len(left) or (len(hidden) and not NO_ITEM <= hidden.min() <= hidden.max() < len(right)):
+        raise UsageError("without has positions outside the items", fix="pass one position, or -1, per query")
     most = len(right) - int((hidden >= 0).any())
     if not 1 <= k <= most:
         raise UsageError(f"{k} neighbours among {most} other items", fix=f"choose k from 1 to {most}")
     rows = tile or max(1, _TILE // max(len(right), (k + _SPARE) * right[0].size))
-    found = [
+    tiles = [
         _of_tile(left[start : start + rows], right, k, hidden[start : start + rows])
         for start in range(0, len(left), rows)
     ]
-    if not found:
+    if not tiles:
         return Neighbours(np.empty((0, k), np.int64), np.empty((0, k)))
-    return Neighbours(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    return Neighbours(*(np.concatenate(parts) for parts in zip(*tiles, strict=True)))
 
 
-def unit(vectors: Embeddings | Array, what: str = "vectors") -> Array:
+def unit_vectors(vectors: Embeddings | Array, what: str = "vectors") -> Array:
     """Vectors of length 1 in float64; vectors of zeros stay."""
     if isinstance(vectors, Embeddings):
         if vectors.variance is not None:
@@ -81,7 +87,7 @@ def _of_tile(queries: Array, items: Array, k: int, hidden: Array) -> tuple[Array
     scores = _products(queries, items)
     own = np.flatnonzero(hidden >= 0)
     scores[own, hidden[own]] = -np.inf
-    # The product of matrices sums in an order of its own: it only proposes, and the sums taken in order decide.
+    # A matrix product sums in an arbitrary order: it only proposes candidates, exact sums in a fixed order decide.
     proposed = min(k + _SPARE, scores.shape[1])
     candidates = np.argpartition(-scores, proposed - 1, axis=1)[:, :proposed]
     cosines = _exact(queries[:, None, :], items[candidates])
@@ -106,10 +112,99 @@ def _products(queries: Array, items: Array) -> Array:
 
 
 def _exact(queries: Array, items: Array) -> Array:
-    """Cosines summed in one fixed order, whatever stands beside them."""
+    """Cosines summed in one fixed order, independent of the tile."""
     if items.ndim == queries.ndim + (2 if queries.ndim == 1 else 1):  # several vectors per item
         queries = queries[..., None, :]
         cosines: Array = (queries * items).sum(axis=-1).max(axis=-1)
         return cosines
     summed: Array = (queries * items).sum(axis=-1)
     return summed
+
+
+HASH_BITS = 192
+_SIDE, _LOW = 32, 8
+
+
+def perceptual_hash(picture: Any) -> Array:
+    """The 192 bits of a picture, 64 for each of red, green and blue."""
+    from PIL import Image
+
+    small = np.asarray(picture.convert("RGB").resize((_SIDE, _SIDE), Image.Resampling.BOX), np.float64)
+    waves = dctn(small, axes=(0, 1), norm="ortho")[:_LOW, :_LOW].reshape(_LOW * _LOW, 3)
+    # The first is the mean brightness: it says nothing about what is where.
+    bits: Array = (waves > np.median(waves[1:], axis=0) + 1e-6).T.reshape(-1)
+    return bits
+
+
+def hash_files(files: Sequence[str], progress: Progress | None = None) -> Array:
+    """n×192 bits; an unreadable file raises with its name."""
+    progress = progress or SilentProgress()
+    rows = np.zeros((len(files), HASH_BITS), bool)
+
+    def bits_of(file: str) -> Array:
+        try:
+            return perceptual_hash(as_picture(file))
+        except InputError as error:
+            error.fix = error.fix or f"repair or remove the file, or pass {argument('skip_bad', True)}"
+            raise
+
+    with stage(progress, "hashing pictures", len(files)):
+        for row, bits in enumerate(read_ahead(bits_of, files)):
+            rows[row] = bits
+            progress.advance()
+    return rows
+
+
+class DuplicateEvidence(NamedTuple):
+    """Why two images count as one: ``by`` vectors (the cosine) or hash (the number of different bits)."""
+
+    by: str
+    number: float
+
+
+class NearDuplicates:
+    """All pairs of near-duplicates, computed once."""
+
+    def __init__(self, vectors: Array, hashes: Array | None, cosine: float, bits: int) -> None:
+        """``vectors`` of length 1; ``hashes`` n×192 bits, or None where there are no pictures."""
+        self._duplicates: dict[int, dict[int, DuplicateEvidence]] = {}
+        if cosine <= 1:
+            self._by_vectors(vectors, cosine)
+        if hashes is not None and bits >= 0:
+            self._by_hashes(hashes, bits)
+
+    def among(self, image: int, others: Iterable[int]) -> tuple[int, DuplicateEvidence] | None:
+        """The first of ``others`` that is the same picture as ``image``, in ascending order; None if there is none."""
+        duplicates = self._duplicates.get(image, {})
+        chosen = duplicates.keys() & (others if isinstance(others, (set, frozenset)) else set(others))
+        return (min(chosen), duplicates[min(chosen)]) if chosen else None
+
+    def pairs(self) -> Iterator[tuple[int, int, DuplicateEvidence]]:
+        """Every pair once, the lower row first, in ascending order."""
+        for left in sorted(self._duplicates):
+            for right in sorted(self._duplicates[left]):
+                if left < right:
+                    yield left, right, self._duplicates[left][right]
+
+    def _by_vectors(self, vectors: Array, cosine: float) -> None:
+        rows = max(1, _TILE // len(vectors))
+        for start in range(0, len(vectors), rows):
+            near = vectors[start : start + rows] @ vectors.T >= cosine - 1e-9
+            for row, other in zip(*np.nonzero(near), strict=True):
+                exact = float((vectors[start + row] * vectors[other]).sum())
+                # Rounding must not make an image differ from its very copy, whose cosine is 1 − 1e-16.
+                if start + row < other and exact >= cosine - 1e-12:
+                    self._add(start + row, other, DuplicateEvidence("vectors", exact))
+
+    def _by_hashes(self, hashes: Array, bits: int) -> None:
+        signs = np.where(hashes, np.float32(1), np.float32(-1))  # whole numbers up to 192: exact in float32
+        rows = max(1, _TILE // len(signs))
+        for start in range(0, len(signs), rows):
+            different = (HASH_BITS - signs[start : start + rows] @ signs.T) / 2
+            for row, other in zip(*np.nonzero(different <= bits), strict=True):
+                if start + row < other:
+                    self._add(start + row, other, DuplicateEvidence("hash", float(different[row, other])))
+
+    def _add(self, left: int, right: int, evidence: DuplicateEvidence) -> None:
+        self._duplicates.setdefault(int(left), {}).setdefault(int(right), evidence)
+        self._duplicates.setdefault(int(right), {}).setdefault(int(left), evidence)

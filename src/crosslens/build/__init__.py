@@ -1,11 +1,5 @@
 """New benchmarks from candidates: descriptions checked, rewritten, and set beside pictures easy to confuse."""
 
-from __future__ import annotations
+from crosslens.core import offer
 
-from crosslens.build.benchmark import Recos
-from crosslens.build.log import DecisionLog
-from crosslens.build.recos import build_recos
-from crosslens.build.settings import RecosSettings
-from crosslens.build.views import Encoders
-
-__all__ = ["DecisionLog", "Encoders", "Recos", "RecosSettings", "build_recos"]
+__getattr__, __dir__, __all__ = offer(__name__)

@@ -1,4 +1,4 @@
-"""A finished benchmark."""
+"""A finished RECOS benchmark."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from crosslens.analyze import Discriminability
 from crosslens.build.log import DecisionLog
 from crosslens.build.settings import RecosSettings
-from crosslens.core.dataset import Dataset
+from crosslens.core import Dataset
 
 
 @dataclass(frozen=True, eq=False)
 class Recos:
-    """Its three versions, the check of all candidates, every decision, and what a person should know."""
+    """Its three versions, the check of all candidates, every decision, and notes."""
 
     versions: Mapping[str, Dataset]
     check: Discriminability
@@ -21,4 +21,4 @@ class Recos:
     log: DecisionLog
     notes: tuple[str, ...]
     already: bool = False
-    """True where it stood in the output folder before."""
+    """True where the output folder contained it before."""

@@ -1,18 +1,19 @@
-"""Descriptions that neither fit everything nor give their image away: checked, rewritten, or given up."""
+"""Descriptions that neither fit everything nor identify their image too easily: checked, rewritten, or dropped."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
-from crosslens.analyze import band
-from crosslens.build.answers import Answers
-from crosslens.build.candidates import Candidates
-from crosslens.build.generators import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, Request
+from crosslens.analyze import entropy_band
+from crosslens.build.candidates import CandidatePool
 from crosslens.build.generators.annotations import Annotations
+from crosslens.build.generators.protocol import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, Request
+from crosslens.build.generators.recorded import AnswerSource
 from crosslens.build.log import DecisionLog
-from crosslens.data.inside import MARK
+from crosslens.data import MEMBER_SEPARATOR
 
 KEPT, VAGUE, SHARP = "kept", "too vague", "too sharp"
 REPEATED, NOT_NEEDED = "repeated", "not needed"
@@ -22,7 +23,7 @@ _RIVALS, _RIVAL_IMAGES = 5, 3
 
 
 @dataclass(frozen=True)
-class Description:
+class ImageDescription:
     """One description of the benchmark; ``origin`` is ``candidate``, or the generator that wrote it."""
 
     caption: str
@@ -32,178 +33,174 @@ class Description:
 
 
 @dataclass
-class _Sheet:
-    """An image while its descriptions are being settled."""
+class _Draft:
+    """The descriptions of an image while they are being settled."""
 
-    kept: list[Description] = field(default_factory=list)
+    kept: list[ImageDescription] = field(default_factory=list)
     failed: dict[str, list[str]] = field(default_factory=lambda: {VAGUE: [], SHARP: []})
     rivals: list[str] = field(default_factory=list)
 
 
-class Editor:
-    """Settles the descriptions of images, one batch after the other; no text is given to two images."""
+class DescriptionEditor:
+    """Settles the descriptions of images, one batch after the other; no text goes to two images."""
 
-    def __init__(self, candidates: Candidates, answers: Answers | None, log: DecisionLog) -> None:
+    def __init__(self, candidates: CandidatePool, answers: AnswerSource | None, log: DecisionLog) -> None:
         self.candidates, self.answers, self.log = candidates, answers, log
-        self._annotations = Annotations(candidates.views.dataset)
+        self._annotations = Annotations(candidates.encoded.dataset)
         self._owner: dict[str, int] = {}
-        self._ids = set(candidates.views.dataset.caption_ids)
+        self._ids = set(candidates.encoded.dataset.caption_ids)
 
     def verdict(self, dis: float) -> str:
         """On which side of the band a value lies."""
-        low, high = band(self.candidates.settings.k, self.candidates.settings.eta)
+        low, high = entropy_band(self.candidates.settings.k, self.candidates.settings.eta)
         return SHARP if dis < low else VAGUE if dis > high else KEPT
 
-    def settle(self, images: Sequence[int]) -> dict[int, list[Description]]:
-        """The descriptions of each image, as many as are wanted, or fewer where no more were to be had."""
-        sheets = {image: self._first(image) for image in images}
+    def settle(self, images: Sequence[int]) -> dict[int, list[ImageDescription]]:
+        """The descriptions of each image, as many as the settings say, or fewer where there are no more."""
+        drafts = {image: self._draft(image) for image in images}
         for attempt in range(self.candidates.settings.attempts if self._can_rewrite else 0):
-            requests = [one for image, sheet in sheets.items() for one in self._requests(image, sheet, attempt)]
+            requests = [request for image, draft in drafts.items() for request in self._requests(image, draft, attempt)]
             if not requests:
                 break
-            self._rewrite(requests, sheets, attempt)
-        return {image: sheet.kept for image, sheet in sheets.items()}
+            self._rewrite(requests, drafts, attempt)
+        return {image: draft.kept for image, draft in drafts.items()}
 
-    def liken(self, pairs: Sequence[tuple[int, int, list[Description]]]) -> dict[int, list[Description]]:
+    def describe_confusables(
+        self, pairs: Sequence[tuple[int, int, list[ImageDescription]]]
+    ) -> dict[int, list[ImageDescription]]:
         """Descriptions of confusable images, each made from those of its original by changing as little as possible.
 
         Where the generator has too few, the image's own descriptions fill up. They are not held to the band, which is
         about one image among all: a confusable's purpose is to be near one. Their dis is logged.
         """
-        found: dict[int, list[Description]] = {image: [] for _, image, _ in pairs}
+        descriptions: dict[int, list[ImageDescription]] = {image: [] for _, image, _ in pairs}
         for attempt in range(self.candidates.settings.attempts if self._can_rewrite else 0):
-            asked = [
-                (image, request)
-                for original, image, texts in pairs
-                if (request := self._likening(original, image, texts, len(found[image]), attempt)) is not None
-            ]
-            if not asked:
+            requests, images = [], []
+            for original, image, texts in pairs:
+                missing = self.candidates.settings.descriptions - len(descriptions[image])
+                if missing > 0:
+                    original_texts = [description.text for description in texts]
+                    requests.append(self._confusable_request(original, image, original_texts, missing, attempt))
+                    images.append(image)
+            if not requests:
                 break
-            requests, images = [request for _, request in asked], [image for image, _ in asked]
-            for image, one, _ in self._written(requests, images, attempt):
-                self._log_new("likened", image, one, self._take(one, image, found[image]))
-        for image, texts in found.items():
+            for image, description, _ in self._written(requests, images, attempt):
+                self._log_new("likened", image, description, self._take(description, image, descriptions[image]))
+        for image, taken in descriptions.items():
             for row in self.candidates.captions[image]:
-                one = self._candidate(row)
-                self._log_new("likened", image, one, self._take(one, image, texts))
-        return found
+                description = self._candidate(row)
+                self._log_new("likened", image, description, self._take(description, image, taken))
+        return descriptions
 
-    def _likening(
-        self, original: int, image: int, texts: Sequence[Description], there: int, attempt: int
-    ) -> Request | None:
-        """What is still missing of a confusable image; None if nothing is."""
-        missing = self.candidates.settings.descriptions - there
-        if missing <= 0:
-            return None
+    def _request(
+        self, image: int, purpose: str, wanted: int, texts: Sequence[str], rivals: Sequence[str], attempt: int
+    ) -> Request:
+        candidates = self.candidates
         return Request(
-            image=self.candidates.ids[image],
+            image=candidates.ids[image],
             file=self._file(image),
-            task=self.candidates.tasks[original],
-            texts=tuple(one.text for one in texts),
-            purpose=CONFUSABLE,
-            wanted=missing,
-            objects=self._annotations[self.candidates.ids[image]],
-            rivals=tuple(one.text for one in texts),
-            original_objects=self._annotations[self.candidates.ids[original]],
+            task=candidates.tasks[image],
+            texts=tuple(texts),
+            purpose=purpose,
+            wanted=wanted,
+            objects=self._annotations[candidates.ids[image]],
+            rivals=tuple(rivals),
             attempt=attempt,
-            seed=self.candidates.settings.seed,
+            seed=candidates.settings.seed,
+        )
+
+    def _confusable_request(
+        self, original: int, image: int, texts: Sequence[str], missing: int, attempt: int
+    ) -> Request:
+        return replace(
+            self._request(image, CONFUSABLE, missing, texts, texts, attempt),
+            task=self.candidates.tasks[original],
+            original_objects=self._annotations[self.candidates.ids[original]],
         )
 
     @property
     def _can_rewrite(self) -> bool:
-        return self.answers is not None and self.candidates.views.read is not None
+        return self.answers is not None and self.candidates.encoded.encode_texts is not None
 
-    def _first(self, image: int) -> _Sheet:
-        """What the candidates themselves offer."""
-        sheet = _Sheet()
+    def _draft(self, image: int) -> _Draft:
+        """The candidate's own descriptions, and its rivals."""
+        draft = _Draft()
         for row in self.candidates.captions[image]:
-            one = self._candidate(row)
-            verdict = self.verdict(one.dis)
-            if verdict in sheet.failed:
-                sheet.failed[verdict].append(one.text)
-                places = self.candidates.check.neighbours.items[row][:_RIVAL_IMAGES]
-                self._add_rivals(sheet, [self.candidates.gallery_image(place) for place in places])
-            elif (verdict := self._take(one, image, sheet.kept)) != KEPT:
-                self._log_new("passed over", image, one, verdict)
-        if not sheet.rivals:
-            near = (other for other, _ in self.candidates.alike(image))
-            self._add_rivals(sheet, [other for other, _ in zip(near, range(_RIVAL_IMAGES), strict=False)])
-        return sheet
+            description = self._candidate(row)
+            verdict = self.verdict(description.dis)
+            if verdict in draft.failed:
+                draft.failed[verdict].append(description.text)
+                nearest = self.candidates.check.neighbours.items[row][:_RIVAL_IMAGES]
+                self._add_rivals(draft, [self.candidates.image_at(position) for position in nearest])
+            elif (verdict := self._take(description, image, draft.kept)) != KEPT:
+                self._log_new("passed over", image, description, verdict)
+        if not draft.rivals:
+            self._add_rivals(draft, [other for other, _ in islice(self.candidates.nearest(image), _RIVAL_IMAGES)])
+        return draft
 
-    def _requests(self, image: int, sheet: _Sheet, attempt: int) -> list[Request]:
+    def _requests(self, image: int, draft: _Draft, attempt: int) -> list[Request]:
         """What is still missing, by purpose: the vague ones sharper, the sharp ones vaguer, then new ones."""
-        missing = self.candidates.settings.descriptions - len(sheet.kept)
+        missing = self.candidates.settings.descriptions - len(draft.kept)
         parts = []
         for verdict in (VAGUE, SHARP):
-            wanted = min(missing, len(sheet.failed[verdict]))
-            if wanted > 0:
-                parts.append((PURPOSE[verdict], wanted, tuple(sheet.failed[verdict])))
-                missing -= wanted
+            count = min(missing, len(draft.failed[verdict]))
+            if count > 0:
+                parts.append((PURPOSE[verdict], count, tuple(draft.failed[verdict])))
+                missing -= count
         if missing > 0:
-            parts.append((DESCRIBE, missing, tuple(one.text for one in sheet.kept)))
-        return [
-            Request(
-                image=self.candidates.ids[image],
-                file=self._file(image),
-                task=self.candidates.tasks[image],
-                texts=texts,
-                purpose=purpose,
-                wanted=wanted,
-                objects=self._annotations[self.candidates.ids[image]],
-                rivals=tuple(sheet.rivals),
-                attempt=attempt,
-                seed=self.candidates.settings.seed,
-            )
-            for purpose, wanted, texts in parts
-        ]
+            parts.append((DESCRIBE, missing, tuple(description.text for description in draft.kept)))
+        return [self._request(image, purpose, count, texts, draft.rivals, attempt) for purpose, count, texts in parts]
 
-    def _rewrite(self, requests: list[Request], sheets: dict[int, _Sheet], attempt: int) -> None:
-        row_of = {self.candidates.ids[image]: image for image in sheets}
-        for image, one, verdict in self._written(requests, [row_of[one.image] for one in requests], attempt):
+    def _rewrite(self, requests: list[Request], drafts: dict[int, _Draft], attempt: int) -> None:
+        row_of = {self.candidates.ids[image]: image for image in drafts}
+        images = [row_of[request.image] for request in requests]
+        for image, description, verdict in self._written(requests, images, attempt):
             if verdict == KEPT:
-                verdict = self._take(one, image, sheets[image].kept)
-            self._log_new("rewritten", image, one, verdict)
+                verdict = self._take(description, image, drafts[image].kept)
+            self._log_new("rewritten", image, description, verdict)
 
-    def _written(self, requests: list[Request], images: list[int], attempt: int) -> list[tuple[int, Description, str]]:
+    def _written(
+        self, requests: list[Request], images: list[int], attempt: int
+    ) -> list[tuple[int, ImageDescription, str]]:
         """The generator's texts with their dis and the verdict on it."""
         assert self.answers is not None
-        assert self.candidates.views.read is not None
+        assert self.candidates.encoded.encode_texts is not None
         label = "describing confusables" if requests[0].purpose == CONFUSABLE else f"rewriting, attempt {attempt + 1}"
         texts: list[str] = []
         owners: list[int] = []
-        for request, image, (key, found) in zip(requests, images, self.answers(requests, label), strict=True):
-            self.log("answer", request=key, image=request.image, purpose=request.purpose, attempt=attempt, texts=found)
-            said = [text.strip() for text in found[: request.wanted] if text.strip()]
-            texts += said
-            owners += [image] * len(said)
+        for request, image, (key, answer) in zip(requests, images, self.answers(requests, label), strict=True):
+            self.log("answer", request=key, image=request.image, purpose=request.purpose, attempt=attempt, texts=answer)
+            written = [text.strip() for text in answer[: request.wanted] if text.strip()]
+            texts += written
+            owners += [image] * len(written)
         if not texts:
             return []
-        values = self.candidates.dis(self.candidates.views.read(texts), owners).values
+        values = self.candidates.dis(self.candidates.encoded.encode_texts(texts), owners).values
         origin = self.answers.generator.name
         return [
-            (image, Description(self._new_id(image), text, float(dis), origin), self.verdict(float(dis)))
+            (image, ImageDescription(self._new_id(image), text, float(dis), origin), self.verdict(float(dis)))
             for image, text, dis in zip(owners, texts, values, strict=True)
         ]
 
-    def _candidate(self, row: int) -> Description:
-        dataset = self.candidates.views.dataset
-        return Description(
+    def _candidate(self, row: int) -> ImageDescription:
+        dataset = self.candidates.encoded.dataset
+        return ImageDescription(
             dataset.caption_ids[row], dataset.texts[row], float(self.candidates.check.values[row]), CANDIDATE
         )
 
-    def _take(self, one: Description, image: int, kept: list[Description]) -> str:
-        """Make a text the image's own; not if there are enough, or the same words are already given away."""
-        words = " ".join(one.text.casefold().split()).rstrip(".!")
+    def _take(self, description: ImageDescription, image: int, kept: list[ImageDescription]) -> str:
+        """Assign a text to the image; not if it has enough, or the same words are assigned already."""
+        words = " ".join(description.text.casefold().split()).rstrip(".!")
         if words in self._owner:
             return REPEATED
         if len(kept) >= self.candidates.settings.descriptions:
             return NOT_NEEDED
         self._owner[words] = image
-        kept.append(one)
+        kept.append(description)
         return KEPT
 
     def release(self, images: Collection[int]) -> None:
-        """These images are given up: their texts are free again."""
+        """These images are dropped: their texts may be assigned again."""
         self._owner = {words: owner for words, owner in self._owner.items() if owner not in images}
 
     def _new_id(self, image: int) -> str:
@@ -213,24 +210,16 @@ class Editor:
         self._ids.add(name)
         return name
 
-    def _log_new(self, step: str, image: int, one: Description, verdict: str) -> None:
-        self.log(
-            step,
-            image=self.candidates.ids[image],
-            caption=one.caption,
-            text=one.text,
-            dis=one.dis,
-            origin=one.origin,
-            verdict=verdict,
-        )
+    def _log_new(self, step: str, image: int, description: ImageDescription, verdict: str) -> None:
+        self.log(step, image=self.candidates.ids[image], **asdict(description), verdict=verdict)
 
-    def _add_rivals(self, sheet: _Sheet, images: Sequence[int]) -> None:
+    def _add_rivals(self, draft: _Draft, images: Sequence[int]) -> None:
         for image in images:
             for row in self.candidates.captions[image][:1]:
-                text = self.candidates.views.dataset.texts[row]
-                if text not in sheet.rivals and len(sheet.rivals) < _RIVALS:
-                    sheet.rivals.append(text)
+                text = self.candidates.encoded.dataset.texts[row]
+                if text not in draft.rivals and len(draft.rivals) < _RIVALS:
+                    draft.rivals.append(text)
 
     def _file(self, image: int) -> Path | None:
-        files = self.candidates.views.files
-        return None if files is None or MARK in files[image] else Path(files[image])
+        files = self.candidates.encoded.files
+        return None if files is None or MEMBER_SEPARATOR in files[image] else Path(files[image])

@@ -1,4 +1,4 @@
-"""The folder a benchmark is written to: goes on with a stopped build, never replaces another unasked."""
+"""The folder a benchmark is written to: resumes an interrupted build, never replaces another unasked."""
 
 from __future__ import annotations
 
@@ -11,25 +11,33 @@ from pathlib import Path
 import polars as pl
 
 from crosslens.build.benchmark import Recos
-from crosslens.build.generators import Generator, Recorded
+from crosslens.build.generators.protocol import Generator
+from crosslens.build.generators.recorded import Recorded
 from crosslens.build.log import DecisionLog
 from crosslens.build.pages import build_page, regeneration_list, version_page
-from crosslens.core.atomic import atomic_file, replace_folder, sweep, write_text
-from crosslens.core.dataset import Dataset
-from crosslens.core.errors import ConflictError, InputError
-from crosslens.core.fingerprint import fingerprint
-from crosslens.data.inside import MARK, read_address
+from crosslens.core import (
+    ConflictError,
+    Dataset,
+    InputError,
+    argument,
+    atomic_file,
+    fingerprint,
+    remove_partial_files,
+    replace_folder,
+    write_text,
+)
+from crosslens.data import MEMBER_SEPARATOR, read_image_bytes
 
 LOG = "decisions.jsonl"
 """Written last: with it the benchmark is complete."""
 ANSWERS = "answers"
-"""The generators' answers while a build is under way; then they stand in the log."""
+"""The generators' answers while a build is in progress; then they are in the log."""
 VERSIONS = ("v0", "v1", "v2")
-_OURS = {LOG, ANSWERS, "README.md", "regenerate.csv", "images", *VERSIONS}
+_OWN_FILES = {LOG, ANSWERS, "README.md", "regenerate.csv", "images", *VERSIONS}
 
 
 class BuildFolder:
-    """``key`` says which build it is: a complete build of another key is replaced only if asked, and only when done."""
+    """``key`` identifies the build: a complete build of another key is replaced only with ``overwrite``, when done."""
 
     def __init__(self, folder: str | Path, key: str, *, overwrite: bool = False) -> None:
         self.target = self.folder = Path(folder)
@@ -43,11 +51,11 @@ class BuildFolder:
                 return
             if not overwrite:
                 raise ConflictError(
-                    f"{self.target}: another benchmark stands there",
-                    fix="choose another output, or pass --overwrite (overwrite=True)",
+                    f"{self.target} already contains a different benchmark",
+                    fix=f"choose another output, or pass {argument('overwrite', True)}",
                 )
             self.folder = self.target.with_name(f".{self.target.name}.new")
-        self._claim()
+        self._prepare()
 
     def recorded(self, generator: Generator) -> Recorded:
         """The generator with its answers kept here as they come, apart from those of any other generator."""
@@ -55,19 +63,19 @@ class BuildFolder:
         return Recorded(generator, self.folder / ANSWERS / name[:12])
 
     def log(self) -> DecisionLog:
-        """The decisions of the build that stands here."""
+        """The decisions of the build in this folder."""
         return DecisionLog.load(self.target / LOG)
 
     def versions(self) -> dict[str, Dataset]:
-        """The versions that stand here."""
+        """The versions in this folder."""
         return {name: Dataset.load(self.target / name) for name in VERSIONS}
 
     def write(self, recos: Recos, copy_images: bool) -> Mapping[str, Dataset]:
-        """Write everything, the log last; returns the versions as they stand there."""
+        """Write everything, the log last; returns the versions as written."""
         versions = dict(recos.versions)
         if copy_images:
             files = self._copy(versions["v2"])
-            versions = {name: _at(one, files, self.target / name) for name, one in versions.items()}
+            versions = {name: _with_files(dataset, files, self.target / name) for name, dataset in versions.items()}
         for name, dataset in versions.items():
             dataset.save(self.folder / name, overwrite=True)
             write_text(self.folder / name / "README.md", version_page(name, dataset))
@@ -90,39 +98,37 @@ class BuildFolder:
         copied = self.log().head.get("copy_images") and not (self.target / "images").is_dir()
         return "images" if copied else ""
 
-    def _claim(self) -> None:
+    def _prepare(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        sweep(self.folder)
-        foreign = sorted(one.name for one in self.folder.iterdir() if one.name not in _OURS)
+        remove_partial_files(self.folder)
+        foreign = sorted(path.name for path in self.folder.iterdir() if path.name not in _OWN_FILES)
         begun = (self.folder / ANSWERS).exists() or not any(self.folder.iterdir())
         if foreign or not begun:
-            raise ConflictError(
-                f"{self.folder}: the folder is not empty, and is no benchmark", fix="choose another output"
-            )
-        # What a stopped build wrote goes; what its generator answered stays, whichever settings it was asked under.
+            raise ConflictError(f"{self.folder} is not empty and is not a benchmark", fix="choose another output")
+        # What an interrupted build wrote goes; its generator's answers stay, whichever settings they belong to.
         for name in VERSIONS:
             shutil.rmtree(self.folder / name, ignore_errors=True)
         (self.folder / ANSWERS).mkdir(exist_ok=True)
 
     def _copy(self, dataset: Dataset) -> dict[str, str]:
-        """Copy every picture once; returns where each image's stands, seen from the folder of a version."""
+        """Copy every picture once; returns each image's path, seen from the folder of a version."""
         files: dict[str, str] = {}
-        taken: set[str] = set()
+        used: set[str] = set()
         for image, file in dataset.images.select("image", "file").iter_rows():
             stem = re.sub(r"[^\w.-]+", "_", image)[:100].strip(".") or "image"
-            ending = Path(file.partition(MARK)[2] or file).suffix
+            ending = Path(file.partition(MEMBER_SEPARATOR)[2] or file).suffix
             stem = stem.removesuffix(ending) if ending else stem
             name, number = f"{stem}{ending}", 1
-            while name.casefold() in taken:
+            while name.casefold() in used:
                 number += 1
                 name = f"{stem}-{number}{ending}"
-            taken.add(name.casefold())
+            used.add(name.casefold())
             files[image] = f"../images/{name}"
             with atomic_file(self.folder / "images" / name) as partial:
-                partial.write_bytes(read_address(file))
+                partial.write_bytes(read_image_bytes(file))
         return files
 
 
-def _at(dataset: Dataset, files: Mapping[str, str], home: Path) -> Dataset:
-    places = pl.Series("file", [files[image] for image in dataset.image_ids], dtype=pl.String)
-    return replace(dataset, images=dataset.images.with_columns(places), home=home)
+def _with_files(dataset: Dataset, files: Mapping[str, str], home: Path) -> Dataset:
+    column = pl.Series("file", [files[image] for image in dataset.image_ids], dtype=pl.String)
+    return replace(dataset, images=dataset.images.with_columns(column), home=home)

@@ -1,33 +1,37 @@
-"""What a person reads beside a benchmark: what it is, how it came about, what lay outside the band."""
+"""What a person reads about a benchmark: its pages, and notes derived from its decisions."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import polars as pl
 
-from crosslens.analyze import Discriminability, band, histogram
+from crosslens.analyze import Discriminability, entropy_band, entropy_histogram
 from crosslens.build.benchmark import Recos
-from crosslens.build.descriptions import KEPT, PURPOSE
+from crosslens.build.candidates import CandidatePool
+from crosslens.build.descriptions import CANDIDATE, KEPT, PURPOSE, SHARP, VAGUE
 from crosslens.build.log import DecisionLog
 from crosslens.build.settings import RecosSettings
-from crosslens.core.dataset import Dataset
+from crosslens.core import Dataset
+
+_MANY = 10  # a source is to blame where at least every tenth original finds no confusable in it
 
 
-def verdicts(log: DecisionLog) -> dict[str, int]:
+def verdict_counts(log: DecisionLog) -> dict[str, int]:
     """How many candidate descriptions lie in the band, above it and below it."""
-    counts = {"kept": 0, "too vague": 0, "too sharp": 0}
+    counts = {KEPT: 0, VAGUE: 0, SHARP: 0}
     for entry in log.of("check"):
         counts[entry["verdict"]] += 1
     return counts
 
 
 def regeneration_list(recos: Recos) -> pl.DataFrame:
-    """Every candidate description outside the band, and what is wanted instead of it."""
+    """Every candidate description outside the band, and what should replace it."""
     rows = [
-        (one["caption"], one["image"], one["dis"], one["verdict"], PURPOSE[one["verdict"]])
-        for one in recos.log.of("check")
-        if one["verdict"] != KEPT
+        (entry["caption"], entry["image"], entry["dis"], entry["verdict"], PURPOSE[entry["verdict"]])
+        for entry in recos.log.of("check")
+        if entry["verdict"] != KEPT
     ]
     names = ("caption", "image", "dis", "verdict", "wanted")
     kinds = {name: pl.Float64 if name == "dis" else pl.String for name in names}
@@ -36,14 +40,14 @@ def regeneration_list(recos: Recos) -> pl.DataFrame:
 
 def check_summary(check: Discriminability, settings: RecosSettings, log: DecisionLog) -> str:
     """The histogram of dis with the band, and how many descriptions lie where."""
-    low, high = band(settings.k, settings.eta)
-    counts = verdicts(log)
+    low, high = entropy_band(settings.k, settings.eta)
+    counts = verdict_counts(log)
     total = max(sum(counts.values()), 1)
     shares = ", ".join(f"{count:,} {name} ({count / total:.0%})" for name, count in counts.items())
     return (
         f"dis(t) of {len(check.values):,} descriptions; k = {settings.k}, temperature "
         f"{check.temperature:.4g}, band {low:.2f} to {high:.2f} (·)\n"
-        f"{histogram(check.values, settings.k, settings.eta)}\n  {shares}"
+        f"{entropy_histogram(check.values, settings.k, settings.eta)}\n  {shares}"
     )
 
 
@@ -70,8 +74,8 @@ def build_page(recos: Recos, versions: Mapping[str, Dataset], *, copied: bool) -
     """The front page of the folder."""
     head = recos.log.head
     rows = "\n".join(
-        f"| `{name}/` | {one.images.height:,} | {one.captions.height:,} | {one.card.notes} |"
-        for name, one in versions.items()
+        f"| `{name}/` | {dataset.images.height:,} | {dataset.captions.height:,} | {dataset.card.notes} |"
+        for name, dataset in versions.items()
     )
     where = (
         "Image files are in `images/`."
@@ -80,7 +84,7 @@ def build_page(recos: Recos, versions: Mapping[str, Dataset], *, copied: bool) -
     )
     encoder = head["encoders"]["encoder"]["name"]
     generator = head["generator"]["name"] if head["generator"] else "none"
-    notes = "\n".join(f"- {one}" for one in recos.notes) or "- none"
+    notes = "\n".join(f"- {note}" for note in recos.notes) or "- none"
     return f"""# A RECOS benchmark from {head["candidates"]["name"]}
 
 | folder | images | descriptions | |
@@ -102,3 +106,63 @@ Encoder: {encoder}. Generator: {generator}. Seed: {recos.settings.seed}. Build: 
 
 {notes}
 """
+
+
+def build_notes(candidates: CandidatePool, log: DecisionLog, versions: Mapping[str, Dataset]) -> tuple[str, ...]:
+    """The notes on the candidates, and those on what was made of them."""
+    notes = [*candidates.notes]
+    if log.head["generator"] is not None and candidates.encoded.encode_texts is None:
+        notes.append("nothing encodes new descriptions (--text-encoder): those outside the band were dropped")
+    notes += [*_on_originals(candidates, log), *_on_confusables(candidates, log)]
+    written = Counter(versions["v1"].captions["origin"])
+    for origin, count in sorted(written.items()):
+        if origin != CANDIDATE:
+            notes.append(f"{count:,} of {sum(written.values()):,} descriptions were written by {origin}: read some")
+    return tuple(notes)
+
+
+def _on_originals(candidates: CandidatePool, log: DecisionLog) -> list[str]:
+    """Where there are fewer than requested: what became of every other image."""
+    settings, total = candidates.settings, len(candidates.ids)
+    requested = settings.originals or max(1, total // 3)
+    verdicts = Counter(entry["verdict"] for entry in log.of("original"))
+    kept, dropped, twins = verdicts["kept"], verdicts["dropped"], len(log.of("duplicate"))
+    if kept >= requested:
+        return []
+    why = [f"there are {total:,} candidates"] if total < requested else []
+    if dropped:
+        why.append(f"{_images(dropped)} had fewer than {settings.descriptions} descriptions in the band")
+    if twins:
+        same = "was the same picture as another" if twins == 1 else "were the same picture as others"
+        why.append(f"{_images(twins)} {same} (--duplicate-cosine, --duplicate-bits)")
+    if untried := total - kept - dropped - twins:
+        why.append(f"{_images(untried)} {'is' if untried == 1 else 'are'} of tasks that have their share already")
+    return [f"{kept:,} of {requested:,} originals: {'; '.join(why)}"]
+
+
+def _on_confusables(candidates: CandidatePool, log: DecisionLog) -> list[str]:
+    notes = []
+    sought = log.of("confusable")
+    alone = sum(entry["confusable"] is None for entry in sought)
+    wordless = sum(entry["verdict"] == "dropped" for entry in log.of("described"))
+    if alone:
+        why = f"{alone:,} of {len(sought):,} originals have no confusable: their source has no image left"
+        notes.append(why + (_wider_source(candidates) if alone * _MANY >= len(sought) else ""))
+    if wordless:
+        why = "the nearest image has too few descriptions"
+        notes.append(f"{wordless:,} of {len(sought):,} originals have no confusable: {why}")
+    return notes
+
+
+def _wider_source(candidates: CandidatePool) -> str:
+    """Advice where the sources are finer than the tasks."""
+    settings = candidates.settings
+    if settings.source_column == settings.task_column or len(set(candidates.sources)) <= len(set(candidates.tasks)):
+        return ""
+    if settings.task_column not in candidates.encoded.dataset.images.columns:
+        return ""
+    return f"; --source-column {settings.task_column} takes confusables from the whole task"
+
+
+def _images(count: int) -> str:
+    return f"{count:,} image{'' if count == 1 else 's'}"

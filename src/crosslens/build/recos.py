@@ -8,25 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from crosslens import __version__
-from crosslens.build.answers import Answers
 from crosslens.build.benchmark import Recos
-from crosslens.build.candidates import Candidates
-from crosslens.build.descriptions import Editor
+from crosslens.build.candidates import CandidatePool
+from crosslens.build.descriptions import DescriptionEditor
+from crosslens.build.encoding import Encoders, encode_candidates
 from crosslens.build.folder import BuildFolder
-from crosslens.build.generators import Generator, Request, load_generator
+from crosslens.build.generators.protocol import Generator, Request, identity, load_generator
+from crosslens.build.generators.recorded import AnswerSource
 from crosslens.build.log import FORMAT, VERSION, DecisionLog
-from crosslens.build.notes import notes_of
-from crosslens.build.pages import check_summary
-from crosslens.build.selection import Chooser, Member
+from crosslens.build.pages import build_notes, check_summary
+from crosslens.build.selection import BenchmarkImage, ImageSelector, verdict_facts, version_dataset
 from crosslens.build.settings import RecosSettings
-from crosslens.build.versions import version
-from crosslens.build.views import Encoders, Reading, see
-from crosslens.core.dataset import Dataset
-from crosslens.core.errors import UsageError
-from crosslens.core.fingerprint import fingerprint
-from crosslens.core.progress import Progress
-from crosslens.encode import Cache, Encoder, load_encoder
-from crosslens.encode.encoder import Tell, to_stderr
+from crosslens.core import Dataset, Progress, UsageError, argument, fingerprint
+from crosslens.encode import EncodeOptions, Encoder, load_encoder
 
 
 def build_recos(
@@ -38,115 +32,120 @@ def build_recos(
     text_encoder: str | Encoder | None = None,
     image_encoder: str | Encoder | None = None,
     image_text: str | None = None,
-    image_folder: str | Path | None = None,
-    cache: Cache | None = None,
-    batch_size: int | None = None,
-    precision: str = "fp32",
-    device: str | None = None,
-    offline: bool = False,
-    skip_bad: bool = False,
     output: str | Path | None = None,
     copy_images: bool = False,
     overwrite: bool = False,
     repeat: DecisionLog | None = None,
     origin: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-    tell: Tell = to_stderr,
+    **options: Any,
 ) -> Recos:
     """Build v0, v1 and v2 from the images and captions of ``dataset``.
 
     ``encoder`` compares descriptions with images; the other encoders are those of :class:`crosslens.build.Encoders`.
     ``generator`` rewrites descriptions outside the band (None: they are dropped). With ``output`` the benchmark is
-    written there, and what a stopped build left there is gone on with. ``repeat`` is the log of an earlier build: its
-    generator's answers are given again, and every decision must come out as it says. ``origin`` is kept in the log.
+    written there; interrupted builds resume. ``repeat`` is the log of an earlier build: its generator's answers are
+    replayed, and every decision must come out the same. ``origin`` is kept in the log. ``options`` are those of
+    :class:`crosslens.encode.EncodeOptions`; vectors are cached where ``cache`` is a cache, a folder or True.
     """
-
-    def load(one: str | Encoder) -> Encoder:
-        return load_encoder(one, device=device, precision=precision, offline=offline, tell=tell)
-
-    settings = settings or RecosSettings()
-    texts, images = (None if one is None else load(one) for one in (text_encoder, image_encoder))
-    who = Encoders(load(encoder), texts, images, image_text)
-    reading = Reading(image_folder, cache, batch_size, precision, skip_bad, progress)
-    writer = _writer(generator, repeat, offline, tell)
-    views = see(dataset, who, reading)
-    candidates = Candidates.of(views, settings, progress)
-    settings = replace(settings, temperature=candidates.temperature)
-    head = _head(dataset, candidates, settings, writer, copy_images, origin)
+    encoding = EncodeOptions.of(options)
+    encoders = _load_encoders(encoder, text_encoder, image_encoder, image_text, encoding)
+    writer = _load_writer(generator, repeat, encoding)
+    encoded = encode_candidates(dataset, encoders, encoding, progress)
+    candidates = CandidatePool.of(encoded, settings or RecosSettings(), progress)
+    head = _head(dataset, candidates, writer, copy_images, origin)
     if repeat is not None:
         _check_head(repeat.head, head)
         head = repeat.head
-    place = None if output is None else BuildFolder(output, head["key"], overwrite=overwrite)
-    if place is not None and place.finished:
-        versions, log = place.versions(), place.log()
-        notes = notes_of(candidates, log, versions)
-        return Recos(versions, candidates.check, settings, log, notes, already=True)
-    if place is not None and place.damaged:
-        tell(f"note: {place.damaged} of {place.target} cannot be read: written again as decisions.jsonl says")
-        repeat = repeat or place.log()
+    folder = None if output is None else BuildFolder(output, head["key"], overwrite=overwrite)
+    if folder is not None and folder.finished:
+        versions, log = folder.versions(), folder.log()
+        notes = build_notes(candidates, log, versions)
+        return Recos(versions, candidates.check, candidates.settings, log, notes, already=True)
+    if folder is not None and folder.damaged:
+        encoding.notify(f"note: {folder.damaged} of {folder.target} cannot be read: rewritten from decisions.jsonl")
+        repeat = repeat or folder.log()
     answers = None
     if repeat is not None and writer is not None:
-        answers = Answers(writer, known={one["request"]: tuple(one["texts"]) for one in repeat.of("answer")})
+        answers = AnswerSource(writer, known={entry["request"]: tuple(entry["texts"]) for entry in repeat.of("answer")})
     elif writer is not None:
-        answers = Answers(writer if place is None else place.recorded(writer), progress=progress)
-    found = _build(candidates, answers, head, settings, repeat, tell)
+        answers = AnswerSource(writer if folder is None else folder.recorded(writer), progress=progress)
+    recos = _build(candidates, answers, head, repeat, encoding)
     if repeat is not None:
-        repeat.check_same(found.log)
-        found = replace(found, log=repeat)
-    if place is not None:
-        found = replace(found, versions=place.write(found, copy_images))
-    return found
+        repeat.check_same(recos.log)
+        recos = replace(recos, log=repeat)
+    return recos if folder is None else replace(recos, versions=folder.write(recos, copy_images))
+
+
+def _load_encoders(
+    encoder: str | Encoder,
+    text_encoder: str | Encoder | None,
+    image_encoder: str | Encoder | None,
+    image_text: str | None,
+    options: EncodeOptions,
+) -> Encoders:
+    def load(model: str | Encoder) -> Encoder:
+        return load_encoder(model, options)
+
+    texts, images = (None if model is None else load(model) for model in (text_encoder, image_encoder))
+    return Encoders(load(encoder), texts, images, image_text)
 
 
 def _build(
-    candidates: Candidates,
-    answers: Answers | None,
+    candidates: CandidatePool,
+    answers: AnswerSource | None,
     head: dict[str, Any],
-    settings: RecosSettings,
     repeat: DecisionLog | None,
-    tell: Tell,
+    options: EncodeOptions,
 ) -> Recos:
-    log = DecisionLog([head])
-    editor, chooser = Editor(candidates, answers, log), Chooser(candidates, log)
+    settings, log = candidates.settings, DecisionLog([head])
+    editor, selector = DescriptionEditor(candidates, answers, log), ImageSelector(candidates, log)
     _log_check(candidates, editor, log)
     if repeat is not None:
-        repeat.check_same(log, so_far=True)  # other vectors show here, before they lead to questions never asked
-    originals = chooser.originals(editor.settle, editor.release)
+        repeat.check_same(log, so_far=True)  # other vectors show here, before they lead to requests never answered
+    originals = selector.originals(editor.settle, editor.release)
     if not originals:
-        tell(check_summary(candidates.check, settings, log) + "\n")
+        options.notify(check_summary(candidates.check, settings, log) + "\n")
         raise UsageError(
             "no image is left: none has enough descriptions in the band",
-            fix="a larger --eta, another --temperature, fewer --descriptions, or a generator (--generator) help",
+            fix=f"choose a larger {argument('eta')}, another {argument('temperature')}, fewer "
+            f"{argument('descriptions')}, or a {argument('generator')}",
         )
-    pairs = [(one.image, image, list(one.descriptions)) for one, image in chooser.confusables(originals)]
-    texts = editor.liken(pairs)
-    tasks = {one.image: one.task for one in originals}
-    confusables = []
-    for original, image, _ in pairs:
-        enough = len(texts[image]) >= settings.descriptions
-        why = "" if enough else f"{len(texts[image])} of {settings.descriptions} descriptions"
-        log(
-            "described",
-            image=candidates.ids[image],
-            of=candidates.ids[original],
-            verdict="kept" if enough else "dropped",
-            descriptions=[one.caption for one in texts[image]],
-            why=why,
-        )
-        if enough:
-            confusables.append(Member(image, "confusable", original, tasks[original], tuple(texts[image])))
-        else:
-            chooser.forget(image)
-    similar = chooser.similar([*originals, *confusables])
+    confusables = _confusables(candidates, originals, editor, selector, log)
+    similar = selector.similar([*originals, *confusables])
     members = {"v0": originals, "v1": [*originals, *confusables], "v2": [*originals, *confusables, *similar]}
-    versions = {name: version(name, candidates, chosen, head["key"]) for name, chosen in members.items()}
-    for name, one in versions.items():
-        log("version", name=name, images=len(one.image_ids), captions=len(one.caption_ids))
-    return Recos(versions, candidates.check, settings, log, notes_of(candidates, log, versions))
+    versions = {name: version_dataset(name, candidates, chosen, head["key"]) for name, chosen in members.items()}
+    for name, dataset in versions.items():
+        log("version", name=name, images=len(dataset.image_ids), captions=len(dataset.caption_ids))
+    return Recos(versions, candidates.check, settings, log, build_notes(candidates, log, versions))
 
 
-def _log_check(candidates: Candidates, editor: Editor, log: DecisionLog) -> None:
-    dataset = candidates.views.dataset
+def _confusables(
+    candidates: CandidatePool,
+    originals: Sequence[BenchmarkImage],
+    editor: DescriptionEditor,
+    selector: ImageSelector,
+    log: DecisionLog,
+) -> list[BenchmarkImage]:
+    """The confusable image of each original, where it gets enough descriptions."""
+    pairs = selector.confusables(originals)
+    texts = editor.describe_confusables(
+        [(original.image, image, list(original.descriptions)) for original, image in pairs]
+    )
+    kept, needed = [], candidates.settings.descriptions
+    for original, image in pairs:
+        enough = len(texts[image]) >= needed
+        about = {"image": candidates.ids[image], "of": candidates.ids[original.image]}
+        log("described", **about, **verdict_facts(texts[image], needed))
+        if enough:
+            kept.append(BenchmarkImage(image, "confusable", original.image, original.task, tuple(texts[image])))
+        else:
+            selector.forget(image)
+    return kept
+
+
+def _log_check(candidates: CandidatePool, editor: DescriptionEditor, log: DecisionLog) -> None:
+    dataset = candidates.encoded.dataset
     for caption, image, dis in zip(
         dataset.caption_ids, dataset.captions["image"], candidates.check.values, strict=True
     ):
@@ -155,42 +154,39 @@ def _log_check(candidates: Candidates, editor: Editor, log: DecisionLog) -> None
 
 def _head(
     dataset: Dataset,
-    candidates: Candidates,
-    settings: RecosSettings,
+    candidates: CandidatePool,
     writer: Generator | None,
     copy_images: bool,
     origin: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """The first entry of the log: all that the build depends on, and a key made from it."""
-    decisive: dict[str, Any] = {
-        "settings": asdict(settings),
+    inputs: dict[str, Any] = {
+        "settings": asdict(candidates.settings),
         "candidates": {"name": dataset.name, "fingerprint": dataset.fingerprint, "images": len(dataset.image_ids)},
-        **candidates.views.about,
-        "generator": None
-        if writer is None
-        else {"name": writer.name, "revision": writer.revision, "sees_pictures": writer.sees_pictures},
-        "pictures": candidates.views.files is not None,
+        **candidates.encoded.provenance,
+        "generator": None if writer is None else identity(writer),
+        "pictures": candidates.encoded.files is not None,
         "copy_images": copy_images,
     }
-    key = fingerprint("recos", decisive)
-    left_out = dict(candidates.views.skipped)
+    key = fingerprint("recos", inputs)
+    left_out = dict(candidates.encoded.skipped)
     about = {"step": "settings", "format": FORMAT, "version": VERSION, "crosslens": __version__, "key": key}
-    return {**about, **decisive, "left_out": left_out, "origin": dict(origin or {})}
+    return {**about, **inputs, "left_out": left_out, "origin": dict(origin or {})}
 
 
-def _check_head(logged: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    if logged["key"] == now["key"]:
+def _check_head(logged: Mapping[str, Any], head: Mapping[str, Any]) -> None:
+    if logged["key"] == head["key"]:
         return
     about = {"step", "format", "version", "crosslens", "key", "origin", "left_out"}
-    parts = [part for part in now if part not in about and logged.get(part) != now[part]]
+    parts = [part for part in head if part not in about and logged.get(part) != head[part]]
     raise UsageError(
-        f"this is not the build of the log: different {', '.join(parts) or 'key'}",
+        f"the log is of another build: different {', '.join(parts) or 'key'}",
         fix="pass the candidates and encoders of the first build, unchanged, and no other setting",
     )
 
 
-class _Remembered:
-    """A generator that a log tells of; only its answers are left."""
+class _LoggedGenerator:
+    """The generator of a logged build; only its answers are left."""
 
     def __init__(self, name: str, revision: str, sees_pictures: bool) -> None:
         self.name, self.revision, self.sees_pictures = name, revision, sees_pictures
@@ -199,9 +195,9 @@ class _Remembered:
         raise AssertionError("answers are replayed")
 
 
-def _writer(
-    generator: str | Generator | None, repeat: DecisionLog | None, offline: bool, tell: Tell
+def _load_writer(
+    generator: str | Generator | None, repeat: DecisionLog | None, options: EncodeOptions
 ) -> Generator | None:
     if repeat is not None:
-        return None if repeat.head["generator"] is None else _Remembered(**repeat.head["generator"])
-    return None if generator is None else load_generator(generator, offline=offline, tell=tell)
+        return None if repeat.head["generator"] is None else _LoggedGenerator(**repeat.head["generator"])
+    return None if generator is None else load_generator(generator, offline=options.offline, notify=options.notify)

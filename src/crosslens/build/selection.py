@@ -1,131 +1,145 @@
-"""Which images are in a benchmark: the originals, a confusable for each, and similar ones around them."""
+"""Which images are in a benchmark (originals, confusables, similar ones), and the datasets v0, v1 and v2."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
 
-from crosslens.analyze.near_duplicates import Likeness
-from crosslens.build.candidates import Candidates
-from crosslens.build.descriptions import Description
+import polars as pl
+
+from crosslens.analyze import DuplicateEvidence
+from crosslens.build.candidates import CandidatePool
+from crosslens.build.descriptions import ImageDescription
 from crosslens.build.log import DecisionLog
-from crosslens.core.seeds import stream
+from crosslens.core import Card, Dataset, random_stream
+from crosslens.data import MEMBER_SEPARATOR
 
-Settle = Callable[[Sequence[int]], dict[int, list[Description]]]
+Settle = Callable[[Sequence[int]], dict[int, list[ImageDescription]]]
 _SHOWN = 5  # how many images passed over are named in one entry
+NOTES = {
+    "v0": "originals, whose descriptions neither fit too many images nor give theirs away",
+    "v1": "v0, and for {which} a confusable image with descriptions changed as little as possible, or its own",
+    "v2": "v1, and similar images without descriptions; for text to image only",
+}
+_CAPTIONS = {"caption": pl.String, "image": pl.String, "text": pl.String, "origin": pl.String, "dis": pl.Float64}
 
 
 @dataclass(frozen=True)
-class Member:
-    """An image of the benchmark: what it is there for, and because of which other."""
+class BenchmarkImage:
+    """An image of the benchmark: its role, and the original it was chosen for."""
 
     image: int
     role: str
     of: int | None
     task: str
-    descriptions: tuple[Description, ...] = ()
+    descriptions: tuple[ImageDescription, ...] = ()
 
 
-class Chooser:
-    """Chooses images one after the other; none twice, no picture twice."""
+def verdict_facts(descriptions: Sequence[ImageDescription], needed: int) -> dict[str, Any]:
+    """Whether an image has enough descriptions, for the log."""
+    enough = len(descriptions) >= needed
+    return {
+        "verdict": "kept" if enough else "dropped",
+        "descriptions": [description.caption for description in descriptions],
+        "why": "" if enough else f"{len(descriptions)} of {needed} descriptions",
+    }
 
-    def __init__(self, candidates: Candidates, log: DecisionLog) -> None:
+
+class ImageSelector:
+    """Chooses images one after the other; none twice, no near duplicates."""
+
+    def __init__(self, candidates: CandidatePool, log: DecisionLog) -> None:
         self.candidates, self.log = candidates, log
         self.chosen: dict[int, str] = {}
 
-    def originals(self, settle: Settle, release: Callable[[set[int]], None]) -> list[Member]:
-        """As many images as are wanted, evenly over the tasks, in an order that the seed decides.
+    def originals(self, settle: Settle, release: Callable[[set[int]], None]) -> list[BenchmarkImage]:
+        """As many images as the settings say, evenly over the tasks, in an order drawn by the seed.
 
-        An image whose descriptions cannot be brought into the band is dropped, and the next of its task takes its turn.
+        An image whose descriptions cannot be brought into the band is dropped, and the next of its task is tried.
         """
-        queues, wanted = self._queues(), self._quotas()
-        found: list[Member] = []
-        while batch := self._next(queues, wanted):
+        queues, quotas = self._queues(), self._quotas()
+        needed = self.candidates.settings.descriptions
+        originals: list[BenchmarkImage] = []
+        while batch := self._next(queues, quotas):
             settled = settle(batch)
-            dropped = set()
+            dropped = {image for image in batch if len(settled[image]) < needed}
             for image in batch:
-                descriptions = settled[image]
-                enough = len(descriptions) >= self.candidates.settings.descriptions
                 task = self.candidates.tasks[image]
-                if enough:
-                    found.append(Member(image, "original", None, task, tuple(descriptions)))
-                else:
-                    dropped.add(image)
+                if image in dropped:
                     del self.chosen[image]
-                    wanted[task] += 1
-                self.log(
-                    "original",
-                    image=self.candidates.ids[image],
-                    task=task,
-                    verdict="kept" if enough else "dropped",
-                    descriptions=[one.caption for one in descriptions],
-                    why=""
-                    if enough
-                    else f"{len(descriptions)} of {self.candidates.settings.descriptions} descriptions",
-                )
+                    quotas[task] += 1
+                else:
+                    originals.append(BenchmarkImage(image, "original", None, task, tuple(settled[image])))
+                name = self.candidates.ids[image]
+                self.log("original", image=name, task=task, **verdict_facts(settled[image], needed))
             release(dropped)
-        return sorted(found, key=lambda one: one.image)
+        return sorted(originals, key=lambda original: original.image)
 
-    def confusables(self, originals: Sequence[Member]) -> list[tuple[Member, int]]:
+    def confusables(self, originals: Sequence[BenchmarkImage]) -> list[tuple[BenchmarkImage, int]]:
         """For each original the nearest image of its source that is neither chosen nor the same picture."""
-        found = []
+        ids = self.candidates.ids
+        confusables = []
         for original in originals:
             passed: list[dict[str, object]] = []
-            for image, cosine in self.candidates.alike(original.image):
+            nearest: tuple[int | None, float | None] = None, None
+            for image, cosine in self.candidates.nearest(original.image):
                 why = self._refuse(image)
                 if not why:
                     self.chosen[image] = "confusable"
-                    found.append((original, image))
-                    self._log_confusable(original, image, cosine, passed)
+                    confusables.append((original, image))
+                    nearest = image, cosine
                     break
-                passed.append({"image": self.candidates.ids[image], "cosine": cosine, "why": why})
-            else:
-                self._log_confusable(original, None, None, passed)
-        return found
+                passed.append({"image": ids[image], "cosine": cosine, "why": why})
+            self.log(
+                "confusable",
+                image=ids[original.image],
+                confusable=None if nearest[0] is None else ids[nearest[0]],
+                cosine=nearest[1],
+                passed_over=passed[:_SHOWN],
+                passed_over_in_all=len(passed),
+            )
+        return confusables
 
-    def similar(self, around: Sequence[Member]) -> list[Member]:
-        """The nearest images of the source of each, as many as are wanted; then merged, each picture once."""
-        found = []
+    def similar(self, around: Sequence[BenchmarkImage]) -> list[BenchmarkImage]:
+        """The nearest images of the source of each, as many as the settings say; then merged, each picture once."""
+        similar = []
         inside = dict(self.chosen)
-        for one in around:
-            near: list[tuple[int, float]] = []
-            for image, cosine in self.candidates.alike(one.image):
-                if len(near) == self.candidates.settings.similar:
-                    break
-                if image not in inside:
-                    near.append((image, cosine))
+        for centre in around:
+            outside = (pair for pair in self.candidates.nearest(centre.image) if pair[0] not in inside)
             taken, refused = [], []
-            for image, cosine in near:
+            for image, cosine in islice(outside, self.candidates.settings.similar):
                 name = self.candidates.ids[image]
                 if why := self._refuse(image):
                     refused.append({"image": name, "cosine": cosine, "why": why})
                 else:
                     self.chosen[image] = "similar"
-                    found.append(Member(image, "similar", one.image, one.task))
+                    similar.append(BenchmarkImage(image, "similar", centre.image, centre.task))
                     taken.append({"image": name, "cosine": cosine})
-            self.log("similar", image=self.candidates.ids[one.image], taken=taken, passed_over=refused)
-        return found
+            self.log("similar", image=self.candidates.ids[centre.image], taken=taken, passed_over=refused)
+        return similar
 
     def forget(self, image: int) -> None:
         """The image is not in the benchmark after all."""
         del self.chosen[image]
 
     def _queues(self) -> dict[str, list[int]]:
-        """The images of each task in the order in which they have their turn."""
+        """The images of each task in the order in which they are tried."""
         queues: dict[str, list[int]] = {}
         for image, task in enumerate(self.candidates.tasks):
             queues.setdefault(task, []).append(image)
         seed = self.candidates.settings.seed
         return {
-            task: [queue[place] for place in stream(seed, "recos", "originals", task).permutation(len(queue))]
+            task: [queue[index] for index in random_stream(seed, "recos", "originals", task).permutation(len(queue))]
             for task, queue in sorted(queues.items())
         }
 
     def _quotas(self) -> dict[str, int]:
-        """How many originals each task should have: evenly, and what a small task lacks goes to the others."""
-        counts: dict[str, int] = {}
-        for task in sorted(self.candidates.tasks):
-            counts[task] = counts.get(task, 0) + 1
+        """How many originals each task should have: evenly; what a small task lacks goes to the others."""
+        counts = Counter(sorted(self.candidates.tasks))
         left = self.candidates.settings.originals or max(1, len(self.candidates.ids) // 3)
         quotas = dict.fromkeys(counts, 0)
         while left and (open_tasks := [task for task in counts if quotas[task] < counts[task]]):
@@ -134,11 +148,11 @@ class Chooser:
             left -= min(left, len(open_tasks))
         return quotas
 
-    def _next(self, queues: dict[str, list[int]], wanted: dict[str, int]) -> list[int]:
-        """The next images of every task that still wants some, without pictures that are there already."""
+    def _next(self, queues: dict[str, list[int]], quotas: dict[str, int]) -> list[int]:
+        """The next images of every task below its quota, without near duplicates of chosen ones."""
         batch = []
         for task, queue in queues.items():
-            while wanted[task] and queue:
+            while quotas[task] and queue:
                 image = queue.pop(0)
                 twin = self.candidates.duplicates.among(image, self.chosen)
                 if twin is not None:
@@ -146,7 +160,7 @@ class Chooser:
                     continue
                 self.chosen[image] = "original"
                 batch.append(image)
-                wanted[task] -= 1
+                quotas[task] -= 1
         return batch
 
     def _refuse(self, image: int) -> str:
@@ -159,17 +173,52 @@ class Chooser:
         named = self._named(*twin)
         return f"the same picture as {named['of']} (by {named['by']}: {named['number']:g})"
 
-    def _named(self, other: int, why: Likeness) -> dict[str, object]:
+    def _named(self, other: int, why: DuplicateEvidence) -> dict[str, object]:
         return {"of": self.candidates.ids[other], "by": why.by, "number": round(why.number, 4)}
 
-    def _log_confusable(
-        self, original: Member, image: int | None, cosine: float | None, passed: list[dict[str, object]]
-    ) -> None:
-        self.log(
-            "confusable",
-            image=self.candidates.ids[original.image],
-            confusable=None if image is None else self.candidates.ids[image],
-            cosine=cosine,
-            passed_over=passed[:_SHOWN],
-            passed_over_in_all=len(passed),
-        )
+
+def version_dataset(name: str, candidates: CandidatePool, members: Sequence[BenchmarkImage], key: str) -> Dataset:
+    """The dataset of these images, in this order, with their ``role``."""
+    ids = candidates.ids
+    chosen = candidates.encoded.dataset.select(ids[member.image] for member in members)
+    columns: dict[str, list[str | None]] = {
+        "task": [member.task for member in members],
+        "source": [candidates.sources[member.image] for member in members],
+        "role": [member.role for member in members],
+        "original": [None if member.of is None else ids[member.of] for member in members],
+    }
+    files = candidates.encoded.files
+    if files is not None:
+        columns["file"] = [_absolute(files[member.image]) for member in members]
+    images = chosen.images.with_columns(pl.Series(name, rows, dtype=pl.String) for name, rows in columns.items())
+    rows = [
+        (text.caption, ids[member.image], text.text, text.origin, round(text.dis, 6))
+        for member in members
+        for text in member.descriptions
+    ]
+    captions = pl.DataFrame(rows, schema=_CAPTIONS, orient="row")
+    # Candidates keep what else was known of them, such as a style; of a new description nothing is.
+    free = chosen.captions.drop("text", "image", "origin", "dis", strict=False)
+    captions = captions.join(free, on="caption", how="left", maintain_order="left")
+    old = candidates.encoded.dataset
+    card = Card(
+        source=f"built by crosslens build recos from {old.name}" + (f" ({old.card.source})" if old.card.source else ""),
+        revision=f"{name}, build {key[:12]}",
+        licence=old.card.licence,
+        citation=old.card.citation,
+        notes=NOTES[name].format(which=_which(members)),
+    )
+    return Dataset(f"recos-{name}", images, captions, chosen.objects, chosen.relations, card)
+
+
+def _which(members: Sequence[BenchmarkImage]) -> str:
+    """For how many originals there is a confusable image."""
+    roles = Counter(member.role for member in members)
+    if roles["confusable"] == roles["original"]:
+        return "each original"
+    return f"{roles['confusable']:,} of {roles['original']:,} originals"
+
+
+def _absolute(file: str) -> str:
+    archive, mark, member = file.partition(MEMBER_SEPARATOR)
+    return f"{Path(archive).expanduser().resolve()}{mark}{member}"

@@ -1,56 +1,47 @@
-"""What decides a RECOS build besides its candidates, its encoders and its generator."""
+"""The settings of a RECOS build."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crosslens.analyze import band
-from crosslens.analyze.picture_hash import BITS
-from crosslens.core.errors import UsageError
+from crosslens.core import Options, UsageError, option
 
 
 @dataclass(frozen=True)
-class RecosSettings:
-    """The numbers of a build.
+class RecosSettings(Options):
+    """What decides a RECOS build besides its candidates, encoders and generator.
 
-    ``k``, ``eta``        the check: dis(t) over the k most similar images must lie in the band of eta
-    ``temperature``       of that check; None: the inverse of the encoder's logit scale
-    ``descriptions``      how many each image has in the end
-    ``attempts``          how often the generator may try to replace a description outside the band; 0: never
-    ``originals``         how many images v0 should have; None: a third of the candidates
-    ``similar``           how many similar images without text each image of v1 brings into v2
-    ``duplicate_cosine``  two images whose vectors are at least this near are the same picture; 2: never
-    ``duplicate_bits``    two pictures whose hashes (192 bits) differ in at most so many bits are the same; -1: never
-    ``task_column``, ``source_column``  where the images' task and source stand
+    The check: dis(t) over the ``k`` most similar images must lie in the band of ``eta``.
     """
 
-    k: int = 20
-    eta: float = 0.8
-    temperature: float | None = None
-    descriptions: int = 5
-    attempts: int = 3
-    originals: int | None = None
-    similar: int = 20
-    duplicate_cosine: float = 0.98
-    duplicate_bits: int = 12
-    task_column: str = "task"
-    source_column: str = "source"
-    seed: int = 0
+    k: int = option(20, "How many nearest images a description is compared with.", metavar="N", minimum=2)
+    eta: float = option(0.8, "The share of entropies, 0 to ln k, that is kept; larger keeps more.", metavar="SHARE")
+    temperature: float | None = option(None, "Of the softmax. [default: 1 / the encoder's logit scale]", metavar="T")
+    descriptions: int = option(5, "How many each image has.", metavar="N", minimum=1)
+    attempts: int = option(3, "How often a description may be rewritten.", metavar="N", minimum=0)
+    originals: int | None = option(
+        None, "How many images v0 has. [default: a third of the candidates]", metavar="N", minimum=1
+    )
+    similar: int = option(20, "For v2: similar images without text for each image.", metavar="N", minimum=0)
+    duplicate_cosine: float = option(
+        0.98, "Images with at least this cosine are duplicates; 2 for never.", metavar="COSINE", minimum=-1
+    )
+    duplicate_bits: int = option(
+        12, "Images whose hashes differ in at most N of 192 bits, too; -1 for never.", metavar="N", minimum=-1
+    )
+    task_column: str = option("task", "The images' column with the task.", metavar="NAME")
+    source_column: str = option("source", "The images' column with the source.", metavar="NAME")
+    seed: int = option(0, "Decides which candidates become originals.", metavar="N")
 
     def __post_init__(self) -> None:
-        if self.k < 2:
-            raise UsageError(f"k = {self.k}", fix="choose at least 2: one image alone has no entropy")
-        band(self.k, self.eta)
-        for name, least in (("descriptions", 1), ("attempts", 0), ("similar", 0)):
-            if getattr(self, name) < least:
-                raise UsageError(f"{name} = {getattr(self, name)}", fix=f"choose {least} or more")
-        if not -1 <= self.duplicate_cosine <= 2:
-            fix = "choose a cosine from -1 to 1, or 2 for never"
-            raise UsageError(f"duplicate_cosine = {self.duplicate_cosine}", fix=fix)
-        if not -1 <= self.duplicate_bits <= BITS:
-            fix = f"choose 0 to {BITS} bits, or -1 for never"
-            raise UsageError(f"duplicate_bits = {self.duplicate_bits}", fix=fix)
-        if self.originals is not None and self.originals < 1:
-            raise UsageError(f"originals = {self.originals}", fix="choose 1 or more, or leave it out")
+        from crosslens.analyze import HASH_BITS, entropy_band
+
+        super().__post_init__()
+        entropy_band(self.k, self.eta)
+        for name, most in (("duplicate_cosine", 2), ("duplicate_bits", HASH_BITS)):
+            if not getattr(self, name) <= most:  # also where it is NaN
+                raise UsageError(f"{name} = {getattr(self, name)}", fix=f"{name} must be at most {most}", option=name)
         if self.temperature is not None and not self.temperature > 0:
-            raise UsageError(f"temperature = {self.temperature}", fix="choose a number above 0")
+            raise UsageError(
+                f"temperature = {self.temperature}", fix="temperature must be above 0", option="temperature"
+            )

@@ -2,38 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from crosslens import __version__
-from crosslens.cli import (
-    agreement,
+from crosslens.cli.commands import (
     analyze,
     build,
     caption_sets,
-    compare,
-    counterfactual,
-    curve,
     data,
-    demo,
     encode,
     evaluate,
     explain,
     export,
     hard_negatives,
-    labels,
-    metrics,
-    missing,
     perturb,
-    plot,
-    recipe,
+    plots,
+    relevance,
     robustness,
-    show,
+    runs,
+    scenes,
     similarity,
-    synth,
 )
 from crosslens.cli.exit_codes import EXIT_CODES
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": scenes.demo,
+    "evaluate": evaluate.evaluate,
+    "encode": encode.encode,
+    "show": runs.show,
+    "plot": plots.plot,
+    "compare": runs.compare,
+    "caption-sets": caption_sets.caption_sets,
+    "curve": plots.curve,
+    "export": export.export,
+    "run": evaluate.run,
+    "metrics": evaluate.metrics,
+    "synth": scenes.synth,
+    "similarity": similarity.similarity,
+    "agreement": relevance.agreement,
+    "hard-negatives": hard_negatives.hard_negatives,
+    "perturb": perturb.perturb,
+    "robustness": robustness.robustness,
+    "counterfactual": explain.counterfactual,
+    "explain": explain.explain,
+    "missing-positives": relevance.missing_positives,
+}
+"""In the order in which the help text lists them."""
+GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
+    "data": (
+        "Describe datasets and convert them.",
+        {"describe": data.describe, "convert": data.convert, "formats": data.formats},
+    ),
+    "analyze": (
+        "Analyze a dataset: granularity, label quality.",
+        {"granularity": analyze.granularity, "labels": analyze.labels},
+    ),
+    "build": ("Build new benchmarks from candidates.", {"recos": build.recos}),
+}
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
 
@@ -45,45 +73,16 @@ app = typer.Typer(
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_data = typer.Typer(name="data", rich_markup_mode=None)
-_build = typer.Typer(name="build", rich_markup_mode=None)
-_analyze = typer.Typer(name="analyze", rich_markup_mode=None)
-
-app.command(epilog=demo.EXAMPLES)(demo.demo)
-app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
-app.command(epilog=encode.EXAMPLES)(encode.encode)
-app.command(epilog=show.EXAMPLES)(show.show)
-app.command(epilog=plot.EXAMPLES)(plot.plot)
-app.command(epilog=compare.EXAMPLES)(compare.compare)
-app.command("caption-sets", epilog=caption_sets.EXAMPLES)(caption_sets.caption_sets)
-app.command(epilog=curve.EXAMPLES)(curve.curve)
-app.command(epilog=export.EXAMPLES)(export.export)
-app.command("run", epilog=recipe.EXAMPLES)(recipe.run)
-app.command(epilog=metrics.EXAMPLES)(metrics.metrics)
-app.command(epilog=synth.EXAMPLES)(synth.synth)
-app.command(epilog=similarity.EXAMPLES)(similarity.similarity)
-app.command(epilog=agreement.EXAMPLES)(agreement.agreement)
-app.command("hard-negatives", epilog=hard_negatives.EXAMPLES)(hard_negatives.hard_negatives)
-app.command(epilog=perturb.EXAMPLES)(perturb.perturb)
-app.command(epilog=robustness.EXAMPLES)(robustness.robustness)
-app.command(epilog=counterfactual.EXAMPLES)(counterfactual.counterfactual)
-app.command(epilog=explain.EXAMPLES)(explain.explain)
-app.command("missing-positives", epilog=missing.EXAMPLES)(missing.missing_positives)
-_build.command(epilog=build.RECOS_EXAMPLES)(build.recos)
-_analyze.command(epilog=analyze.GRANULARITY_EXAMPLES)(analyze.granularity)
-_analyze.command(epilog=labels.EXAMPLES)(labels.labels)
-_data.command(epilog=data.DESCRIBE_EXAMPLES)(data.describe)
-_data.command(epilog=data.CONVERT_EXAMPLES)(data.convert)
-_data.command(epilog=data.FORMATS_EXAMPLES)(data.formats)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(given: bool) -> None:
+    if given:
         typer.echo(f"crosslens {__version__}")
         raise typer.Exit
 
 
-def _help_if_alone(context: typer.Context) -> None:
+def _print_help(context: typer.Context) -> None:
+    """What a group of commands does without a command."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -92,34 +91,24 @@ def _help_if_alone(context: typer.Context) -> None:
 def root(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """How good is an image–text retrieval system, really?
+    """Evaluate image–text retrieval: metrics, intervals, failures.
 
     Start with `crosslens demo`, then `crosslens evaluate --help`.
     """
-    _help_if_alone(context)
+    _print_help(context)
 
 
-@_data.callback(invoke_without_command=True)
-def data_root(context: typer.Context) -> None:
-    """Look at datasets and convert them."""
-    _help_if_alone(context)
+def _add(parent: typer.Typer, commands: dict[str, Callable[..., Any]]) -> None:
+    for name, function in commands.items():
+        parent.command(name, epilog=vars(function)["epilog"])(function)
 
 
-@_build.callback(invoke_without_command=True)
-def build_root(context: typer.Context) -> None:
-    """Build new benchmarks from candidates."""
-    _help_if_alone(context)
-
-
-@_analyze.callback(invoke_without_command=True)
-def analyze_root(context: typer.Context) -> None:
-    """Say what a dataset is like."""
-    _help_if_alone(context)
-
-
-app.add_typer(_data)
-app.add_typer(_analyze)
-app.add_typer(_build)
+_add(app, COMMANDS)
+for _name, (_help, _commands) in GROUPS.items():
+    _group = typer.Typer(name=_name, rich_markup_mode=None, help=_help, invoke_without_command=True)
+    _group.callback(help=_help)(_print_help)
+    _add(_group, _commands)
+    app.add_typer(_group)

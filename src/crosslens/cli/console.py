@@ -3,60 +3,77 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from crosslens.core.grid import PAGE_WIDTH, two_columns
-from crosslens.core.json_form import json_form
-from crosslens.core.progress import Progress, Silent
+from crosslens.core import PAGE_WIDTH, ConflictError, Progress, SilentProgress, two_columns
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
-
-def say(text: str = "") -> None:
-    """Print a result."""
+def print_result(text: str = "") -> None:
+    """Print on standard output."""
     sys.stdout.write(text + "\n")
 
 
-def say_json(value: Any) -> None:
-    """Print a result as JSON; a number that is none (NaN) is null."""
-    say(json.dumps(json_form(value), indent=2, ensure_ascii=False, allow_nan=False))
+def print_json(value: Any) -> None:
+    """Print a result as JSON; NaN becomes null."""
+    from crosslens.core import json_form
+
+    print_result(json.dumps(json_form(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def note(text: str) -> None:
-    """Tell the person something that is not the result."""
+def print_list(rows: Sequence[tuple[str, str]], indent: int = 0) -> None:
+    """Print names with their texts beside them."""
+    print_result(two_columns(rows, terminal_width() or PAGE_WIDTH, indent))
+
+
+def print_note(text: str) -> None:
+    """Print what is not the result on standard error."""
     print(text, file=sys.stderr)
 
 
-def width() -> int | None:
-    """How wide a table may be: the terminal, or anything when nobody looks."""
+def print_notes(notes: Iterable[Any]) -> None:
+    """The notes of a result, one per line."""
+    for text in notes:
+        print_note(f"note: {text}")
+
+
+def print_written(files: Sequence[object]) -> None:
+    """Say where results were written, if anywhere."""
+    if files:
+        print_note(f"\nwritten to {' and '.join(map(str, files))}")
+
+
+def terminal_width() -> int | None:
+    """How wide a table may be: the terminal, or any width where the output is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def say_list(rows: Sequence[tuple[str, str]], indent: int = 0) -> None:
-    """Print names with their texts beside them."""
-    say(two_columns(rows, width() or PAGE_WIDTH, indent))
+def use_colour() -> bool:
+    """Whether results may be coloured."""
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
-def examples(*lines: str) -> str:
-    """An epilog of commands to copy; the mark keeps click from wrapping them."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+def check_outputs(*files: Path | None, overwrite: bool) -> None:
+    """Raise for the first file or folder that already exists, before the work begins."""
+    for file in files:
+        if file is not None and file.exists() and not overwrite:
+            raise ConflictError(f"{file} already exists", fix="choose another name, or pass --overwrite")
 
 
-def progress() -> Progress:
-    """A bar on standard error while somebody watches it; silence otherwise."""
-    return Bar() if sys.stderr.isatty() else Silent()
+def progress_bar() -> Progress:
+    """A bar on standard error if that is a terminal; silent otherwise."""
+    return Bar() if sys.stderr.isatty() else SilentProgress()
 
 
 class Bar:
-    """One bar per stage, gone when the stage is over."""
+    """One bar per stage, removed when the stage is over."""
 
     def __init__(self) -> None:
         self._bar: RichProgress | None = None
@@ -78,7 +95,7 @@ class Bar:
             self._bar.advance(self._task, steps)
 
     def finish(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

@@ -1,4 +1,4 @@
-"""What the command line promises to scripts."""
+"""The exit codes that scripts can rely on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EXIT_CODES = {
     2: "wrong use: an unknown command, option or name",
     3: "bad input: a file or an array that cannot be evaluated",
     4: "a missing extra: the message holds the command that installs it",
-    5: "a conflict: something else already stands where the result would go",
+    5: "a conflict: the output path already holds something else",
     INTERRUPTED: "interrupted",
 }
 """Every code a command can end with, and what it means."""

@@ -1,4 +1,4 @@
-"""A dataset: images, captions (any number per image), free columns, and what stands in the pictures."""
+"""A dataset: images, captions (any number per image), free columns, and the objects in the images."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core.bundle import read_bundle, write_bundle
 from crosslens.core.errors import InputError
-from crosslens.core.fingerprint import fingerprint
+from crosslens.core.hashing import fingerprint
 from crosslens.core.ids import Ids, as_ids, frozen, positions
+from crosslens.core.storage import read_folder, write_folder
 
 OBJECT_COLUMNS: Mapping[str, Any] = {
     "image": pl.String,
@@ -54,8 +54,8 @@ class Dataset:
     ``captions``  one row per caption: ``caption`` (id), ``image`` (the image it belongs to), ``text``, any free column
     ``objects``   optional, one row per object: the columns of ``OBJECT_COLUMNS``; boxes in pixels, missing values null
     ``relations`` optional, one row per relation between two objects of one image: ``RELATION_COLUMNS``
-    ``home``      optional, the folder that the images' ``file`` starts from, where the reader knows it; no part of what
-                  the dataset is: neither stored nor in the fingerprint
+    ``home``      optional, the folder that the images' ``file`` is relative to, where the reader knows it; neither
+                  stored nor in the fingerprint
     """
 
     name: str
@@ -123,29 +123,24 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        return fingerprint(
-            "dataset",
-            {
-                "images": self.images,
-                "captions": self.captions,
-                "objects": self.objects if self.objects is not None else None,
-                "relations": self.relations if self.relations is not None else None,
-            },
-        )
+        return fingerprint("dataset", self._tables())
+
+    def _tables(self) -> dict[str, pl.DataFrame | None]:
+        return {
+            "images": self.images,
+            "captions": self.captions,
+            "objects": self.objects,
+            "relations": self.relations,
+        }
 
     def select(self, image_ids: Iterable[str]) -> Dataset:
         """The same dataset with these images only, in this order, and what belongs to them."""
-        wanted = as_ids(image_ids, "image")
-        positions(wanted, self.image_ids, "image")
-        order = pl.DataFrame({"image": wanted}, schema={"image": pl.String})
+        selected = as_ids(image_ids, "image")
+        positions(selected, self.image_ids, "image")
+        order = pl.DataFrame({"image": selected}, schema={"image": pl.String})
         tables = {
             name: None if table is None else order.join(table, on="image", how="inner", maintain_order="left_right")
-            for name, table in (
-                ("images", self.images),
-                ("captions", self.captions),
-                ("objects", self.objects),
-                ("relations", self.relations),
-            )
+            for name, table in self._tables().items()
         }
         captions = tables["captions"]
         assert captions is not None
@@ -154,33 +149,20 @@ class Dataset:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the dataset as a folder of Parquet tables."""
-        return write_bundle(
-            path,
-            "dataset",
-            header={"name": self.name, "card": asdict(self.card), "fingerprint": self.fingerprint},
-            tables={
-                "images": self.images,
-                "captions": self.captions,
-                "objects": self.objects,
-                "relations": self.relations,
-            },
-            overwrite=overwrite,
-        )
+        header = {"name": self.name, "card": asdict(self.card), "fingerprint": self.fingerprint}
+        return write_folder(path, "dataset", header=header, tables=self._tables(), overwrite=overwrite)
 
     @staticmethod
     def load(path: str | Path) -> Dataset:
         """Read a folder that :meth:`save` wrote."""
-        bundle = read_bundle(path, "dataset")
-        for part in ("images", "captions"):
-            if part not in bundle.tables:
-                raise InputError(f"{part}.parquet is missing", file=path, fix="write the dataset again")
+        header, _, tables = read_folder(path, "dataset")
         return Dataset(
-            bundle.header["name"],
-            bundle.tables["images"],
-            bundle.tables["captions"],
-            bundle.tables.get("objects"),
-            bundle.tables.get("relations"),
-            Card(**bundle.header["card"]),
+            header["name"],
+            tables["images"],
+            tables["captions"],
+            tables.get("objects"),
+            tables.get("relations"),
+            Card(**header["card"]),
             home=Path(path),
         )
 
@@ -220,6 +202,8 @@ def _check_texts(captions: pl.DataFrame) -> None:
             row=row,
             expected="a non-empty text",
             fix="write the caption or remove the row",
+            code="empty-caption",
+            subject=captions["caption"][row],
         )
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import polars as pl
 
-from crosslens.core.bundle import read_bundle, write_bundle
 from crosslens.core.errors import InputError
-from crosslens.core.fingerprint import fingerprint
+from crosslens.core.hashing import fingerprint
 from crosslens.core.ids import Ids, as_ids, frozen
+from crosslens.core.storage import id_table, read_folder, write_folder
 
 Kind = Literal["single", "multi", "probabilistic"]
 
@@ -53,8 +52,7 @@ class Embeddings:
     def of(vectors: Any, ids: Iterable[Any] | None = None, model: str = "") -> Embeddings:
         """Wrap an array; without ids its rows are called ``0``, ``1``, …"""
         array = np.asarray(vectors)
-        names = range(len(array)) if ids is None else ids
-        return Embeddings(tuple(str(one) for one in names), array, model=model)
+        return Embeddings(tuple(map(str, range(len(array)) if ids is None else ids)), array, model=model)
 
     @property
     def kind(self) -> Kind:
@@ -68,41 +66,32 @@ class Embeddings:
 
     @cached_property
     def fingerprint(self) -> str:
-        return fingerprint(
-            "embeddings",
-            {"ids": self.ids, "vectors": self.vectors, "variance": self.variance, "model": self.model},
-        )
+        parts = {"ids": self.ids, "vectors": self.vectors, "variance": self.variance, "model": self.model}
+        return fingerprint("embeddings", parts)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the vectors (``.npy``) and their ids (Parquet) as a folder."""
-        return write_bundle(
+        return write_folder(
             path,
             "embeddings",
             header={"model": self.model, "kind": self.kind},
             arrays={"vectors": self.vectors, "variance": self.variance},
-            tables={"ids": pl.DataFrame({"id": self.ids}, schema={"id": pl.String})},
+            tables={"ids": id_table(self.ids)},
             overwrite=overwrite,
         )
 
     @staticmethod
     def load(path: str | Path, *, mmap: bool = False) -> Embeddings:
         """Read a folder that :meth:`save` wrote; ``mmap`` leaves the vectors on disk."""
-        bundle = read_bundle(path, "embeddings", mmap=mmap)
-        if "vectors" not in bundle.arrays or "ids" not in bundle.tables:
-            raise InputError("vectors.npy or ids.parquet is missing", file=path, fix="write the folder again")
-        return Embeddings(
-            tuple(bundle.tables["ids"]["id"]),
-            bundle.arrays["vectors"],
-            bundle.arrays.get("variance"),
-            bundle.header["model"],
-        )
+        header, arrays, tables = read_folder(path, "embeddings", mmap=mmap)
+        return Embeddings(tuple(tables["ids"]["id"]), arrays["vectors"], arrays.get("variance"), header["model"])
 
     def __repr__(self) -> str:
         return f"Embeddings({self.kind}, {'×'.join(map(str, self.vectors.shape))}, model={self.model!r})"
 
 
 def check_vectors(values: Any, what: str) -> np.ndarray[Any, Any]:
-    """Numbers, two or three axes, finite; otherwise an error that names the first bad row."""
+    """``values`` as an array; unless it is finite numbers on two or three axes, an error names the first bad row."""
     array: np.ndarray[Any, Any] = np.asanyarray(values)  # a memory-mapped array stays on disk
     if array.dtype.kind not in "fiu":
         raise InputError(

@@ -1,29 +1,94 @@
-"""Every error a user can cause, each with the place, the expectation and the fix.
+"""Every error a user can cause, each with its location, the expectation and the fix.
 
 The command line prints these without a traceback and exits with ``exit_code``; anything that is not a
-:class:`CrosslensError` is a bug in crosslens and keeps its traceback.
+:class:`CrosslensError` is a bug in crosslens and keeps its traceback. An error carries its facts (``code``,
+``subject``, ``option``), so that no code has to read its text.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+_MARK = "\x1f"
+_ARGUMENT = re.compile(f"{_MARK}(\\w+)(?:=(.*?))?{_MARK}", re.DOTALL)
+
+Spelling = Callable[[str, str | None], str]
+"""How an audience writes an option: its name and, where one is proposed, its value (as Python writes it)."""
+
+
+def argument(name: str, value: Any = None) -> str:
+    """An option inside a message: ``overwrite=True`` for a call from Python, ``--overwrite`` on the command line."""
+    return f"{_MARK}{name}{_MARK}" if value is None else f"{_MARK}{name}={value!r}{_MARK}"
+
+
+def python_spelling(name: str, value: str | None) -> str:
+    """An option as a keyword argument."""
+    return f"{name}=" if value is None else f"{name}={value}"
+
+
+def spell(text: str, spelling: Spelling) -> str:
+    """A message with every :func:`argument` in it written out."""
+    return _ARGUMENT.sub(lambda match: spelling(match[1], match[2]), text)
 
 
 class CrosslensError(Exception):
-    """A mistake that its author can mend: says what is wrong, and how to put it right."""
+    """A mistake that its author can fix: states what is wrong, and how to correct it.
+
+    ``code`` is a short name for the kind of mistake (``"empty-caption"``), ``subject`` what it is about (an id, a
+    name), ``option`` the option with the wrong value: what calling code may look at instead of the text.
+    """
 
     exit_code = 3
 
-    def __init__(self, problem: str, *, fix: str | None = None) -> None:
+    def __init__(
+        self,
+        problem: str,
+        *,
+        fix: str | None = None,
+        code: str | None = None,
+        subject: str | None = None,
+        option: str | None = None,
+    ) -> None:
         super().__init__(problem)
-        self.problem = problem
-        self.fix = fix
+        self._problem = problem
+        self._fix = fix
+        self.code = code
+        self.subject = subject
+        self.option = option
+
+    @property
+    def problem(self) -> str:
+        """What is wrong."""
+        return spell(self._problem, python_spelling)
+
+    @property
+    def fix(self) -> str | None:
+        """How to correct it."""
+        return None if self._fix is None else spell(self._fix, python_spelling)
+
+    @fix.setter
+    def fix(self, text: str | None) -> None:
+        self._fix = text
+
+    def add_context(self, context: str) -> None:
+        """Put ``context`` and a colon before the problem: what was being done when it occurred."""
+        self._problem = f"{context}: {self._problem}"
+
+    def lines(self) -> list[str]:
+        """The message, options still marked."""
+        return [self._problem, *([f"  fix: {self._fix}"] if self._fix else [])]
+
+    def render(self, spelling: Spelling) -> str:
+        """The message for an audience that writes options in its own way."""
+        return spell("\n".join(self.lines()), spelling)
 
     def __str__(self) -> str:
-        return self.problem if self.fix is None else f"{self.problem}\n  fix: {self.fix}"
+        return self.render(python_spelling)
 
 
 class InputError(CrosslensError):
@@ -36,22 +101,20 @@ class InputError(CrosslensError):
         file: str | Path | None = None,
         row: int | str | None = None,
         expected: str | None = None,
-        fix: str | None = None,
+        **facts: str | None,
     ) -> None:
-        super().__init__(problem, fix=fix)
+        super().__init__(problem, **facts)
         self.file = None if file is None else str(file)
         self.row = row
         self.expected = expected
 
-    def __str__(self) -> str:
+    def lines(self) -> list[str]:
+        """The message, with file and row before it."""
+        problem, *fix = super().lines()
         row = f"row {self.row}" if isinstance(self.row, int) else self.row
-        place = ", ".join(part for part in (self.file, row) if part)
-        lines = [f"{place}: {self.problem}" if place else self.problem]
-        if self.expected:
-            lines.append(f"  expected: {self.expected}")
-        if self.fix:
-            lines.append(f"  fix: {self.fix}")
-        return "\n".join(lines)
+        location = ", ".join(part for part in (self.file, row) if part)
+        expected = [f"  expected: {self.expected}"] if self.expected else []
+        return [f"{location}: {problem}" if location else problem, *expected, *fix]
 
 
 class UnknownNameError(CrosslensError, KeyError):
@@ -63,14 +126,14 @@ class UnknownNameError(CrosslensError, KeyError):
         known = sorted(known)
         self.suggestions = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         if not self.suggestions:
-            folded = {one.casefold(): one for one in known}
+            folded = {candidate.casefold(): candidate for candidate in known}
             near = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
-            self.suggestions = [folded[one] for one in near]
+            self.suggestions = [folded[candidate] for candidate in near]
         if self.suggestions:
             fix = "did you mean " + " or ".join(self.suggestions) + "?"
         else:
             fix = "known: " + (", ".join(known) or "none")
-        super().__init__(f"unknown {kind} {name!r}", fix=fix)
+        super().__init__(f"unknown {kind} {name!r}", fix=fix, code="unknown-name", subject=name)
 
 
 class UsageError(CrosslensError):
@@ -88,11 +151,13 @@ class MissingExtraError(CrosslensError, ImportError):
         super().__init__(
             f"{purpose} needs the package {package!r}, which is not installed",
             fix=f"pip install 'crosslens[{extra}]'",
+            code="missing-extra",
+            subject=extra,
         )
 
 
 class ConflictError(CrosslensError):
-    """Something else already stands where the result would go."""
+    """The output path already contains something else."""
 
     exit_code = 5
 

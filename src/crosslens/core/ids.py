@@ -18,34 +18,38 @@ def as_ids(values: Iterable[Any], what: str) -> Ids:
     if len(set(ids)) == len(ids) and "" not in ids:
         return ids
     seen: dict[str, int] = {}
-    for row, one in enumerate(ids):
-        if one == "":
+    for row, name in enumerate(ids):
+        if name == "":
             raise InputError(f"empty {what} id", row=row, fix=f"give every {what} an id")
-        if one in seen:
+        if name in seen:
             raise InputError(
-                f"duplicate {what} id {one!r} (first at row {seen[one]})",
+                f"duplicate {what} id {name!r} (first at row {seen[name]})",
                 row=row,
                 expected=f"each {what} once",
                 fix="remove or rename one of the two",
+                code="duplicate-id",
+                subject=name,
             )
-        seen[one] = row
+        seen[name] = row
     return ids
 
 
-def positions(wanted: Sequence[str], ids: Ids, what: str) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Where each of ``wanted`` stands in ``ids``; an unknown one raises, naming its row and near names."""
-    where = {one: place for place, one in enumerate(ids)}
-    found = np.fromiter((where.get(one, -1) for one in wanted), dtype=np.int64, count=len(wanted))
-    if len(found) and found.min() < 0:
-        row = int(np.argmax(found < 0))
-        near = UnknownNameError(what, wanted[row], ids[:100_000]).suggestions
+def positions(names: Sequence[str], ids: Ids, what: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The row of each of ``names`` in ``ids``; an unknown one raises, naming its row and near names."""
+    row_of = {name: row for row, name in enumerate(ids)}
+    rows = np.fromiter((row_of.get(name, -1) for name in names), dtype=np.int64, count=len(names))
+    if len(rows) and rows.min() < 0:
+        row = int(np.argmax(rows < 0))
+        near = UnknownNameError(what, names[row], ids[:100_000]).suggestions
         raise InputError(
-            f"unknown {what} id {wanted[row]!r}",
+            f"unknown {what} id {names[row]!r}",
             row=row,
             expected=f"one of the {len(ids)} {what} ids",
             fix=f"did you mean {near[0]!r}?" if near else f"add it to the {what}s, or remove this row",
+            code="unknown-id",
+            subject=names[row],
         )
-    return found
+    return rows
 
 
 def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -17,20 +17,15 @@ class Progress(Protocol):
         """``steps`` more steps are done."""
 
     def finish(self) -> None:
-        """The stage is over, or was given up."""
+        """The stage is over, or was interrupted."""
 
 
-class Silent:
+class SilentProgress:
     """Shows nothing."""
 
-    def start(self, label: str, total: int) -> None:
-        """Ignore the stage."""
-
-    def advance(self, steps: int = 1) -> None:
-        """Ignore the steps."""
-
-    def finish(self) -> None:
-        """Ignore the end."""
+    def start(self, label: str, total: int) -> None: ...
+    def advance(self, steps: int = 1) -> None: ...
+    def finish(self) -> None: ...
 
 
 @contextmanager

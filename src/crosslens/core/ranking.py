@@ -1,22 +1,22 @@
-"""The result of ranking: the top of every list, and the exact place of every relevant item.
+"""Rankings: the top of every list and the exact rank of every relevant item, or ready-made lists of another system.
 
-Every metric is computed from here; scores are not needed again.
+Every metric is computed from a :class:`Ranking`; scores are not needed again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from crosslens.core.bundle import read_bundle, write_bundle
 from crosslens.core.errors import InputError
-from crosslens.core.fingerprint import fingerprint
-from crosslens.core.ids import Ids, frozen
+from crosslens.core.hashing import fingerprint
+from crosslens.core.ids import Ids, frozen, positions
+from crosslens.core.storage import id_table, read_folder, write_folder
 
 UNRANKED = -1
 """``above`` of a relevant item that a truncated list does not contain; padding of ``top_items``."""
@@ -25,7 +25,7 @@ _ARRAYS = ("top_items", "top_scores", "known", "offsets", "relevant", "grades", 
 
 
 def as_top_scores(scores: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[Any]]:
-    """Scores of lists (queries × places) as float32, unless that would make two neighbours equal that are not."""
+    """Scores of lists (queries × ranks) as float32, unless that would make two neighbours equal that are not."""
     narrow = scores.astype(np.float32)
     if narrow.dtype == scores.dtype:
         return narrow
@@ -38,14 +38,14 @@ class Ranking:
     """One direction of a ranking.
 
     Lists: ``top_items`` and ``top_scores`` (queries × depth; ``-1`` and NaN past the end), ties in gallery order.
-    ``known`` is how many leading places of each query's order are known: the gallery size when ranked from scores,
-    the list's length when the ranking was handed in ready-made.
+    ``known`` is how many leading ranks of each query are known: the gallery size when ranked from scores, the list's
+    length for ready-made lists.
 
     Relevant items: those of query q are ``relevant[offsets[q]:offsets[q + 1]]``. For each, ``above`` counts the items
     scored higher, ``tied`` the other items with the same score, ``tied_before`` those of them with a lower index.
 
     ``complete`` says that every query was ranked from scores over its whole gallery; False: ready-made lists, which
-    may have been cut off after ``known`` places.
+    may have been cut off after ``known`` items.
     """
 
     direction: str
@@ -68,7 +68,7 @@ class Ranking:
 
     @property
     def depth(self) -> int:
-        """How many places of each list are kept."""
+        """How many items of each list are kept."""
         return int(self.top_items.shape[1])
 
     @cached_property
@@ -89,7 +89,8 @@ class Ranking:
     def top(self, query: str, k: int = 10) -> list[tuple[str, float]]:
         """The first ``k`` items of one query's list, with their scores."""
         if query not in self._row_of:
-            raise InputError(f"unknown query id {query!r}", expected=f"one of {len(self.query_ids)} query ids")
+            expected = f"one of {len(self.query_ids)} query ids"
+            raise InputError(f"unknown query id {query!r}", expected=expected, code="unknown-id", subject=query)
         row = self._row_of[query]
         kept = self.top_items[row][:k]
         return [
@@ -100,37 +101,101 @@ class Ranking:
 
     @cached_property
     def _row_of(self) -> dict[str, int]:
-        return {one: row for row, one in enumerate(self.query_ids)}
+        return {query: row for row, query in enumerate(self.query_ids)}
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write lists and places as a folder of ``.npy`` arrays with both id lists."""
-        return write_bundle(
+        """Write lists and ranks as a folder of ``.npy`` arrays with both id lists."""
+        return write_folder(
             path,
             "ranking",
             header={"direction": self.direction, "complete": self.complete},
             arrays={name: getattr(self, name) for name in _ARRAYS},
-            tables={
-                "query_ids": pl.DataFrame({"id": self.query_ids}, schema={"id": pl.String}),
-                "item_ids": pl.DataFrame({"id": self.item_ids}, schema={"id": pl.String}),
-            },
+            tables={"query_ids": id_table(self.query_ids), "item_ids": id_table(self.item_ids)},
             overwrite=overwrite,
         )
 
     @staticmethod
     def load(path: str | Path) -> Ranking:
         """Read a folder that :meth:`save` wrote."""
-        header, arrays, tables = read_bundle(path, "ranking")
-        try:
-            return Ranking(
-                header["direction"],
-                tuple(tables["query_ids"]["id"]),
-                tuple(tables["item_ids"]["id"]),
-                **{name: arrays[name] for name in _ARRAYS},
-                complete=header["complete"],
-            )
-        except KeyError as error:
-            raise InputError(f"{error} is missing", file=path, fix="write the folder again") from error
+        header, arrays, tables = read_folder(path, "ranking")
+        query_ids, item_ids = (tuple(tables[name]["id"]) for name in ("query_ids", "item_ids"))
+        stored = {name: arrays[name] for name in _ARRAYS}
+        return Ranking(header["direction"], query_ids, item_ids, **stored, complete=header["complete"])
 
     def __repr__(self) -> str:
         shape = f"{len(self.query_ids)} queries × {len(self.item_ids)} items"
         return f"Ranking({self.direction}, {shape}, top {self.depth})"
+
+
+@dataclass(frozen=True, eq=False)
+class RankedLists:
+    """The list of query q is ``items[offsets[q]:offsets[q + 1]]`` (rows of ``item_ids``), best first, with ``scores``.
+
+    ``item_ids`` are the items that occur in any list; the gallery behind them may be larger. Lists without scores
+    carry descending substitutes (minus the rank), so that nothing in them is tied.
+    """
+
+    query_ids: Ids
+    item_ids: Ids
+    offsets: np.ndarray[Any, np.dtype[np.int64]]
+    items: np.ndarray[Any, np.dtype[np.int64]]
+    scores: np.ndarray[Any, np.dtype[np.float64]]
+    system: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("offsets", "items", "scores"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    @staticmethod
+    def of(lists: Mapping[str, Sequence[Any]], system: str = "") -> RankedLists:
+        """From ``{query: [item, …]}``, best first, or ``{query: {item: score}}`` in any order."""
+        queries: list[str] = []
+        items: list[str] = []
+        scores: list[float] = []
+        for query, ranked in lists.items():
+            queries += [str(query)] * len(ranked)
+            items += [str(item) for item in ranked]
+            scores += map(float, ranked.values() if isinstance(ranked, Mapping) else range(-1, -len(ranked) - 1, -1))
+        return RankedLists.from_rows(queries, items, scores, query_ids=map(str, lists), system=system)
+
+    @staticmethod
+    def from_rows(
+        queries: Sequence[str],
+        items: Sequence[str],
+        scores: Sequence[float] | np.ndarray[Any, Any],
+        *,
+        query_ids: Iterable[str] | None = None,
+        system: str = "",
+    ) -> RankedLists:
+        """From parallel columns. Higher scores come first; equal scores keep the order of the rows."""
+        known_queries = tuple(dict.fromkeys(queries if query_ids is None else query_ids))
+        known_items = tuple(dict.fromkeys(items))
+        rows, columns = positions(queries, known_queries, "query"), positions(items, known_items, "item")
+        values = np.asarray(scores, np.float64)
+        if not np.isfinite(values).all():
+            row = int(np.argmax(~np.isfinite(values)))
+            raise InputError(f"score {values[row]} of item {items[row]!r}", row=row, expected="a finite number")
+        order = np.lexsort((np.arange(len(rows)), -values, rows))
+        rows, columns, values = rows[order], columns[order], values[order]
+        pairs = rows * max(1, len(known_items)) + columns
+        distinct, first = np.unique(pairs, return_index=True)
+        if len(distinct) < len(pairs):
+            second = int(np.setdiff1d(np.arange(len(pairs)), first)[0])
+            item, query = known_items[columns[second]], known_queries[rows[second]]
+            raise InputError(
+                f"item {item!r} occurs twice in the list of query {query!r}",
+                row=int(order[second]),
+                expected="each item at most once per query",
+                fix="remove the second occurrence",
+            )
+        offsets = np.zeros(len(known_queries) + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=len(known_queries)), out=offsets[1:])
+        return RankedLists(known_queries, known_items, offsets, columns, values, system)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        parts = ("query_ids", "item_ids", "offsets", "items", "scores", "system")
+        return fingerprint("ranked-lists", {name: getattr(self, name) for name in parts})
+
+    def __repr__(self) -> str:
+        return f"RankedLists({len(self.query_ids)} queries, {len(self.items)} entries, system={self.system!r})"

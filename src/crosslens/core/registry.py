@@ -1,10 +1,13 @@
-"""One registry per kind of extension; plug-ins arrive by decorator or by entry point."""
+"""One registry per kind of extension; entries arrive by decorator, from built-in modules or from installed packages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.metadata import entry_points
+from threading import RLock
 from typing import Any, Generic, TypeVar
 
 from crosslens.core.errors import CrosslensError, UnknownNameError
@@ -14,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Entry(Generic[T]):
-    """A registered thing: its name, what it is, and one line that says what it does."""
+    """A registered value: its name, one line that says what it does, and the facts declared with it."""
 
     name: str
     value: T
@@ -23,22 +26,25 @@ class Entry(Generic[T]):
 
 
 class Registry(Generic[T]):
-    """Names → values of one kind (``metric``, ``dataset reader``, …).
+    """Names → values of one kind (``metric``, ``dataset reader``, …); iterating gives the entries, by name.
 
-    Installed packages add to it through the entry-point group ``crosslens.<group>``: an entry point's module is
-    imported the first time a name is looked up, and registers by the same decorator as built-in code.
+    ``modules`` contain the built-in entries: modules, or packages of which every module counts. They are imported the
+    first time a name is looked up, and so are the modules that installed packages declare in the entry-point group
+    ``crosslens.<group>``; all of them register by the same decorator.
     """
 
-    def __init__(self, kind: str, group: str) -> None:
+    def __init__(self, kind: str, group: str, modules: Sequence[str] = ()) -> None:
         self.kind = kind
         self.group = f"crosslens.{group}"
+        self._modules = modules
         self._entries: dict[str, Entry[T]] = {}
-        self._plugins_loaded = False
+        self._loaded = self._loading = False
+        self._lock = RLock()
 
     def register(self, name: str, **details: Any) -> Callable[[T], T]:
-        """Decorate a value to enrol it; the first line of its docstring is its summary."""
+        """Decorate a value to register it; the first line of its docstring is its summary."""
 
-        def enrol(value: T) -> T:
+        def add(value: T) -> T:
             if name in self._entries:
                 raise CrosslensError(
                     f"two {self.kind}s are registered as {name!r}", fix="give one of them another name"
@@ -47,30 +53,47 @@ class Registry(Generic[T]):
             if not summary:
                 raise CrosslensError(
                     f"{self.kind} {name!r} has no docstring",
-                    fix="say in its first line what it computes: the reference pages are made from it",
+                    fix="describe it in one line: the reference pages are made from it",
                 )
             self._entries[name] = Entry(name, value, summary, details)
             return value
 
-        return enrol
+        return add
+
+    def names(self) -> tuple[str, ...]:
+        """All registered names, sorted."""
+        return tuple(entry.name for entry in self)
 
     def __getitem__(self, name: str) -> Entry[T]:
-        if name not in self._entries:
-            self._load_plugins()
+        self._load()
         if name not in self._entries:
             raise UnknownNameError(self.kind, name, self._entries)
         return self._entries[name]
 
     def __contains__(self, name: object) -> bool:
-        self._load_plugins()
+        self._load()
         return name in self._entries
 
     def __iter__(self) -> Iterator[Entry[T]]:
-        self._load_plugins()
+        self._load()
         return iter(sorted(self._entries.values(), key=lambda entry: entry.name))
 
-    def _load_plugins(self) -> None:
-        if not self._plugins_loaded:
-            self._plugins_loaded = True
-            for point in entry_points(group=self.group):
-                point.load()
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        with self._lock:  # other threads wait until all entries are there
+            if self._loaded or self._loading:
+                return  # a look-up by one of the modules being imported must not start over
+            self._loading = True
+            try:
+                for module in (*self._modules, *(point.module for point in entry_points(group=self.group))):
+                    _import_all(module)
+                self._loaded = True
+            finally:
+                self._loading = False
+
+
+def _import_all(name: str) -> None:
+    module = import_module(name)
+    for part in pkgutil.iter_modules(getattr(module, "__path__", ())):
+        import_module(f"{name}.{part.name}")

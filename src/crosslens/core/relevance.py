@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from crosslens.core.bundle import read_bundle, write_bundle
 from crosslens.core.dataset import Dataset
-from crosslens.core.errors import InputError, UsageError
-from crosslens.core.fingerprint import fingerprint
+from crosslens.core.errors import InputError, UnknownNameError
+from crosslens.core.hashing import fingerprint
 from crosslens.core.ids import Ids, as_ids, frozen, positions
+from crosslens.core.storage import id_table, read_folder, write_folder
 
 IMAGE_TO_TEXT = "i2t"
 TEXT_TO_IMAGE = "t2i"
@@ -62,7 +61,7 @@ class Relevance:
         source: str = "annotation",
     ) -> Relevance:
         """Judged pairs by id. Without ``query_ids``/``item_ids`` those that occur are taken, in order of appearance."""
-        queries, items = [str(one) for one in queries], [str(one) for one in items]
+        queries, items = [str(query) for query in queries], [str(item) for item in items]
         known_queries = as_ids(dict.fromkeys(queries) if query_ids is None else query_ids, "query")
         known_items = as_ids(dict.fromkeys(items) if item_ids is None else item_ids, "item")
         rows = positions(queries, known_queries, "query")
@@ -90,10 +89,10 @@ class Relevance:
         rows, columns, weights = rows[order], columns[order], weights[order]
         repeated = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
         if repeated.any():
-            place = int(np.argmax(repeated))
+            first = int(np.argmax(repeated))
             raise InputError(
-                f"query {query_ids[rows[place]]!r} and item {item_ids[columns[place]]!r} are judged twice",
-                row=int(order[place + 1]),
+                f"query {query_ids[rows[first]]!r} and item {item_ids[columns[first]]!r} are judged twice",
+                row=int(order[first + 1]),
                 fix="keep one of the two judgements",
             )
         offsets = np.zeros(len(query_ids) + 1, np.int64)
@@ -109,7 +108,7 @@ class Relevance:
             return forward
         if direction == TEXT_TO_IMAGE:
             return forward.flip()
-        raise UsageError(f"unknown direction {direction!r}", fix="use 'i2t' or 't2i'")
+        raise UnknownNameError("direction", direction, (IMAGE_TO_TEXT, TEXT_TO_IMAGE))
 
     @cached_property
     def rows(self) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -122,7 +121,7 @@ class Relevance:
         return fingerprint("relevance", {name: getattr(self, name) for name in parts})
 
     def flip(self) -> Relevance:
-        """The same judgements seen from the items: queries and items change places."""
+        """The same judgements with queries and items exchanged."""
         return Relevance.from_indices(self.item_ids, self.query_ids, self.items, self.rows, self.grades, self.source)
 
     def relevant(self, at_least: float | None = None) -> Relevance:
@@ -135,33 +134,21 @@ class Relevance:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the judgements and both id lists as a folder."""
-        return write_bundle(
+        return write_folder(
             path,
             "relevance",
             header={"source": self.source},
             arrays={"offsets": self.offsets, "items": self.items, "grades": self.grades},
-            tables={
-                "query_ids": pl.DataFrame({"id": self.query_ids}, schema={"id": pl.String}),
-                "item_ids": pl.DataFrame({"id": self.item_ids}, schema={"id": pl.String}),
-            },
+            tables={"query_ids": id_table(self.query_ids), "item_ids": id_table(self.item_ids)},
             overwrite=overwrite,
         )
 
     @staticmethod
     def load(path: str | Path) -> Relevance:
         """Read a folder that :meth:`save` wrote."""
-        header, arrays, tables = read_bundle(path, "relevance")
-        try:
-            return Relevance(
-                tuple(tables["query_ids"]["id"]),
-                tuple(tables["item_ids"]["id"]),
-                arrays["offsets"],
-                arrays["items"],
-                arrays["grades"],
-                header["source"],
-            )
-        except KeyError as error:
-            raise InputError(f"{error} is missing", file=path, fix="write the folder again") from error
+        header, arrays, tables = read_folder(path, "relevance")
+        query_ids, item_ids = (tuple(tables[name]["id"]) for name in ("query_ids", "item_ids"))
+        return Relevance(query_ids, item_ids, arrays["offsets"], arrays["items"], arrays["grades"], header["source"])
 
     def __repr__(self) -> str:
         shape = f"{len(self.query_ids)} queries × {len(self.item_ids)} items"

@@ -1,4 +1,4 @@
-"""A run: everything one evaluation found, and where it came from. Saved as a folder that viewers only read.
+"""A run: the metrics of one evaluation and its provenance. Saved as a folder that viewers only read.
 
 ``run.json``         metrics and provenance; written last, so a folder with it is complete
 ``queries.parquet``  one row per query: its direction, id, cluster, the dataset's columns, one column per metric
@@ -13,17 +13,65 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
-from crosslens.core.atomic import atomic_file, sweep, write_text
-from crosslens.core.bundle import VERSION, read_header
-from crosslens.core.errors import ConflictError, InputError, UnknownNameError
-from crosslens.core.fingerprint import fingerprint
-from crosslens.core.grid import PAGE_WIDTH, Grid
-from crosslens.core.metric_values import MetricValues
+from crosslens.core.errors import ConflictError, InputError, UnknownNameError, argument
+from crosslens.core.hashing import fingerprint
+from crosslens.core.ids import Ids, frozen
 from crosslens.core.ranking import Ranking
+from crosslens.core.rendering import PAGE_WIDTH, Grid
+from crosslens.core.storage import FORMAT_VERSION, atomic_file, json_form, read_header, remove_partial_files, write_text
+
+Statistic = Literal["mean", "median", "floor-median"]
+
+
+@dataclass(frozen=True, eq=False)
+class MetricValues:
+    """One metric of one run: one number per query (NaN: excluded, as it has no relevant item), and its figure.
+
+    ``clusters`` names the image each query belongs to: intervals and tests resample images, not queries.
+    ``mean`` is the headline figure; where the metric is a median (``MedR``) it is that median: see ``statistic``.
+    """
+
+    name: str
+    query_ids: Ids
+    values: np.ndarray[Any, np.dtype[np.float64]]
+    clusters: np.ndarray[Any, np.dtype[np.int64]]
+    mean: float
+    low: float
+    high: float
+    statistic: Statistic = "mean"
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", frozen(self.values))
+        object.__setattr__(self, "clusters", frozen(self.clusters))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    @property
+    def n(self) -> int:
+        """How many queries count."""
+        return int(np.isfinite(self.values).sum())
+
+    @property
+    def excluded(self) -> int:
+        """How many queries have no relevant item, or (graded metrics) nothing to compare with."""
+        return len(self.values) - self.n
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: fractions, never percent."""
+        names = ("mean", "low", "high", "n", "excluded", "statistic", "level")
+        return {name: json_form(getattr(self, name)) for name in names}
+
+    def __repr__(self) -> str:
+        return f"MetricValues({self.name}: {self.mean:.4f} [{self.low:.4f}, {self.high:.4f}], n={self.n})"
+
 
 RUN_FILE = "run.json"
 QUERIES_FILE = "queries.parquet"
@@ -45,8 +93,8 @@ def split_name(name: str) -> tuple[str, str]:
 class Run:
     """``values`` maps names such as ``t2i/Hit@5`` to :class:`MetricValues`; ``run["t2i/Hit@5"]`` is the same.
 
-    ``columns`` holds, per direction, the dataset's columns aligned with that direction's queries. ``home`` is the
-    folder that it was read from, where the paths of its recipe start; no part of what the run is.
+    ``columns`` are, per direction, the dataset's columns aligned with that direction's queries. ``home`` is the folder
+    that it was read from, to which the paths of its recipe are relative; not part of the run.
     """
 
     name: str
@@ -71,15 +119,15 @@ class Run:
     @property
     def fingerprint(self) -> str:
         """Changes when any value of any query does; not with provenance."""
-        return fingerprint("run", {name: one.values for name, one in self.values.items()})
+        return fingerprint("run", {name: metric.values for name, metric in self.values.items()})
 
     def as_dict(self) -> dict[str, Any]:
         """The content of ``run.json``, which ``--json`` prints too."""
         return {
             "format": "crosslens/run",
-            "version": VERSION,
+            "version": FORMAT_VERSION,
             "name": self.name,
-            "metrics": {name: one.as_dict() for name, one in self.values.items()},
+            "metrics": {name: metric.as_dict() for name, metric in self.values.items()},
             "provenance": dict(self.provenance),
         }
 
@@ -111,16 +159,17 @@ class Run:
         return grouped
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the folder; ``run.json`` comes last. A different run that stands there is replaced only if asked."""
+        """Write the folder, ``run.json`` last. A different run in it is replaced only with ``overwrite``."""
         path = Path(path)
         if (path / RUN_FILE).exists() and Run.load(path).fingerprint != self.fingerprint:
             if not overwrite:
-                raise ConflictError(f"{path}: another run stands there", fix="choose another place, or overwrite=True")
+                fix = f"choose another path, or pass {argument('overwrite', True)}"
+                raise ConflictError(f"{path} already contains a different run", fix=fix)
             (path / RUN_FILE).unlink()
             for stored in path.glob("ranking-*"):
                 shutil.rmtree(stored)
         path.mkdir(parents=True, exist_ok=True)
-        sweep(path)
+        remove_partial_files(path)
         for direction, ranking in self.rankings.items():
             if not (path / f"ranking-{direction}").exists():
                 ranking.save(path / f"ranking-{direction}")
@@ -133,7 +182,7 @@ class Run:
 
     @staticmethod
     def load(path: str | Path) -> Run:
-        """Read a run folder; rankings are read when first asked for."""
+        """Read a run folder; rankings are read when first used."""
         path = Path(path)
         content = read_header(path / RUN_FILE, "run")
         try:
@@ -143,9 +192,8 @@ class Run:
         recipe = path / RECIPE_FILE
         metrics = content.get("metrics")
         if not isinstance(metrics, dict):
-            raise InputError(
-                "no metrics", file=path / RUN_FILE, expected="an entry 'metrics'", fix="repeat the evaluation"
-            )
+            expected = "an entry 'metrics'"
+            raise InputError("no metrics", file=path / RUN_FILE, expected=expected, fix="repeat the evaluation")
         plain = {split_name(name)[1] for name in metrics}
         per_direction = {key[0]: part for key, part in queries.partition_by("direction", as_dict=True).items()}
         free = [name for name in queries.columns if name not in plain and name not in _RESERVED]
@@ -163,11 +211,11 @@ class Run:
         return f"Run({self.name!r}, {len(self.values)} metrics)"
 
     def __str__(self) -> str:
-        """The figures as they are in code: fractions, not the percent of tables for people."""
+        """The figures as fractions, not the percent of tables for people."""
         header = ("metric", "figure", "low", "high", "queries")
         rows = [
-            (name, *(f"{number:.4f}" for number in (one.mean, *one.interval)), f"{one.n:,}")
-            for name, one in self.values.items()
+            (name, *(f"{number:.4f}" for number in (metric.mean, *metric.interval)), f"{metric.n:,}")
+            for name, metric in self.values.items()
         ]
         return f"{self.name}\n\n{Grid(header, tuple(rows), 'lrrrr').text(PAGE_WIDTH)}"
 
@@ -175,21 +223,20 @@ class Run:
 def _values(name: str, figures: Mapping[str, Any], queries: Mapping[Any, pl.DataFrame]) -> MetricValues:
     direction, metric = split_name(name)
     table = queries[direction]
+    mean, low, high = (
+        float("nan") if figures[part] is None else float(figures[part]) for part in ("mean", "low", "high")
+    )
     return MetricValues(
         name,
         tuple(table["query"]),
         table[metric].cast(pl.Float64).fill_null(float("nan")).to_numpy(),
         table["cluster"].to_numpy(),
-        mean=_figure(figures["mean"]),
-        low=_figure(figures["low"]),
-        high=_figure(figures["high"]),
-        statistic=figures["statistic"],
-        level=figures["level"],
+        mean,
+        low,
+        high,
+        figures["statistic"],
+        figures["level"],
     )
-
-
-def _figure(value: float | None) -> float:
-    return float("nan") if value is None else float(value)
 
 
 class _StoredRankings(Mapping[str, Ranking]):

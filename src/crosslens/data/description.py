@@ -1,16 +1,14 @@
-"""What a dataset is like, in numbers: how many captions, how long, how often repeated, and what looks wrong."""
+"""Statistics of a dataset: how many captions, how long, how often repeated, and what looks wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from textwrap import wrap
 from typing import Any
 
 import polars as pl
 
-from crosslens.core.dataset import Dataset
-from crosslens.core.grid import PAGE_WIDTH, two_columns
+from crosslens.core import Dataset, Printable
 
 _MOST_GROUPS = 100
 _MOST_BINS = 12
@@ -26,19 +24,18 @@ class Spread:
     median: float
     max: float
 
-    def text(self) -> str:
-        """For people: ``mean 10.8, median 10, from 1 to 36``."""
+    def __str__(self) -> str:
         return f"mean {self.mean:.2f}, median {self.median:g}, from {self.min:g} to {self.max:g}"
 
 
 @dataclass(frozen=True)
-class Description:
-    """The figures of a dataset; ``problems`` are sentences for people.
+class DatasetDescription(Printable):
+    """The figures of a dataset; ``problems`` are sentences.
 
     ``captions_histogram`` maps a number of captions to how many images have it; the last key may be ``12+``.
     ``repeated_within`` counts captions that repeat an earlier caption of their image, ``repeated_across`` captions
     whose text also belongs to another image; both ignore case and spacing. ``groups`` names the columns that can
-    group results (``images.category``; ``objects``: what stands in the pictures) with their number of values.
+    group results (``images.category``; ``objects``: the names of objects) with their number of values.
     """
 
     name: str
@@ -61,26 +58,9 @@ class Description:
         """The JSON form."""
         return {**asdict(self), "problems": list(self.problems)}
 
-    def __str__(self) -> str:
-        rows = [
-            ("images", f"{self.images:,}" + _aside(self.images_without_captions, "without a caption")),
-            ("captions", f"{self.captions:,}"),
-            ("captions per image", self.captions_per_image.text()),
-            ("  images by count", ", ".join(f"{count}: {n:,}" for count, n in self.captions_histogram.items())),
-            ("words per caption", self.words.text()),
-            ("characters per caption", self.characters.text()),
-            ("repeated captions", f"{self.repeated_within:,} within an image, {self.repeated_across:,} across images"),
-            ("objects", f"{self.objects:,}" + _aside(self.objects_without_box, "without a box")),
-            ("relations", f"{self.relations:,}"),
-            ("columns to group by", ", ".join(f"{name} ({n})" for name, n in self.groups.items()) or "none"),
-            ("problems", "none" if not self.problems else ""),
-        ]
-        problems = [wrap(one, PAGE_WIDTH, initial_indent="  - ", subsequent_indent="    ") for one in self.problems]
-        return "\n".join([self.name, two_columns(rows), *(line for lines in problems for line in lines)])
 
-
-def describe(dataset: Dataset) -> Description:
-    """Count what is in a dataset, and say what may need attention."""
+def describe(dataset: Dataset) -> DatasetDescription:
+    """Statistics of a dataset, and the problems it seems to have."""
     per_image = _captions_per_image(dataset)
     texts = dataset.captions["text"]
     within, across = _repeated(dataset.captions)
@@ -100,11 +80,7 @@ def describe(dataset: Dataset) -> Description:
         "relations": 0 if dataset.relations is None else dataset.relations.height,
         "groups": _groups("images", dataset.images) | _groups("captions", dataset.captions) | _object_names(objects),
     }
-    return Description(dataset.name, **facts, problems=tuple(_problems(dataset, facts)))
-
-
-def _aside(count: int, what: str) -> str:
-    return f" ({count:,} {what})" if count else ""
+    return DatasetDescription(dataset.name, **facts, problems=tuple(_problems(dataset, facts)))
 
 
 def _captions_per_image(dataset: Dataset) -> pl.Series:
@@ -117,7 +93,7 @@ def _spread(values: pl.Series) -> Spread:
     if not len(values):
         return Spread(0.0, 0.0, 0.0, 0.0)
     figures = values.cast(pl.Float64)
-    return Spread(*(float(one) for one in (figures.min(), figures.mean(), figures.median(), figures.max())))  # type: ignore[arg-type]
+    return Spread(*map(float, (figures.min(), figures.mean(), figures.median(), figures.max())))  # type: ignore[arg-type]
 
 
 def _histogram(counts: pl.Series) -> dict[str, int]:
@@ -128,22 +104,22 @@ def _histogram(counts: pl.Series) -> dict[str, int]:
     return bins
 
 
-def _plain(text: pl.Expr) -> pl.Expr:
+def _normal(text: pl.Expr) -> pl.Expr:
     return text.str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
 
 
 def _repeated(captions: pl.DataFrame) -> tuple[int, int]:
     """Captions that repeat an earlier one of their image; captions whose text another image has too."""
-    plain = captions.select("image", text=_plain(pl.col("text")))
-    within = plain.height - plain.unique().height
-    images = plain.group_by("text").agg(pl.col("image").n_unique().alias("images"), pl.len().alias("captions"))
+    normal = captions.select("image", text=_normal(pl.col("text")))
+    within = normal.height - normal.unique().height
+    images = normal.group_by("text").agg(pl.col("image").n_unique().alias("images"), pl.len().alias("captions"))
     across = images.filter(pl.col("images") > 1)["captions"].sum()
     return within, int(across)
 
 
 def _groups(table: str, frame: pl.DataFrame) -> dict[str, int]:
     """Columns with few enough values to show one line of results for each; a list counts by what is in it."""
-    found = {}
+    groups = {}
     for name in frame.columns:
         if name in _RESERVED:
             continue
@@ -152,8 +128,8 @@ def _groups(table: str, frame: pl.DataFrame) -> dict[str, int]:
             continue
         values = column.n_unique()
         if 1 < values <= min(_MOST_GROUPS, max(2, frame.height // 2)):
-            found[f"{table}.{name}"] = values
-    return found
+            groups[f"{table}.{name}"] = values
+    return groups
 
 
 def _object_names(objects: pl.DataFrame | None) -> dict[str, int]:
@@ -185,7 +161,7 @@ def _problems(dataset: Dataset, facts: Mapping[str, Any]) -> list[str]:
 
 
 def _outside(dataset: Dataset) -> int:
-    """Boxes that reach beyond their picture, where its size is known."""
+    """Boxes that reach beyond their image, where its size is known."""
     if dataset.objects is None or not {"width", "height"} <= set(dataset.images.columns):
         return 0
     sized = dataset.objects.join(dataset.images.select("image", "width", "height"), on="image", how="left")

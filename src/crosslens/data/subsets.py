@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import polars as pl
 
-from crosslens.core.dataset import Dataset
-from crosslens.core.errors import InputError, UnknownNameError
+from crosslens.core import Dataset, InputError, UnknownNameError
 
 _MOST = 24
-"""Sets beyond this are no kinds of captions: the column holds something else, such as ids."""
+"""A column with more values than this does not hold kinds of captions but something else, such as ids."""
 
 
 def captions_by(dataset: Dataset, column: str) -> dict[str, Dataset]:
@@ -33,12 +32,12 @@ def captions_by(dataset: Dataset, column: str) -> dict[str, Dataset]:
             expected=f"a column that makes at most {_MOST} sets of captions",
             fix="choose another, such as one for the style or the source of captions",
         )
-    return {one: replace(dataset, name=one, captions=captions.filter(labels == one)) for one in values}
+    return {value: replace(dataset, name=value, captions=captions.filter(labels == value)) for value in values}
 
 
 def captions_where(dataset: Dataset, column: str, value: str) -> Dataset:
     """The captions whose ``column`` is ``value``, with all images of the dataset."""
-    found = captions_by(dataset, column)
-    if value not in found:
-        raise UnknownNameError(f"value of {column}", value, found)
-    return found[value]
+    parts = captions_by(dataset, column)
+    if value not in parts:
+        raise UnknownNameError(f"value of {column}", value, parts)
+    return parts[value]

@@ -1,4 +1,8 @@
-"""How many items go through the model at once: found while encoding, not asked from the person."""
+"""How many items go through a model at once.
+
+The size never depends on measured time or on what the machine is doing: the last bits of a vector depend on the batch
+it was computed in, and equal inputs and settings have to give equal bits.
+"""
 
 from __future__ import annotations
 
@@ -6,74 +10,56 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from crosslens.core.errors import CrosslensError, UsageError
-from crosslens.encode.encoder import Array
+from crosslens.core import CrosslensError, UsageError, argument
+from crosslens.encode.encoder import IMAGES, TEXTS, Array
 
 T = TypeVar("T")
 
-_START, _LARGEST = 16, 1_024
-_WORTH = 1.05  # a batch twice as large must bring at least this much
+PAIRS = "pairs"
+_SIZES = {IMAGES: 32, TEXTS: 64, PAIRS: 16}
+_ON_GPU = 8
+"""A GPU is kept busy by batches so many times larger."""
 
 
-class BatchSize:
-    """A batch size that grows while that makes encoding faster, and halves where memory does not suffice."""
+class Batches:
+    """Splits items into batches of one size, and a batch into parts where memory does not suffice for all of it."""
 
-    def __init__(self, fixed: int | None = None, *, start: int = _START, largest: int = _LARGEST) -> None:
-        if fixed is not None and fixed < 1:
-            raise UsageError(f"batch size {fixed}", fix="use 1 or more, or leave it out")
-        self.size = fixed or start
-        self._largest = fixed or largest
-        self._growing = fixed is None
-        self._warm = False
-        self._rate = 0.0
-
-    def observe(self, items: int, work: float, seconds: float) -> None:
-        """A batch of ``items`` is done; ``work`` is what it contained, in any unit that stays the same."""
-        if not self._growing or items < self.size:
-            return
-        if not self._warm:  # the first batch pays for everything that happens once
-            self._warm = True
-            return
-        rate = work / max(seconds, 1e-9)
-        if rate < self._rate * _WORTH:
-            self.size, self._growing = max(self.size // 2, 1), False
-        elif self.size * 2 > self._largest:
-            self._growing = False
-        else:
-            self.size, self._rate = self.size * 2, rate
-
-    def too_large(self, items: int) -> None:
-        """A batch of ``items`` did not fit into memory."""
-        if items <= 1:
-            raise CrosslensError(
-                "not even one item fits into memory", fix="use --precision fp16, a smaller model, or --device cpu"
+    def __init__(self, modality: str, model: Any, size: int | None = None) -> None:
+        if size is not None and size < 1:
+            raise UsageError(
+                f"{argument('batch_size', size)}", fix="use 1 or more, or leave it out", option="batch_size"
             )
-        self.size, self._growing = max(items // 2, 1), False
+        on_gpu = "cuda" in str(getattr(model, "device", ""))
+        self.size = size or _SIZES[modality] * (_ON_GPU if on_gpu else 1)
+        self._fits = self.size
+
+    def of(self, items: Iterable[T]) -> Iterator[list[T]]:
+        """Lists of as many items as the size says."""
+        remaining = iter(items)
+        while batch := list(islice(remaining, self.size)):
+            yield batch
+
+    def run(self, encode: Callable[[Sequence[Any]], Array], items: Sequence[Any]) -> list[Array]:
+        """Encode one batch, in smaller and smaller parts if memory does not suffice; later batches start smaller."""
+        size = min(self._fits, len(items))
+        try:
+            return [encode(items[start : start + size]) for start in range(0, len(items), size)]
+        except Exception as error:
+            if not _is_out_of_memory(error):
+                raise
+        if size <= 1:
+            raise CrosslensError(
+                "one item alone does not fit into memory",
+                fix=f"use {argument('precision', 'fp16')}, a smaller model, or {argument('device', 'cpu')}",
+                code="out-of-memory",
+            )
+        self._fits = size // 2
+        _free_memory()
+        return self.run(encode, items)
 
 
-def batches(items: Iterable[T], size: BatchSize) -> Iterator[list[T]]:
-    """Lists of as many items as the size says at that moment."""
-    stream = iter(items)
-    while batch := list(islice(stream, size.size)):
-        yield batch
-
-
-def within_memory(encode: Callable[[Sequence[Any]], Array], items: Sequence[Any], size: BatchSize) -> list[Array]:
-    """Encode items, in smaller and smaller parts if memory does not suffice for all at once."""
-    try:
-        return [encode(items)]
-    except Exception as error:
-        if not _is_memory(error):
-            raise
-    size.too_large(len(items))
-    _free_memory()
-    length = size.size
-    parts = (items[start : start + length] for start in range(0, len(items), length))
-    return [array for part in parts for array in within_memory(encode, part, size)]
-
-
-def _is_memory(error: Exception) -> bool:
-    text = str(error).lower()
+def _is_out_of_memory(error: Exception) -> bool:
+    text = str(error).lower()  # torch and onnxruntime have no class of their own for it on every device
     return isinstance(error, MemoryError) or "out of memory" in text or "allocate memory" in text
 
 

@@ -1,9 +1,9 @@
 """Vectors kept between runs, found by content: the same model and the same item are never encoded twice.
 
-A *shelf* is a folder for one encoder and one kind of item: its name is a hash of the encoder's name, revision,
+A store is a folder for one encoder and one kind of item: its name is a hash of the encoder's name, revision,
 preprocessing and precision. It holds shards, each a file of keys (hashes of the items' bytes) and vectors, named by a
-hash of its own content. So a shard is never changed, two processes may fill the same shelf at the same time without a
-lock, a killed one loses at most the shard it was filling, and a damaged file is found out when it is read.
+hash of its own content. So a shard is never changed, two processes may fill the same store at the same time without a
+lock, a killed one loses at most the shard it was filling, and a damaged file is noticed when it is read.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core.atomic import PARTIAL, atomic_file, write_text
-from crosslens.core.errors import InputError
-from crosslens.core.fingerprint import fingerprint
-from crosslens.core.machine import cache_folder
-from crosslens.encode.encoder import Array, Tell, to_stderr
+from crosslens.core import PARTIAL, InputError, argument, atomic_file, cache_folder, fingerprint, write_text
+from crosslens.encode.encoder import Array
+from crosslens.encode.options import Notify, to_stderr
 
 SHARD_ITEMS = 1_024
-"""How many vectors a shard holds; the most that a killed process loses."""
+"""A shard is written as soon as it holds so many vectors; a killed process loses at most so many and a batch."""
 
 _KEY_BYTES = 16
-_ABANDONED = 3_600.0  # seconds after which a temporary file belongs to no living process
+_ABANDONED = 3_600.0  # seconds after which a temporary file belongs to no running process
 
 
 def key_of(content: bytes) -> bytes:
@@ -39,25 +37,32 @@ def key_of(content: bytes) -> bytes:
 
 
 class Cache:
-    """All shelves under one folder."""
+    """All embedding stores under one folder."""
 
-    def __init__(self, folder: str | Path | None = None, *, shard_items: int = SHARD_ITEMS, tell: Tell = to_stderr):
+    def __init__(self, folder: str | Path | None = None, *, shard_items: int = SHARD_ITEMS, notify: Notify = to_stderr):
         self.folder = cache_folder(folder)
         self.shard_items = shard_items
-        self.tell = tell
+        self.notify = notify
 
-    def shelf(self, about: Mapping[str, str]) -> Shelf:
-        """The shelf of what ``about`` describes."""
+    @staticmethod
+    def of(choice: Cache | str | Path | bool | None, notify: Notify = to_stderr) -> Cache | None:
+        """The cache that ``EncodeOptions.cache`` stands for: None and True are the default folder, False is none."""
+        if choice is False:
+            return None
+        return choice if isinstance(choice, Cache) else Cache(None if choice is True else choice, notify=notify)
+
+    def store(self, about: Mapping[str, str]) -> EmbeddingStore:
+        """The store of what ``about`` describes."""
         slug = re.sub(r"[^A-Za-z0-9]+", "-", about.get("encoder", "")).strip("-")[-48:]
         name = f"{slug}-{fingerprint('shelf', about)[:20]}"
-        return Shelf(self.folder / "embeddings" / name, about, self.shard_items, self.tell)
+        return EmbeddingStore(self.folder / "embeddings" / name, about, self.shard_items, self.notify)
 
 
-class Shelf:
+class EmbeddingStore:
     """The cached vectors of one encoder and one kind of item."""
 
-    def __init__(self, folder: Path, about: Mapping[str, str], shard_items: int, tell: Tell) -> None:
-        self.folder, self.shard_items, self.tell = folder, shard_items, tell
+    def __init__(self, folder: Path, about: Mapping[str, str], shard_items: int, notify: Notify) -> None:
+        self.folder, self.shard_items, self.notify = folder, shard_items, notify
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not (folder / "about.json").exists():
@@ -66,61 +71,58 @@ class Shelf:
             raise InputError(
                 f"cannot be used as a cache: {error.strerror}",
                 file=folder,
-                fix="choose another folder with --cache or CROSSLENS_CACHE, or pass --no-cache",
+                fix=f"choose another folder with {argument('cache')} or CROSSLENS_CACHE, or pass "
+                f"{argument('cache', False)}",
             ) from error
-        self._forget_abandoned()
-        self._place: dict[bytes, tuple[Path, int]] = {}
+        self._remove_abandoned()
+        self._rows: dict[bytes, tuple[Path, int]] = {}
         for shard in sorted(folder.glob("*.npz")):
             if not shard.name.startswith(PARTIAL):  # another process may be writing it
-                self._enlist(shard)
-        self._keys: list[bytes] = []
-        self._rows: list[Array] = []
+                self._read_keys(shard)
+        self._pending: list[tuple[bytes, Array]] = []
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self._place
+        return key in self._rows
 
     def __len__(self) -> int:
-        return len(self._place)
+        return len(self._rows)
 
     def add(self, keys: Sequence[bytes], vectors: Array) -> None:
-        """Keep these vectors; whole shards are written at once, the rest on :meth:`flush`."""
-        self._keys += keys
-        self._rows += list(vectors)
-        while len(self._keys) >= self.shard_items:
-            self._write(self.shard_items)
+        """Keep the vectors of a batch. A shard holds whole batches, so that a resumed run forms the same batches."""
+        self._pending += zip(keys, vectors, strict=True)
+        if len(self._pending) >= self.shard_items:
+            self.flush()
 
     def flush(self) -> None:
         """Write what is not written yet."""
-        if self._keys:
-            self._write(len(self._keys))
-
-    def fetch(self, keys: Iterable[bytes]) -> Iterator[tuple[list[bytes], Array]]:
-        """The vectors of those keys that are here, shard by shard, verified.
-
-        A damaged shard is said, removed and forgotten: its keys are simply not among what comes.
-        """
-        wanted: dict[Path, list[bytes]] = {}
-        for key in keys:
-            if key in self._place:
-                wanted.setdefault(self._place[key][0], []).append(key)
-        for shard, here in wanted.items():
-            vectors = self._verified(shard)
-            if vectors is not None:
-                yield here, vectors[[self._place[key][1] for key in here]]
-
-    def _write(self, count: int) -> None:
-        keys, self._keys = self._keys[:count], self._keys[count:]
-        rows, self._rows = self._rows[:count], self._rows[count:]
+        if not self._pending:
+            return
+        keys, vectors = [key for key, _ in self._pending], np.stack([vector for _, vector in self._pending])
+        self._pending = []
         buffer = io.BytesIO()
-        np.savez(buffer, keys=np.frombuffer(b"".join(keys), np.uint8).reshape(-1, _KEY_BYTES), vectors=np.stack(rows))
+        np.savez(buffer, keys=np.frombuffer(b"".join(keys), np.uint8).reshape(-1, _KEY_BYTES), vectors=vectors)
         content = buffer.getvalue()
         shard = self.folder / f"{_digest(content)}.npz"
         with atomic_file(shard) as partial:
             partial.write_bytes(content)
-        self._place |= {key: (shard, row) for row, key in enumerate(keys)}
+        self._rows |= {key: (shard, row) for row, key in enumerate(keys)}
 
-    def _enlist(self, shard: Path) -> None:
-        # Only the keys are read here; whether the file is sound is asked when its vectors are.
+    def fetch(self, keys: Iterable[bytes]) -> Iterator[tuple[list[bytes], Array]]:
+        """The vectors of those keys that are here, shard by shard, verified.
+
+        A damaged shard is removed with a note: its keys are not among what comes.
+        """
+        by_shard: dict[Path, list[bytes]] = {}
+        for key in keys:
+            if key in self._rows:
+                by_shard.setdefault(self._rows[key][0], []).append(key)
+        for shard, keys_there in by_shard.items():
+            vectors = self._verified(shard)
+            if vectors is not None:
+                yield keys_there, vectors[[self._rows[key][1] for key in keys_there]]
+
+    def _read_keys(self, shard: Path) -> None:
+        # Only the keys are read here; the file is verified when its vectors are read.
         try:
             with np.load(shard, allow_pickle=False) as content:
                 keys = content["keys"]
@@ -128,7 +130,7 @@ class Shelf:
             self._drop(shard, str(error))
             return
         for row, key in enumerate(keys):
-            self._place.setdefault(key.tobytes(), (shard, row))
+            self._rows.setdefault(key.tobytes(), (shard, row))
 
     def _verified(self, shard: Path) -> Array | None:
         try:
@@ -141,12 +143,12 @@ class Shelf:
             self._drop(shard, str(error))
             return None
 
-    def _drop(self, shard: Path, why: str) -> None:
-        self.tell(f"note: a damaged cache file was removed, its items are encoded again: {shard} ({why})")
+    def _drop(self, shard: Path, reason: str) -> None:
+        self.notify(f"note: a damaged cache file was removed, its items are encoded again: {shard} ({reason})")
         shard.unlink(missing_ok=True)
-        self._place = {key: place for key, place in self._place.items() if place[0] != shard}
+        self._rows = {key: row for key, row in self._rows.items() if row[0] != shard}
 
-    def _forget_abandoned(self) -> None:
+    def _remove_abandoned(self) -> None:
         for leftover in self.folder.glob(PARTIAL + "*"):
             try:
                 if time.time() - leftover.stat().st_mtime > _ABANDONED:
@@ -159,8 +161,8 @@ def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=_KEY_BYTES).hexdigest()
 
 
-def about_shelf(model: Any, kind: str, precision: str) -> dict[str, str]:
-    """What a shelf's vectors depend on besides the items."""
+def store_key(model: Any, kind: str, precision: str) -> dict[str, str]:
+    """What stored vectors depend on besides the items."""
     return {
         "encoder": model.name,
         "revision": model.revision,

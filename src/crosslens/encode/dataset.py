@@ -7,16 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from crosslens.core.dataset import Dataset
-from crosslens.core.embeddings import Embeddings
-from crosslens.core.errors import UsageError
-from crosslens.core.fingerprint import fingerprint
-from crosslens.core.ids import Ids, positions
-from crosslens.core.progress import Progress
+from crosslens.core import Dataset, Embeddings, Ids, Progress, UsageError, fingerprint, positions
+from crosslens.data import image_files
+from crosslens.encode.adapters.stored_embeddings import StoredEmbeddings
 from crosslens.encode.cache import Cache
 from crosslens.encode.encoder import IMAGES, TEXTS, Encoder, label
-from crosslens.encode.own import StoredEncoder
-from crosslens.encode.pictures import image_files
 from crosslens.encode.stream import Vectors, encode_images, encode_texts
 
 
@@ -52,40 +47,42 @@ def encode_dataset(
     Image files are looked for under their ``file`` (or id) below ``image_folder``. With ``skip_bad`` an image that
     is not there or unreadable is left out together with its captions; without it, it raises.
     """
-    if isinstance(encoder, StoredEncoder):
+    if isinstance(encoder, StoredEmbeddings):
         return _stored(dataset, encoder)
     skipped: dict[str, str] = {}
     images: Embeddings | None = None
     content: list[str] = []
     if IMAGES in encoder.abilities:
         files = image_files(dataset, image_folder, skip_bad=skip_bad)
-        found = encode_images(
+        image_vectors = encode_images(
             encoder, files, names=dataset.image_ids, cache=cache, batch_size=batch_size,
             precision=precision, skip_bad=skip_bad, progress=progress,
         )  # fmt: skip
-        skipped = {dataset.image_ids[row]: problem for row, problem in found.bad.items()}
-        kept = np.array([row for row in range(len(dataset.image_ids)) if row not in found.bad])
+        skipped = {dataset.image_ids[row]: problem for row, problem in image_vectors.bad.items()}
+        kept = np.array([row for row in range(len(dataset.image_ids)) if row not in image_vectors.bad])
         if skipped:
             dataset = dataset.select(dataset.image_ids[row] for row in kept)
-        images = Embeddings(dataset.image_ids, found.rows[kept] if skipped else found.rows, model=label(encoder))
-        content.append(_content(found))
+        images = Embeddings(
+            dataset.image_ids, image_vectors.rows[kept] if skipped else image_vectors.rows, model=label(encoder)
+        )
+        content.append(_content(image_vectors))
     captions: Embeddings | None = None
     if TEXTS in encoder.abilities and dataset.caption_ids:
-        read = encode_texts(
+        text_vectors = encode_texts(
             encoder, dataset.texts, cache=cache, batch_size=batch_size, precision=precision, progress=progress
         )
-        captions = Embeddings(dataset.caption_ids, read.rows, model=label(encoder))
-        content.append(_content(read))
+        captions = Embeddings(dataset.caption_ids, text_vectors.rows, model=label(encoder))
+        content.append(_content(text_vectors))
     if images is None and captions is None:
         raise UsageError(f"{encoder.name} has nothing to encode here", fix="check that the dataset has captions")
     return Encoded(dataset, images, captions, skipped, "+".join(content))
 
 
-def _content(found: Vectors) -> str:
-    return fingerprint("items", {"keys": np.frombuffer(b"".join(found.keys), np.uint8)})
+def _content(vectors: Vectors) -> str:
+    return fingerprint("items", {"keys": np.frombuffer(b"".join(vectors.keys), np.uint8)})
 
 
-def _stored(dataset: Dataset, encoder: StoredEncoder) -> Encoded:
+def _stored(dataset: Dataset, encoder: StoredEmbeddings) -> Encoded:
     images, captions = (
         None if kind not in encoder.stored else _select(encoder.stored[kind], ids, what)
         for kind, ids, what in ((IMAGES, dataset.image_ids, "image"), (TEXTS, dataset.caption_ids, "caption"))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import sys
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from crosslens.core.errors import UnknownNameError, UsageError
-from crosslens.core.registry import Registry
+from crosslens.core import Registry, UsageError, argument
+from crosslens.encode.options import EncodeOptions
 
 Array = np.ndarray[Any, Any]
-Tell = Callable[[str], None]
 
 IMAGES, TEXTS = "images", "texts"
-PRECISIONS = ("fp32", "fp16", "bf16")
+METHODS = {IMAGES: "encode_images", TEXTS: "encode_texts"}
 
 
 @runtime_checkable
@@ -44,59 +42,70 @@ class Encoder(Protocol):
         """n texts → n×d."""
 
 
-def to_stderr(text: str) -> None:
-    """Tell the person at the terminal."""
-    print(text, file=sys.stderr)
+ENCODERS: Registry[Callable[[str, EncodeOptions], Encoder]] = Registry(
+    "encoder", "encoders", ("crosslens.encode.adapters",)
+)
+"""Kinds of encoders. An encoder is written ``kind:source``: the source is a hub name or a path, by kind.
+
+Declared with each: ``example`` (a source), ``extra`` (what must be installed), ``needs_source``, ``types`` (model types
+of transformers), ``path`` (a pattern whose group ``path`` is the part of the source that may be a path; default: all).
+"""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How a model is loaded: where it computes, how precisely, and whether the network may be used."""
-
-    device: str | None = None
-    precision: str = "fp32"
-    offline: bool = False
-    tell: Tell = to_stderr
-
-    def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise UnknownNameError("precision", self.precision, PRECISIONS)
-
-
-ENCODERS: Registry[Callable[[str, Settings], Encoder]] = Registry("encoder", "encoders")
-"""Kinds of encoders. An encoder is asked for as ``kind:source``: the source is a hub name or a path, by kind."""
-
-
-def load_encoder(
-    model: str | Encoder,
-    *,
-    device: str | None = None,
-    precision: str = "fp32",
-    offline: bool = False,
-    tell: Tell = to_stderr,
-) -> Encoder:
+def load_encoder(model: str | Encoder | Any, options: EncodeOptions | None = None, **changes: Any) -> Encoder:
     """The encoder that a name such as ``clip:openai/clip-vit-base-patch32`` or ``sentence:path/to/model`` stands for.
 
-    ``device`` is one of torch's names (default: a GPU if there is one); ``precision`` is fp32, fp16 or bf16;
-    ``offline`` forbids the network: the model must then be a path, or stand in the hub's local cache. Something that is
-    an encoder already, or has ``encode_images`` or ``encode_texts``, is taken as it is.
+    ``options`` or single keywords say how it is loaded: ``device`` is one of torch's names (default: a GPU if there is
+    one); ``precision`` is fp32, fp16 or bf16; ``offline`` forbids the network: the model must then be a path, or in the
+    hub's local cache. An encoder, or any object with ``encode_images`` or ``encode_texts``, is used as it is.
     """
     if not isinstance(model, str):
-        from crosslens.encode.own import OwnEncoder
-
-        return model if isinstance(model, Encoder) else OwnEncoder(model)
+        return model if isinstance(model, Encoder) else CallableEncoder(model)
     kind, source = split_model(model)
-    return ENCODERS[kind].value(source, Settings(device, precision, offline, tell))
+    return ENCODERS[kind].value(source, options or EncodeOptions.of(changes))
+
+
+class CallableEncoder:
+    """Any object with ``encode_images``, ``encode_texts`` or both, seen as an encoder."""
+
+    def __init__(self, model: Any, name: str | None = None) -> None:
+        self.abilities = frozenset(
+            modality for modality, method in METHODS.items() if callable(getattr(model, method, None))
+        )
+        if not self.abilities:
+            raise UsageError(
+                f"{type(model).__name__} is not an encoder: it has neither encode_images nor encode_texts",
+                fix="give it encode_images(pictures) or encode_texts(texts), each returning n×d numbers",
+            )
+        self._model = model
+        self.name = name or str(getattr(model, "name", "") or type(model).__name__)
+        self.revision = str(getattr(model, "revision", "") or "")
+        self.preprocessing = str(getattr(model, "preprocessing", "") or "")
+        self.dimension: int | None = getattr(model, "dimension", None)
+        self.logit_scale: float | None = getattr(model, "logit_scale", None)
+
+    def encode_images(self, images: Sequence[Any]) -> Array:
+        """What the object makes of the pictures."""
+        return as_array(self._model.encode_images(list(images)))
+
+    def encode_texts(self, texts: Sequence[str]) -> Array:
+        """What the object makes of the texts."""
+        return as_array(self._model.encode_texts(list(texts)))
+
+
+def as_array(values: Any) -> Array:
+    """A numpy array from what a user's model returns: an array, a list, or a torch tensor on any device."""
+    return np.asarray(values.detach().float().cpu() if hasattr(values, "detach") else values)
 
 
 def split_model(model: str, kinds: Registry[Any] = ENCODERS) -> tuple[str, str]:
-    """``clip:openai/clip`` → ``clip`` and ``openai/clip``; the kind must be known."""
-    kind, mark, source = model.partition(":")
+    """``clip:openai/clip`` → ``clip`` and ``openai/clip``; the kind must be registered."""
+    kind, colon, source = model.partition(":")
     details = kinds[kind].details
     if details.get("needs_source", True) and not source:
         raise UsageError(
-            f"the model {model!r} has no {'source' if mark else ':'}",
-            fix=f"say which: for example {kind}:{details.get('example', 'path/to/model')}",
+            f"the model {model!r} has no {'source' if colon else ':'}",
+            fix=f"name its source, for example {kind}:{details.get('example', 'path/to/model')}",
         )
     return kind, source
 
@@ -118,23 +127,20 @@ def label(encoder: Encoder) -> str:
 
 def map_path(model: str, base: Path, change: Callable[[str], str]) -> str:
     """The same model with the path in its name changed; a name that holds no path (seen from ``base``) stays."""
-    kind, mark, source = model.partition(":")
-    before, after = "", ""
-    if kind == "callable":
-        source, colon, attribute = source.rpartition(":")
-        after = colon + attribute
-    elif kind == "openclip":
-        architecture, slash, source = source.partition("/")
-        before = architecture + slash
-    there = bool(source) and (base / Path(source).expanduser()).exists()
-    return f"{kind}{mark}{before}{change(source) if there else source}{after}"
+    kind, _, source = model.partition(":")
+    pattern = ENCODERS[kind].details.get("path") if kind in ENCODERS else None
+    match = re.fullmatch(pattern or "(?P<path>.*)", source)
+    if match is None or not match["path"] or not (base / Path(match["path"]).expanduser()).exists():
+        return model
+    return f"{kind}:{source[: match.start('path')]}{change(match['path'])}{source[match.end('path') :]}"
 
 
-def demand(encoder: Encoder, ability: str) -> None:
-    """Raise unless the encoder takes this kind of items."""
-    if ability not in encoder.abilities:
-        can = " and ".join(sorted(encoder.abilities)) or "nothing"
+def require_modality(encoder: Encoder, modality: str) -> None:
+    """Raise unless the encoder takes images, or texts."""
+    if modality not in encoder.abilities:
+        supported = " and ".join(sorted(encoder.abilities)) or "nothing"
         raise UsageError(
-            f"{encoder.name} encodes {can}, not {ability}",
-            fix="use an encoder of both, or evaluate a text encoder with --image-text (text-only retrieval)",
+            f"{encoder.name} encodes {supported}, not {modality}",
+            fix=f"use an encoder of both, or evaluate a text encoder with {argument('image_text')} "
+            "(text-only retrieval)",
         )

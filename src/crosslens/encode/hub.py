@@ -1,4 +1,4 @@
-"""Where a model's files are: a folder of the person's, the hub's local cache, or, announced first, the hub itself."""
+"""Where a model's files are: a folder, the hub's local cache, or, after a note, the hub itself."""
 
 from __future__ import annotations
 
@@ -9,64 +9,63 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crosslens.core.errors import InputError, MissingExtraError, UsageError
-from crosslens.core.fingerprint import file_fingerprint
-from crosslens.encode.encoder import Settings
+from crosslens.core import InputError, MissingExtraError, UsageError, file_fingerprint
+from crosslens.encode.options import EncodeOptions
 
 _WEIGHTS = (".safetensors", ".bin", ".onnx")
 _MODEL_FILES = (*_WEIGHTS, ".json", ".txt", ".model")
 _TRUE = {"1", "true", "yes", "on"}
 
 
-class Place(NamedTuple):
+class ModelFolder(NamedTuple):
     """A model on this disk, and what its files are: a commit of the hub, or a hash of their content."""
 
     folder: Path
     revision: str
 
 
-def find_model(source: str, settings: Settings) -> Place:
+def find_model(source: str, options: EncodeOptions) -> ModelFolder:
     """The folder that holds the model ``source``: a path, or a name on the hub."""
     local = Path(source).expanduser()
     if local.is_dir():
-        return Place(local, folder_revision(local))
+        return ModelFolder(local, folder_revision(local))
     if local.is_file():
-        raise InputError(
-            "this is a file", file=local, expected="the folder that holds the model", fix="name its folder"
-        )
+        raise InputError("is a file", file=local, expected="the folder that holds the model", fix="name its folder")
     if local.is_absolute() or source.startswith((".", "~")) or source.count("/") > 1:
         raise InputError("no such folder", file=source, expected="a folder that holds a model", fix="check the path")
     cached = _in_cache(source)
     if cached is not None:
         return cached
-    if settings.offline or os.environ.get("HF_HUB_OFFLINE", "").lower() in _TRUE:
+    if options.offline or os.environ.get("HF_HUB_OFFLINE", "").lower() in _TRUE:
         raise UsageError(
-            f"the model {source!r} is not on this machine, and the network is forbidden",
-            fix="pass the path of its folder, fetch it once without --offline, or copy another machine's hub cache "
+            f"the model {source!r} is not on this machine, and offline mode forbids fetching it",
+            fix="pass the path of its folder, fetch it once without offline mode, or copy another machine's hub cache "
             "and set HF_HOME to it",
         )
-    return _download(source, settings)
+    return _download(source, options)
 
 
 def folder_revision(folder: Path) -> str:
     """A hash of a model folder: names and bytes of its weights, configuration and vocabulary."""
     files = sorted(
-        one for one in folder.rglob("*") if one.suffix in _MODEL_FILES and one.is_file() and not _hidden(one, folder)
+        file
+        for file in folder.rglob("*")
+        if file.suffix in _MODEL_FILES and file.is_file() and not _hidden(file, folder)
     )
     if not files:
         raise InputError(
-            "no model here", file=folder, expected="config.json and weights (.safetensors)", fix="check the path"
+            "contains no model", file=folder, expected="config.json and weights (.safetensors)", fix="check the path"
         )
-    names = "\0".join(one.relative_to(folder).as_posix() for one in files)
+    names = "\0".join(file.relative_to(folder).as_posix() for file in files)
     return hashlib.blake2b((names + file_fingerprint(files)).encode(), digest_size=16).hexdigest()
 
 
-def wanted_files(files: Iterable[str]) -> list[str]:
+def needed_files(files: Iterable[str]) -> list[str]:
     """Of a hub repository those files that loading needs: one set of weights, never a second framework's."""
-    files = [one for one in files if "/" not in one or one.split("/")[0][:1].isdigit()]  # 1_Pooling/config.json
-    safe = any(one.endswith(".safetensors") for one in files)
+    files = [file for file in files if "/" not in file or file.split("/")[0][:1].isdigit()]  # 1_Pooling/config.json
+    safe = any(file.endswith(".safetensors") for file in files)
     weights = ".safetensors" if safe else ".bin"
-    return [one for one in files if one.endswith((".json", ".txt", ".model", weights))]
+    return [file for file in files if file.endswith((".json", ".txt", ".model", weights))]
 
 
 def _hidden(file: Path, folder: Path) -> bool:
@@ -81,19 +80,19 @@ def _hub() -> Any:
     return huggingface_hub
 
 
-def _in_cache(source: str) -> Place | None:
+def _in_cache(source: str) -> ModelFolder | None:
     """The model as the hub's local cache holds it, if its weights are there.
 
     Asked for by one file: the library calls a snapshot incomplete as soon as a file is missing that nobody needs.
     """
     try:
-        found = _hub().try_to_load_from_cache(source, "config.json")
+        config = _hub().try_to_load_from_cache(source, "config.json")
     except ValueError:  # not a name that the hub could have
         return None
-    if not isinstance(found, str):
+    if not isinstance(config, str):
         return None
-    folder = Path(found).parent
-    return Place(folder, folder.name) if _has_weights(folder) else None
+    folder = Path(config).parent
+    return ModelFolder(folder, folder.name) if _has_weights(folder) else None
 
 
 def _has_weights(folder: Path) -> bool:
@@ -105,14 +104,14 @@ def _has_weights(folder: Path) -> bool:
             return False
         if not all((folder / part).exists() for part in parts):
             return False
-    return any(one.suffix in _WEIGHTS and one.exists() for one in folder.rglob("*"))
+    return any(file.suffix in _WEIGHTS and file.exists() for file in folder.rglob("*"))
 
 
-def _download(source: str, settings: Settings) -> Place:
+def _download(source: str, options: EncodeOptions) -> ModelFolder:
     hub = _hub()
-    settings.tell(f"note: the model {source!r} is not on this machine: fetching it from the Hugging Face hub")
+    options.notify(f"note: the model {source!r} is not on this machine: fetching it from the Hugging Face hub")
     try:
-        files = wanted_files(hub.HfApi().list_repo_files(source))
+        files = needed_files(hub.HfApi().list_repo_files(source))
         folder = Path(hub.snapshot_download(source, allow_patterns=files))
     except Exception as error:  # dozens of kinds, from a wrong name to a cut connection
         problem = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -121,4 +120,4 @@ def _download(source: str, settings: Settings) -> Place:
             expected="a name on the hub, or the path of a model's folder",
             fix="check the name and the connection, or pass a path",
         ) from error
-    return Place(folder, folder.name)
+    return ModelFolder(folder, folder.name)

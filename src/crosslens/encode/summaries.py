@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from crosslens.core.registry import Registry
-from crosslens.encode.encoder import Settings, name_of
+from crosslens.core import Registry
+from crosslens.encode.adapters.transformers_dual import loading, longest_text, transformers_or_raise
+from crosslens.encode.encoder import name_of
 from crosslens.encode.hub import find_model
+from crosslens.encode.options import EncodeOptions
 from crosslens.encode.torch_model import Compute
-from crosslens.encode.transformers_dual import loading, longest_text, transformers_or_raise
 
 
 class Summariser(Protocol):
@@ -25,25 +26,25 @@ class Summariser(Protocol):
         """One summary per group."""
 
 
-SUMMARISERS: Registry[Callable[[str, Settings], Summariser]] = Registry("summariser", "summarisers")
+SUMMARISERS: Registry[Callable[[str, EncodeOptions], Summariser]] = Registry("summariser", "summarisers")
 
 
-def load_summariser(name: str, settings: Settings | None = None) -> Summariser:
+def load_summariser(name: str, options: EncodeOptions | None = None) -> Summariser:
     """The summariser that ``extractive``, ``extractive:2`` or ``transformers:google/pegasus-xsum`` stands for."""
     kind, _, source = name.partition(":")
-    return SUMMARISERS[kind].value(source, settings or Settings())
+    return SUMMARISERS[kind].value(source, options or EncodeOptions())
 
 
 @SUMMARISERS.register("extractive")
-def load_extractive(source: str, settings: Settings) -> Summariser:
+def load_extractive(source: str, options: EncodeOptions) -> Summariser:
     """The most central sentence, or with ``extractive:2`` the two most central ones, unchanged."""
     return Extractive(int(source) if source.isdigit() and int(source) else 1)
 
 
 @SUMMARISERS.register("transformers")
-def load_abstractive(source: str, settings: Settings) -> Summariser:
+def load_abstractive(source: str, options: EncodeOptions) -> Summariser:
     """A text-to-text model of the transformers library, such as T5 or PEGASUS, by hub name or path."""
-    return Abstractive(source, settings)
+    return Abstractive(source, options)
 
 
 class Extractive:
@@ -70,25 +71,27 @@ class Extractive:
         weights = [
             {word: count * math.log(1 + len(group) / spread[word]) for word, count in bag.items()} for bag in bags
         ]
-        central = [sum(_cosine(one, other) for other in weights if other is not one) for one in weights]
-        best = sorted(range(len(group)), key=lambda place: (-round(central[place], 12), place))[: self.sentences]
-        return " ".join(group[place] for place in sorted(best))
+        central = [sum(_cosine(vector, other) for other in weights if other is not vector) for vector in weights]
+        best = sorted(range(len(group)), key=lambda location: (-round(central[location], 12), location))[
+            : self.sentences
+        ]
+        return " ".join(group[location] for location in sorted(best))
 
 
 class Abstractive:
     """Writes a summary with a text-to-text model, greedily: the same sentences give the same summary."""
 
-    def __init__(self, source: str, settings: Settings, batch: int = 16, longest: int = 64) -> None:
+    def __init__(self, source: str, options: EncodeOptions, batch: int = 16, longest: int = 64) -> None:
         self.name = name_of("transformers", source)
-        self._compute = Compute(settings, "a summariser")
+        self._compute = Compute(options, "a summariser")
         library = transformers_or_raise("a summariser")
-        place = find_model(source, settings)
-        self.revision = place.revision
+        location = find_model(source, options)
+        self.revision = location.revision
         self._batch, self._longest = batch, longest
-        with loading(place.folder):
-            model = library.AutoModelForSeq2SeqLM.from_pretrained(place.folder, local_files_only=True)
+        with loading(location.folder):
+            model = library.AutoModelForSeq2SeqLM.from_pretrained(location.folder, local_files_only=True)
             self.model = self._compute.moved(model)
-            self._tokenizer = library.AutoTokenizer.from_pretrained(place.folder, local_files_only=True)
+            self._tokenizer = library.AutoTokenizer.from_pretrained(location.folder, local_files_only=True)
         # T5 is told in words what to do; the others know only one thing.
         self._prompt = "summarize: " if self.model.config.model_type in ("t5", "mt5", "longt5") else ""
 
@@ -102,18 +105,18 @@ class Abstractive:
 
     def _write(self, texts: list[str]) -> list[str]:
         limit = longest_text(self._tokenizer, self.model.config)
-        read: Any = self._tokenizer(
+        tokens_in: Any = self._tokenizer(
             texts, padding=True, truncation=limit is not None, max_length=limit, return_tensors="pt"
         )
-        taken = {name: read[name] for name in ("input_ids", "attention_mask")}
+        text_inputs = {name: tokens_in[name] for name in ("input_ids", "attention_mask")}
         with self._compute.torch.inference_mode():
             tokens = self.model.generate(
-                **self._compute.inputs(taken), do_sample=False, num_beams=1, max_new_tokens=self._longest
+                **self._compute.inputs(text_inputs), do_sample=False, num_beams=1, max_new_tokens=self._longest
             )
         return [text.strip() for text in self._tokenizer.batch_decode(tokens, skip_special_tokens=True)]
 
 
-def _cosine(one: dict[str, float], other: dict[str, float]) -> float:
-    shared = sum(weight * other[word] for word, weight in one.items() if word in other)
-    lengths = math.sqrt(sum(w * w for w in one.values()) * sum(w * w for w in other.values()))
+def _cosine(left: dict[str, float], other: dict[str, float]) -> float:
+    shared = sum(weight * other[word] for word, weight in left.items() if word in other)
+    lengths = math.sqrt(sum(w * w for w in left.values()) * sum(w * w for w in other.values()))
     return shared / lengths if lengths else 0.0

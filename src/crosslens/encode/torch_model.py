@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from crosslens.core.errors import MissingExtraError, UsageError
-from crosslens.encode.encoder import Array, Settings
+from crosslens.core import MissingExtraError, UsageError, argument
+from crosslens.encode.encoder import Array
+from crosslens.encode.options import EncodeOptions
 
 
 def torch_or_raise(purpose: str) -> Any:
@@ -20,19 +21,19 @@ def torch_or_raise(purpose: str) -> Any:
 
 
 class Compute:
-    """A place to compute at, in a precision."""
+    """A device and a precision to compute in."""
 
-    def __init__(self, settings: Settings, purpose: str) -> None:
+    def __init__(self, options: EncodeOptions, purpose: str) -> None:
         self.torch = torch = torch_or_raise(purpose)
         try:
-            self.device = torch.device(settings.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+            self.device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
             torch.zeros(1, device=self.device)
         except (RuntimeError, AssertionError) as error:
             raise UsageError(
-                f"cannot use the device {settings.device!r}: {str(error).splitlines()[0]}",
-                fix="leave --device out, or use 'cpu'",
+                f"cannot use the device {options.device!r}: {str(error).splitlines()[0]}",
+                fix=f"leave {argument('device')} out, or use 'cpu'",
             ) from error
-        self.dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[settings.precision]
+        self.dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[options.precision]
 
     def moved(self, model: Any) -> Any:
         """The model there, in that precision, ready to infer."""

@@ -1,11 +1,11 @@
-"""What a parse says, one step above its arcs: which noun a word stands for, what is listed beside it, who does what."""
+"""Questions about a parse: the noun that a word refers to, what is listed beside it, the subjects of a verb."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crosslens.language.mending import is_phrase, mended
 from crosslens.language.parse import Parse
+from crosslens.language.parse_repair import is_phrase, repaired
 from crosslens.language.scene_words import (
     ALWAYS_PAIRS,
     COUNTED_AS,
@@ -32,7 +32,7 @@ class Grammar:
     """Questions about one parse. Positions are those of its tokens."""
 
     def __init__(self, parse: Parse) -> None:
-        parse = self.parse = mended(parse)
+        parse = self.parse = repaired(parse)
         self.children: list[list[int]] = [[] for _ in parse.words]
         for token, head in enumerate(parse.heads):
             if token != head:
@@ -53,11 +53,11 @@ class Grammar:
                 self._name(token)
 
     def below(self, token: int, *arcs: str) -> list[int]:
-        """The children of a token that hang on it by one of these arcs."""
+        """The children of a token by one of these arcs."""
         return [child for child in self.children[token] if self.parse.arcs[child] in arcs]
 
     def is_noun(self, token: int) -> bool:
-        """Nouns and names, and *someone*, which stands for a person."""
+        """Nouns and names, and pronouns such as *someone*."""
         pos, tag = self.parse.pos[token], self.parse.tags[token]
         return pos in ("NOUN", "PROPN") or (pos == "PRON" and tag == "NN")
 
@@ -67,21 +67,21 @@ class Grammar:
 
     def listed(self, token: int) -> list[int]:
         """A token and what is joined to it by *and*, *or* or a comma, if it is of the same kind."""
-        found = [token]
+        tokens = [token]
         for other in self.below(token, "conj"):
             if self._alike(token, other):
-                found += self.listed(other)
-        return found
+                tokens += self.listed(other)
+        return tokens
 
-    def things(self, token: int) -> list[int]:
-        """The objects that a token and those listed beside it stand for."""
-        found = (self.thing(one) for one in self.listed(token))
-        return [one for one in dict.fromkeys(found) if one is not None]
+    def referents(self, token: int) -> list[int]:
+        """The objects that a token and those listed beside it refer to."""
+        referents = map(self.referent, self.listed(token))
+        return [referent for referent in dict.fromkeys(referents) if referent is not None]
 
-    def thing(self, token: int) -> int | None:
-        """The object that a token stands for: itself, what it is a quantity of, or what a pronoun points to."""
+    def referent(self, token: int) -> int | None:
+        """The object that a token refers to: itself, what it is a quantity of, or the noun of a pronoun."""
         if token in self.quantity_of:
-            return self.thing(self.quantity_of[token])
+            return self.referent(self.quantity_of[token])
         if token in self.names and token not in self.absorbed:
             return token
         if self.parse.pos[token] == "PRON" or self.parse.tags[token] in ("WDT", "WP", "WP$"):
@@ -89,10 +89,10 @@ class Grammar:
         return None
 
     def prepositions(self, token: int) -> Iterator[tuple[str, list[int]]]:
-        """Each preposition on a token, as one string, with the things behind it."""
+        """Each preposition on a token, as one string, with the objects behind it."""
         for child in self.children[token]:
             if self.parse.arcs[child] == "dative" and (self.is_noun(child) or self.parse.pos[child] == "PRON"):
-                yield "to", self.things(child)  # gives the goat an apple
+                yield "to", self.referents(child)  # gives the goat an apple
             elif self.parse.arcs[child] in _PREPOSITIONS:
                 yield from self._behind(child, self.parse.words[child].lower())
             elif self.parse.arcs[child] == "advmod" and self.below(child, "prep"):  # next to, close to
@@ -105,7 +105,7 @@ class Grammar:
                 inner = self.side_of[noun]
                 yield from self._behind(inner, f"{name} {self._both(noun, inner)}")
             else:
-                yield name, self.things(noun)
+                yield name, self.referents(noun)
         for inner in self.below(preposition, "prep"):  # out of, up against
             yield from self._behind(inner, f"{name} {self.parse.words[inner].lower()}")
         for other in self.below(preposition, "conj"):  # over and under
@@ -120,7 +120,7 @@ class Grammar:
             self.absorbed.add(token)
 
     def _see_quantity(self, token: int, of: int) -> None:
-        """*a group of people*, *two of the sheep*: the first word is absorbed, and stands for the second."""
+        """*a group of people*, *two of the sheep*: the first word is absorbed, and refers to the second."""
         lemma = self.parse.lemmas[token]
         noun = lemma in QUANTITIES or lemma in COUNTED_AS or lemma in KINDS
         if (self.is_noun(token) and noun) or self.parse.pos[token] in ("NUM", "DET", "PRON"):
@@ -129,7 +129,7 @@ class Grammar:
                 self.absorbed.add(token)
 
     def quantity(self, token: int) -> str | None:
-        """What a quantity says of its thing: *two* for a couple, *group* for a group, nothing for a kind."""
+        """What a quantity says of its object: *two* for a couple, *group* for a group, nothing for a kind."""
         lemma = self.parse.lemmas[token]
         if not self.is_noun(token):
             return self.numeral(token) if self.parse.pos[token] == "NUM" else None
@@ -143,26 +143,25 @@ class Grammar:
         before = self._before(token)
         for start in range(len(before)):
             front = before[start:]
-            words = " ".join(self.parse.words[one].lower() for one in front)
-            names = all(self.parse.pos[one] == "PROPN" for one in (*front, token))
+            words = " ".join(self.parse.words[word].lower() for word in front)
+            names = all(self.parse.pos[word] == "PROPN" for word in (*front, token))
             if names or is_phrase(f"{words} {lemma}") or f"{words} {lemma}" in FIXED_PHRASES:
                 self.names[token] = f"{words} {lemma}"
                 self.absorbed.update(front)
                 break
         else:
             self.names[token] = lemma
-        self.absorbed.update(one for one in before if self.is_noun(one))
+        self.absorbed.update(filter(self.is_noun, before))
 
     def _before(self, token: int) -> list[int]:
         """The unbroken run of modifying nouns right before a noun; of adjectives, those of a fixed phrase."""
         run: list[int] = []
-        place = token - 1
-        while place >= 0 and self.parse.arcs[place] in _BEFORE_NOUN and self._leads_to(place, token):
-            run.insert(0, place)
-            place -= 1
-        if not run and place >= 0 and self.parse.heads[place] == token and self.parse.arcs[place] == "amod":
-            pair = f"{self.parse.words[place]} {self.parse.words[token]}".lower()
-            return [place] if pair in FIXED_PHRASES else []
+        before = token - 1
+        while before >= 0 and self.parse.arcs[before] in _BEFORE_NOUN and self._leads_to(before, token):
+            run.insert(0, before)
+            before -= 1
+        if not run and before >= 0 and self.parse.heads[before] == token and self.parse.arcs[before] == "amod":
+            return [before] if self._both(before, token) in FIXED_PHRASES else []
         return run
 
     def _leads_to(self, token: int, target: int) -> bool:
@@ -170,13 +169,13 @@ class Grammar:
             token = self.parse.heads[token]
         return token == target
 
-    def _alike(self, one: int, other: int) -> bool:
-        if self.is_noun(one) or one in self.names:
+    def _alike(self, token: int, other: int) -> bool:
+        if self.is_noun(token) or token in self.names:
             return self.is_noun(other) or self.parse.pos[other] == "PRON"
         return not self.is_noun(other)
 
     def _antecedent(self, token: int) -> int | None:
-        """The noun that a pronoun points to: of a relative clause, the noun it hangs on; else one said before.
+        """The noun that a pronoun refers to: of a relative clause, the noun it depends on; else an earlier one.
 
         A person's pronoun takes the first noun that fits in number and sex, as captions begin with their subject; *it*
         takes the nearest.
@@ -184,25 +183,25 @@ class Grammar:
         word = self.parse.words[token].lower()
         clause = self._clause(token)
         if word in RELATIVE and clause is not None:
-            return self.thing(self.parse.heads[clause])
-        before = [one for one in self.objects() if one < token]
-        plural = [one for one in before if self._is_plural(one) or self.below(one, "conj")]
-        single = [one for one in before if not self._is_plural(one)]
+            return self.referent(self.parse.heads[clause])
+        before = [noun for noun in self.objects() if noun < token]
+        plural = [noun for noun in before if self._is_plural(noun) or self.below(noun, "conj")]
+        single = [noun for noun in before if not self._is_plural(noun)]
         if word in THEY:
             return next(iter(plural), None)
         if word in IT:
-            return next((one for one in reversed(single) if self.parse.lemmas[one] not in MALE | FEMALE), None)
+            return next((noun for noun in reversed(single) if self.parse.lemmas[noun] not in MALE | FEMALE), None)
         if word in HE | SHE:
             own, others = (MALE, FEMALE) if word in HE else (FEMALE, MALE)
-            fitting = [one for one in single if self.parse.lemmas[one] not in others]
-            return next((one for one in fitting if self.parse.lemmas[one] in own), next(iter(fitting), None))
+            fitting = [noun for noun in single if self.parse.lemmas[noun] not in others]
+            return next((noun for noun in fitting if self.parse.lemmas[noun] in own), next(iter(fitting), None))
         return None
 
     def _is_plural(self, token: int) -> bool:
         return self.parse.tags[token] in ("NNS", "NNPS")
 
     def _clause(self, token: int) -> int | None:
-        """The verb of the relative clause that a word stands in."""
+        """The verb of the relative clause that a word is in."""
         while self.parse.heads[token] != token:
             if self.parse.arcs[token] == "relcl":
                 return token
@@ -212,25 +211,24 @@ class Grammar:
     def numeral(self, token: int) -> str:
         """A numeral with the words that belong to it."""
         parts = [*self.below(token, "compound", "quantmod"), token]
-        return " ".join(number_word(self.parse.words[one]) for one in sorted(parts))
+        return " ".join(number_word(self.parse.words[part]) for part in sorted(parts))
 
     def subjects(self, verb: int) -> list[int]:
-        """Who does a verb, or has it done to them; a verb without a subject takes that of the verb it hangs on."""
+        """The subjects of a verb; without one of its own, those of the verb it depends on."""
         own = [child for child in self.children[verb] if self.parse.arcs[child] in _SUBJECTS]
         if own:
-            return [one for subject in own for one in self.things(subject)]
+            return [noun for subject in own for noun in self.referents(subject)]
         arc, head = self.parse.arcs[verb], self.parse.heads[verb]
         if arc in ("acl", "relcl"):
-            return self.things(head)
+            return self.referents(head)
         if arc == "pcomp":
             head = self.parse.heads[head]
         if arc in ("conj", "xcomp", "advcl", "pcomp", "dep", "ccomp") and head != verb:
-            return self.subjects(head) if self.is_verb(head) else self._one(head)
+            if self.is_verb(head):
+                return self.subjects(head)
+            referent = self.referent(head)
+            return [] if referent is None else [referent]
         return []
-
-    def _one(self, token: int) -> list[int]:
-        found = self.thing(token)
-        return [] if found is None else [found]
 
     def is_verb(self, token: int) -> bool:
         """Main verbs, and *be* where it is one."""

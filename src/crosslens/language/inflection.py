@@ -1,6 +1,6 @@
-"""English words in the form that a sentence asks for: plurals, the forms of verbs, degrees of adjectives.
+"""English words inflected: plurals, the forms of verbs, degrees of adjectives.
 
-Everyday irregular words stand in a table; WordNet's list of irregular forms says which verbs and adjectives double
+Everyday irregular words are in a table; WordNet's list of irregular forms says which verbs and adjectives double
 their last letter, and how the rarer ones go. A name of several words changes in the one that carries it: *sets of
 stairs*, *lets go of*.
 """
@@ -11,15 +11,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from crosslens.language.irregular import (
-    ALWAYS_PLURAL,
-    COMPARED,
-    PAST_FORMS,
-    PLURALS,
-    PREFIXES,
-    SAME_IN_PLURAL,
-)
-from crosslens.language.wordnet import wordnet
+from crosslens.language.irregular import ALWAYS_PLURAL, COMPARED, PAST_FORMS, PLURALS, PREFIXES, SAME_IN_PLURAL
+from crosslens.language.wordnet import load_wordnet
 
 
 def _words(text: str) -> frozenset[str]:
@@ -64,7 +57,7 @@ def singularise(noun: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def is_plural(noun: str) -> bool:
-    """Whether a noun or phrase stands in the plural: it has another form as singular, or has none (*scissors*)."""
+    """Whether a noun or phrase is a plural: it has another form as singular, or has none (*scissors*)."""
     head = _split_head(noun.lower())[0].rpartition(" ")[2]
     return head in ALWAYS_PLURAL or (head not in SAME_IN_PLURAL and _singular(head) != head)
 
@@ -86,7 +79,7 @@ def _plural(word: str) -> str:
         return word
     if _MEN.search(lower) and lower not in _NOT_MEN:
         return word[:-2] + "en"
-    tail = next((one for one in _COMPOUND_TAILS if lower.endswith(one) and len(lower) > len(one) + 1), "")
+    tail = next((end for end in _COMPOUND_TAILS if lower.endswith(end) and len(lower) > len(end) + 1), "")
     if tail:
         return word[: -len(tail)] + PLURALS[tail]
     if lower.endswith("sis") and len(lower) > 4:
@@ -119,24 +112,24 @@ def _singular(word: str) -> str:
         return word
     if lower in _SINGULARS:
         return _SINGULARS[lower]
-    made_of = [one for one in _undone(lower) if _plural(one) == lower]
-    listed = [one for one in made_of if _is_listed(one)]
+    singulars = [form for form in _undone(lower) if _plural(form) == lower]
+    listed = [form for form in singulars if _is_listed(form)]
     if listed:
         return listed[0]
     known = _is_listed(lower) or lower.endswith(("ss", "us", "is"))
-    return word if known or not made_of else made_of[0]
+    return word if known or not singulars else singulars[0]
 
 
 def _is_listed(noun: str) -> bool:
     """Whether WordNet lists this very form as a noun, and not as the plural of another."""
-    return wordnet().morphy(noun, "n") == noun
+    return load_wordnet().morphy(noun, "n") == noun
 
 
 def _undone(word: str) -> list[str]:
     """What a plural may come from, by its ending."""
-    found = []
+    forms = []
     if word.endswith("men"):
-        found.append(word[:-2] + "an")
+        forms.append(word[:-2] + "an")
     for ending, new in (
         ("s", ""),
         ("ies", "y"),
@@ -147,9 +140,9 @@ def _undone(word: str) -> list[str]:
         ("ses", "sis"),
     ):
         if word.endswith(ending) and len(word) > len(ending) + 1:
-            found.append(word[: -len(ending)] + new)
+            forms.append(word[: -len(ending)] + new)
     tails = (tail for tail in _COMPOUND_TAILS if word.endswith(PLURALS[tail]))
-    return found + [word.removesuffix(PLURALS[tail]) + tail for tail in tails]
+    return forms + [word.removesuffix(PLURALS[tail]) + tail for tail in tails]
 
 
 # Verbs
@@ -295,4 +288,4 @@ _BY_TAG: dict[str, Callable[[str], str]] = {
 
 @lru_cache(maxsize=4)
 def _irregular(part: str) -> dict[str, tuple[str, ...]]:
-    return wordnet().irregular_forms(part)
+    return load_wordnet().irregular_forms(part)

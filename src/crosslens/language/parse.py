@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
-
-from crosslens.language.lemmas import mended_lemma
 
 PARSE_COLUMNS = {
     "words": pl.List(pl.String),
@@ -74,18 +71,3 @@ class Parses:
 
     def __repr__(self) -> str:
         return f"Parses({len(self)} texts, {self.pipeline})"
-
-
-def parse_of(document: Any) -> Parse:
-    """What crosslens keeps of a spaCy ``Doc``."""
-    chunks = list(document.noun_chunks)
-    return Parse(
-        words=[token.text for token in document],
-        lemmas=[mended_lemma(token.text, token.lemma_, token.tag_) for token in document],
-        pos=[token.pos_ for token in document],
-        tags=[token.tag_ for token in document],
-        arcs=[token.dep_ for token in document],
-        heads=[token.head.i for token in document],
-        chunk_starts=[chunk.start for chunk in chunks],
-        chunk_ends=[chunk.end for chunk in chunks],
-    )

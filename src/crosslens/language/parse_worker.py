@@ -3,7 +3,7 @@
 A worker is ``python -m crosslens.language.parse_worker NAME``: it reads one JSON list of texts per line and answers one
 line per list. Nothing is forked, so threads and locks of the caller do no harm, and the caller's script is not
 imported a second time, as ``multiprocessing`` would. When the caller dies, its end of the pipe closes, and the worker
-goes too.
+ends too.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple
 from typing import Any
 
-from crosslens.core.errors import CrosslensError
-from crosslens.language.parse import parse_of
-from crosslens.language.pipeline import Pipeline, find_pipeline
+from crosslens.core import CrosslensError, argument
+from crosslens.language.parse import Parse
+from crosslens.language.parse_repair import repaired_lemma
+from crosslens.language.spacy_pipeline import Pipeline, find_pipeline
 
 Rows = list[tuple[Any, ...]]
 
@@ -62,6 +63,21 @@ def parse_rows(nlp: Any, texts: Sequence[str]) -> Rows:
     return [astuple(parse_of(document)) for document in nlp.pipe(texts, batch_size=_AT_ONCE)]
 
 
+def parse_of(document: Any) -> Parse:
+    """What crosslens keeps of a spaCy ``Doc``."""
+    chunks = list(document.noun_chunks)
+    return Parse(
+        words=[token.text for token in document],
+        lemmas=[repaired_lemma(token.text, token.lemma_, token.tag_) for token in document],
+        pos=[token.pos_ for token in document],
+        tags=[token.tag_ for token in document],
+        arcs=[token.dep_ for token in document],
+        heads=[token.head.i for token in document],
+        chunk_starts=[chunk.start for chunk in chunks],
+        chunk_ends=[chunk.end for chunk in chunks],
+    )
+
+
 def _start(name: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "crosslens.language.parse_worker", name]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
@@ -79,7 +95,7 @@ def _ask(worker: subprocess.Popen[str], texts: Sequence[str]) -> Rows:
     if not answer.endswith("\n"):
         raise CrosslensError(
             "a process that parses captions ended early (out of memory, or killed)",
-            fix="run it again: what is parsed is kept; with threads=1 one process does all the work",
+            fix=f"run it again: finished parses are cached; {argument('threads', 1)} uses one process",
         )
     return [tuple(row) for row in json.loads(answer)]
 

@@ -1,19 +1,109 @@
-"""Texts in, parses out: on all cores, each text once, kept between runs."""
+"""Parsing texts on all cores, each distinct text once, with a cache between runs.
+
+The cache has one folder per pipeline, version and layout. Each file in it is a Parquet table of parses, named by a hash
+of its own bytes: it is never changed, several processes may add files at the same time, a killed one loses at most the
+batch it was parsing, and a damaged file is detected when it is read.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from crosslens.core.errors import InputError, UsageError
-from crosslens.core.machine import available_cores
-from crosslens.core.progress import Progress, Silent, stage
+from crosslens.core import (
+    PARTIAL,
+    InputError,
+    Progress,
+    SilentProgress,
+    UsageError,
+    atomic_file,
+    available_cores,
+    cache_folder,
+    fingerprint,
+    stage,
+)
 from crosslens.language.parse import PARSE_COLUMNS, Parses
-from crosslens.language.parse_cache import ParseCache, as_table
 from crosslens.language.parse_worker import parse_batches
-from crosslens.language.pipeline import Pipeline, find_pipeline
+from crosslens.language.spacy_pipeline import Pipeline, find_pipeline
+
+_LAYOUT = 1
+"""Changes whenever a parse of the same text by the same pipeline may: another layout, other lemmas."""
+_AT_ONCE = 64
+"""Files that are searched together: one by one, setting up the search takes longer than searching."""
+_SCHEMA = {"text": pl.String, **PARSE_COLUMNS}
+
+
+class ParseCache:
+    """The parses that one pipeline has made so far."""
+
+    def __init__(self, pipeline: Pipeline, folder: str | Path | None = None) -> None:
+        about = {"pipeline": pipeline.name, "version": pipeline.version, "spacy": pipeline.spacy, "layout": _LAYOUT}
+        slug = re.sub(r"[^A-Za-z0-9]+", "-", str(pipeline))
+        self.folder = cache_folder(folder) / "parses" / f"{slug}-{fingerprint('parses', about)[:12]}"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"cannot be used as a cache: {error.strerror}",
+                file=self.folder,
+                fix="choose another folder with CROSSLENS_CACHE",
+            ) from error
+
+    def fetch(self, texts: pl.Series) -> pl.DataFrame:
+        """The cached parses of these texts, one row each, in any order."""
+        # Another process may be writing files that begin like that.
+        files = [file for file in sorted(self.folder.glob("*.parquet")) if not file.name.startswith(PARTIAL)]
+        matches = [_empty()]
+        for start in range(0, len(files), _AT_ONCE):
+            tables = [self._verified(file) for file in files[start : start + _AT_ONCE]]
+            kept = [_empty(), *(table for table in tables if table is not None)]
+            matches.append(pl.concat(kept).join(texts.to_frame("text"), on="text", how="semi", maintain_order="left"))
+        return pl.concat(matches).unique("text", keep="first", maintain_order=True)
+
+    def add(self, texts: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
+        """Store the parses of a batch; returns them as a table."""
+        table = as_table(texts, rows)
+        buffer = io.BytesIO()
+        table.write_parquet(buffer)
+        content = buffer.getvalue()
+        with atomic_file(self.folder / f"{_digest(content)}.parquet") as partial:
+            partial.write_bytes(content)
+        return table
+
+    def _verified(self, file: Path) -> pl.DataFrame | None:
+        try:
+            content = file.read_bytes()
+            if _digest(content) != file.stem:
+                raise OSError("its content is not what was written")
+            table = pl.read_parquet(io.BytesIO(content))
+            return table if table.schema == _SCHEMA else table.cast(_SCHEMA)  # type: ignore[arg-type]
+        except (OSError, pl.exceptions.PolarsError) as error:
+            note = f"note: a damaged cache file was removed, its texts are parsed again: {file} ({error})"
+            print(note, file=sys.stderr)
+            file.unlink(missing_ok=True)
+            return None
+
+
+def as_table(texts: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
+    """Texts and their parses as one table."""
+    schema: dict[str, Any] = _SCHEMA
+    return pl.DataFrame([(text, *row) for text, row in zip(texts, rows, strict=True)], schema=schema, orient="row")
+
+
+def _empty() -> pl.DataFrame:
+    return as_table([], [])
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
 
 BATCH = 512
 """Texts that are parsed and stored together: the most that a killed process loses."""
@@ -33,21 +123,21 @@ def parse_texts(
     """The parses of ``texts``, in their order.
 
     ``pipeline`` is the name of an installed spaCy pipeline; without one, the first of those crosslens knows.
-    ``cache`` is a folder, True for the usual one, False for none. A text's parse depends on the text and the pipeline
-    alone: not on the texts beside it, on ``threads`` (processes, here) or on what was kept.
+    ``cache`` is a folder, True for the default one, False for none. A text's parse depends on the text and the pipeline
+    alone: not on the other texts, on ``threads`` (processes, here) or on the cache.
     """
     if threads is not None and threads < 1:
         raise UsageError(f"threads {threads}", fix="use 1 or more, or leave it out")
     _check(texts)
-    found = find_pipeline(pipeline)
-    wanted = pl.Series("text", list(texts), dtype=pl.String)
-    distinct = wanted.unique(maintain_order=True)
-    store = None if cache is False else ParseCache(found, None if cache is True else cache)
+    parser = find_pipeline(pipeline)
+    column = pl.Series("text", list(texts), dtype=pl.String)
+    distinct = column.unique(maintain_order=True)
+    store = None if cache is False else ParseCache(parser, None if cache is True else cache)
     tables = [store.fetch(distinct) if store else as_table([], [])]
     missing = distinct.filter(~distinct.is_in(tables[0]["text"].implode())).to_list()
-    tables += _parse_missing(missing, found, store, threads or available_cores(), progress or Silent())
-    table = wanted.to_frame().join(pl.concat(tables), on="text", how="left", maintain_order="left")
-    return Parses(table.select(list(PARSE_COLUMNS)).rechunk(), str(found))
+    tables += _parse_missing(missing, parser, store, threads or available_cores(), progress or SilentProgress())
+    table = column.to_frame().join(pl.concat(tables), on="text", how="left", maintain_order="left")
+    return Parses(table.select(list(PARSE_COLUMNS)).rechunk(), str(parser))
 
 
 def _parse_missing(
@@ -71,4 +161,4 @@ def _check(texts: Sequence[str]) -> None:
         raise InputError("one text where a list of texts belongs", fix="put it into a list")
     for row, text in enumerate(texts):
         if not isinstance(text, str):
-            raise InputError(f"{text!r:.60} is not a text", row=row, expected="texts", fix="remove or mend this row")
+            raise InputError(f"{text!r:.60} is not a text", row=row, expected="texts", fix="remove or correct this row")

@@ -1,38 +1,105 @@
-"""The registry of metric families, and the one decorator that adds to it."""
+"""Metric families, their registry, and a metric as a small value that prints as it is written: ``SR[m=20]@5``."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from crosslens.core.errors import UnknownNameError, UsageError
-from crosslens.core.metric_values import Statistic
-from crosslens.core.registry import Registry
-from crosslens.metrics.places import FloatArray, Places
-from crosslens.metrics.spec import MetricSpec
+from crosslens.core import Registry, Statistic, UnknownNameError, UsageError
 
-if TYPE_CHECKING:
-    from crosslens.metrics.graded import Graded
+_SHAPE = re.compile(
+    r"(?P<family>[A-Za-z][\w-]*(?:@[A-Za-z]\w*)?)"  # mAP@R carries an @ in its name
+    r"(?:\[(?P<options>[^\[\]]*)\])?"
+    r"(?:@(?P<cutoff>[^\[\]@]*))?"
+)
+_OPTION = re.compile(r"(?:(?P<key>[A-Za-z][\w-]*)\s*=\s*)?(?P<value>[^\s=,]+)")
+
+
+@dataclass(frozen=True)
+class MetricSpec:
+    """``family[options]@cutoff``; options are flags (``floor``), names (``cider``) or settings (``m=20``)."""
+
+    family: str
+    options: tuple[str, ...] = ()
+    cutoff: int | None = None
+
+    def has(self, flag: str) -> bool:
+        """Whether the flag (or name) is among the options."""
+        return flag in self.options
+
+    def setting(self, key: str) -> str | None:
+        """The value after ``key=``, or None."""
+        return next((option.partition("=")[2] for option in self.options if option.startswith(f"{key}=")), None)
+
+    @property
+    def k(self) -> int:
+        """The cutoff of a metric that must have one."""
+        if self.cutoff is None:
+            raise UsageError(f"{self} has no cutoff", fix=f"write {self}@10, for example")
+        return self.cutoff
+
+    def __str__(self) -> str:
+        options = f"[{', '.join(self.options)}]" if self.options else ""
+        return f"{self.family}{options}" + ("" if self.cutoff is None else f"@{self.cutoff}")
+
+
+def read_spec(text: str) -> MetricSpec:
+    """Read the written form; whether options and cutoff fit the family is not checked here."""
+    match = _SHAPE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"cannot read the metric {text!r}", fix="write Family[options]@cutoff, such as Hit@5 or MedR")
+    return MetricSpec(
+        match["family"],
+        () if match["options"] is None else _read_options(text, match["options"]),
+        None if match["cutoff"] is None else _read_cutoff(text, match["cutoff"]),
+    )
+
+
+def _read_options(text: str, options: str) -> tuple[str, ...]:
+    written = []
+    for part in options.split(","):
+        match = _OPTION.fullmatch(part.strip())
+        if match is None:
+            raise UsageError(
+                f"cannot read the option {part.strip()!r} of the metric {text!r}",
+                fix="separate options by commas: a word, or key=value, such as [spice, m=20]",
+            )
+        written.append(f"{match['key']}={match['value']}" if match["key"] else match["value"])
+    return tuple(written)
+
+
+def _read_cutoff(text: str, cutoff: str) -> int:
+    if not _is_positive(cutoff):
+        raise UsageError(
+            f"the cutoff of {text!r} is {cutoff!r}" if cutoff else f"the cutoff of {text!r} is missing",
+            fix="write a whole number from 1 after the @, such as @10",
+        )
+    return int(cutoff)
+
+
+def _is_positive(digits: str) -> bool:
+    # isdecimal alone would also take digits of other scripts.
+    return digits.isascii() and digits.isdecimal() and int(digits) > 0
+
 
 Cutoff = Literal["required", "optional", "none"]
-Unit = Literal["share", "places", "points", "number"]
-Function = Callable[[Places, MetricSpec], FloatArray]
-AcrossFunction = Callable[[Mapping[str, Places], MetricSpec], Mapping[str, FloatArray]]
-GradedFunction = Callable[["Graded", MetricSpec], FloatArray]
-GradedAcrossFunction = Callable[[Mapping[str, "Graded"], MetricSpec], Mapping[str, FloatArray]]
-AnyFunction = Function | AcrossFunction | GradedFunction | GradedAcrossFunction
-F = TypeVar("F", Function, AcrossFunction, GradedFunction, GradedAcrossFunction)
+Unit = Literal["share", "rank", "points", "number"]
+Function = Callable[[Any, MetricSpec], Any]
+"""From the :class:`RelevantRanks` of a ranking, or its :class:`GradedRanking`, to one value per query; a metric across
+directions is given, and returns, a mapping from directions."""
+F = TypeVar("F", bound=Function)
 
 
 @dataclass(frozen=True)
 class Option:
-    """One thing that may stand in a metric's brackets.
+    """An option that may be written in a metric's brackets.
 
-    ``kind``: a ``flag`` stands by its own name, a ``name`` is any word (``cider``), a ``setting`` is ``name=value``.
-    ``statistic`` replaces the family's when the option is given; ``pooled`` says that the figure is then taken over
-    every (query, relevant item) pair instead of over queries. An option with a ``default`` always stands in the name.
+    ``kind``: a ``flag`` is written by its name, a ``name`` is any word (``cider``), a ``setting`` is ``name=value``.
+    ``statistic`` replaces the family's when the option is written; ``pooled`` says that the figure is then taken over
+    every (query, relevant item) pair instead of over queries. An option with a ``default`` is always part of the name.
     A setting may have to be a ``whole_number``; an option may need another one, or exclude others.
     """
 
@@ -48,23 +115,21 @@ class Option:
 
     @property
     def written(self) -> str:
-        """How it stands in the brackets: ``floor``, ``m=…``, ``φ``."""
+        """How it is written in the brackets: ``floor``, ``m=…``, ``φ``."""
         return f"{self.name}=…" if self.kind == "setting" else self.name
 
     @property
     def explained(self) -> str:
-        """What it does, and what holds without it."""
+        """What it does, and its default."""
         return self.summary if self.default is None else f"{self.summary} ({self.default} unless given)"
 
     @property
-    def written_default(self) -> tuple[str, ...]:
-        """What stands in the metric's name where the person wrote nothing."""
-        if self.default is None:
-            return ()
-        return (f"{self.name}={self.default}" if self.kind == "setting" else self.default,)
+    def written_default(self) -> str | None:
+        """What is added to the metric's name where the option is not written."""
+        return f"{self.name}={self.default}" if self.default and self.kind == "setting" else self.default
 
     def matches(self, written: str) -> bool:
-        """Whether this is the option somebody wrote."""
+        """Whether ``written`` is this option."""
         key, is_setting, _ = written.partition("=")
         if self.kind == "name":
             return not is_setting
@@ -76,7 +141,7 @@ class Family:
     """All metrics of one name: how they are computed, and everything a reader should know about them."""
 
     name: str
-    function: AnyFunction
+    function: Function
     cutoff: Cutoff
     options: tuple[Option, ...]
     statistic: Statistic
@@ -90,17 +155,17 @@ class Family:
 
     def statistic_of(self, spec: MetricSpec) -> Statistic:
         """What turns the values of this metric into its figure."""
-        chosen = [option.statistic for option in self._given(spec) if option.statistic]
+        chosen = [option.statistic for option in self._written(spec) if option.statistic]
         return chosen[0] if chosen else self.statistic
 
     def pooled(self, spec: MetricSpec) -> bool:
         """Whether the figure is taken over pairs instead of queries."""
-        return any(option.pooled for option in self._given(spec))
+        return any(option.pooled for option in self._written(spec))
 
     def value_of(self, spec: MetricSpec, name: str) -> str | None:
-        """What was written for an option: the word of a free name, the value of a setting; None where nothing was."""
+        """What is written for an option: the word of a free name, the value of a setting; None if it is not written."""
         for written in spec.options:
-            option = self.options[self._place(spec, written)]
+            option = self._option(spec, written)
             if option.name == name:
                 return written.partition("=")[2] if option.kind == "setting" else written
         return None
@@ -115,47 +180,45 @@ class Family:
         if self.cutoff == "none" and spec.cutoff is not None:
             raise UsageError(f"{self.name} takes no cutoff", fix=f"write {self.name} without @{spec.cutoff}")
         if self.cutoff == "required" and spec.cutoff is None:
-            raise UsageError(f"{spec} needs a cutoff", fix=f"write {spec}@10, say")
-        places: dict[int, str] = {}
+            raise UsageError(f"{spec} needs a cutoff", fix=f"write {spec}@10, for example")
+        values: dict[str, str] = {}
         for written in spec.options:
-            place = self._place(spec, written)
-            if place in places:
-                raise UsageError(f"{spec} gives {self.options[place].name!r} twice", fix="keep one of the two")
-            places[place] = written
-        self._check_options(spec, {self.options[place].name: written for place, written in places.items()})
-        filled = (places.get(place, *one.written_default) for place, one in enumerate(self.options)
-                  if place in places or one.default is not None)  # fmt: skip
-        return MetricSpec(spec.family, tuple(filled), spec.cutoff)
+            name = self._option(spec, written).name
+            if name in values:
+                raise UsageError(f"{spec} gives {name!r} twice", fix="keep one of the two")
+            values[name] = written
+        self._check_options(spec, values)
+        filled = (values.get(option.name, option.written_default) for option in self.options)
+        return MetricSpec(spec.family, tuple(written for written in filled if written is not None), spec.cutoff)
 
-    def _check_options(self, spec: MetricSpec, given: Mapping[str, str]) -> None:
-        """Options that stand in each other's way, and settings that are no numbers."""
-        for option in (one for one in self.options if one.name in given):
-            if option.needs is not None and option.needs not in given:
-                fix = f"write {self.name}[…, {option.needs}, {given[option.name]}], or leave it out"
-                raise UsageError(f"{spec}: {option.name} goes with {option.needs} only", fix=fix)
-            clash = [one for one in option.excludes if one in given]
+    def _check_options(self, spec: MetricSpec, values: Mapping[str, str]) -> None:
+        """Raise for options that exclude each other, and for settings that are not numbers."""
+        for option in (option for option in self.options if option.name in values):
+            if option.needs is not None and option.needs not in values:
+                fix = f"write {self.name}[…, {option.needs}, {values[option.name]}], or leave it out"
+                raise UsageError(f"{spec}: {option.name} requires {option.needs}", fix=fix)
+            clash = [name for name in option.excludes if name in values]
             if clash:
-                raise UsageError(f"{spec}: {option.name} and {clash[0]} do not go together", fix="choose one of them")
-            value = given[option.name].partition("=")[2]
-            if option.whole_number and not (value.isascii() and value.isdecimal() and int(value) > 0):
+                raise UsageError(f"{spec}: {option.name} cannot be combined with {clash[0]}", fix="choose one of them")
+            value = values[option.name].partition("=")[2]
+            if option.whole_number and not _is_positive(value):
                 fix = f"write a whole number from 1, such as {option.name}=20"
                 raise UsageError(f"{option.name} of {spec} is {value!r}", fix=fix)
 
-    def _place(self, spec: MetricSpec, written: str) -> int:
+    def _option(self, spec: MetricSpec, written: str) -> Option:
         # Flags and settings first: a free name must not swallow them.
-        order = sorted(range(len(self.options)), key=lambda place: self.options[place].kind == "name")
-        for place in order:
-            if self.options[place].matches(written):
-                return place
-        known = [f"{one.name}=…" if one.kind == "setting" else one.name for one in self.options]
+        for option in sorted(self.options, key=lambda option: option.kind == "name"):
+            if option.matches(written):
+                return option
+        known = [option.written for option in self.options]
         near = UnknownNameError("option", written, known).fix if known else f"{self.name} has no options"
         raise UsageError(f"unknown option {written!r} of {spec}", fix=near)
 
-    def _given(self, spec: MetricSpec) -> list[Option]:
-        return [option for option in self.options if any(option.matches(one) for one in spec.options)]
+    def _written(self, spec: MetricSpec) -> list[Option]:
+        return [option for option in self.options if any(option.matches(written) for written in spec.options)]
 
 
-METRICS: Registry[Family] = Registry("metric", "metrics")
+METRICS: Registry[Family] = Registry("metric", "metrics", ("crosslens.metrics.families",))
 
 
 def metric(
@@ -172,13 +235,14 @@ def metric(
     graded: bool = False,
     unit: Unit | None = None,
 ) -> Callable[[F], F]:
-    """Enrol a metric. The function gets the places of the relevant items and the metric as asked for, and returns one
-    value per query (per pair, in :meth:`Places.each` order, under a ``pooled`` option); queries without a relevant item
-    are taken out afterwards. With ``across`` it gets the places of both directions and returns values for each. With
-    ``graded`` it gets, instead of places, a :class:`~crosslens.metrics.graded.Graded`, which knows the values of items.
+    """Register a metric: a function of the :class:`RelevantRanks` and the :class:`MetricSpec` to one value per query.
+
+    Under a ``pooled`` option it returns one value per pair, in the order of :meth:`RelevantRanks.each`. Queries without
+    a relevant item are excluded afterwards. With ``across`` it gets the ranks of both directions and returns values for
+    each; with ``graded`` a :class:`~crosslens.metrics.graded.GradedRanking`, which knows the gains of items.
     """
 
-    def enrol(function: F) -> F:
+    def register(function: F) -> F:
         family = Family(
             name, function, cutoff, options, statistic, higher_is_better, range, across, definition, source, graded,
             unit,
@@ -188,7 +252,7 @@ def metric(
         METRICS.register(name)(family)
         return function
 
-    return enrol
+    return register
 
 
 def family_of(spec: MetricSpec) -> Family:

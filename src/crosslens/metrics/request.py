@@ -1,4 +1,4 @@
-"""Metrics as people write them: ``"t2i/Hit@5 MedR"`` becomes what to compute, and what to say about it."""
+"""Metrics as people write them: ``"t2i/Hit@5 MedR"`` becomes what to compute, with notes for the reader."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from crosslens.core.errors import UnknownNameError, UsageError
-from crosslens.metrics.family import METRICS, family_of
-from crosslens.metrics.spec import MetricSpec, read_spec
+from crosslens.core import UnknownNameError, UsageError
+from crosslens.metrics.family import METRICS, MetricSpec, family_of, read_spec
 
 DIRECTIONS = ("i2t", "t2i", "t2t")
 DEFAULT_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR", "mAP@R", "RPrecision", "Fails", "Rsum")
-"""What is computed if nothing is asked for; Rsum only where both directions are there."""
+"""The metrics that are computed by default; Rsum only where both directions are there."""
 
 _WORD = re.compile(r"(?:\[[^\]]*\]?|[^\s,\[])+")
 _AMBIGUOUS = re.compile(r"R@(\d+)")
@@ -30,7 +29,7 @@ class MetricRequest:
         """The names of its results when ``directions`` are there: ``t2i/Hit@5``, or plain ``Rsum``."""
         if family_of(self.spec).across:
             return (str(self.spec),)
-        return tuple(f"{one}/{self.spec}" for one in directions if self.direction in (None, one))
+        return tuple(f"{name}/{self.spec}" for name in directions if self.direction in (None, name))
 
     def __str__(self) -> str:
         return str(self.spec) if self.direction is None else f"{self.direction}/{self.spec}"
@@ -39,13 +38,13 @@ class MetricRequest:
 def parse_metrics(text: str | Iterable[str | MetricSpec | MetricRequest] | None = None) -> list[MetricRequest]:
     """Read metrics from one text (separated by spaces or commas) or from several; None: the default ones.
 
-    A metric asked for twice is kept once. What was read in a way that needs saying is in the requests' ``notes``.
+    A metric named twice is kept once. Where a name was ambiguous, the requests' ``notes`` say how it was read.
     """
     parts: Iterable[str | MetricSpec | MetricRequest]
     parts = DEFAULT_METRICS if text is None else [text] if isinstance(text, str) else text
     requests: dict[tuple[MetricSpec, str | None], MetricRequest] = {}
     for part in parts:
-        for word in words(part) if isinstance(part, str) else [part]:
+        for word in split_metrics(part) if isinstance(part, str) else [part]:
             request = parse_metric(word) if isinstance(word, str) else _checked(word)
             key = request.spec, request.direction
             known = requests.get(key, request)
@@ -55,8 +54,8 @@ def parse_metrics(text: str | Iterable[str | MetricSpec | MetricRequest] | None 
     return list(requests.values())
 
 
-def words(text: str) -> list[str]:
-    """Metric names written as one text, apart: ``"Hit@1, SR[spice, m=20]@5"`` holds two."""
+def split_metrics(text: str) -> list[str]:
+    """The metric names in one text: ``"Hit@1, SR[spice, m=20]@5"`` contains two."""
     return _WORD.findall(text)
 
 
@@ -76,15 +75,15 @@ def parse_metric(text: str) -> MetricRequest:
 def _checked(request: MetricSpec | MetricRequest) -> MetricRequest:
     request = MetricRequest(request) if isinstance(request, MetricSpec) else request
     spec = request.spec
-    family, _, cutoff = spec.family.partition("@")
-    if spec.family not in METRICS and cutoff and family in METRICS:
+    name, _, cutoff = spec.family.partition("@")
+    if spec.family not in METRICS and cutoff and name in METRICS:
         raise UsageError(
             f"the cutoff of {str(spec)!r} is {cutoff!r}", fix="write a whole number from 1 after the @, such as @10"
         )
-    found = family_of(spec)
-    if found.across and request.direction is not None:
+    family = family_of(spec)
+    if family.across and request.direction is not None:
         raise UsageError(f"{spec} is over both directions", fix=f"write {spec} without {request.direction}/")
-    return replace(request, spec=found.checked(spec))
+    return replace(request, spec=family.checked(spec))
 
 
 def _note_on_recall(k: int) -> str:

@@ -9,33 +9,53 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import polars as pl
 
-from crosslens.analyze.granularity import granularity as granularity_of
-from crosslens.analyze.granularity_comparison import GranularityComparison, compare_granularity
-from crosslens.core.dataset import Dataset
-from crosslens.core.embeddings import Embeddings
-from crosslens.core.errors import MissingExtraError, UsageError
-from crosslens.core.progress import Progress
-from crosslens.core.run import Run
-from crosslens.metrics import MetricRequest, MetricSpec, Ties, family_of, parse_metric, parse_metrics
-from crosslens.pipeline.caption_sets_images import matched, told_apart
-from crosslens.pipeline.caption_sets_result import CaptionSets, MetricChange
-from crosslens.pipeline.caption_sets_samples import per_image, samples_of
-from crosslens.pipeline.evaluate import evaluate
-from crosslens.pipeline.recipe.model import Encoding, say_skipped
-from crosslens.pipeline.sources import aligned
-from crosslens.statistics import correct, paired_samples
-
-__all__ = ["METRICS_OF_SETS", "CaptionSets", "MetricChange", "compare_caption_sets"]
+from crosslens.analyze import GranularityComparison, compare_granularity, measure_granularity as granularity_of
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    Dataset,
+    Embeddings,
+    Ids,
+    InputError,
+    MetricValues,
+    MissingExtraError,
+    Progress,
+    Run,
+    UsageError,
+    argument,
+    positions,
+    split_name,
+)
+from crosslens.encode import EncodeOptions, encode_dataset, encode_texts, label
+from crosslens.metrics import (
+    MetricRequest,
+    MetricSpec,
+    Ties,
+    family_of,
+    observations,
+    parse_metric,
+    parse_metrics,
+    parts_across,
+)
+from crosslens.pipeline.comparison_results import CaptionSets, MetricChange
+from crosslens.pipeline.encoding import load_dual_encoder, note_skipped, stream_options
+from crosslens.pipeline.evaluation import evaluate
+from crosslens.pipeline.inputs import align_embeddings
+from crosslens.pipeline.options import CaptionSetOptions, refuse_other_keywords
+from crosslens.statistics import Samples, correct, paired_samples
 
 METRICS_OF_SETS = (
     "Hit@1", "Hit@5", "Hit@10", "i2t/CappedRecall@5", "i2t/CappedRecall@10", "MRR", "MedR", "DCGcm@10", "Rsum",
 )  # fmt: skip
-"""What is compared unless asked otherwise: all that the paper's tables of caption sets hold, and ranks."""
+"""The default metrics: all that the paper's tables of caption sets hold, and ranks."""
 _SAME = 1e-12
+
+Array = np.ndarray[Any, Any]
 
 
 def compare_caption_sets(
@@ -45,166 +65,264 @@ def compare_caption_sets(
     model: str | None = None,
     images: Any = None,
     captions: tuple[Any, Any] | None = None,
-    image_folder: str | Path | None = None,
-    encoding: Encoding | None = None,
-    precision: str = "fp32",
-    skip_bad: bool = False,
-    shared_images: bool = False,
     metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
-    score: str | None = None,
-    ties: Ties = "stable",
-    folds: int = 1,
-    granularity: bool | None = None,
-    correction: str = "holm",
-    permutations: int = 10_000,
-    resamples: int = 1000,
-    level: float = 0.95,
-    seed: int = 0,
-    threads: int | None = None,
     output: str | Path | None = None,
     overwrite: bool = False,
-    command: Sequence[str] | None = None,
     progress: Progress | None = None,
+    **options: Any,
 ) -> CaptionSets:
-    """Evaluate one model on two caption sets of the same images, and say how every metric changes.
+    """Evaluate one model on two caption sets of the same images, and compute how every metric changes.
 
-    Give a ``model`` (as ``crosslens encode`` names them; images are encoded once, from ``before``), or the embeddings
-    of the ``images`` and of both sets' ``captions``, as arrays in the datasets' order or as :class:`Embeddings`. Both
-    sets must have the same images; ``shared_images`` keeps those that are captioned in both. Differences come with
-    paired intervals and p-values over images, corrected for the number of metrics. ``granularity`` measures the
-    captions themselves, too (None: where the extra ``language`` is installed). With ``output`` both runs are written
-    there, as ``before`` and ``after``, and the same call again finds them.
+    Pass a ``model`` (as ``crosslens encode`` names them; images are encoded once, from ``before``), or the embeddings
+    of the ``images`` and of both sets' ``captions``, as arrays in the datasets' order or as :class:`Embeddings`.
+    Differences come with paired intervals and p-values over images, corrected for the number of metrics. With
+    ``output`` both runs are written there, as ``before`` and ``after``, and the same call again finds them.
+
+    ``options`` are those of :class:`CaptionSetOptions`: ``shared_images`` (both sets must have the same images; this
+    keeps those that are captioned in both), ``score``, ``ties``, ``folds``, ``granularity`` (measure the captions
+    themselves, too; None: where the extra ``language`` is installed), ``correction``, ``permutations``, ``resamples``,
+    ``level``, ``seed``, ``threads``, ``command``; and for a model those of :class:`EncodeOptions`: ``image_folder``,
+    ``precision``, ``device``, ``batch_size``, ``cache``, ``offline``, ``skip_bad``, ``notify``.
     """
-    correct([], correction)
+    refuse_other_keywords(options, compare_caption_sets, CaptionSetOptions, EncodeOptions)
+    encoding, settings = EncodeOptions.pick(options), CaptionSetOptions.pick(options)
+    correct([], settings.correction)
     requests = parse_metrics(METRICS_OF_SETS if metrics is None else metrics)
-    if model is None and (images is None or captions is None):
-        raise UsageError("nothing to evaluate", fix="pass model= (--model), or images= and captions=(before, after)")
-    if model is not None and (images is not None or captions is not None):
-        raise UsageError("both a model and embeddings", fix="pass one or the other")
-    vectors = None if captions is None else _given(before, after, images, captions)
-    before, after, notes = matched(before, after, shared=shared_images)
+    vectors = _given_vectors(before, after, model, images, captions)
+    before, after, notes = match_images(before, after, shared=settings.shared_images)
     if vectors is None:
-        assert model is not None
-        how = encoding or Encoding()
-        before, after, vectors = _encoded(before, after, model, image_folder, how, precision, skip_bad, progress)
-    names = told_apart(before.name, after.name)
+        before, after, vectors = _encoded(before, after, model, encoding, progress)
+    names = distinct_names(before.name, after.name)
+    datasets = {"before": before, "after": after}
     runs = {
         side: evaluate(
-            dataset, images=vectors.images, captions=embedded, metrics=requests, score=score, ties=ties, folds=folds,
-            seed=seed, resamples=resamples, level=level, threads=threads, name=label, command=command,
+            dataset, images=vectors.images, captions=getattr(vectors, side), metrics=requests, name=name,
             output=None if output is None else Path(output) / side, overwrite=overwrite, progress=progress,
+            **{key: getattr(settings, key) for key in _EVALUATE_OPTIONS},
         )
-        for side, dataset, embedded, label in (
-            ("before", before, vectors.before, names[0]), ("after", after, vectors.after, names[1]),
-        )
+        for (side, dataset), name in zip(datasets.items(), names, strict=True)
     }  # fmt: skip
-    changes = _changes(runs, {"before": before, "after": after}, ties, folds, permutations, resamples, level, seed)
-    adjusted = correct([one.p_value for one in changes], correction)
-    grain, more = _granularity(granularity, before, after, names, permutations, resamples, level, seed, progress)
+    changes = _changes(runs, datasets, settings)
+    adjusted = correct([change.p_value for change in changes], settings.correction)
+    granularity, more_notes = _granularity(datasets, names, settings, progress)
+    metric_notes = dict.fromkeys(note for request in requests for note in request.notes)
     return CaptionSets(
         names,
         (runs["before"], runs["after"]),
-        tuple(replace(one, adjusted_p=float(p)) for one, p in zip(changes, adjusted, strict=True)),
-        grain,
+        tuple(replace(change, adjusted_p=float(p)) for change, p in zip(changes, adjusted, strict=True)),
+        granularity,
         vectors.images.model,
-        correction,
-        permutations,
-        seed,
-        level,
-        (*notes, *dict.fromkeys(note for one in requests for note in one.notes), *_about_phi(requests), *more),
+        settings.correction,
+        settings.permutations,
+        settings.seed,
+        settings.level,
+        (*notes, *metric_notes, *_notes_on_phi(requests), *more_notes),
     )
 
 
+_EVALUATE_OPTIONS = ("score", "ties", "folds", "seed", "resamples", "level", "threads", "command")
+
+
 @dataclass(frozen=True)
-class _Vectors:
+class _SetVectors:
     images: Embeddings
     before: Embeddings
     after: Embeddings
 
 
-def _given(before: Dataset, after: Dataset, images: Any, captions: tuple[Any, Any]) -> _Vectors:
-    """Arrays get their ids here, while the datasets are still in the order that the arrays are in."""
-    return _Vectors(
-        aligned(images, before.image_ids, "image"),
-        aligned(captions[0], before.caption_ids, "caption"),
-        aligned(captions[1], after.caption_ids, "caption"),
+def _given_vectors(
+    before: Dataset, after: Dataset, model: str | None, images: Any, captions: tuple[Any, Any] | None
+) -> _SetVectors | None:
+    """Arrays get their ids here, while the datasets are still in the order of the arrays."""
+    if model is not None:
+        if images is not None or captions is not None:
+            raise UsageError("both a model and embeddings", fix="pass one or the other")
+        return None
+    if images is None or captions is None:
+        raise UsageError(
+            "nothing to evaluate", fix=f"pass {argument('model')}, or the embeddings of images and of both caption sets"
+        )
+    return _SetVectors(
+        align_embeddings(images, before.image_ids, "image"),
+        align_embeddings(captions[0], before.caption_ids, "caption"),
+        align_embeddings(captions[1], after.caption_ids, "caption"),
     )
 
 
 def _encoded(
-    before: Dataset, after: Dataset, model: str, image_folder: str | Path | None, how: Encoding, precision: str,
-    skip_bad: bool, progress: Progress | None,
-) -> tuple[Dataset, Dataset, _Vectors]:  # fmt: skip
-    from crosslens.encode import Cache, encode_dataset, load_encoder
-    from crosslens.encode.encoder import IMAGES, TEXTS, demand, label
-    from crosslens.encode.stream import encode_texts
-
-    encoder = load_encoder(model, device=how.device, precision=precision, offline=how.offline, tell=how.tell)
-    for ability in (IMAGES, TEXTS):
-        demand(encoder, ability)
-    cache = Cache(how.cache, tell=how.tell) if how.use_cache else None
+    before: Dataset, after: Dataset, model: str | None, options: EncodeOptions, progress: Progress | None
+) -> tuple[Dataset, Dataset, _SetVectors]:
+    encoder = load_dual_encoder(model, options)
+    shared = stream_options(options, progress)
     # The texts first: a model that cannot take them should not cost the wait for the pictures.
-    texts = encode_texts(
-        encoder, after.texts, cache=cache, batch_size=how.batch_size, precision=precision, progress=progress
-    )
-    captions = Embeddings(after.caption_ids, texts.rows, model=label(encoder))
-    found = encode_dataset(
-        before, encoder, image_folder=image_folder, cache=cache, batch_size=how.batch_size, precision=precision,
-        skip_bad=skip_bad, progress=progress,
+    captions = Embeddings(
+        after.caption_ids, encode_texts(encoder, after.texts, **shared).rows, model=label(encoder)
     )  # fmt: skip
-    say_skipped(found.skipped, how.tell)
-    assert found.images is not None
-    assert found.captions is not None
-    kept = after.select(found.dataset.image_ids) if found.skipped else after
-    return found.dataset, kept, _Vectors(found.images, found.captions, captions)
+    encoded = encode_dataset(before, encoder, image_folder=options.image_folder, skip_bad=options.skip_bad, **shared)
+    note_skipped(encoded.skipped, options.notify)
+    assert encoded.images is not None
+    assert encoded.captions is not None
+    kept = after.select(encoded.dataset.image_ids) if encoded.skipped else after
+    return encoded.dataset, kept, _SetVectors(encoded.images, encoded.captions, captions)
 
 
 def _changes(
-    runs: Mapping[str, Run], datasets: Mapping[str, Dataset], ties: Ties, folds: int, permutations: int,
-    resamples: int, level: float, seed: int,
-) -> list[MetricChange]:  # fmt: skip
-    found = []
+    runs: Mapping[str, Run], datasets: Mapping[str, Dataset], settings: CaptionSetOptions
+) -> list[MetricChange]:
+    changes = []
     for name in runs["before"]:
         spec = parse_metric(name).spec
-        one = runs["before"][name]
+        before = runs["before"][name]
         change = paired_samples(
-            samples_of(name, spec, runs, datasets, ties, folds),
-            statistic=one.statistic, permutations=permutations, resamples=resamples, level=level, seed=seed,
+            samples_of(name, spec, runs, datasets, cast(Ties, settings.ties), settings.folds),
+            statistic=before.statistic, permutations=settings.permutations, resamples=settings.resamples,
+            level=settings.level, seed=settings.seed,
         )  # fmt: skip
-        better = family_of(spec).higher_is_better
-        gain = per_image(runs["after"][name], datasets["after"]) - per_image(one, datasets["before"])
-        gain = np.nan_to_num(gain if better else -gain)
-        found.append(
+        higher_is_better = family_of(spec).higher_is_better
+        gain = per_image(runs["after"][name], datasets["after"]) - per_image(before, datasets["before"])
+        gain = np.nan_to_num(gain if higher_is_better else -gain)
+        changes.append(
             MetricChange(
                 name, change.before, change.after, change.test.difference, *change.test.interval, change.relative,
                 change.relative_low, change.relative_high, change.test.p_value, change.test.p_value,
-                change.test.clusters, int((gain > _SAME).sum()), int((gain < -_SAME).sum()), one.statistic, better,
+                change.test.clusters, int((gain > _SAME).sum()), int((gain < -_SAME).sum()), before.statistic,
+                higher_is_better,
             )
         )  # fmt: skip
-    return found
+    return changes
 
 
 def _granularity(
-    asked: bool | None, before: Dataset, after: Dataset, names: tuple[str, str], permutations: int, resamples: int,
-    level: float, seed: int, progress: Progress | None,
-) -> tuple[GranularityComparison | None, list[str]]:  # fmt: skip
-    if asked is False:
+    datasets: Mapping[str, Dataset], names: tuple[str, str], settings: CaptionSetOptions, progress: Progress | None
+) -> tuple[GranularityComparison | None, list[str]]:
+    if settings.granularity is False:
         return None, []
     try:
         sides = [
-            granularity_of(one, name=name, progress=progress)
-            for one, name in zip((before, after), names, strict=True)
-        ]  # fmt: skip
+            granularity_of(dataset, name=name, progress=progress)
+            for dataset, name in zip(datasets.values(), names, strict=True)
+        ]
     except MissingExtraError as error:
-        if asked:
+        if settings.granularity:
             raise
         return None, [f"The captions' granularity is left out: {error.problem} ({error.fix})."]
-    options: dict[str, Any] = {"permutations": permutations, "resamples": resamples, "level": level, "seed": seed}
-    return compare_granularity(sides, **options), []
+    return compare_granularity(
+        sides, permutations=settings.permutations, resamples=settings.resamples, level=settings.level,
+        seed=settings.seed,
+    ), []  # fmt: skip
 
 
-def _about_phi(requests: Sequence[MetricRequest]) -> list[str]:
-    graded = [str(one) for one in requests if family_of(one.spec).graded and one.spec.family != "DCGcm"]
+def _notes_on_phi(requests: Sequence[MetricRequest]) -> list[str]:
+    graded = [str(request) for request in requests if family_of(request.spec).graded and request.spec.family != "DCGcm"]
     if not graded:
         return []
-    return [f"{', '.join(graded)}: similarity is to each set's own captions, so the sets are measured by two rulers."]
+    return [f"{', '.join(graded)}: similarity is to each set's own captions, so the two sets are not on one scale."]
+
+
+def match_images(before: Dataset, after: Dataset, *, shared: bool) -> tuple[Dataset, Dataset, list[str]]:
+    """Both sets over the same images in the order of ``before``, and what was left out for that.
+
+    Unless ``shared``, a difference raises. An image without captions in both sets stays in the gallery.
+    """
+    present = set(after.image_ids)
+    common = [image for image in before.image_ids if image in present]
+    if not common:
+        raise InputError(
+            f"{before.name!r} and {after.name!r} share no image: one has {before.image_ids[0]!r}, the other "
+            f"{after.image_ids[0]!r}",
+            expected="two sets of captions of the same images, under the same ids",
+            fix="read both so that ids agree; the reader fine_grained has coco_ids=true for COCO's own ids",
+        )
+    notes: list[str] = []
+    first, second = distinct_names(before.name, after.name)
+    _require(before, set(after.image_ids), f"{first!r} are not in {second!r}", shared, notes)
+    _require(after, set(before.image_ids), f"{second!r} are not in {first!r}", shared, notes)
+    before, after = (side if list(side.image_ids) == common else side.select(common) for side in (before, after))
+    captioned = [set(side.captions["image"]) for side in (before, after)]
+    without = [set(common) - captioned[0], set(common) - captioned[1]]
+    _require(before, captioned[1] | without[0], f"{first!r} are without a caption in {second!r}", shared, notes)
+    _require(after, captioned[0] | without[1], f"{second!r} are without a caption in {first!r}", shared, notes)
+    in_both = pl.Series("image", sorted(captioned[0] & captioned[1]), dtype=pl.String)
+    if not len(in_both):
+        raise InputError("no image has captions in both sets", fix="check that both are of the same split")
+    before, after = (
+        replace(side, captions=side.captions.filter(pl.col("image").is_in(in_both.implode())))
+        for side in (before, after)
+    )
+    return before, after, notes
+
+
+def distinct_names(before: str, after: str) -> tuple[str, str]:
+    """The names of two sets, told apart where they are the same."""
+    return (before, after) if before != after else (f"{before} (before)", f"{after} (after)")
+
+
+def _require(dataset: Dataset, allowed: set[str], what: str, shared: bool, notes: list[str]) -> None:
+    """Raise, or with ``shared`` note, that some images are not among the allowed ones."""
+    missing = [image for image in dataset.image_ids if image not in allowed]
+    if not missing:
+        return
+    problem = f"{len(missing):,} of the {len(dataset.image_ids):,} images of {what}"
+    if not shared:
+        raise InputError(
+            f"{problem}, the first is {missing[0]!r}",
+            expected="two sets of captions of the same images",
+            fix=f"pass {argument('shared_images', True)} to compare the images that both have",
+        )
+    notes.append(f"Left out: {problem}.")
+
+
+def samples_of(
+    name: str, spec: MetricSpec, runs: Mapping[str, Run], datasets: Mapping[str, Dataset], ties: Ties, folds: int
+) -> list[Samples]:
+    """The values that a metric averages, before and after: one part, or one per direction for a sum, per fold."""
+    sides = {side: _parts(name, spec, run, datasets[side], ties) for side, run in runs.items()}
+    images = len(datasets["before"].image_ids)
+    fold = np.repeat(np.arange(folds), [len(part) for part in np.array_split(np.arange(images), folds)])
+    samples = []
+    for direction, (before, before_images) in sides["before"].items():
+        after, after_images = sides["after"][direction]
+        for stratum in range(folds):
+            first, second = fold[before_images] == stratum, fold[after_images] == stratum
+            part = (before[first], before_images[first], after[second], after_images[second])
+            if not (np.isnan(part[0]).all() or np.isnan(part[2]).all()):
+                samples.append((direction, stratum, part))
+    counts = {key: sum(direction == key for direction, _, _ in samples) for key in sides["before"]}
+    return [Samples(*part, stratum=stratum, weight=1 / counts[direction]) for direction, stratum, part in samples]
+
+
+def per_image(values: MetricValues, dataset: Dataset) -> Array:
+    """The mean over an image's own queries; NaN for an image without any."""
+    rows = _image_rows(values.query_ids, dataset)
+    counted = ~np.isnan(values.values)
+    sums = np.bincount(rows[counted], values.values[counted], len(dataset.image_ids))
+    counts = np.bincount(rows[counted], minlength=len(dataset.image_ids))
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _parts(name: str, spec: MetricSpec, run: Run, dataset: Dataset, ties: Ties) -> dict[str, tuple[Array, Array]]:
+    """The values behind a metric and the row of the image of each; by direction for a sum over directions."""
+    family = family_of(spec)
+    if family.across and not family.graded:
+        rankings = {direction: run.rankings[direction] for direction in (IMAGE_TO_TEXT, TEXT_TO_IMAGE)}
+        parts = parts_across(spec, rankings, ties)
+        return {
+            direction: (parts[direction], _image_rows(ranking.query_ids, dataset))
+            for direction, ranking in rankings.items()
+        }
+    rows = _image_rows(run[name].query_ids, dataset)
+    if family.pooled(spec):
+        values, queries = observations(spec, run.rankings[split_name(name)[0]], ties)
+        assert queries is not None
+        return {name: (values, rows[queries])}
+    return {name: (run[name].values, rows)}
+
+
+def _image_rows(queries: Ids, dataset: Dataset) -> Array:
+    """The row of each query's image, whichever side the queries are on."""
+    if queries == dataset.image_ids:
+        return np.arange(len(queries))
+    if queries == dataset.caption_ids:
+        return dataset.caption_image
+    image_of = dict(zip(dataset.caption_ids, dataset.captions["image"], strict=True))
+    return positions([image_of.get(query, query) for query in queries], dataset.image_ids, "image")

@@ -1,160 +1,302 @@
-"""What a comparison of runs found, and how it reads as text."""
+"""Runs on the same queries, compared: by how much they differ, whether that is chance, and on which queries."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from math import isfinite
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from crosslens.core.errors import UnknownNameError
-from crosslens.core.grid import PAGE_WIDTH, Grid
-from crosslens.core.json_form import json_form
-from crosslens.core.metric_values import Statistic
-from crosslens.metrics.figures import beside, count, figure, interval, unit_sentence
+import numpy as np
 
-_MOST_NAMED = 6
-"""Beyond this many metrics the queries that differ most are a wall of ids: they are left to a closer look."""
-_CORRECTIONS = {"holm": "corrected by Holm", "bh": "corrected by Benjamini–Hochberg", "none": "not corrected"}
+from crosslens.core import (
+    BOTH,
+    CrosslensError,
+    Ids,
+    InputError,
+    MetricValues,
+    Ranking,
+    Run,
+    UnknownNameError,
+    UsageError,
+    split_name,
+)
+from crosslens.metrics import MetricRequest, MetricSpec, family_of, observations, parse_metric, parse_metrics
+from crosslens.pipeline.comparison_results import Comparison, MetricComparison, QueryDifference
+from crosslens.statistics import PairedTest, correct, paired_permutation
+
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+
+_SHOWN = 3
+"""Queries named among the largest gains, and among the largest losses."""
+_SAME = 1e-12
 
 
-@dataclass(frozen=True)
-class QueryDifference:
-    """One query and its value in both runs."""
+def compare(
+    *runs: Run | str | Path,
+    metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
+    correction: str = "holm",
+    permutations: int = 10_000,
+    seed: int = 0,
+) -> Comparison:
+    """Compare the first run (or run folder) with each of the others, on the metrics named or on all they share.
 
-    query: str
-    baseline: float
-    other: float
-
-
-@dataclass(frozen=True)
-class MetricComparison:
-    """One metric of two runs on the same queries; ``difference`` is other − baseline.
-
-    A query is won where the other run is better: above the baseline, or below it for a metric such as ``MedR``.
+    Queries are matched by id. p-values come from a paired permutation test over images and are corrected (``holm``,
+    ``bh`` or ``none``) for the number of metrics times the number of pairs of runs.
     """
+    if len(runs) < 2:
+        raise UsageError("a comparison requires two runs", fix="name a second run")
+    correct([], correction)
+    loaded = tuple(run if isinstance(run, Run) else Run.load(run) for run in runs)
+    named = tuple(replace(run, name=label) for run, label in zip(loaded, run_labels(loaded), strict=True))
+    _require_same_folds(named)
+    names, notes = _metric_names(named, metrics)
+    baseline, others = named[0], named[1:]
+    results = [_compared(name, baseline, other, permutations, seed) for other in others for name in names]
+    adjusted = correct([result.p_value for result in results], correction)
+    return Comparison(
+        baseline.name,
+        tuple(other.name for other in others),
+        tuple(replace(result, adjusted_p=float(p)) for result, p in zip(results, adjusted, strict=True)),
+        correction,
+        permutations,
+        seed,
+        baseline[names[0]].level,
+        (*notes, *_notes_on_ties(named)),
+    )
 
-    metric: str
-    baseline: str
-    other: str
-    baseline_mean: float
-    other_mean: float
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    adjusted_p: float
-    n: int
-    wins: int
-    losses: int
-    ties: int
-    largest_gains: tuple[QueryDifference, ...]
-    largest_losses: tuple[QueryDifference, ...]
-    statistic: Statistic = "mean"
-    higher_is_better: bool = True
+
+class _Aligned(NamedTuple):
+    """One metric of two runs, in the baseline's order of queries."""
+
+    baseline: FloatArray
+    other: FloatArray
+    order: IntArray
+    """The row of each of the baseline's queries in the other run."""
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The first run against each of the others, metric by metric; prints as a table."""
+def _compared(name: str, baseline: Run, other: Run, permutations: int, seed: int) -> MetricComparison:
+    spec = parse_metric(name).spec
+    family = family_of(spec)
+    ours, theirs = baseline[name], other[name]
+    aligned = _align(name, baseline, other)
+    test = _tested(name, spec, baseline, other, aligned, permutations, seed)
+    change = aligned.other - aligned.baseline
+    gain = np.nan_to_num(change if family.higher_is_better else -change)
+    won, lost = gain > _SAME, gain < -_SAME
+    return MetricComparison(
+        name,
+        baseline.name,
+        other.name,
+        ours.mean,
+        theirs.mean,
+        test.difference,
+        test.low,
+        test.high,
+        test.p_value,
+        adjusted_p=test.p_value,
+        n=ours.n,
+        wins=int(won.sum()),
+        losses=int(lost.sum()),
+        ties=ours.n - int(won.sum()) - int(lost.sum()),
+        largest_gains=_largest(gain, won, ours.query_ids, aligned),
+        largest_losses=_largest(-gain, lost, ours.query_ids, aligned),
+        statistic=ours.statistic,
+        higher_is_better=family.higher_is_better,
+    )
 
-    baseline: str
-    others: tuple[str, ...]
-    results: tuple[MetricComparison, ...]
-    correction: str
-    permutations: int
-    seed: int
-    level: float
-    notes: tuple[str, ...] = ()
 
-    def __getitem__(self, metric: str) -> MetricComparison:
-        """The result of a metric against the first of the other runs."""
-        for one in self.results:
-            if one.metric == metric:
-                return one
-        raise UnknownNameError("metric in this comparison", metric, [one.metric for one in self.results])
+def _largest(gain: FloatArray, eligible: Any, queries: Ids, aligned: _Aligned) -> tuple[QueryDifference, ...]:
+    order = np.argsort(-gain, kind="stable")[:_SHOWN]
+    return tuple(
+        QueryDifference(queries[row], float(aligned.baseline[row]), float(aligned.other[row]))
+        for row in order[eligible[order]]
+    )
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form: fractions, never percent; None where there is no number."""
-        return {
-            "baseline": self.baseline,
-            "others": list(self.others),
-            "test": "paired permutation over images, two-sided",
-            "correction": self.correction,
-            "permutations": self.permutations,
-            "seed": self.seed,
-            "level": self.level,
-            "comparisons": [json_form(asdict(one)) for one in self.results],
-            "notes": list(self.notes),
-        }
 
-    def text(self, width: int | None = PAGE_WIDTH) -> str:
-        """Each run against the first: figures, differences, p-values, and who wins where; tables up to ``width``."""
-        parts = []
-        for other in self.others:
-            results = [one for one in self.results if one.other == other]
-            parts += [f"{other} against {self.baseline}", self._grid(results).text(width)]
-            if len(results) <= _MOST_NAMED:
-                parts.append(_queries(results))
-        return "\n\n".join([*(part for part in parts if part), "\n".join(self._explanation())])
+def _tested(
+    name: str, spec: MetricSpec, baseline: Run, other: Run, aligned: _Aligned, permutations: int, seed: int
+) -> PairedTest:
+    ours = baseline[name]
+    clusters, strata = ours.clusters, _strata(baseline, ours)
+    first, second = aligned.other, aligned.baseline
+    if family_of(spec).pooled(spec):
+        second, rows = _pairs(name, spec, baseline)
+        first, other_rows = _pairs(name, spec, other)
+        queries = len(ours.query_ids)
+        counts = np.bincount(rows, minlength=queries), np.bincount(other_rows, minlength=queries)[aligned.order]
+        if not np.array_equal(*counts):
+            raise InputError(f"{name}: the runs differ in how many items are relevant to a query", fix=_SAME_TRUTH)
+        first = _reordered(first, other_rows, aligned.order)
+        clusters, strata = clusters[rows], None if strata is None else strata[rows]
+    return paired_permutation(
+        first,
+        second,
+        clusters,
+        statistic=ours.statistic,
+        strata=strata,
+        permutations=permutations,
+        level=ours.level,
+        seed=seed,
+    )
 
-    def __str__(self) -> str:
-        return self.text()
 
-    def _grid(self, results: Sequence[MetricComparison]) -> Grid:
-        differences = beside(
-            [figure(one.metric, one.difference, signed=True) for one in results],
-            [interval(one.metric, one.low, one.high, signed=True) for one in results],
-        )
-        rows = tuple(
-            (
-                one.metric + ("" if one.higher_is_better else " ↓"),
-                figure(one.metric, one.baseline_mean),
-                figure(one.metric, one.other_mean),
-                difference,
-                self._p_value(one.adjusted_p),
-                f"{one.wins:,} : {one.losses:,}",
+_SAME_TRUTH = "evaluate both runs on the same dataset with the same relevance"
+
+
+def _align(name: str, baseline: Run, other: Run) -> _Aligned:
+    """Match queries by id; both runs must have the same ones, and count the same ones."""
+    ours, theirs = baseline[name], other[name]
+    row_of = {query: row for row, query in enumerate(theirs.query_ids)}
+    for run, compared in ((baseline, other), (other, baseline)):
+        known = set(compared[name].query_ids)
+        missing = [query for query in run[name].query_ids if query not in known]
+        if missing:
+            raise InputError(
+                f"{name}: {len(missing):,} of the {len(run[name].query_ids):,} queries of {run.name!r} are not in "
+                f"{compared.name!r}, the first is {missing[0]!r}",
+                expected="the same queries in both runs",
+                fix=_SAME_TRUTH,
             )
-            for one, difference in zip(results, differences, strict=True)
+    order = np.fromiter((row_of[query] for query in ours.query_ids), np.int64, len(ours.query_ids))
+    values = theirs.values[order]
+    apart = np.isnan(values) != np.isnan(ours.values)
+    if apart.any():
+        raise InputError(
+            f"{name}: {int(apart.sum()):,} queries count in only one of {baseline.name!r} and {other.name!r}, "
+            f"the first is {ours.query_ids[int(np.argmax(apart))]!r}",
+            expected="queries with the same relevant items in both runs",
+            fix=_SAME_TRUTH,
         )
-        return Grid(("metric", self.baseline, results[0].other, "difference", "p", "wins : losses"), rows, "lrrlrr")
-
-    def _p_value(self, p: float) -> str:
-        if not isfinite(p):
-            return "–"
-        # As many decimals as the smallest p-value that the test can give has: more would claim too much.
-        decimals = max(3, len(str(self.permutations)) - 1)
-        least = 10.0**-decimals
-        return f"<{least:.{decimals}f}" if p < least / 2 else f"{p:.{decimals}f}"
-
-    def _explanation(self) -> list[str]:
-        tests = "" if self.correction == "none" else f" for {count(len(self.results), 'test')}"
-        sentences = [
-            f"p: paired permutation test over images, two-sided, {self.permutations:,} permutations, "
-            f"{_CORRECTIONS[self.correction]}{tests}.",
-            f"In brackets: {100 * self.level:g}% interval of the difference, from resampling images.",
-            "Wins and losses: queries on which the second run is better or worse.",
-            unit_sentence(one.metric for one in self.results),
-        ]
-        if any(not one.higher_is_better for one in self.results):
-            sentences.append("↓: lower is better.")
-        if len(self.results) > _MOST_NAMED * len(self.others):
-            sentences.append("Choose a few metrics to see the queries that differ most.")
-        return [line for sentence in (*sentences, *self.notes) for line in textwrap.wrap(sentence, PAGE_WIDTH)]
+    return _Aligned(ours.values, values, order)
 
 
-def _queries(results: Sequence[MetricComparison]) -> str:
-    """The queries on which each run gains most, with the value in the first and in the second run."""
-    lines = []
-    for one in results:
-        for better, found in ((one.other, one.largest_gains), (one.baseline, one.largest_losses)):
-            if found:
-                line = f"{one.metric}, {better} better: {'; '.join(_query(one, query) for query in found)}"
-                lines += textwrap.wrap(line, PAGE_WIDTH, initial_indent="  ", subsequent_indent="    ")
-    return "\n".join(["Where they differ most (value in the first → in the second)", *lines]) if lines else ""
+def _pairs(name: str, spec: MetricSpec, run: Run) -> tuple[FloatArray, IntArray]:
+    """The values behind a pooled metric, one per (query, relevant item); they are in the ranking only."""
+    values, rows = observations(spec, _ranking(name, run), _option(run, "ties", "stable"))
+    assert rows is not None
+    return values, rows
 
 
-def _query(one: MetricComparison, query: QueryDifference) -> str:
-    values = (figure(one.metric, value, decimals=0) for value in (query.baseline, query.other))
-    return f"{query.query} {' → '.join(values)}"
+def _ranking(name: str, run: Run) -> Ranking:
+    direction = split_name(name)[0]
+    if direction not in run.rankings:
+        raise UsageError(
+            f"{name} is computed over pairs, and {run.name!r} has no {direction} ranking to take them from",
+            fix=f"leave {name} out, or evaluate {run.name!r} again",
+        )
+    return run.rankings[direction]
+
+
+def _reordered(values: FloatArray, rows: IntArray, order: IntArray) -> FloatArray:
+    """Pairs brought into another order of queries; those of a query stay together."""
+    new_row = np.empty_like(order)
+    new_row[order] = np.arange(len(order))
+    return values[np.argsort(new_row[rows], kind="stable")]
+
+
+def _strata(run: Run, values: MetricValues) -> IntArray | None:
+    """The fold of every query, if the run was ranked within folds: consecutive, nearly equal parts of the images."""
+    folds = int(_option(run, "folds", 1))
+    if folds == 1:
+        return None
+    images = int(run.provenance["dataset"]["images"])
+    sizes = [len(part) for part in np.array_split(np.arange(images), folds)]
+    return np.asarray(np.repeat(np.arange(folds), sizes)[values.clusters], np.int64)
+
+
+def _option(run: Run, key: str, default: Any) -> Any:
+    return run.provenance.get("options", {}).get(key, default)
+
+
+def _require_same_folds(runs: tuple[Run, ...]) -> None:
+    folds = [_option(run, "folds", 1) for run in runs]
+    for run, count in zip(runs, folds, strict=True):
+        if count != folds[0]:
+            raise InputError(
+                f"{runs[0].name!r} has {folds[0]} folds, {run.name!r} has {count}",
+                expected="galleries of the same size",
+                fix="evaluate both runs with the same folds",
+            )
+
+
+def _require_same_measure(name: str, runs: tuple[Run, ...]) -> None:
+    """Raise unless a graded metric was computed from the same values in all runs, whatever they are called."""
+    spec = parse_metric(name).spec
+    family = family_of(spec)
+    if not family.graded:
+        return
+    for option, where in (("φ", "similarities"), ("scores_from", "scores_from")):
+        source = family.value_of(spec, option)
+        measures = [run.provenance.get(where, {}).get(source) for run in runs]
+        for run, measure in zip(runs, measures, strict=True):
+            if measure != measures[0]:
+                raise InputError(
+                    f"{source!r} has different values in {runs[0].name!r} and {run.name!r}",
+                    expected="the same relevance for both runs",
+                    fix="evaluate both with the same one, or give them different names",
+                )
+
+
+def _notes_on_ties(runs: tuple[Run, ...]) -> list[str]:
+    modes = {run.name: str(_option(run, "ties", "stable")) for run in runs}
+    if len(set(modes.values())) == 1:
+        return []
+    return ["The runs break ties differently: " + ", ".join(f"{name} {mode}" for name, mode in modes.items()) + "."]
+
+
+def run_labels(runs: tuple[Run, ...]) -> list[str]:
+    """The runs' names; a second run of one name gets a number."""
+    labels: list[str] = []
+    for run in runs:
+        label, number = run.name, 1
+        while label in labels:
+            number += 1
+            label = f"{run.name} ({number})"
+        labels.append(label)
+    return labels
+
+
+def _metric_names(
+    runs: tuple[Run, ...], metrics: str | Iterable[str | MetricSpec | MetricRequest] | None
+) -> tuple[list[str], list[str]]:
+    """The names of the metrics to compare, and notes on the choice."""
+    if metrics is None:
+        return _shared(runs)
+    names: dict[str, None] = {}
+    notes: dict[str, None] = {}
+    for request in parse_metrics(metrics):
+        directions = dict.fromkeys(split_name(name)[0] for name in runs[0])
+        requested = request.names([direction for direction in directions if direction != BOTH])
+        available = [name for name in requested if request.direction or name in runs[0].values]
+        for name in available or requested or [str(request)]:
+            for run in runs:
+                if name not in run.values:
+                    raise UnknownNameError(f"metric in {run.name!r}", name, run.values)
+            _require_same_measure(name, runs)
+            names[name] = None
+        notes |= dict.fromkeys(request.notes)
+    return list(names), list(notes)
+
+
+def _shared(runs: tuple[Run, ...]) -> tuple[list[str], list[str]]:
+    everywhere = [name for name in runs[0] if all(name in run.values for run in runs)]
+    names, notes = [], []
+    for name in everywhere:
+        try:
+            spec = parse_metric(name).spec
+            _require_same_measure(name, runs)
+            if family_of(spec).pooled(spec):
+                for run in runs:
+                    _ranking(name, run)
+        except CrosslensError as error:
+            notes.append(f"Left out: {name} ({error.problem}).")
+        else:
+            names.append(name)
+    apart = list(dict.fromkeys(name for run in runs for name in run if name not in everywhere))
+    if apart:
+        notes.append(f"Left out, as not all runs have them: {', '.join(apart)}.")
+    if not names:
+        raise UsageError("the runs have no metric in common", fix="evaluate them with the same metrics")
+    return names, notes

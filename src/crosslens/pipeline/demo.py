@@ -1,21 +1,19 @@
-"""The demo's work: scenes drawn once, and a model evaluated on the three versions that are in them."""
+"""The demo: scenes drawn once, and a model evaluated on the three versions that are in them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosslens.core.dataset import Dataset
-from crosslens.core.errors import MissingExtraError
-from crosslens.core.progress import Progress
-from crosslens.core.relevance import TEXT_TO_IMAGE
-from crosslens.core.run import Run
-from crosslens.encode.encoder import IMAGES, TEXTS, Tell, demand, load_encoder, to_stderr
-from crosslens.pipeline.recipe import Encoding, Model, Options, Recipe, execute
-from crosslens.synth.generation import VERSIONS
-from crosslens.synth.versions import select_version
-from crosslens.synth.writing import write_scenes
+from crosslens.core import TEXT_TO_IMAGE, Dataset, MissingExtraError, Progress, Run
+from crosslens.encode import EncodeOptions, to_stderr
+from crosslens.pipeline.encoding import load_dual_encoder
+from crosslens.pipeline.options import EvaluateOptions
+from crosslens.pipeline.recipe.execute import run_recipe
+from crosslens.pipeline.recipe.options import ModelOptions
+from crosslens.pipeline.recipe.recipe import Recipe
+from crosslens.synth import VERSIONS, select_version, write_scenes
 
 SEED = 7
 """Scenes of this seed were never among those that ``tiny`` was trained on."""
@@ -32,32 +30,33 @@ class Demo:
 
     @property
     def scenes(self) -> Path:
-        """Where the pictures are, and the dataset of the hardest version."""
+        """The folder of the pictures, and of the dataset of the hardest version."""
         return self.folder / "scenes"
 
     def draw(self, images: int, seed: int = SEED) -> Dataset:
-        """Draw the hardest version, which holds the others; what is there already is kept."""
+        """Draw the hardest version, which holds the others; finished scenes are kept."""
         return write_scenes(
             self.scenes, images, seed=seed, version=HARDEST, overwrite=self.overwrite, progress=self.progress
         )
 
     def evaluate(
-        self, drawn: Dataset, version: str, model: str, *, command: Sequence[str] | None = None, tell: Tell = to_stderr
-    ) -> Run:
+        self, drawn: Dataset, version: str, model: str, *, command: Sequence[str] | None = None,
+        notify: Callable[[str], None] = to_stderr,
+    ) -> Run:  # fmt: skip
         """The model on one version, as a run folder of that name.
 
-        Scenes that were added without captions are only there to be found: in the hardest version captions ask, and
-        images do not, as for them nothing would change.
+        Scenes that were added without captions only enlarge the gallery: in the hardest version captions are queries
+        and images are not, as for them nothing would change.
         """
         recipe = Recipe(
             dataset=str(self._dataset(drawn, version)),
-            model=Model(model, image_folder=str(self.scenes)),
-            options=Options(directions=(TEXT_TO_IMAGE,) if version == HARDEST else ()),
+            model=ModelOptions(model, image_folder=str(self.scenes)),
+            options=EvaluateOptions(directions=(TEXT_TO_IMAGE,) if version == HARDEST else ()),
             name=version,
         )
-        return execute(
+        return run_recipe(
             recipe, self.folder / version, overwrite=self.overwrite, progress=self.progress, command=command,
-            encoding=Encoding(tell=tell),
+            encoding=EncodeOptions(notify=notify),
         )  # fmt: skip
 
     def _dataset(self, drawn: Dataset, version: str) -> Path:
@@ -71,18 +70,16 @@ class Demo:
         return folder
 
 
-def demand_extras(model: str) -> None:
-    """Raise at once, not after a minute's work, where something that the demo needs is not installed."""
-    needed = {"PIL": "pillow", "plotly": "plotly"} | ({"onnxruntime": "onnxruntime"} if model == "tiny" else {})
-    for module, package in needed.items():
+def require_extras(model: str) -> None:
+    """Raise before the work if a package that the demo requires is not installed."""
+    required = {"PIL": "pillow", "plotly": "plotly"} | ({"onnxruntime": "onnxruntime"} if model == "tiny" else {})
+    for module, package in required.items():
         try:
             __import__(module)
         except ImportError as error:
             raise MissingExtraError("the demo", package, "demo") from error
 
 
-def demand_model(model: str, tell: Tell = to_stderr) -> None:
-    """Raise at once, not after all is drawn, where the model cannot be loaded or lacks one of the two kinds."""
-    encoder = load_encoder(model, tell=tell)
-    for ability in (IMAGES, TEXTS):
-        demand(encoder, ability)
+def require_model(model: str, notify: Callable[[str], None] = to_stderr) -> None:
+    """Raise before the work if the model cannot be loaded, or does not take both images and texts."""
+    load_dual_encoder(model, EncodeOptions(notify=notify))

@@ -1,4 +1,4 @@
-"""Compiled loops that stand by themselves. All release the GIL, so that one Python thread per core can run them."""
+"""Small compiled loops. All release the GIL, so that one Python thread per core can run them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def pair_products(left: Array, right: Array, rows: Array, columns: Array, out: A
 
 
 @_reassociated
-def unit_rows(vectors: Array, out: Array) -> int:
-    """Scale every vector to length 1; returns the first row that has none, or -1. Rounded once, from float64."""
+def scale_to_unit(vectors: Array, out: Array) -> int:
+    """Scale every vector to length 1, rounded once from float64; returns the first row of zeros, or -1."""
     for i in range(vectors.shape[0]):
         vector, unit = vectors[i], out[i]
         total = 0.0
@@ -60,7 +60,7 @@ def transpose(tile: Array) -> Array:
 def settle(
     pairs: Array, items: Array, scores: Array, targets: Array, relevant: Array, above: Array, tied: Array, before: Array
 ) -> None:
-    """Order doubtful pairs by exact scores: above, tied, or tied with a lower index."""
+    """Count undecided pairs by exact scores: above, tied, or tied with a lower index."""
     for d in range(pairs.size):
         p = pairs[d]
         if scores[d] > targets[p]:
@@ -77,14 +77,12 @@ def put_in_order(rows: Array, items: Array, scores: Array, top_items: Array, top
     for c in range(rows.size):
         score, item = scores[c], items[c]
         listed, values = top_items[rows[c]], top_scores[rows[c]]
-        place = depth
-        while place > 0 and (
-            listed[place - 1] < 0
-            or values[place - 1] < score
-            or (values[place - 1] == score and listed[place - 1] > item)
+        rank = depth
+        while rank > 0 and (
+            listed[rank - 1] < 0 or values[rank - 1] < score or (values[rank - 1] == score and listed[rank - 1] > item)
         ):
-            place -= 1
-        for j in range(depth - 1, place, -1):
+            rank -= 1
+        for j in range(depth - 1, rank, -1):
             listed[j], values[j] = listed[j - 1], values[j - 1]
-        if place < depth:
-            listed[place], values[place] = item, score
+        if rank < depth:
+            listed[rank], values[rank] = item, score

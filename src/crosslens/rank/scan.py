@@ -1,4 +1,4 @@
-"""The compiled heart of a pass: look at a tile of scores once, while it is still in the cache.
+"""The compiled core of a pass: look at a tile of scores once, while it is still in the cache.
 
 Most scores of a tile are of no interest: too low to be above a relevant item or in a top list. One vectorised
 comparison with a *bound* per query finds the others, the *hits* (:func:`find_hits`), and :func:`take` looks
@@ -11,11 +11,11 @@ tile does:
 ``low``, ``high``      a score below ``low`` is below the relevant item for certain, one above ``high`` above it
 ``above``, ``upto``    counts: items found above this relevant item; above this one and those of its query before it
 ``keep``, ``slack``    the depth of the top lists; how far a tile's score may be off
-``floor``, ``fill``    what a score must reach to be a candidate; how many there are (-1: too many near-ties, given up)
+``floor``, ``fill``    what a score must reach to be a candidate; how many there are (-1: too many near-ties)
 ``scores``, ``items``  the candidates
-``pairs``, ``doubted`` relevant items, and items whose order to them only exact scores can tell; ``n`` of them so far
+``pairs``, ``others``  relevant items, and items whose order to them only exact scores can tell; ``n`` of them so far
 
-Everything here stands in one file because the compiler's cache looks at one file at a time.
+Everything here is in one file because the compiler's cache looks at one file at a time.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ def find_hits(tile: Array, in_rows: bool, bounds: Array, most: int, queries: Arr
     count = 0
     for i in range(height):
         row = tile[i]
-        found = _flag(row, bounds[i], flags) if in_rows else _flag_each(row, bounds, flags)
-        if found == 0:
+        flagged = _flag(row, bounds[i], flags) if in_rows else _flag_each(row, bounds, flags)
+        if flagged == 0:
             continue
-        if count + found > most:
+        if count + flagged > most:
             return -1
         for e in range(eights.size):
             if eights[e]:
@@ -134,12 +134,12 @@ def take(
     query: int, item: int, counted: Array,
     offsets: Array, low: Array, high: Array, upto: Array,
     keep: int, slack: Array, floor: Array, fill: Array, scores: Array, items: Array,
-    pairs: Array, doubted: Array, n: int,
+    pairs: Array, others: Array, n: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Take each hit from ``start`` on: find its place among the relevant items, make it a candidate for the top list.
+    """Take each hit from ``start`` on: find its rank among the relevant items, make it a candidate for the top list.
 
-    Returns ``DONE`` and ``n``; or, when there is no room for another hit's doubts, the hit to go on from once they
-    have been settled.
+    Returns ``DONE`` and ``n``; or, when there is no room for another hit's undecided pairs, the hit to continue from
+    once they have been decided.
     """
     scratch = np.empty(scores.shape[1], np.float32)
     for h in range(start, count):
@@ -159,7 +159,7 @@ def take(
                 upto[p - 1] += 1
             while p < end and low[p] <= score:
                 pairs[n] = p
-                doubted[n] = item + hit_items[h]
+                others[n] = item + hit_items[h]
                 n += 1
                 p += 1
         if score >= floor[q]:
@@ -176,11 +176,11 @@ def take(
 def compare_rows(
     tile: Array, query: int, item: int, start: int,
     offsets: Array, low: Array, high: Array, above: Array, counted: Array,
-    pairs: Array, doubted: Array, n: int,
+    pairs: Array, others: Array, n: int,
 ) -> tuple[int, int]:  # fmt: skip
     """For a tile of queries × items full of hits: compare whole rows with each of a query's few relevant items.
 
-    Marks the queries it has counted. Returns like :func:`take`, with the row to go on from.
+    Marks the queries it has counted. Returns like :func:`take`, with the row to continue from.
     """
     height, width = tile.shape
     for i in range(start, height):
@@ -202,7 +202,7 @@ def compare_rows(
                 for j in range(width):
                     if lower <= row[j] <= upper:
                         pairs[n] = p
-                        doubted[n] = item + j
+                        others[n] = item + j
                         n += 1
     return DONE, n
 
@@ -212,8 +212,8 @@ def _compact(keep: int, slack: Number, scores: Array, items: Array, scratch: Arr
     """Drop the candidates that cannot be among the best ``keep``; returns how many stay, and the new floor.
 
     With exact scores (no slack) equal ones stay in order of arrival, which is gallery order: the tie rule. With
-    inexact ones all within reach of the last place stay; if they fill the buffer, the query is given up here
-    (-1) and ranked from exact scores later.
+    inexact ones all within reach of the last one stay; if they fill the buffer, the query is marked (-1) and
+    ranked from exact scores later.
     """
     n = scores.size
     scratch[:] = scores
@@ -240,7 +240,7 @@ def _compact(keep: int, slack: Number, scores: Array, items: Array, scratch: Arr
 @compiled
 def _largest(values: Array, rank: int) -> Number:
     """The ``rank``-th largest value, by quickselect; reorders ``values``."""
-    left, right, wanted = 0, values.size - 1, rank - 1
+    left, right, target = 0, values.size - 1, rank - 1
     while left < right:
         pivot = values[(left + right) // 2]
         i, j = left, right
@@ -253,18 +253,18 @@ def _largest(values: Array, rank: int) -> Number:
                 values[i], values[j] = values[j], values[i]
                 i += 1
                 j -= 1
-        if wanted <= j:
+        if target <= j:
             right = j
-        elif wanted >= i:
+        elif target >= i:
             left = i
         else:
             break
-    return values[wanted]
+    return values[target]
 
 
 @compiled
 def survivors(keep: int, slack: Array, fill: Array, scores: Array, items: Array) -> tuple[Array, Array]:
-    """Join several workers' buffers (worker × query × place): the (query, item) pairs still in the running."""
+    """Join several workers' buffers (worker × query × candidate): the (query, item) pairs that may be in a top list."""
     workers, queries, capacity = scores.shape
     rows = np.empty(np.maximum(fill, 0).sum(), np.int64)
     left = np.empty(rows.size, np.int64)

@@ -2,7 +2,7 @@
 
 A tile comes from a matrix product, whose last bits depend on the tile's shape, the number of threads and the device.
 So that ranks depend on none of these, every scorer also gives the *exact* score of single pairs, and bounds how far a
-tile may be off (``slack``). The ranking pass decides almost everything from tiles and asks for exact scores only
+tile may be off (``slack``). The ranking pass decides almost everything from tiles and computes exact scores only
 where two items are closer than the slack.
 """
 
@@ -14,9 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from crosslens.core.embeddings import Embeddings
-from crosslens.core.errors import InputError
-from crosslens.core.machine import available_cores
+from crosslens.core import Embeddings, InputError, argument, available_cores
 
 Array = np.ndarray[Any, Any]
 
@@ -39,7 +37,7 @@ class Scorer(Protocol):
     def tile(self, rows: slice, columns: slice) -> Array:
         """Scores of a block of rows and columns, each within the slack of the exact one.
 
-        They may stand in a buffer that the same thread's next call fills anew.
+        They may share a buffer that the same thread's next call overwrites.
         """
 
     def exact(self, rows: Array, columns: Array) -> Array:
@@ -52,12 +50,7 @@ class InnerProduct:
     precision = np.float32
 
     def __init__(self, rows: Array, columns: Array, *, unit: bool = False) -> None:
-        if rows.shape[1] != columns.shape[1]:
-            raise InputError(
-                f"vectors of {rows.shape[1]} and of {columns.shape[1]} dimensions",
-                expected="image and caption vectors from the same model",
-                fix="check that the two files belong together",
-            )
+        check_dimensions(rows, columns)
         self.rows, self.columns = rows, columns
         self.shape = (len(rows), len(columns))
         self.work = rows.shape[1]
@@ -67,7 +60,8 @@ class InnerProduct:
         column_norm = np.full(len(columns), 1 + 1e-6) if unit else norms(columns)
         largest = row_norm.max(initial=0.0) * column_norm.max(initial=0.0)
         if not largest < np.finfo(np.float32).max / 2:
-            raise InputError("vectors so long that their scores overflow", fix="scale them down, or use score='cosine'")
+            fix = f"scale them down, or use {argument('score', 'cosine')}"
+            raise InputError("the scores of vectors this long overflow", fix=fix)
         bound = rounding_bound(self.work)
         self.row_slack = (bound * row_norm * column_norm.max(initial=0.0)).astype(np.float32)
         self.column_slack = (bound * column_norm * row_norm.max(initial=0.0)).astype(np.float32)
@@ -91,7 +85,7 @@ class InnerProduct:
 
 
 class ScoreMatrix:
-    """Scores somebody computed already: in memory, or memory-mapped and read tile by tile.
+    """Precomputed scores: in memory, or memory-mapped and read tile by tile.
 
     They are ranked in the precision they come in: tiles are float32, and where those cannot tell two scores apart, the
     stored numbers do.
@@ -121,7 +115,7 @@ class ScoreMatrix:
                 f"score {block[row, column]} in column {columns.start + int(column)}",
                 row=rows.start + int(row),
                 expected="finite scores",
-                fix="find out why the model gave no number for this pair",
+                fix="find out why the model gave NaN or infinity for this pair",
             )
         return np.ascontiguousarray(block, np.float32)
 
@@ -130,22 +124,27 @@ class ScoreMatrix:
         return np.asarray(self.scores[rows, columns], self.precision)
 
     def _allow_for_rounding(self) -> None:
-        """Half a unit in the last place of the largest score, in a pass of its own: tiles may be off by that."""
+        """Set the slack to the rounding error of the largest score, found in a pass of its own."""
         largest = 0.0
         for start in range(0, self.shape[0], 512):
-            block = self.tile_in_full(start)
-            largest = max(largest, float(np.abs(block).max()))
+            rows = slice(start, min(start + 512, self.shape[0]))
+            self.tile(rows, slice(0, self.shape[1]))  # checks that all scores are finite
+            largest = max(largest, float(np.abs(np.asarray(self.scores[rows], np.float64)).max()))
         if largest > np.finfo(np.float32).max:
             raise InputError(f"a score of size {largest:g}", expected="scores below 3e38", fix="scale them down")
         slack = np.float32(largest * 2 * _UNIT)
         self.row_slack[:] = slack
         self.column_slack[:] = slack
 
-    def tile_in_full(self, start: int) -> Array:
-        """512 rows as float64, checked like any tile."""
-        rows = slice(start, min(start + 512, self.shape[0]))
-        self.tile(rows, slice(0, self.shape[1]))
-        return np.asarray(self.scores[rows], np.float64)
+
+def check_dimensions(rows: Array, columns: Array) -> None:
+    """Raise unless image and caption vectors have the same number of dimensions."""
+    if rows.shape[-1] != columns.shape[-1]:
+        raise InputError(
+            f"vectors of {rows.shape[-1]} and of {columns.shape[-1]} dimensions",
+            expected="image and caption vectors from the same model",
+            fix="check that the two files belong together",
+        )
 
 
 def rounding_bound(terms: int) -> float:
@@ -163,7 +162,7 @@ def norms(vectors: Array) -> Array:
     return out
 
 
-def single(embeddings: Embeddings, *, unit: bool) -> Array:
+def single_vectors(embeddings: Embeddings, *, unit: bool) -> Array:
     """One float32 vector per item, of length 1 if ``unit``; contiguous, copied only where it must be."""
     vectors = embeddings.vectors
     if vectors.ndim == 3 and vectors.shape[1] == 1:
@@ -175,7 +174,7 @@ def single(embeddings: Embeddings, *, unit: bool) -> Array:
 
 def unit_rows(vectors: Array) -> Array:
     """Vectors scaled to length 1 along the last axis (in float64, rounded once, so multiples of a vector agree)."""
-    from crosslens.rank import kernels
+    from crosslens.rank.kernels import scale_to_unit
 
     flat = vectors.reshape(-1, vectors.shape[-1])
     out = np.empty(vectors.shape, np.float32)
@@ -188,7 +187,7 @@ def unit_rows(vectors: Array) -> Array:
             block = block / np.where(size > 0, size, 1)
         elif block.dtype != np.float32:
             block = block.astype(np.float32)
-        bad = kernels.unit_rows(block, flat_out[start : start + _BLOCK])
+        bad = scale_to_unit(block, flat_out[start : start + _BLOCK])
         return -1 if bad < 0 else start + bad
 
     with ThreadPoolExecutor(available_cores()) as pool:
@@ -198,6 +197,7 @@ def unit_rows(vectors: Array) -> Array:
                     "a vector of zeros has no direction",
                     row=bad * len(vectors) // len(flat),
                     expected="non-zero vectors for cosine scores",
-                    fix="encode that item again, or use score='dot'",
+                    fix=f"encode that item again, or use {argument('score', 'dot')}",
+                    code="zero-vector",
                 )
     return out

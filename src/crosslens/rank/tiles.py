@@ -1,26 +1,25 @@
 """The ranking pass: every score is looked at once, in tiles, for both directions.
 
 Workers share out the longer axis. Each keeps the counts and candidates of its own part of that axis, and a tally of
-its own for the shorter one; tallies add up in the end. What is found does not depend on who found it.
+its own for the shorter one; tallies add up in the end, so the result does not depend on who counted what. A long pass
+keeps its tallies in a checkpoint folder, so that an interruption costs minutes and not hours.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from crosslens.core.progress import Progress, stage
-from crosslens.rank.checkpoint import key_of, load_checkpoint, save_checkpoint
+from crosslens.core import CrosslensError, Progress, fingerprint, read_folder, stage, wait_for_all, write_folder
+from crosslens.rank.direction_state import Direction, PassTally
 from crosslens.rank.scorers import Scorer
-from crosslens.rank.side import Side, Tally
-from crosslens.rank.waiting import finish_all
 
 Array = np.ndarray[Any, Any]
 
@@ -30,30 +29,13 @@ apart, which would make them compete for the same lines of it."""
 
 _SPARSE = 1 / 12
 """Up to this share of hits each is looked at by itself; beyond, whole rows are compared first."""
-_DOUBTFUL = 1 << 18
+_UNDECIDED = 1 << 18
 _WORK_BETWEEN_CHECKPOINTS = 4 * 10**12
 """Multiplications between two checkpoints: about a minute's worth."""
 
 
-@dataclass
-class Doubts:
-    """Pairs whose order the tile could not tell, waiting for exact scores."""
-
-    pair: Array
-    item: Array
-    count: int = 0
-
-    @staticmethod
-    def of(side: Side, tile: int) -> Doubts:
-        """Room for the doubts of a few tiles, and at least for those of one row."""
-        most = int(np.diff(side.offsets).max(initial=0))
-        size = max(_DOUBTFUL, most * tile)
-        return Doubts(np.empty(size, np.int64), np.empty(size, np.int64))
-
-
-@dataclass
-class Hits:
-    """The scores of a tile that are worth a closer look: place of the query, place of the item, score."""
+class Hits(NamedTuple):
+    """The scores of a tile that are worth a closer look: index of the query, index of the item, score."""
 
     queries: Array
     items: Array
@@ -65,77 +47,69 @@ class Hits:
         return Hits(np.empty(tile * tile, np.int32), np.empty(tile * tile, np.int32), np.empty(tile * tile, np.float32))
 
 
-@dataclass
-class Direction:
-    """A side with the way its queries lie in a tile: as rows, or as columns."""
+class Collector:
+    """Counts and collects, for one direction and one worker, what the tiles show."""
 
-    side: Side
-    scorer: Scorer
-    as_rows: bool
+    def __init__(self, direction: Direction, tally: PassTally, tile: int) -> None:
+        self.direction, self.tally = direction, tally
+        # Room for the undecided pairs of a few tiles, and at least for those of one row.
+        size = max(_UNDECIDED, int(np.diff(direction.offsets).max(initial=0)) * tile)
+        self._pairs, self._items, self._undecided = np.empty(size, np.int64), np.empty(size, np.int64), 0
 
-    def exact(self, queries: Array, items: Array) -> Array:
-        """Exact scores, whichever way the queries lie."""
-        return self.scorer.exact(queries, items) if self.as_rows else self.scorer.exact(items, queries)
-
-    def consume(self, tile: Array, row: int, column: int, tally: Tally, hits: Hits, doubts: Doubts) -> None:
+    def consume(self, tile: Array, row: int, column: int, hits: Hits) -> None:
         """Count and collect a tile that begins at ``row`` and ``column``."""
         from crosslens.rank.kernels import transpose
         from crosslens.rank.scan import first_floors
 
-        query, item = (row, column) if self.as_rows else (column, row)
-        counted = np.zeros(tile.shape[0 if self.as_rows else 1], np.uint8)
+        as_rows, tally = self.direction.as_rows, self.tally
+        query, item = (row, column) if as_rows else (column, row)
+        counted = np.zeros(tile.shape[0 if as_rows else 1], np.uint8)
         if np.isneginf(tally.floor[query : query + len(counted)]).any():
-            first_floors(tile, self.as_rows, query, self.side.keep, self.side.slack, tally.floor)
-        count = self._find(tile, self.as_rows, query, counted, tally, hits, int(_SPARSE * tile.size))
+            first_floors(tile, as_rows, query, self.direction.keep, self.direction.slack, tally.floor)
+        count = self._find(tile, as_rows, query, counted, hits, int(_SPARSE * tile.size))
         if count < 0:
-            tile = tile if self.as_rows else transpose(tile)
-            self._compare(tile, query, item, counted, tally, doubts)
-            count = self._find(tile, True, query, counted, tally, hits, tile.size)
-        self._take(count, query, item, counted, tally, hits, doubts)
+            tile = tile if as_rows else transpose(tile)
+            self._compare(tile, query, item, counted)
+            count = self._find(tile, True, query, counted, hits, tile.size)
+        self._take(count, query, item, counted, hits)
 
-    def _find(self, tile: Array, in_rows: bool, query: int, counted: Array, tally: Tally, hits: Hits, most: int) -> int:
+    def decide(self) -> None:
+        """Order the undecided pairs by their exact scores."""
+        self.direction.decide(self.tally, self._pairs[: self._undecided], self._items[: self._undecided])
+        self._undecided = 0
+
+    def _find(self, tile: Array, in_rows: bool, query: int, counted: Array, hits: Hits, most: int) -> int:
         from crosslens.rank.scan import bounds_of, find_hits
 
-        bounds = bounds_of(query, len(counted), self.side.offsets, self.side.low, tally.floor, counted)
-        return int(find_hits(tile, in_rows, bounds, most, hits.queries, hits.items, hits.scores))
+        direction = self.direction
+        bounds = bounds_of(query, len(counted), direction.offsets, direction.low, self.tally.floor, counted)
+        return int(find_hits(tile, in_rows, bounds, most, *hits))
 
-    def _compare(self, tile: Array, query: int, item: int, counted: Array, tally: Tally, doubts: Doubts) -> None:
+    def _compare(self, tile: Array, query: int, item: int, counted: Array) -> None:
         from crosslens.rank.scan import compare_rows
 
-        side, start = self.side, 0
+        direction, start = self.direction, 0
         while start >= 0:
-            start, doubts.count = compare_rows(
-                tile, query, item, start, side.offsets, side.low, side.high, tally.above, counted,
-                doubts.pair, doubts.item, doubts.count,
+            start, self._undecided = compare_rows(
+                tile, query, item, start, direction.offsets, direction.low, direction.high, self.tally.above, counted,
+                self._pairs, self._items, self._undecided,
             )  # fmt: skip
             if start >= 0:
-                self.resolve(tally, doubts)
+                self.decide()
 
-    def _take(
-        self, count: int, query: int, item: int, counted: Array, tally: Tally, hits: Hits, doubts: Doubts
-    ) -> None:
+    def _take(self, count: int, query: int, item: int, counted: Array, hits: Hits) -> None:
         from crosslens.rank.scan import take
 
-        side, start = self.side, 0
+        direction, tally, start = self.direction, self.tally, 0
         while start >= 0:
-            start, doubts.count = take(
-                hits.queries, hits.items, hits.scores, count, start, query, item, counted,
-                side.offsets, side.low, side.high, tally.above_upto,
-                side.keep, side.slack, tally.floor, tally.fill, tally.candidate_score, tally.candidate_item,
-                doubts.pair, doubts.item, doubts.count,
+            start, self._undecided = take(
+                *hits, count, start, query, item, counted,
+                direction.offsets, direction.low, direction.high, tally.above_upto,
+                direction.keep, direction.slack, tally.floor, tally.fill, tally.candidate_score, tally.candidate_item,
+                self._pairs, self._items, self._undecided,
             )  # fmt: skip
             if start >= 0:
-                self.resolve(tally, doubts)
-
-    def resolve(self, tally: Tally, doubts: Doubts) -> None:
-        """Decide the doubtful pairs by their exact scores."""
-        from crosslens.rank.kernels import settle
-
-        side = self.side
-        pairs, items = doubts.pair[: doubts.count], doubts.item[: doubts.count]
-        scores = self.exact(side.rows[pairs], items)
-        settle(pairs, items, scores, side.targets, side.relevant, tally.above, tally.tied, tally.tied_before)
-        doubts.count = 0
+                self.decide()
 
 
 @dataclass
@@ -146,42 +120,27 @@ class Pass:
     outer: Direction
     inner: Direction
     tile: int = TILE
-    outer_tally: Tally = field(init=False)
-    inner_tallies: list[Tally] = field(default_factory=list)
+    outer_tally: PassTally = field(init=False)
+    inner_tallies: list[PassTally] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.outer_tally = Tally.of(self.outer.side)
+        self.outer_tally = PassTally.of(self.outer)
 
-    @staticmethod
-    def of(scorer: Scorer, row_side: Side, column_side: Side, tile: int) -> Pass:
-        """The longer axis is the outer one: the tallies that every worker needs are then the smaller ones."""
-        rows, columns = Direction(row_side, scorer, True), Direction(column_side, scorer, False)
-        outer, inner = (rows, columns) if scorer.shape[0] > scorer.shape[1] else (columns, rows)
-        return Pass(scorer, outer, inner, tile)
-
-    @property
-    def rows(self) -> Direction:
-        return self.outer if self.outer.as_rows else self.inner
-
-    @property
-    def columns(self) -> Direction:
-        return self.inner if self.outer.as_rows else self.outer
-
-    def tallies(self, direction: Direction) -> list[Tally]:
-        """What was found for one direction."""
+    def tallies(self, direction: Direction) -> list[PassTally]:
+        """What was counted for one direction."""
         return [self.outer_tally] if direction is self.outer else self.inner_tallies
 
     def blocks(self) -> range:
-        return range(0, self.outer.side.queries, self.tile)
+        return range(0, self.outer.queries, self.tile)
 
     def run(self, blocks: range, threads: int, progress: Progress) -> None:
         """Look at all tiles of these blocks of the outer axis."""
-        waiting, lock, stop = iter(blocks), threading.Lock(), threading.Event()
+        remaining, lock, stop = iter(blocks), threading.Lock(), threading.Event()
 
         def take() -> Iterator[int]:
             while not stop.is_set():
                 with lock:
-                    block = next(waiting, None)
+                    block = next(remaining, None)
                 if block is None:
                     return
                 yield block
@@ -190,56 +149,92 @@ class Pass:
 
         threads = max(1, min(threads, len(blocks)))
         while len(self.inner_tallies) < threads:
-            self.inner_tallies.append(Tally.of(self.inner.side))
+            self.inner_tallies.append(PassTally.of(self.inner))
         with threadpool_limits(1 if threads > 1 else None, "blas"), ThreadPoolExecutor(threads) as pool:
             jobs = [pool.submit(self._work, take(), tally, stop) for tally in self.inner_tallies[:threads]]
             try:
-                finish_all(jobs)
+                wait_for_all(jobs)
             finally:
                 stop.set()
 
-    def _work(self, blocks: Iterator[int], inner_tally: Tally, stop: threading.Event) -> None:
-        outer, inner, size = self.outer, self.inner, self.tile
-        outer_doubts, inner_doubts, hits = Doubts.of(outer.side, size), Doubts.of(inner.side, size), Hits.of(size)
+    def _work(self, blocks: Iterator[int], inner_tally: PassTally, stop: threading.Event) -> None:
+        size, hits = self.tile, Hits.of(self.tile)
+        outer, inner = Collector(self.outer, self.outer_tally, size), Collector(self.inner, inner_tally, size)
         for first in blocks:
-            mine = slice(first, min(first + size, outer.side.queries))
-            for other in range(0, inner.side.queries, size):
+            outer_part = slice(first, min(first + size, self.outer.queries))
+            for second in range(0, self.inner.queries, size):
                 if stop.is_set():
                     return
-                theirs = slice(other, min(other + size, inner.side.queries))
-                rows, columns = (mine, theirs) if outer.as_rows else (theirs, mine)
+                inner_part = slice(second, min(second + size, self.inner.queries))
+                rows, columns = (outer_part, inner_part) if self.outer.as_rows else (inner_part, outer_part)
                 scores = self.scorer.tile(rows, columns)
-                outer.consume(scores, rows.start, columns.start, self.outer_tally, hits, outer_doubts)
-                inner.consume(scores, rows.start, columns.start, inner_tally, hits, inner_doubts)
-            outer.resolve(self.outer_tally, outer_doubts)
-            inner.resolve(inner_tally, inner_doubts)
+                outer.consume(scores, rows.start, columns.start, hits)
+                inner.consume(scores, rows.start, columns.start, hits)
+            outer.decide()
+            inner.decide()
 
 
 def run_pass(
-    scorer: Scorer,
-    row_side: Side,
-    column_side: Side,
+    rows: Direction,
+    columns: Direction,
     tile: int,
     threads: int,
     progress: Progress,
     checkpoint: str | Path | None = None,
 ) -> Pass:
-    """Look at every tile once; with a checkpoint, go on where an interrupted pass stopped."""
-    whole = Pass.of(scorer, row_side, column_side, tile)
-    blocks = whole.blocks()
+    """Look at every tile once; with a checkpoint, resume where an interrupted pass stopped."""
+    scorer = rows.scorer
+    # The longer axis is the outer one: the tallies that every worker needs are then the smaller ones.
+    outer, inner = (rows, columns) if scorer.shape[0] > scorer.shape[1] else (columns, rows)
+    current = Pass(scorer, outer, inner, tile)
+    blocks = current.blocks()
     done = 0
     if checkpoint is not None:
-        key = key_of(whole.outer.side, whole.inner.side, tile)
-        if found := load_checkpoint(checkpoint, key):
-            done, whole.outer_tally, whole.inner_tallies = found
-    rows, columns = scorer.shape
-    per_block = max(1, rows * columns * scorer.work // len(blocks))
+        key = _checkpoint_key(outer, inner, tile)
+        if stored := _load_checkpoint(checkpoint, key):
+            done, current.outer_tally, current.inner_tallies = stored
+    per_block = max(1, scorer.shape[0] * scorer.shape[1] * scorer.work // len(blocks))
     stride = len(blocks) if checkpoint is None else max(threads, _WORK_BETWEEN_CHECKPOINTS // per_block)
     with stage(progress, "ranking", len(blocks)):
         progress.advance(done)
         while done < len(blocks):
-            whole.run(blocks[done : done + stride], threads, progress)
+            current.run(blocks[done : done + stride], threads, progress)
             done = min(done + stride, len(blocks))
             if checkpoint is not None and done < len(blocks):
-                save_checkpoint(checkpoint, key, done, whole.outer_tally, whole.inner_tallies)
-    return whole
+                _save_checkpoint(checkpoint, key, done, current.outer_tally, current.inner_tallies)
+    return current
+
+
+def _checkpoint_key(outer: Direction, inner: Direction, tile: int) -> str:
+    """Changes when anything that the tallies depend on does."""
+    parts = {"tile": tile, "keep": [outer.keep, inner.keep], "queries": [outer.queries, inner.queries]}
+    for name, axis in (("outer", outer), ("inner", inner)):
+        parts |= {f"{name} offsets": axis.offsets, f"{name} targets": axis.targets, f"{name} slack": axis.slack}
+    return fingerprint("checkpoint", parts)
+
+
+def _save_checkpoint(folder: str | Path, key: str, done: int, outer: PassTally, inner: Sequence[PassTally]) -> None:
+    arrays = {
+        f"{owner}-{part.name}": getattr(tally, part.name)
+        for owner, tally in [("outer", outer), *((f"inner{n}", tally) for n, tally in enumerate(inner))]
+        for part in fields(PassTally)
+    }
+    header = {"key": key, "done": done, "workers": len(inner)}
+    write_folder(folder, "checkpoint", header=header, arrays=arrays, overwrite=True)
+
+
+def _load_checkpoint(folder: str | Path, key: str) -> tuple[int, PassTally, list[PassTally]] | None:
+    """Blocks done and the tallies so far; None without a readable checkpoint of this very pass."""
+    if not Path(folder).exists():
+        return None
+    try:
+        header, arrays, _ = read_folder(folder, "checkpoint")
+    except CrosslensError:
+        return None
+    if header.get("key") != key:
+        return None
+
+    def tally(owner: str) -> PassTally:
+        return PassTally(**{part.name: arrays[f"{owner}-{part.name}"] for part in fields(PassTally)})
+
+    return header["done"], tally("outer"), [tally(f"inner{n}") for n in range(header["workers"])]

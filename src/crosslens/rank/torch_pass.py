@@ -1,7 +1,7 @@
-"""The ranking pass on torch: the same questions, asked of whole tiles at once, on a CPU or a GPU.
+"""The ranking pass on torch: the same comparisons on whole tiles at once, on a CPU or a GPU.
 
-Doubtful pairs and the final order of the top lists are settled by the scorer's exact scores, as everywhere else; so
-the result equals that of the numpy backend.
+Undecided pairs and the final order of the top lists come from the scorer's exact scores, as everywhere else; so the
+result equals that of the numpy backend.
 """
 
 from __future__ import annotations
@@ -10,22 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core.errors import MissingExtraError, UsageError
-from crosslens.core.progress import Progress, stage
-from crosslens.core.ranking import Ranking
-from crosslens.rank.finish import finish
+from crosslens.core import MissingExtraError, Progress, Ranking, UsageError, argument, stage
+from crosslens.rank.direction_state import Direction, PassTally, assemble
 from crosslens.rank.scorers import InnerProduct, Scorer
-from crosslens.rank.side import Side, Tally
-from crosslens.rank.tiles import Direction, Doubts
 
 _TILE = {"cpu": 1_024, "cuda": 8_192}
 _OTHER_TILE = 4_096
 
 
 def rank_with_torch(
-    scorer: Scorer,
-    row_side: Side,
-    column_side: Side,
+    rows: Direction,
+    columns: Direction,
     names: tuple[str, str],
     device: str | None,
     tile: int | None,
@@ -41,11 +36,13 @@ def rank_with_torch(
         torch.zeros(1, device=where)
     except (RuntimeError, AssertionError) as error:
         raise UsageError(
-            f"cannot use the device {device!r}: {error}", fix="leave --device out, or use 'cpu'"
+            f"cannot use the device {device!r}: {error}",
+            fix=f"use {argument('device', 'cpu')}, or leave {argument('device')} out",
+            option="device",
         ) from error
     size = tile or _TILE.get(where.type, _OTHER_TILE)
-    rows = _Gatherer(Direction(row_side, scorer, True), where)
-    columns = _Gatherer(Direction(column_side, scorer, False), where)
+    scorer = rows.scorer
+    collectors = _TorchCollector(rows, where), _TorchCollector(columns, where)
     product = _products(scorer, where)
     starts = range(0, scorer.shape[0], size)
     with stage(progress, "ranking", len(starts)), torch.inference_mode():
@@ -54,12 +51,12 @@ def rank_with_torch(
                 block = product(
                     slice(top, min(top + size, scorer.shape[0])), slice(left, min(left + size, scorer.shape[1]))
                 )
-                rows.consume(block, top, left)
-                columns.consume(block.T, left, top)
+                collectors[0].consume(block, top, left)
+                collectors[1].consume(block.T, left, top)
             progress.advance()
     return {
-        names[0]: finish(rows.direction, names[0], [rows.finished()]),
-        names[1]: finish(columns.direction, names[1], [columns.finished()]),
+        name: assemble(collector.direction, name, [collector.finished()])
+        for name, collector in zip(names, collectors, strict=True)
     }
 
 
@@ -83,30 +80,29 @@ def _products(scorer: Scorer, where: Any) -> Any:
     return product
 
 
-class _Gatherer:
-    """Counts and collects for one direction; the counterpart of the compiled ``scan``."""
+class _TorchCollector:
+    """Counts and collects for one direction; the counterpart of :class:`crosslens.rank.tiles.Collector`."""
 
     def __init__(self, direction: Direction, where: Any) -> None:
         import torch
 
-        side = direction.side
         self.direction, self.where = direction, where
-        self.tally = Tally.of(side)
-        self.low, self.high = (torch.tensor(bound, device=where) for bound in (side.low, side.high))
-        shape = (side.queries, min(side.capacity, side.gallery))
+        self.tally = PassTally.of(direction)
+        self.low, self.high = (torch.tensor(bound, device=where) for bound in (direction.low, direction.high))
+        shape = (direction.queries, min(direction.capacity, direction.gallery))
         self.scores = torch.full(shape, -torch.inf, device=where)
         self.items = torch.full(shape, -1, dtype=torch.int64, device=where)
 
     def consume(self, tile: Any, query: int, item: int) -> None:
-        """A tile of queries × items that begins at ``query`` and ``item``."""
+        """Count and collect a tile of queries × items that begins at ``query`` and ``item``."""
         self._count(tile, query, item)
         self._collect(tile, query, item)
 
     def _count(self, tile: Any, query: int, item: int) -> None:
         import torch
 
-        begins = self.direction.side.offsets[query : query + len(tile)]
-        counts = self.direction.side.offsets[query + 1 : query + 1 + len(tile)] - begins
+        begins = self.direction.offsets[query : query + len(tile)]
+        counts = self.direction.offsets[query + 1 : query + 1 + len(tile)] - begins
         for nth in range(int(counts.max(initial=0))):  # the nth relevant item of every query that has so many
             rows = np.flatnonzero(counts > nth)
             pairs = begins[rows] + nth
@@ -115,29 +111,28 @@ class _Gatherer:
             low, high = self.low[on_device, None], self.high[on_device, None]
             surely = scores > high
             self.tally.above[pairs] += surely.sum(dim=1).cpu().numpy()
-            which, where = torch.nonzero((scores >= low) & ~surely, as_tuple=True)
+            which, columns = torch.nonzero((scores >= low) & ~surely, as_tuple=True)
             if len(which):
-                doubts = Doubts(pairs[which.cpu().numpy()], where.cpu().numpy() + item, len(which))
-                self.direction.resolve(self.tally, doubts)
+                self.direction.decide(self.tally, pairs[which.cpu().numpy()], columns.cpu().numpy() + item)
 
     def _collect(self, tile: Any, query: int, item: int) -> None:
         import torch
 
-        mine = slice(query, query + len(tile))
+        part = slice(query, query + len(tile))
         width = self.scores.shape[1]
         scores, items = torch.topk(tile, min(width, tile.shape[1]), dim=1)
-        scores = torch.cat([self.scores[mine], scores], dim=1)
-        items = torch.cat([self.items[mine], items + item], dim=1)
-        self.scores[mine], best = torch.topk(scores, width, dim=1)
-        self.items[mine] = torch.gather(items, 1, best)
+        scores = torch.cat([self.scores[part], scores], dim=1)
+        items = torch.cat([self.items[part], items + item], dim=1)
+        self.scores[part], best = torch.topk(scores, width, dim=1)
+        self.items[part] = torch.gather(items, 1, best)
 
-    def finished(self) -> Tally:
-        """The tally, with the candidates; a query whose near-ties may go on past them is given up."""
-        side, width = self.direction.side, self.scores.shape[1]
+    def finished(self) -> PassTally:
+        """The tally with the candidates; a query whose near-ties may continue past them is ranked exactly later."""
+        direction, width = self.direction, self.scores.shape[1]
         scores = self.scores.cpu().numpy()
         self.tally.candidate_score[:, :width] = scores
         self.tally.candidate_item[:, :width] = self.items.cpu().numpy()
         self.tally.fill[:] = width
-        if width < side.gallery:
-            self.tally.fill[scores[:, -1] >= scores[:, side.keep - 1] - 2 * side.slack] = -1
+        if width < direction.gallery:
+            self.tally.fill[scores[:, -1] >= scores[:, direction.keep - 1] - 2 * direction.slack] = -1
         return self.tally

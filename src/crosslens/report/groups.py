@@ -9,17 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core.errors import UnknownNameError, UsageError
-from crosslens.core.grid import PAGE_WIDTH, Grid
-from crosslens.core.metric_values import MetricValues
-from crosslens.core.run import Run, split_name
-from crosslens.metrics import family_of
-from crosslens.metrics.figures import count, spec_of
-from crosslens.report.selection import asked, select
-from crosslens.report.table import DIRECTION_LABELS, cells, explanation
+from crosslens.core import PAGE_WIDTH, Grid, MetricValues, Run, UnknownNameError, UsageError, split_name
+from crosslens.metrics import family_of, format_count, spec_of
+from crosslens.report.selection import metric_names, select_metrics
+from crosslens.report.text.runs import DIRECTION_LABELS, table_notes, value_cells
 from crosslens.statistics import estimate
 
-Rows = np.ndarray[Any, np.dtype[np.int64]]
+RowIndices = np.ndarray[Any, np.dtype[np.int64]]
 
 NO_VALUE = "(none)"
 _MOST_NUMBERS = 12
@@ -27,7 +23,7 @@ _MOST_NUMBERS = 12
 
 
 @dataclass(frozen=True)
-class Groups:
+class GroupedMetrics:
     """``values["t2i/Hit@1"]["zebra"]`` is that metric over the queries whose ``column`` says zebra.
 
     ``left_out`` says how many smaller groups of a direction are not there; ``overlapping``, whether a query can be in
@@ -46,7 +42,8 @@ class Groups:
             "overlapping": self.overlapping,
             "left_out": dict(self.left_out),
             "metrics": {
-                name: {group: one.as_dict() for group, one in groups.items()} for name, groups in self.values.items()
+                name: {group: values.as_dict() for group, values in groups.items()}
+                for name, groups in self.values.items()
             },
         }
 
@@ -54,8 +51,10 @@ class Groups:
         """One table per direction, up to ``width``; a row per group, the largest first."""
         directions = dict.fromkeys(split_name(name)[0] for name in self.values)
         parts = [self._direction(direction, width) for direction in directions]
-        notes = explanation({name: one for name, groups in self.values.items() for one in list(groups.values())[:1]})
-        notes = notes[1:]  # the counts stand in the table
+        notes = table_notes(
+            {name: values for name, groups in self.values.items() for values in list(groups.values())[:1]}
+        )
+        notes = notes[1:]  # the counts are in the table
         if self.overlapping:
             notes.insert(0, f"A query with several values of {self.column} counts in each of their groups.")
         return "\n\n".join([*parts, "\n".join(notes)])
@@ -68,14 +67,14 @@ class Groups:
         groups = list(self.values[names[0]])
         header = (self.column, "queries", *(split_name(name)[1] for name in names))
         counts = [f"{self.values[names[0]][group].n:,}" for group in groups]
-        columns = [cells([self.values[name][group] for group in groups]) for name in names]
+        columns = [value_cells([self.values[name][group] for group in groups]) for name in names]
         grid = Grid(header, tuple(zip(groups, counts, *columns, strict=True)), "lr" + "l" * len(names))
         rest = self.left_out.get(direction, 0)
-        more = f"\n… and {count(rest, 'smaller group')}" if rest else ""
+        more = f"\n… and {format_count(rest, 'smaller group')}" if rest else ""
         return f"{DIRECTION_LABELS.get(direction, direction)}\n{grid.text(width)}{more}"
 
 
-def by(
+def group_metrics(
     run: Run,
     column: str,
     metrics: str | Sequence[str] | None = None,
@@ -83,7 +82,7 @@ def by(
     largest: int | None = None,
     seed: int = 0,
     resamples: int = 1000,
-) -> Groups:
+) -> GroupedMetrics:
     """The chosen metrics of a run over each group of queries, with an interval of its own; the largest groups first.
 
     A caption query belongs to a group by its own columns and by those of its image. Numbers with many different
@@ -91,7 +90,7 @@ def by(
     many groups of each direction.
     """
     column = column_of(run, column)
-    found: dict[str, dict[str, MetricValues]] = {}
+    grouped: dict[str, dict[str, MetricValues]] = {}
     left_out: dict[str, int] = {}
     overlapping = False
     for name in _chosen(run, column, metrics):
@@ -101,22 +100,22 @@ def by(
         members = _members(labels)
         kept = members[:largest]
         left_out[split_name(name)[0]] = len(members) - len(kept)
-        found[name] = {group: _subset(run[name], rows, seed, resamples) for group, rows in kept}
-    return Groups(column, found, overlapping, left_out)
+        grouped[name] = {group: _subset(run[name], rows, seed, resamples) for group, rows in kept}
+    return GroupedMetrics(column, grouped, overlapping, left_out)
 
 
 def column_of(run: Run, column: str) -> str:
     """What a dataset's column is called in a run: ``query`` is ``query_``, as a run has its own column of that name."""
-    known = {one for table in run.columns.values() for one in table.columns}
+    known = {name for table in run.columns.values() for name in table.columns}
     if not known:
         raise UsageError(f"the run {run.name!r} has no columns to group by", fix="evaluate it with a dataset that has")
-    found = next((one for one in (column, f"{column}_") if one in known), None)
-    if found is None:
+    match = next((candidate for candidate in (column, f"{column}_") if candidate in known), None)
+    if match is None:
         raise UnknownNameError("column", column, known)
-    return found
+    return match
 
 
-def groupable(run: Run, column: str) -> list[str]:
+def groupable_metrics(run: Run, column: str) -> list[str]:
     """The metrics of a run that a column can group: at least one."""
     column = column_of(run, column)
     names = [name for name in run if _separable(name) and _labels(run, name, column) is not None]
@@ -126,15 +125,15 @@ def groupable(run: Run, column: str) -> list[str]:
 
 
 def _chosen(run: Run, column: str, metrics: str | Sequence[str] | None) -> list[str]:
-    """The metrics asked for, in every direction that the column can group."""
-    possible = groupable(run, column)
+    """The chosen metrics, in every direction that the column can group."""
+    possible = groupable_metrics(run, column)
     if metrics is None:
         return possible
     chosen: dict[str, None] = {}
-    for wanted in asked(metrics):
-        usable = [name for name in select(run, [wanted]) if name in possible]
+    for metric in metric_names(metrics):
+        usable = [name for name in select_metrics(run, [metric]) if name in possible]
         if not usable:
-            raise UsageError(f"{wanted} has no values by {column}", fix=f"choose from {', '.join(possible)}")
+            raise UsageError(f"{metric} has no values by {column}", fix=f"choose from {', '.join(possible)}")
         chosen |= dict.fromkeys(usable)
     return list(chosen)
 
@@ -154,7 +153,7 @@ def _labels(run: Run, name: str, column: str) -> pl.Series | None:
     return table[column] if column in table.columns and table[column].null_count() < table.height else None
 
 
-def _members(labels: pl.Series) -> list[tuple[str, Rows]]:
+def _members(labels: pl.Series) -> list[tuple[str, RowIndices]]:
     """Every group with the rows of its queries: the largest first, bins of numbers in their own order."""
     if labels.dtype.is_numeric() and labels.n_unique() > _MOST_NUMBERS:
         return _quartiles(labels.cast(pl.Float64).fill_null(np.nan).to_numpy())
@@ -167,20 +166,20 @@ def _members(labels: pl.Series) -> list[tuple[str, Rows]]:
     return [(str(label), rows.to_numpy()) for label, rows in zip(groups["label"], groups["row"], strict=True)]
 
 
-def _quartiles(numbers: np.ndarray[Any, Any]) -> list[tuple[str, Rows]]:
+def _quartiles(numbers: np.ndarray[Any, Any]) -> list[tuple[str, RowIndices]]:
     edges = np.unique(np.nanquantile(numbers, [0, 0.25, 0.5, 0.75, 1]))
     bins = np.searchsorted(edges[1:-1], numbers, side="right")
     bins[np.isnan(numbers)] = -1
-    found = []
-    for place in range(max(1, len(edges) - 1)):
-        low, high = edges[place], edges[min(place + 1, len(edges) - 1)]
-        name = f"[{low:g}, {high:g}{']' if place >= len(edges) - 2 else ')'}"
-        found.append((name, np.flatnonzero(bins == place)))
-    found.append((NO_VALUE, np.flatnonzero(bins == -1)))
-    return [(name, rows) for name, rows in found if len(rows)]
+    quartiles = []
+    for number in range(max(1, len(edges) - 1)):
+        low, high = edges[number], edges[min(number + 1, len(edges) - 1)]
+        name = f"[{low:g}, {high:g}{']' if number >= len(edges) - 2 else ')'}"
+        quartiles.append((name, np.flatnonzero(bins == number)))
+    quartiles.append((NO_VALUE, np.flatnonzero(bins == -1)))
+    return [(name, rows) for name, rows in quartiles if len(rows)]
 
 
-def _subset(values: MetricValues, rows: Rows, seed: int, resamples: int) -> MetricValues:
+def _subset(values: MetricValues, rows: RowIndices, seed: int, resamples: int) -> MetricValues:
     part, clusters = values.values[rows], values.clusters[rows]
     figures = estimate(part, clusters, statistic=values.statistic, seed=seed, resamples=resamples, level=values.level)
     return replace(

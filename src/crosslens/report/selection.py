@@ -1,37 +1,36 @@
-"""Which metrics of a run a person asks for."""
+"""What a report takes from a run: the chosen metrics, the name of its dataset."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crosslens.core.errors import CrosslensError, UnknownNameError
-from crosslens.core.run import Run, split_name
-from crosslens.metrics.request import parse_metric, words
+from crosslens.core import CrosslensError, Run, UnknownNameError, split_name
+from crosslens.metrics import parse_metric, split_metrics
 
 
-def select(run: Run, metrics: str | Sequence[str] | None = None) -> list[str]:
-    """The full names of the asked metrics in a run; a name without a direction means every direction that has it."""
+def select_metrics(run: Run, metrics: str | Sequence[str] | None = None) -> list[str]:
+    """The full names of the chosen metrics in a run; a name without a direction means every direction that has it."""
     if metrics is None:
         return list(run)
     chosen: dict[str, None] = {}
-    for wanted in asked(metrics):
-        same = {wanted, _canonical(wanted)}
+    for metric in metric_names(metrics):
+        same = {metric, _canonical(metric)}
         matching = [name for name in run if same & {name, split_name(name)[1]}]
         if not matching:
             known = {*run, *(split_name(name)[1] for name in run)}
-            raise UnknownNameError("metric in this run", wanted, _same_letters(wanted, known) or known)
+            raise UnknownNameError("metric in this run", metric, _same_letters(metric, known) or known)
         chosen.update(dict.fromkeys(matching))
     return list(chosen)
 
 
-def asked(metrics: str | Sequence[str]) -> list[str]:
-    """The metrics a person wrote, one by one."""
-    return words(metrics) if isinstance(metrics, str) else list(metrics)
+def metric_names(metrics: str | Sequence[str]) -> list[str]:
+    """The chosen metrics as a list."""
+    return split_metrics(metrics) if isinstance(metrics, str) else list(metrics)
 
 
-def _same_letters(wanted: str, known: set[str]) -> set[str]:
+def _same_letters(metric: str, known: set[str]) -> set[str]:
     """Names that differ in case only: ``hit@5`` can only be meant for ``Hit@5``."""
-    return {name for name in known if name.casefold() == wanted.casefold()}
+    return {name for name in known if name.casefold() == metric.casefold()}
 
 
 def _canonical(metric: str) -> str:
@@ -40,3 +39,13 @@ def _canonical(metric: str) -> str:
         return str(parse_metric(metric))
     except CrosslensError:
         return metric
+
+
+def dataset_name(run: Run) -> str:
+    """The name of the dataset behind a run; nothing where it had none."""
+    return str(run.provenance.get("dataset", {}).get("name", ""))
+
+
+def dataset_revision(run: Run) -> str:
+    """The fingerprint of the dataset behind a run; nothing where it had none."""
+    return str(run.provenance.get("dataset", {}).get("fingerprint", ""))

@@ -1,21 +1,20 @@
 """Similarity of texts under a text encoder: cosines between a caption and an image's captions, their mean or maximum.
 
-Encoders live above this room, so one comes in as a function from texts to vectors.
+The encode room is above this one, so an encoder is passed as a function from texts to vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
-from crosslens.core.errors import InputError
-from crosslens.core.progress import Progress
-from crosslens.rank.kernels import unit_rows
-from crosslens.similarity.similarity import Array
+from crosslens.core import InputError, Progress
+from crosslens.rank import unit_rows
+from crosslens.similarity.protocol import Array, References, Texts, group_starts
 
-Vectors = Callable[[Sequence[str], Progress | None], Array]
+Vectors = Callable[[Texts, Progress | None], Array]
 """Texts → one vector each, (n, d)."""
 
 
@@ -26,22 +25,16 @@ class EmbeddingSimilarity:
         self.name, self.revision, self._vectors, self._over = name, revision, vectors, over
 
     def prepare(
-        self,
-        references: Sequence[Sequence[str]],
-        captions: Sequence[str],
-        *,
-        progress: Progress | None = None,
-        threads: int | None = None,
+        self, references: References, captions: Texts, *, progress: Progress | None = None, threads: int | None = None
     ) -> PreparedEmbedding:
         """Encode every different text once."""
         texts = [text for image in references for text in image]
         unique = list(dict.fromkeys([*texts, *captions]))
-        place = {text: number for number, text in enumerate(unique)}
+        row_of = {text: number for number, text in enumerate(unique)}
         units = _unit(np.asarray(self._vectors(unique, progress), np.float32), unique)
-        start = np.concatenate([[0], np.cumsum([len(image) for image in references])]).astype(np.int64)
-        every = units[[place[text] for text in texts]].reshape(len(texts), units.shape[1])
-        own = units[[place[text] for text in captions]]
-        return PreparedEmbedding(start, every, own, self._over)
+        every = units[[row_of[text] for text in texts]].reshape(len(texts), units.shape[1])
+        own = units[[row_of[text] for text in captions]]
+        return PreparedEmbedding(group_starts(references), every, own, self._over)
 
 
 class PreparedEmbedding:
@@ -75,20 +68,20 @@ class PreparedEmbedding:
             cosines: Array = np.einsum("pd,pd->p", self._rows[images], self._captions[captions])
             return cosines
         out = np.zeros(len(images), np.float32)
-        for place, (image, caption) in enumerate(zip(images.tolist(), captions.tolist(), strict=True)):
+        for pair, (image, caption) in enumerate(zip(images.tolist(), captions.tolist(), strict=True)):
             rows = self._rows[self._start[image] : self._start[image + 1]]
-            out[place] = (rows @ self._captions[caption]).max() if len(rows) else 0.0
+            out[pair] = (rows @ self._captions[caption]).max() if len(rows) else 0.0
         return out
 
 
-def _unit(vectors: Array, texts: Sequence[str]) -> Array:
-    out = np.empty_like(vectors)
-    bad = unit_rows(vectors, out)
-    if bad >= 0:
+def _unit(vectors: Array, texts: Texts) -> Array:
+    zero = np.flatnonzero(~vectors.any(axis=-1))
+    if len(zero):
         raise InputError(
-            f"the vector of the text {texts[bad]!r:.60} is zero", fix="use another encoder: it has no direction"
+            f"the vector of the text {texts[zero[0]]!r:.60} is zero",
+            fix="use another encoder: a zero vector has no cosine",
         )
-    return out
+    return unit_rows(vectors)
 
 
 def _means(start: Array, references: Array) -> Array:

@@ -1,22 +1,82 @@
-"""φ that somebody computed before: a matrix of images × captions, in memory, as ``.npy`` or as ``.csv``."""
+"""Precomputed φ: a matrix of images × captions, in memory, as ``.npy`` (with a ``.json`` of its ids) or as ``.csv``."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from crosslens.core.dataset import Dataset
-from crosslens.core.errors import InputError, reading
-from crosslens.core.fingerprint import file_fingerprint, fingerprint
-from crosslens.core.ids import Ids, as_ids, positions
-from crosslens.core.progress import Progress
-from crosslens.data.files import existing_file, read_array
-from crosslens.similarity.description import read_description
-from crosslens.similarity.similarity import Array
+from crosslens.core import (
+    Dataset,
+    Ids,
+    InputError,
+    Progress,
+    as_ids,
+    file_fingerprint,
+    fingerprint,
+    positions,
+    reading,
+    write_text,
+)
+from crosslens.data import existing_file, read_array
+from crosslens.similarity.protocol import Array, References, Texts
+
+KIND = "crosslens-similarity"
+
+
+@dataclass(frozen=True)
+class MatrixDescription:
+    """Which φ of which collection; equal descriptions, equal numbers (unless ``revision`` is unknown)."""
+
+    phi: str
+    revision: str
+    dataset: str
+    fingerprint: str
+    image_ids: Ids
+    caption_ids: Ids
+
+    def as_dict(self) -> dict[str, Any]:
+        """As it is written."""
+        shape = [len(self.image_ids), len(self.caption_ids)]
+        return {"kind": KIND, "version": 1, "shape": shape, **asdict(self)}
+
+
+def description_file(matrix: str | Path) -> Path:
+    """``N.npy`` → ``N.npy.json``."""
+    matrix = Path(matrix)
+    return matrix.with_name(matrix.name + ".json")
+
+
+def write_description(matrix: Path, description: MatrixDescription) -> None:
+    """Write the file beside the matrix."""
+    write_text(description_file(matrix), json.dumps(description.as_dict(), ensure_ascii=False, indent=1) + "\n")
+
+
+def read_description(matrix: Path) -> MatrixDescription | None:
+    """The description beside a matrix; None where there is none, or where the file is something else."""
+    file = description_file(matrix)
+    try:
+        entry = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise InputError(
+            f"is not valid JSON: {error}", file=file, fix="compute the matrix again, or remove the file"
+        ) from error
+    if not isinstance(entry, dict) or entry.get("kind") != KIND:
+        return None
+    try:
+        phi, revision, dataset, fingerprint = (str(entry[key]) for key in ("phi", "revision", "dataset", "fingerprint"))
+        images, captions = as_ids(entry["image_ids"], "image"), as_ids(entry["caption_ids"], "caption")
+        return MatrixDescription(phi, revision, dataset, fingerprint, images, captions)
+    except KeyError as error:
+        raise InputError(f"has no {error.args[0]!r}", file=file, fix="compute the matrix again") from error
+
 
 MATRIX_SUFFIXES = (".npy", ".csv")
 
@@ -57,14 +117,9 @@ class PrecomputedSimilarity:
         return file_fingerprint([self.file])[:12]
 
     def prepare(
-        self,
-        references: Sequence[Sequence[str]],
-        captions: Sequence[str],
-        *,
-        progress: Progress | None = None,
-        threads: int | None = None,
+        self, references: References, captions: Texts, *, progress: Progress | None = None, threads: int | None = None
     ) -> PreparedMatrix:
-        """Texts say nothing about ids: the shape must fit, and the order is taken to be the same."""
+        """Without ids the shape must fit, and the order is assumed to be the same."""
         self._fit(len(references), len(captions))
         return PreparedMatrix(self, None, None)
 
@@ -130,18 +185,20 @@ class PreparedMatrix:
         return values.astype(np.float32)
 
     def _refuse(self, row: int, column: int) -> None:
-        place = column if self._columns is None else int(self._columns[column])
-        value = self._source.values[row, place]
+        stored_column = column if self._columns is None else int(self._columns[column])
+        value = self._source.values[row, stored_column]
         ids = self._source.image_ids, self._source.caption_ids
         where = (
-            f" (image {ids[0][row]!r}, caption {ids[1][place]!r})" if ids[0] is not None and ids[1] is not None else ""
+            f" (image {ids[0][row]!r}, caption {ids[1][stored_column]!r})"
+            if ids[0] is not None and ids[1] is not None
+            else ""
         )
         raise InputError(
-            f"φ is {value} in column {place}{where}",
+            f"φ is {value} in column {stored_column}{where}",
             file=self._source.file,
             row=row,
             expected="finite numbers",
-            fix="compute the cell again, or write 0 where two say nothing alike",
+            fix="compute the cell again, or write 0 where there is no similarity",
         )
 
 
@@ -156,7 +213,7 @@ def _read_table(file: Path) -> tuple[Ids, Ids, Array]:
         return _from_pairs(table)
     if len(table.columns) < 2:
         raise InputError(
-            "one column only", expected="image ids and a column per caption, separated by commas", fix="save it as CSV"
+            "only one column", expected="image ids and a column per caption, separated by commas", fix="save it as CSV"
         )
     with file.open(encoding="utf-8", newline="") as lines:
         header = next(csv.reader(lines))  # polars gives a second column of one name another name
@@ -175,7 +232,7 @@ def _from_pairs(table: pl.DataFrame) -> tuple[Ids, Ids, Array]:
     if len(np.unique(cells)) != len(cells):
         again = int(np.setdiff1d(np.arange(len(cells)), np.unique(cells, return_index=True)[1])[0])
         raise InputError(
-            f"the pair {table['image'][again]!r}, {table['caption'][again]!r} is there twice",
+            f"the pair {table['image'][again]!r}, {table['caption'][again]!r} occurs twice",
             row=again,
             fix="remove one of the two",
         )

@@ -12,20 +12,107 @@ whatever order the linear algebra adds in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from crosslens.core.errors import UsageError
-from crosslens.core.progress import Progress
-from crosslens.rank.scorers import unit_rows
+from crosslens.core import InputError, Progress, UnknownNameError, UsageError, fingerprint, reading
+from crosslens.rank import unit_rows
 from crosslens.similarity.embedding import Vectors
-from crosslens.similarity.semantic_fit import Fit
-from crosslens.similarity.semantic_words import SharedWords
-from crosslens.similarity.similarity import Array
+from crosslens.similarity.protocol import Array, References, Texts, group_starts
+from crosslens.similarity.shared_words import SharedWords
 from crosslens.similarity.threads import in_parallel, thread_count
+
+FILE = "semantic_fit.json"
+
+
+@dataclass(frozen=True)
+class SemanticFit:
+    """A logistic curve over closeness and shared words, stretched so that no evidence is 0 and all of it is 1.
+
+    The curve σ(closeness · x + words · y + constant) is fitted to people's judgements of pairs;
+    both weights are at least 0, so more evidence never lowers the result.
+    """
+
+    closeness: float
+    words: float
+    constant: float
+
+    def __post_init__(self) -> None:
+        values = (self.closeness, self.words, self.constant)
+        if not all(math.isfinite(value) for value in values) or min(values[:2]) < 0 or not sum(values[:2]):
+            raise InputError(
+                f"a fit of {self.closeness}, {self.words}, {self.constant}",
+                expected="finite numbers; closeness and words not negative, not both 0",
+                fix="fit again with training/semantic/fit.py",
+            )
+
+    @property
+    def revision(self) -> str:
+        """Another revision, other numbers."""
+        return fingerprint("semantic", {"fit": json.dumps([self.closeness, self.words, self.constant])})[:12]
+
+    def __call__(self, closeness: Array, words: Array) -> Array:
+        """Evidence → 0 to 1; cosines below 0 count as none."""
+        low = _logistic(np.float64(self.constant))
+        high = _logistic(np.float64(self.closeness + self.words + self.constant))
+        curve = _logistic(self.closeness * closeness + self.words * words + self.constant)
+        stretched: Array = np.clip((curve - low) / (high - low), 0.0, 1.0)
+        return stretched
+
+
+def load_semantic_fit(name: str | Path) -> SemanticFit:
+    """A packaged fit, by the name of its encoders, or one in a JSON file of the same form."""
+    if isinstance(name, Path) or name.endswith(".json"):
+        return _only(Path(name).expanduser())
+    known = semantic_fits()
+    if name not in known:
+        raise UnknownNameError("fit", name, known)
+    return known[name]
+
+
+def semantic_fits() -> dict[str, SemanticFit]:
+    """The packaged fits."""
+    return {name: _fit(entry) for name, entry in packaged_semantic_fits()["fits"].items()}
+
+
+def packaged_semantic_fits() -> Mapping[str, Any]:
+    """The file in the package: fits, how they were made, and how well they do on pairs they have not seen."""
+    content: Mapping[str, Any] = json.loads(files("crosslens.similarity").joinpath(FILE).read_text("utf-8"))
+    return content
+
+
+def _only(path: Path) -> SemanticFit:
+    expected = 'a JSON file with one entry in "fits", as training/semantic/fit.py writes it'
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+        raise InputError(problem, file=path, expected=expected, fix="check the path") from error
+    try:
+        (entry,) = json.loads(text)["fits"].values()
+        with reading(path):
+            return _fit(entry)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            "does not contain a fit", file=path, expected=expected, fix="name a file with one fit"
+        ) from error
+
+
+def _fit(entry: Mapping[str, Any]) -> SemanticFit:
+    return SemanticFit(float(entry["closeness"]), float(entry["words"]), float(entry["constant"]))
+
+
+def _logistic(value: Array | np.float64) -> Any:
+    return 1.0 / (1.0 + np.exp(-value))
+
 
 GRID = 4_000
 """Steps per unit. Products of two rounded unit vectors stay below 2²⁴, where float32 begins to skip whole numbers."""
@@ -37,7 +124,7 @@ _ROWS_AT_ONCE, _PAIRS_AT_ONCE = 32, 4_096
 
 @dataclass(frozen=True)
 class TextEncoder:
-    """An encoder as seen from here: a name, a revision (empty: unknown), and a function from texts to vectors."""
+    """A text encoder: a name, a revision (empty: unknown), and a function from texts to vectors."""
 
     name: str
     revision: str
@@ -47,34 +134,31 @@ class TextEncoder:
 class Semantic:
     """φ from one or several text encoders and a fit made for them."""
 
-    def __init__(self, encoders: Sequence[TextEncoder], fit: Fit, *, name: str = "semantic") -> None:
+    def __init__(self, encoders: Sequence[TextEncoder], fit: SemanticFit, *, name: str = "semantic") -> None:
         if not encoders:
-            raise UsageError("semantic without an encoder", fix="give it at least one text encoder")
+            raise UsageError("semantic needs a text encoder", fix="pass at least one")
         self.encoders, self.fit, self.name = tuple(encoders), fit, name
 
     @property
     def revision(self) -> str:
         """Changes with the fit and with any encoder's weights; empty where an encoder's revision is unknown."""
-        known = [one.revision[:12] for one in self.encoders]
+        known = [encoder.revision[:12] for encoder in self.encoders]
         return "+".join(["1", self.fit.revision, *known]) if all(known) else ""
 
     def prepare(
-        self,
-        references: Sequence[Sequence[str]],
-        captions: Sequence[str],
-        *,
-        progress: Progress | None = None,
-        threads: int | None = None,
+        self, references: References, captions: Texts, *, progress: Progress | None = None, threads: int | None = None
     ) -> PreparedSemantic:
         """Encode every different text once, and count words."""
         texts = [text for image in references for text in image]
         unique = list(dict.fromkeys([*texts, *captions]))
-        place = {text: number for number, text in enumerate(unique)}
-        grids = [_on_grid(np.asarray(one.vectors(unique, progress)), one.name) for one in self.encoders]
-        start = np.concatenate([[0], np.cumsum([len(image) for image in references])]).astype(np.int64)
+        row_of = {text: number for number, text in enumerate(unique)}
+        grids = [_on_grid(np.asarray(encoder.vectors(unique, progress)), encoder.name) for encoder in self.encoders]
         return PreparedSemantic(
-            start,
-            [_Side(grid[[place[text] for text in texts]], grid[[place[text] for text in captions]]) for grid in grids],
+            group_starts(references),
+            [
+                _Side(grid[[row_of[text] for text in texts]], grid[[row_of[text] for text in captions]])
+                for grid in grids
+            ],
             SharedWords(references, captions),
             self.fit,
             thread_count(threads),
@@ -92,7 +176,7 @@ class _Side:
 class PreparedSemantic:
     """``semantic`` of one collection. An image without references has 0 everywhere."""
 
-    def __init__(self, start: Array, sides: list[_Side], words: SharedWords, fit: Fit, threads: int) -> None:
+    def __init__(self, start: Array, sides: list[_Side], words: SharedWords, fit: SemanticFit, threads: int) -> None:
         self._start, self._sides, self._words, self._fit, self._threads = start, sides, words, fit, threads
         self._count = np.diff(start)
         self.shape = (len(self._count), len(sides[0].captions))
@@ -107,15 +191,15 @@ class PreparedSemantic:
                 end = min(at + _ROWS_AT_ONCE, stop)
                 self._rows(out[at:end], first + at, first + end)
 
-        with threadpool_limits(1):  # the rows are shared out among threads already
+        with threadpool_limits(1):  # the rows are divided among threads already
             in_parallel(work, len(out), self._threads)
         return out
 
     def pairs(self, images: Array, captions: Array) -> Array:
         """Single cells: float32, one per pair of positions."""
         images = np.asarray(images, np.int64)
-        found = self._fit(*self.evidence(images, captions))
-        return np.where(self._count[images] > 0, found, 0.0).astype(np.float32)
+        values = self._fit(*self.evidence(images, captions))
+        return np.where(self._count[images] > 0, values, 0.0).astype(np.float32)
 
     def evidence(self, images: Array, captions: Array) -> tuple[Array, Array]:
         """Closeness and shared words of single cells, float64: what a fit is made from, and what explains a value."""

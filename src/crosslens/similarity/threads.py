@@ -1,21 +1,23 @@
-"""Rows shared out among threads; each row is computed whole by one of them, so the answer is always the same."""
+"""Rows divided among threads; each row is computed by one of them, so the result does not depend on their number."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from crosslens.core.errors import UsageError
-from crosslens.core.machine import available_cores
-from crosslens.rank.waiting import finish_all
+import numpy as np
+
+from crosslens.core import UsageError, available_cores, wait_for_all
+from crosslens.similarity.protocol import Array
 
 _PIECES_PER_THREAD = 8
 
 
 def thread_count(threads: int | None) -> int:
-    """As many as asked for, or as there are cores."""
+    """The number that is passed, or that of the cores."""
     if threads is not None and threads < 1:
-        raise UsageError(f"threads {threads}", fix="use 1 or more, or leave it out")
+        raise UsageError(f"threads = {threads}", fix="use 1 or more, or leave it out", option="threads")
     return threads or available_cores()
 
 
@@ -27,7 +29,23 @@ def in_parallel(work: Callable[[int, int], object], count: int, threads: int) ->
     step = max(1, -(-count // (threads * _PIECES_PER_THREAD)))
     with ThreadPoolExecutor(threads) as pool:
         try:
-            finish_all([pool.submit(work, at, min(at + step, count)) for at in range(0, count, step)])
+            wait_for_all([pool.submit(work, at, min(at + step, count)) for at in range(0, count, step)])
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def in_cells(
+    kernel: Callable[..., None], images: Array, captions: Array, arguments: tuple[Any, ...], threads: int
+) -> Array:
+    """Single cells, float32, from a kernel that is called with the output, images, captions and ``arguments``."""
+    images, captions = np.asarray(images, np.int64), np.asarray(captions, np.int64)
+    out = np.empty(len(images), np.float32)
+
+    def work(start: int, stop: int) -> None:
+        part = slice(start, stop)
+        if start < stop:
+            kernel(out[part], images[part], captions[part], *arguments)
+
+    in_parallel(work, len(out), threads)
+    return out

@@ -7,51 +7,44 @@ from types import MappingProxyType
 
 import numpy as np
 
-from crosslens.core.errors import InputError, UnknownNameError
-from crosslens.statistics.centre import FloatArray
-
-
-def holm(p_values: Sequence[float] | FloatArray) -> FloatArray:
-    """Holm's step-down adjustment: the chance of any false finding stays below the level. NaN stays NaN."""
-    return _adjusted(p_values, _holm_sorted)
-
-
-def benjamini_hochberg(p_values: Sequence[float] | FloatArray) -> FloatArray:
-    """Benjamini and Hochberg's adjustment: the expected share of false findings stays below the level."""
-    return _adjusted(p_values, _benjamini_hochberg_sorted)
+from crosslens.core import InputError, UnknownNameError
+from crosslens.statistics.aggregation import FloatArray
 
 
 def correct(p_values: Sequence[float] | FloatArray, correction: str = "holm") -> FloatArray:
-    """Adjust by the name of a correction: ``holm``, ``bh`` or ``none``."""
+    """Adjust by the name of a correction: ``holm``, ``bh`` or ``none``. NaN stays NaN."""
     if correction not in CORRECTIONS:
         raise UnknownNameError("correction", correction, CORRECTIONS)
-    return CORRECTIONS[correction](p_values)
-
-
-def _none(p_values: Sequence[float] | FloatArray) -> FloatArray:
-    return _adjusted(p_values, lambda ascending: ascending)
-
-
-CORRECTIONS: Mapping[str, Callable[[Sequence[float] | FloatArray], FloatArray]] = MappingProxyType(
-    {"holm": holm, "bh": benjamini_hochberg, "none": _none}
-)
-
-
-def _adjusted(p_values: Sequence[float] | FloatArray, adjust: Callable[[FloatArray], FloatArray]) -> FloatArray:
     result = np.array(p_values, np.float64)
     tested = np.flatnonzero(~np.isnan(result))
     wrong = tested[(result[tested] < 0) | (result[tested] > 1)]
     if len(wrong):
         raise InputError(f"p-value {result[wrong[0]]}", row=int(wrong[0]), expected="a number from 0 to 1")
     order = tested[np.argsort(result[tested], kind="stable")]
-    result[order] = np.minimum(adjust(result[order]), 1)
+    result[order] = np.minimum(CORRECTIONS[correction](result[order]), 1)
     return result
 
 
-def _holm_sorted(ascending: FloatArray) -> FloatArray:
+def holm(p_values: Sequence[float] | FloatArray) -> FloatArray:
+    """Holm's step-down adjustment: the chance of any false finding stays below the level."""
+    return correct(p_values, "holm")
+
+
+def benjamini_hochberg(p_values: Sequence[float] | FloatArray) -> FloatArray:
+    """Benjamini and Hochberg's adjustment: the expected share of false findings stays below the level."""
+    return correct(p_values, "bh")
+
+
+def _holm(ascending: FloatArray) -> FloatArray:
     return np.maximum.accumulate(ascending * np.arange(len(ascending), 0, -1))
 
 
-def _benjamini_hochberg_sorted(ascending: FloatArray) -> FloatArray:
+def _benjamini_hochberg(ascending: FloatArray) -> FloatArray:
     scaled = ascending * len(ascending) / np.arange(1, len(ascending) + 1)
     return np.minimum.accumulate(scaled[::-1])[::-1]
+
+
+CORRECTIONS: Mapping[str, Callable[[FloatArray], FloatArray]] = MappingProxyType(
+    {"holm": _holm, "bh": _benjamini_hochberg, "none": lambda ascending: ascending}
+)
+"""Name → how ascending p-values are adjusted."""

@@ -1,8 +1,8 @@
-"""Do two columns of numbers agree? Pearson, Spearman and Kendall, with intervals that resample images.
+"""Correlation of two columns: Pearson, Spearman and Kendall, with intervals that resample images; agreement of judges.
 
-Pearson asks for a straight line, Spearman for the same order by ranks, Kendall for the same order pair by pair. τ-b
-corrects for ties on either side; τ-c (Stuart) for scales with different numbers of steps, such as four grades against a
-continuous score.
+Pearson measures linear association, Spearman that of ranks, Kendall that of the order of pairs. τ-b corrects for ties
+in either column; τ-c (Stuart) for scales with different numbers of steps, such as four grades against a continuous
+score.
 """
 
 from __future__ import annotations
@@ -11,13 +11,162 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
+import numba
 import numpy as np
 
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError
+from crosslens.statistics.aggregation import FloatArray, IntArray, percentiles, require_level
 from crosslens.statistics.bootstrap import Bootstrap, Estimate
-from crosslens.statistics.centre import FloatArray, IntArray
-from crosslens.statistics.correlation_kernels import Array, resampled
+
+Array = np.ndarray[Any, Any]
+
+_compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
+
+PEARSON, SPEARMAN, KENDALL_B, KENDALL_C = range(4)
+
+
+@_compiled
+def _product_moment(first: Array, second: Array, weights: Array) -> float:
+    total, mean_first, mean_second = 0.0, 0.0, 0.0
+    for i in range(first.size):
+        total += weights[i]
+        mean_first += weights[i] * first[i]
+        mean_second += weights[i] * second[i]
+    mean_first /= total
+    mean_second /= total
+    both, squares_first, squares_second = 0.0, 0.0, 0.0
+    for i in range(first.size):
+        x, y = first[i] - mean_first, second[i] - mean_second
+        both += weights[i] * x * y
+        squares_first += weights[i] * x * x
+        squares_second += weights[i] * y * y
+    if squares_first <= 0.0 or squares_second <= 0.0:
+        return np.nan
+    share: float = both / np.sqrt(squares_first) / np.sqrt(squares_second)
+    return min(1.0, max(-1.0, share))
+
+
+@_compiled
+def _counts(levels: Array, weights: Array, out: Array) -> None:
+    """How many pairs each level has."""
+    out[:] = 0
+    for i in range(levels.size):
+        out[levels[i]] += weights[i]
+
+
+@_compiled
+def _occupied(counts: Array) -> int:
+    """How many levels occur at all."""
+    occupied = 0
+    for level in range(counts.size):
+        occupied += counts[level] > 0
+    return occupied
+
+
+@_compiled
+def _middle_ranks(counts: Array, levels: Array, out: Array) -> None:
+    """The rank of every pair, equal values sharing the middle of their ranks."""
+    middles = np.empty(counts.size, np.float64)
+    before = 0
+    for level in range(counts.size):
+        middles[level] = before + (counts[level] + 1) / 2
+        before += counts[level]
+    for i in range(levels.size):
+        out[i] = middles[levels[i]]
+
+
+@_compiled
+def _tied(counts: Array) -> float:
+    pairs = 0.0
+    for level in range(counts.size):
+        pairs += counts[level] * (counts[level] - 1.0) / 2
+    return pairs
+
+
+@_compiled
+def _up_to(tree: Array, level: int) -> int:
+    """The sum of levels 0 … level of a Fenwick tree."""
+    total = 0
+    node = level + 1
+    while node > 0:
+        total += tree[node]
+        node &= node - 1
+    return total
+
+
+@_compiled
+def _add(tree: Array, level: int, amount: int) -> None:
+    node = level + 1
+    while node < tree.size:
+        tree[node] += amount
+        node += node & -node
+
+
+@_compiled
+def _concordant_less_discordant(first: Array, second: Array, weights: Array, tree: Array) -> float:
+    """Pairs of pairs in the same order in both, less those in opposite orders; ``first`` ascends."""
+    tree[:] = 0
+    surplus, added, start = 0.0, 0, 0
+    while start < first.size:
+        end = start
+        while end < first.size and first[end] == first[start]:
+            if weights[end]:
+                below = _up_to(tree, second[end] - 1)
+                above = added - _up_to(tree, second[end])
+                surplus += float(weights[end]) * (below - above)
+            end += 1
+        for i in range(start, end):  # only now: values that are equal in ``first`` are no pair
+            if weights[i]:
+                _add(tree, second[i], weights[i])
+                added += weights[i]
+        start = end
+    return surplus
+
+
+@_compiled
+def resampled(
+    first: Array,
+    second: Array,
+    first_levels: Array,
+    second_levels: Array,
+    clusters: Array,
+    draws: Array,
+    out: Array,
+) -> None:
+    """The four coefficients of every row of ``draws``, which says how often each cluster is drawn.
+
+    ``*_levels`` number the distinct values from 0 up; the pairs ascend by ``first_levels``. NaN where a coefficient is
+    undefined: one of the two sides is constant.
+    """
+    n = first.size
+    weights = np.empty(n, np.int64)
+    first_counts = np.empty(first_levels.max() + 1, np.int64)
+    second_counts = np.empty(second_levels.max() + 1, np.int64)
+    tree = np.empty(second_counts.size + 1, np.int64)
+    first_ranks, second_ranks = np.empty(n), np.empty(n)
+    for row in range(draws.shape[0]):
+        total = 0.0
+        for i in range(n):
+            weights[i] = draws[row, clusters[i]]
+            total += weights[i]
+        _counts(first_levels, weights, first_counts)
+        _counts(second_levels, weights, second_counts)
+        fewest = min(_occupied(first_counts), _occupied(second_counts))
+        if fewest < 2:
+            out[row] = np.nan
+            continue
+        _middle_ranks(first_counts, first_levels, first_ranks)
+        _middle_ranks(second_counts, second_levels, second_ranks)
+        surplus = _concordant_less_discordant(first_levels, second_levels, weights, tree)
+        comparable = total * (total - 1.0) / 2
+        sides = np.sqrt(comparable - _tied(first_counts)) * np.sqrt(comparable - _tied(second_counts))
+        out[row, PEARSON] = _product_moment(first, second, weights)
+        out[row, SPEARMAN] = _product_moment(first_ranks, second_ranks, weights)
+        out[row, KENDALL_B] = min(1.0, max(-1.0, surplus / sides))
+        out[row, KENDALL_C] = 2 * surplus * fewest / (total * total * (fewest - 1.0))
+
 
 COEFFICIENTS = ("pearson", "spearman", "kendall-b", "kendall-c")
 
@@ -50,8 +199,8 @@ def correlations(
 ) -> Correlations:
     """Pearson, Spearman, Kendall τ-b and τ-c of two columns, and the same for resamples of ``clusters`` (images).
 
-    NaN where one of the columns is constant: nothing can agree with a constant. A resample in which that happens has no
-    value and is not counted in an interval. The same seed gives the same replicates at any number of threads.
+    NaN where one of the columns is constant: the coefficients are then undefined. A resample in which that happens is
+    not counted in an interval. The same seed gives the same replicates with any number of threads.
     """
     first, second = _column(first), _column(second)
     if len(first) != len(second):
@@ -70,44 +219,27 @@ def correlations(
     )
 
 
-def pearson(first: FloatArray, second: FloatArray) -> float:
-    """Pearson's r: how near the pairs lie to a straight line."""
-    return correlations(first, second).figures["pearson"]
-
-
-def spearman(first: FloatArray, second: FloatArray) -> float:
-    """Spearman's ρ: Pearson's r of the ranks, equal values sharing the middle of theirs."""
-    return correlations(first, second).figures["spearman"]
-
-
-def kendall(first: FloatArray, second: FloatArray, variant: str = "b") -> float:
-    """Kendall's τ, ``b`` or ``c``."""
-    if variant not in ("b", "c"):
-        raise UsageError(f"Kendall's τ-{variant}", fix="use 'b' or 'c'")
-    return correlations(first, second).figures[f"kendall-{variant}"]
-
-
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """Two columns as the kernel wants them: sorted once, for all resamples."""
+    """Two columns as the kernel needs them: sorted once, for all resamples."""
 
     parts: tuple[Array, Array, Array, Array, Array]
 
     @staticmethod
     def of(first: FloatArray, second: FloatArray, groups: IntArray) -> _Columns:
-        levels = [np.unique(one, return_inverse=True)[1] for one in (first, second)]
+        levels = [np.unique(column, return_inverse=True)[1] for column in (first, second)]
         values = [first, second]
         if levels[0].max() < levels[1].max():  # the tree of the inner loop is over the side with fewer values
             levels.reverse()
             values.reverse()
         order = np.argsort(levels[0], kind="stable")
-        first, second = (one[order] for one in values)
+        first, second = (column[order] for column in values)
         return _Columns((first, second, levels[0][order], levels[1][order], groups[order]))
 
     def coefficients(self, draws: Array) -> FloatArray:
-        found = np.empty((len(draws), len(COEFFICIENTS)))
-        resampled(*self.parts, draws, found)
-        return found
+        out = np.empty((len(draws), len(COEFFICIENTS)))
+        resampled(*self.parts, draws, out)
+        return out
 
     def all(self, draws: Iterator[Array], threads: int | None) -> FloatArray:
         with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
@@ -123,10 +255,58 @@ def _column(values: FloatArray) -> FloatArray:
 
 
 def _estimate(figure: float, replicates: FloatArray, level: float) -> Estimate:
-    if not 0 < level < 1:
-        raise UsageError(f"confidence level {level}", fix="use a number between 0 and 1, such as 0.95")
+    require_level(level)
     valid = replicates[np.isfinite(replicates)]
     if not np.isfinite(figure) or not len(valid):
         return Estimate(figure, float("nan"), float("nan"))
-    low, high = np.quantile(valid, [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(figure, float(low), float(high))
+    return Estimate(figure, *percentiles(valid, level))
+
+
+@dataclass(frozen=True)
+class JudgeAgreement:
+    """Judges against each other, over the pairs that have at least two.
+
+    ``alpha``  Krippendorff's α for interval data: 1 is full agreement, 0 that of chance
+    ``one_against_others``  the coefficients between each single judgement and the mean of the pair's others
+    """
+
+    pairs: int
+    judgements: int
+    alpha: float
+    one_against_others: dict[str, float]
+
+
+def judge_agreement(judges: FloatArray) -> JudgeAgreement | None:
+    """From judgements in rows (pairs) and columns (judges), NaN where there is none; None without a second judge.
+
+    Neither figure depends on the order of a pair's judges: they need not be the same persons throughout.
+    """
+    judges, judged = _judged_twice(np.asarray(judges, np.float64))
+    if not len(judges):
+        return None
+    count = judged.sum(axis=1, keepdims=True)
+    known = np.where(judged, judges, 0.0)
+    others = (known.sum(axis=1, keepdims=True) - known) / (count - 1)
+    against = correlations(judges[judged], others[judged]).figures
+    return JudgeAgreement(len(judges), int(judged.sum()), interval_alpha(judges), dict(against))
+
+
+def interval_alpha(judges: FloatArray) -> float:
+    """Krippendorff's α with squared differences: 1 − observed ÷ expected disagreement; single judges are left out."""
+    judges, judged = _judged_twice(judges)
+    if not len(judges):
+        return float("nan")
+    centred = np.where(judged, judges - judges[judged].mean(), 0.0)
+    count, sums, squares = judged.sum(axis=1), centred.sum(axis=1), (centred**2).sum(axis=1)
+    total = int(count.sum())
+    # Σ over ordered pairs of (a − b)² is 2·(m·Σa² − (Σa)²).
+    observed = float((2 * (count * squares - sums**2) / (count - 1)).sum()) / total
+    expected = 2 * float(total * squares.sum() - sums.sum() ** 2) / (total * (total - 1))
+    return 1 - observed / expected if expected > 0 else float("nan")
+
+
+def _judged_twice(judges: FloatArray) -> tuple[FloatArray, Array]:
+    """The rows with at least two judgements, and where they have them."""
+    judged = np.isfinite(judges)
+    rows = judged.sum(axis=1) > 1
+    return judges[rows], judged[rows]

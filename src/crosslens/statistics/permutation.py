@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core.errors import InputError, UsageError
-from crosslens.core.metric_values import Statistic
-from crosslens.core.seeds import stream
-from crosslens.statistics.bootstrap import Bootstrap
-from crosslens.statistics.centre import FloatArray, IntArray, centre, parts, rounded
-from crosslens.statistics.medians import MedianTable
+from crosslens.core import InputError, Statistic, UsageError, random_stream
+from crosslens.statistics.aggregation import (
+    FloatArray,
+    IntArray,
+    MedianTable,
+    aggregate,
+    floored,
+    percentiles,
+    valid_rows,
+)
+from crosslens.statistics.bootstrap import Bootstrap, weighted_sums
 
 _ROWS = 256
-_CELLS = 1 << 21
 SLACK = 1e-12
 """Two differences count as equal within this share of the sum of all absolute ones: rounding must not decide."""
 
@@ -63,10 +67,11 @@ def paired_permutation(
         counts = f"{len(first)} and {len(second)} values for {len(clusters)} clusters"
         raise InputError(counts, expected="one value of each run per query")
     if permutations < 1:
-        raise UsageError(f"{permutations} permutations", fix="use 1 or more; 10000 is usual")
+        fix = "use 1 or more; 10000 is usual"
+        raise UsageError(f"{permutations} permutations", fix=fix, option="permutations")
     either = np.isnan(first) | np.isnan(second)
     first, second = np.where(either, np.nan, first), np.where(either, np.nan, second)
-    difference = centre(first, statistic, strata) - centre(second, statistic, strata)
+    difference = aggregate(first, statistic, strata) - aggregate(second, statistic, strata)
     low, high = _interval(first, second, Bootstrap(clusters, resamples, seed, strata), statistic, level)
     return PairedTest(
         difference,
@@ -88,9 +93,7 @@ def _interval(
         return bootstrap.estimate(first - second, level=level).interval
     if np.isnan(bootstrap.estimate(first - second, level=level).low):
         return float("nan"), float("nan")
-    replicates = bootstrap.replicates(first, statistic) - bootstrap.replicates(second, statistic)
-    low, high = np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    return percentiles(bootstrap.replicates(first, statistic) - bootstrap.replicates(second, statistic), level)
 
 
 def _p_value(
@@ -104,12 +107,11 @@ def _p_value(
     seed: int,
 ) -> float:
     per_stratum, slack = [], 0.0
-    for number, part in enumerate(parts(first, strata)):
+    for number, part in enumerate(valid_rows(first, strata)):
         distinct, groups = np.unique(clusters[part], return_inverse=True)
         swaps = swaps_of(seed, number, permutations, len(distinct))
         swapped = _swapped_means if statistic == "mean" else _swapped_medians
-        differences = swapped(first[part], second[part], groups, len(distinct), swaps, statistic)
-        per_stratum.append(differences)
+        per_stratum.append(swapped(first[part], second[part], groups, len(distinct), swaps, statistic))
         slack += float(np.mean(np.abs(first[part] - second[part])))
     if not per_stratum:
         return float("nan")
@@ -120,7 +122,7 @@ def _p_value(
 
 def swaps_of(seed: int, stratum: int, permutations: int, size: int) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
     """1 where a cluster changes sides: permutations × clusters, a few permutations at a time."""
-    random = stream(seed, "swaps", stratum)
+    random = random_stream(seed, "swaps", stratum)
     for start in range(0, permutations, _ROWS):
         rows = min(_ROWS, permutations - start)
         drawn = np.frombuffer(random.bytes(rows * ((size + 7) // 8)), np.uint8).reshape(rows, -1)
@@ -132,7 +134,7 @@ def _swapped_means(
 ) -> FloatArray:
     sums = np.bincount(groups, first - second, size)
     total = sums.sum()
-    return np.concatenate([total - 2 * np.einsum("pc,c->p", one, sums) for one in swaps]) / len(groups)
+    return np.concatenate([total - 2 * weighted_sums(chunk, sums) for chunk in swaps]) / len(groups)
 
 
 def _swapped_medians(
@@ -141,12 +143,9 @@ def _swapped_medians(
     # One table of both runs' values, the second run's clusters numbered after the first's: a swap moves weight across.
     table = MedianTable(np.concatenate([first, second]), np.concatenate([groups, groups + size]), 2 * size)
     everything = table.counts(np.ones((1, 2 * size), np.uint8))
-    step = table.rows_within(_CELLS)
     differences = []
-    for chunk in swaps:
-        for start in range(0, len(chunk), step):
-            one = chunk[start : start + step]
-            counts = table.counts(np.hstack([1 - one, one]))
-            ours, theirs = table.medians(counts), table.medians(everything - counts)
-            differences.append(rounded(ours, statistic) - rounded(theirs, statistic))
+    for chunk in (part for rows in swaps for part in table.chunks(rows)):
+        counts = table.counts(np.hstack([1 - chunk, chunk]))
+        medians = (floored(table.medians(own), statistic) for own in (counts, everything - counts))
+        differences.append(next(medians) - next(medians))
     return np.concatenate(differences)

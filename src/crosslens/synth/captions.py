@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -11,7 +10,6 @@ import numpy as np
 from crosslens.synth.grammar import a, number_word, pluralise, sentence
 from crosslens.synth.kinds import Kind, kind_named
 from crosslens.synth.kinds.catalogue import COLOURED
-from crosslens.synth.layout import Box
 
 T = TypeVar("T")
 
@@ -43,7 +41,7 @@ COLOUR_WORDS: dict[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Caption:
+class SceneCaption:
     """A sentence about a picture."""
 
     text: str
@@ -56,7 +54,7 @@ class Caption:
 
 
 @dataclass(frozen=True)
-class Five:
+class CaptionStyles:
     """The five texts of one picture, before they are captions."""
 
     literal: str
@@ -65,12 +63,12 @@ class Five:
     paraphrased: str
     figurative: str
 
-    def captions(self) -> tuple[Caption, ...]:
+    def captions(self) -> tuple[SceneCaption, ...]:
         """With capitals and full stops."""
-        return tuple(Caption(sentence(getattr(self, style)), style) for style in STYLES)
+        return tuple(SceneCaption(sentence(getattr(self, style)), style) for style in STYLES)
 
 
-def pick(random: np.random.Generator, options: Sequence[T]) -> T:
+def pick(random: np.random.Generator, *options: T) -> T:
     """One of the options; always draws exactly one number, so that a changed fact does not change later picks."""
     return options[int(random.random() * len(options))]
 
@@ -84,7 +82,7 @@ def coloured(kind: Kind, colour: str, name: str | None = None) -> str:
 
 
 class Wording:
-    """The phrases for one kind of thing in one colour."""
+    """The phrases for one kind of object in one colour."""
 
     def __init__(self, name: str, colour: str) -> None:
         self.kind, self.colour = kind_named(name), colour
@@ -96,7 +94,7 @@ class Wording:
 
     def other(self, random: np.random.Generator) -> str:
         """``scarlet automobile``."""
-        return coloured(self.kind, COLOUR_WORDS[self.colour][0], pick(random, self.kind.also))
+        return coloured(self.kind, COLOUR_WORDS[self.colour][0], pick(random, *self.kind.also))
 
     @property
     def riddle(self) -> str:
@@ -112,17 +110,3 @@ class Wording:
 def many(number: int, noun: str) -> str:
     """``one red car``, ``three red cars``."""
     return f"one {noun}" if number == 1 else f"{number_word(number)} {pluralise(noun)}"
-
-
-def whereabouts(box: Box, size: int) -> str:
-    """In which part of the picture a box lies."""
-    x, y = (round(middle / size * 1000) for middle in box.middle)
-    across = "left" if x < 375 else "right" if x > 625 else ""
-    down = "upper" if y < 375 else "lower" if y > 625 else ""
-    if across and down:
-        return f"in the {down} {across} part of the picture"
-    if across:
-        return f"on the {across} side of the picture"
-    if down:
-        return f"in the {down} part of the picture"
-    return "in the middle of the picture"

@@ -1,31 +1,30 @@
-"""Scenes out of a seed: each depends on the seed, the tasks and its own number, on nothing else."""
+"""Scenes out of a seed: each depends on the seed, the tasks and its own number, on nothing else.
+
+Versions are nested: a v2 set holds a v1 set, and that a v0 set.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crosslens.core.errors import UsageError
-from crosslens.core.seeds import stream
-from crosslens.synth.layout import arrange
-from crosslens.synth.plan import slots
-from crosslens.synth.relations import relations_between
-from crosslens.synth.scene import SIZE, Scene, thing
+from crosslens.core import Dataset, InputError, UsageError, random_stream
+from crosslens.synth.layout import Plan, arrange, slots
+from crosslens.synth.scene import SIZE, SceneObject, SyntheticScene, relations_between
 from crosslens.synth.tasks import TASKS, chosen_tasks
-from crosslens.synth.tasks.task import Facts, Task
 
 VERSIONS = ("v0", "v1", "v2")
 ROLES = ("original", "twin", "similar")
-MOST = 1_000_000
+MAX_IMAGES = 1_000_000
 """Numbers of originals are below this, those of twins from it on, those of similar scenes from twice it on."""
-GALLERY = 16
-"""How many pictures a v2 set has for every original, unless asked otherwise."""
+GALLERY_FACTOR = 16
+"""How many pictures a v2 set has for every original by default."""
 
 
 @dataclass(frozen=True)
-class Recipe:
+class SceneRecipe:
     """All that decides a set of scenes."""
 
     images: int
@@ -42,33 +41,34 @@ class Recipe:
         seed: int = 0,
         version: str = "v0",
         gallery: int | None = None,
-    ) -> Recipe:
+    ) -> SceneRecipe:
         """Checked and complete."""
-        if version not in VERSIONS:
-            raise UsageError(f"unknown version {version!r}", fix=f"use one of {', '.join(VERSIONS)}")
-        if not 1 <= images < MOST:
-            raise UsageError(f"{images} images", fix=f"ask for 1 to {MOST - 1:,}")
+        _check_version(version)
+        if not 1 <= images < MAX_IMAGES:
+            raise UsageError(f"images must be between 1 and {MAX_IMAGES - 1:,}, got {images:,}")
         if gallery is not None and version != "v2":
-            raise UsageError(f"version {version} has no gallery of its own", fix="leave gallery out, or choose v2")
-        size = (GALLERY * images if gallery is None else gallery) if version == "v2" else 0
-        if version == "v2" and not 2 * images < size < MOST:
+            raise UsageError(f"gallery requires version v2, got {version}", fix="omit gallery, or choose version v2")
+        size = (GALLERY_FACTOR * images if gallery is None else gallery) if version == "v2" else 0
+        if version == "v2" and not 2 * images < size < MAX_IMAGES:
             raise UsageError(
-                f"a gallery of {size:,} for {images:,} images and their twins",
-                fix=f"ask for more than {2 * images:,} and fewer than {MOST:,}",
+                f"gallery must hold more than {images:,} images and their twins, and fewer than {MAX_IMAGES:,} images,"
+                f" got {size:,}",
+                fix=f"choose more than {2 * images:,} and fewer than {MAX_IMAGES:,}",
             )
-        return Recipe(images, chosen_tasks(tasks), seed, version, size)
+        return SceneRecipe(images, chosen_tasks(tasks), seed, version, size)
 
     def __len__(self) -> int:
         return {"v0": self.images, "v1": 2 * self.images, "v2": self.gallery}[self.version]
 
-    def scene(self, place: int) -> Scene:
-        """The scene at a place of the set: originals first, then twins, then similar ones."""
-        if place < self.images:
-            return make(self.seed, place, self.tasks)
-        if place < 2 * self.images:
-            return make(self.seed, place - self.images, self.tasks, "twin")
-        copy, index = divmod(place - 2 * self.images, self.images)
-        return make(self.seed, index, self.tasks, "similar", copy, number=2 * MOST + place - 2 * self.images + 1)
+    def scene(self, index: int) -> SyntheticScene:
+        """The scene at an index of the set: originals first, then twins, then similar ones."""
+        if index < self.images:
+            return make_scene(self.seed, index, self.tasks)
+        if index < 2 * self.images:
+            return make_scene(self.seed, index - self.images, self.tasks, "twin")
+        copy, original = divmod(index - 2 * self.images, self.images)
+        number = 2 * MAX_IMAGES + index - 2 * self.images + 1
+        return make_scene(self.seed, original, self.tasks, "similar", copy, number)
 
 
 def generate(
@@ -78,71 +78,91 @@ def generate(
     *,
     version: str = "v0",
     gallery: int | None = None,
-) -> Iterator[Scene]:
+) -> Iterator[SyntheticScene]:
     """Scenes one after the other: originals, then for v1 a twin of each, then for v2 similar ones without captions.
 
     ``tasks`` is ``"all"`` or names of tasks; they take turns. ``gallery`` is how many pictures v2 has in all (default
-    16 for every original). Nothing is drawn until :meth:`Scene.render` is called.
+    16 for every original). Nothing is drawn until :meth:`SyntheticScene.render` is called.
     """
-    recipe = Recipe.of(images, tasks, seed, version, gallery)
-    return (recipe.scene(place) for place in range(len(recipe)))
+    recipe = SceneRecipe.of(images, tasks, seed, version, gallery)
+    return (recipe.scene(index) for index in range(len(recipe)))
 
 
-def make(
+def make_scene(
     seed: int, index: int, tasks: tuple[str, ...], role: str = "original", copy: int = 0, number: int | None = None
-) -> Scene:
-    """One scene. A twin shares its original's chances: what was not changed stays where and as it was."""
+) -> SyntheticScene:
+    """One scene. A twin shares its original's random streams: what was not changed stays where and as it was."""
     task = TASKS[tasks[index % len(tasks)]]
 
-    def chance(purpose: str) -> np.random.Generator:
-        return stream(seed, "scene", index, task.name, purpose)
+    def random(purpose: str) -> np.random.Generator:
+        return random_stream(seed, "scene", index, task.name, purpose)
 
-    facts = task.draw(chance("facts"))
+    facts = task.draw(random("facts"))
     changed: tuple[str, ...] = ()
-    layout = chance("layout")
+    layout = random("layout")
     if role == "twin":
-        facts, changed = task.twin(facts, chance("twin"))
+        facts, changed = task.twin(facts, random("twin"))
     elif role == "similar":
-        twin, _ = task.twin(facts, chance("twin"))
-        facts, changed = task.similar(facts, twin, chance(f"similar {copy}"))
-        layout = chance(f"similar layout {copy}")
-    numbers = {"original": index + 1, "twin": MOST + index + 1, "similar": number}
-    own = numbers[role]
-    assert own is not None
-    of = None if role == "original" else index + 1
-    return _compose(task, facts, layout, chance("captions"), (own, role, of, changed))
-
-
-def _compose(
-    task: Task,
-    facts: Facts,
-    layout: np.random.Generator,
-    wording: np.random.Generator,
-    identity: tuple[int, str, int | None, tuple[str, ...]],
-) -> Scene:
-    number, role, of, changed = identity
+        twin, _ = task.twin(facts, random("twin"))
+        facts, changed = task.similar(facts, twin, random(f"similar {copy}"))
+        layout = random(f"similar layout {copy}")
     plan = task.plan(facts)
     variant = int(layout.integers(1 << 30))
     placed = arrange(slots(plan, SIZE, layout), SIZE, layout)
-    things = tuple(thing(one.look, part.colour, one.box) for one, part in zip(placed, plan.parts, strict=True))
-    known = {
-        (here, there): word
-        for here, part in enumerate(plan.parts)
-        for word, there in (("on", part.on), ("inside", part.inside))
-        if there is not None
-    }
-    captions = task.describe(facts, things, wording).captions() if role != "similar" else ()
-    return Scene(
-        number=number,
+    objects = tuple(
+        SceneObject.of(item.look, part.colour, item.box) for item, part in zip(placed, plan.parts, strict=True)
+    )
+    return SyntheticScene(
+        number=number or index + 1 + (MAX_IMAGES if role == "twin" else 0),
         task=task.name,
         role=role,
-        of=of,
+        of=None if role == "original" else index + 1,
         changed=changed,
         source=f"{task.name}: {plan.backdrop}",
         facts=facts,
         backdrop=plan.backdrop,
         variant=variant,
-        objects=things,
-        relations=relations_between([one.box for one in things], known),
-        captions=captions,
+        objects=objects,
+        relations=relations_between([item.box for item in objects], _planned_relations(plan)),
+        captions=task.describe(facts, objects, random("captions")).captions() if role != "similar" else (),
     )
+
+
+def _planned_relations(plan: Plan) -> dict[tuple[int, int], str]:
+    return {
+        (subject, target): predicate
+        for subject, part in enumerate(plan.parts)
+        for predicate, target in (("on", part.on), ("inside", part.inside))
+        if target is not None
+    }
+
+
+def select_version(dataset: Dataset, version: str) -> Dataset:
+    """The scenes of a set that belong to ``version``: v0 the originals, v1 their twins too, v2 all.
+
+    Scenes of one number are the same in all versions, so this is the very set that ``write_scenes`` would write; the
+    pictures stay in their folder.
+    """
+    _check_version(version)
+    if "role" not in dataset.images.columns:
+        raise InputError(
+            f"the dataset {dataset.name!r} has no column 'role'",
+            expected="a set of scenes, as crosslens synth writes it",
+            fix="draw one: crosslens synth --version v2 -o FOLDER",
+        )
+    present = set(dataset.images["role"])
+    roles = ROLES[: VERSIONS.index(version) + 1]
+    if roles[-1] not in present:
+        raise UsageError(
+            f"{dataset.name} has no {roles[-1]} scenes, so version {version} cannot be selected",
+            fix=f"draw it with --version {version}",
+        )
+    stored = max(name for name, role in zip(VERSIONS, ROLES, strict=True) if role in present)
+    images = dataset.images.filter(dataset.images["role"].is_in(roles))["image"]
+    card = replace(dataset.card, revision=dataset.card.revision.replace(stored, version, 1))
+    return replace(dataset.select(images), name=f"scenes-{version}", card=card)
+
+
+def _check_version(version: str) -> None:
+    if version not in VERSIONS:
+        raise UsageError(f"unknown version {version!r}", fix=f"use one of {', '.join(VERSIONS)}")

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_IRREGULAR = {
-    "man": "men",
-    "woman": "women",
-    "child": "children",
-    "person": "people",
-    "fish": "fish",
-    "sheep": "sheep",
-    "deer": "deer",
-    "aircraft": "aircraft",
-    "mouse": "mice",
-    "leaf": "leaves",
-    "knife": "knives",
-    "loaf": "loaves",
-    "scarf": "scarves",
-    "bus": "buses",
-    "cactus": "cacti",
-    "glasses": "glasses",
-    "scissors": "scissors",
-}
+_PLURALS = (
+    "man men, woman women, child children, person people, fish fish, sheep sheep, deer deer, aircraft aircraft, "
+    "mouse mice, leaf leaves, knife knives, loaf loaves, scarf scarves, bus buses, cactus cacti, glasses glasses, "
+    "scissors scissors, tomato tomatoes, potato potatoes, hero heroes"
+)
+_IRREGULAR = dict(pair.split() for pair in _PLURALS.split(", "))
 _NUMBERS = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
@@ -33,17 +20,17 @@ _LIKE_YOU = ("uni", "use", "usual", "euro", "one", "once")
 
 
 def a(noun: str) -> str:
-    """The noun with ``a`` or ``an``, as its sound asks."""
+    """The noun with ``a`` or ``an``, as its sound requires."""
     first = noun.split()[0].lower()
     vowel = first[0] in "aeiou" and not first.startswith(_LIKE_YOU)
     return f"{'an' if vowel or first.startswith(_SILENT_H) else 'a'} {noun}"
 
 
 def pluralise(noun: str) -> str:
-    """The plural of a noun or of a noun phrase that ends in its noun; what stands after ``of`` or ``with`` stays."""
+    """The plural of a noun or of a noun phrase that ends in its noun; what comes after ``of`` or ``with`` stays."""
     for link in (" of ", " with ", " on ", " in "):
-        head, found, rest = noun.partition(link)
-        if found:
+        head, separator, rest = noun.partition(link)
+        if separator:
             return pluralise(head) + link + rest
     stem, _, last = noun.rpartition(" ")
     return f"{stem} {_plural_word(last)}".strip()
@@ -59,8 +46,6 @@ def _plural_word(word: str) -> str:
         return word + "es"
     if word.endswith("y") and word[-2] not in "aeiou":
         return word[:-1] + "ies"
-    if word in ("tomato", "potato", "hero"):
-        return word + "es"
     return word + "s"
 
 
@@ -77,11 +62,6 @@ def number_word(number: int) -> str:
         hundreds, rest = divmod(number, 100)
         return f"{_NUMBERS[hundreds]} hundred" + (f" and {number_word(rest)}" if rest else "")
     return f"{number:,}"
-
-
-def counted(number: int, noun: str) -> str:
-    """``a dog`` for one, ``three dogs`` for more."""
-    return a(noun) if number == 1 else f"{number_word(number)} {pluralise(noun)}"
 
 
 def listing(parts: Sequence[str]) -> str:

@@ -1,59 +1,59 @@
-"""A set in the making: what it is to become, and shards of fifty scenes, each written whole.
+"""A set being written: its specification, and shards of fifty scenes, each written whole.
 
 ``synth.json`` says what the set is; ``parts/00012.jsonl`` appears when all pictures of shard 12 are on disk. Whatever a
-killed process leaves, running the same command again does only the missing shards.
+killed process leaves, running the same command again draws only the missing shards.
+
+Run as a module, this file is a worker process: shard numbers in on standard input, numbers out when done. A worker ends
+when its input does, so none outlives the process that started it.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from crosslens.core.atomic import write_text
-from crosslens.core.bundle import read_header
-from crosslens.core.fingerprint import file_fingerprint
-from crosslens.synth.canvas import pillow
-from crosslens.synth.fonts import chinese_font_file
-from crosslens.synth.generation import Recipe
-from crosslens.synth.records import from_lines, image_file, record, to_lines
+from crosslens.core import CrosslensError, Progress, read_header, write_text
+from crosslens.synth.drawing.canvas import pillow
+from crosslens.synth.generation import SceneRecipe
+from crosslens.synth.scene import SIZE, SyntheticScene
 
-REQUEST = "synth.json"
-SHARD = 50
-DRAWING = 1
+SPEC_FILE = "synth.json"
+SHARD_SIZE = 50
+DRAWING = 2
 """Raised whenever the same seed gives other pictures or captions than before."""
+_PER_IMAGE = 100
+"""Ids of captions and objects are the number of their image followed by two digits: numbers, as COCO has them."""
 
 
-def request(recipe: Recipe) -> dict[str, Any]:
-    """What makes two sets the same: the recipe, and the programs and fonts it is drawn with."""
-    font = chinese_font_file() if "translation" in recipe.tasks else None
+def set_spec(recipe: SceneRecipe) -> dict[str, Any]:
+    """What makes two sets the same: the recipe, and the program it is drawn with."""
     return {
         "format": "crosslens/synth",
         "version": 1,
         "recipe": {**asdict(recipe), "tasks": list(recipe.tasks)},
         "drawing": DRAWING,
         "pillow": pillow().__version__,
-        "font": None if font is None else {"name": font.name, "fingerprint": file_fingerprint([font])},
     }
 
 
-def read_request(folder: Path) -> dict[str, Any] | None:
-    """What the set in a folder is, or is to become; None where there is none."""
-    file = folder / REQUEST
+def read_spec(folder: Path) -> dict[str, Any] | None:
+    """The specification of the set in a folder; None if it has none."""
+    file = folder / SPEC_FILE
     return read_header(file, "synth") if file.exists() else None
 
 
-def write_request(folder: Path, content: dict[str, Any]) -> None:
-    """The first thing written into a new folder."""
-    write_text(folder / REQUEST, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-
-
-def recipe_in(folder: Path) -> Recipe:
-    """The recipe of the set in a folder."""
-    content = read_request(folder)
-    assert content is not None
-    return Recipe(**{**content["recipe"], "tasks": tuple(content["recipe"]["tasks"])})
+def write_spec(folder: Path, spec: dict[str, Any]) -> None:
+    """The first file written into a new folder."""
+    write_text(folder / SPEC_FILE, json.dumps(spec, indent=2, ensure_ascii=False) + "\n")
 
 
 def part_file(folder: Path, shard: int) -> Path:
@@ -61,26 +61,150 @@ def part_file(folder: Path, shard: int) -> Path:
     return folder / "parts" / f"{shard:05d}.jsonl"
 
 
-def shard_count(recipe: Recipe) -> int:
+def shard_count(recipe: SceneRecipe) -> int:
     """How many shards a set has."""
-    return -(-len(recipe) // SHARD)
+    return -(-len(recipe) // SHARD_SIZE)
 
 
-def missing_shards(folder: Path, recipe: Recipe) -> list[int]:
-    """Shards that are not there yet."""
+def missing_shards(folder: Path, recipe: SceneRecipe) -> list[int]:
+    """Shards that are not written yet."""
     return [shard for shard in range(shard_count(recipe)) if not part_file(folder, shard).exists()]
 
 
-def draw_shard(folder: Path, recipe: Recipe, shard: int) -> None:
+def record(scene: SyntheticScene) -> dict[str, list[dict[str, Any]]]:
+    """The rows of a scene in each table."""
+    image = {"image": str(scene.number)}
+    ids = [str(scene.number * _PER_IMAGE + 1 + position) for position in range(_PER_IMAGE - 1)]
+    images = {
+        **image,
+        "file": _image_file(scene.number),
+        "width": SIZE,
+        "height": SIZE,
+        "task": scene.task,
+        "source": scene.source,
+        "backdrop": scene.backdrop,
+        "things": len(scene.objects),
+        "role": scene.role,
+        "original": None if scene.of is None else str(scene.of),
+        "changed": ", ".join(scene.changed) or None,
+    }
+    captions = [
+        {"caption": id, **image, "text": caption.text, "style": caption.style, "difficulty": caption.difficulty}
+        for id, caption in zip(ids, scene.captions, strict=False)
+    ]
+    objects = [
+        {
+            **image,
+            "object": id,
+            "name": item.name,
+            "synset": item.synset,
+            **asdict(item.box),
+            "attributes": list(item.attributes),
+            "category": item.category,
+            "colour": item.colour if item.category != "landmark" else None,
+            "size": item.size,
+            "pose": item.look.pose or None,
+            "text": item.look.text or None,
+        }
+        for id, item in zip(ids, scene.objects, strict=False)
+    ]
+    relations = [
+        {**image, "subject": ids[link.subject], "predicate": link.predicate, "object": ids[link.object]}
+        for link in scene.relations
+    ]
+    return {"images": [images], "captions": captions, "objects": objects, "relations": relations}
+
+
+def _image_file(number: int) -> str:
+    return f"images/{number:07d}.png"
+
+
+def read_records(folder: Path, shard: int) -> list[dict[str, list[dict[str, Any]]]]:
+    """The records of a written shard."""
+    return [json.loads(line) for line in part_file(folder, shard).read_text(encoding="utf-8").splitlines()]
+
+
+def _draw_shard(folder: Path, recipe: SceneRecipe, shard: int) -> None:
     """Draw the pictures of a shard, then write its records."""
-    records = []
-    for place in range(shard * SHARD, min((shard + 1) * SHARD, len(recipe))):
-        scene = recipe.scene(place)
-        (folder / image_file(scene.number)).write_bytes(scene.png())
-        records.append(record(scene))
-    write_text(part_file(folder, shard), to_lines(records))
+    lines = []
+    for index in range(shard * SHARD_SIZE, min((shard + 1) * SHARD_SIZE, len(recipe))):
+        scene = recipe.scene(index)
+        (folder / _image_file(scene.number)).write_bytes(scene.png())
+        lines.append(json.dumps(record(scene), ensure_ascii=False) + "\n")
+    write_text(part_file(folder, shard), "".join(lines))
 
 
-def read_records(folder: Path, shard: int) -> list[dict[str, Any]]:
-    """The records of a shard that is there."""
-    return from_lines(part_file(folder, shard).read_text(encoding="utf-8"))
+def draw_shards(folder: Path, recipe: SceneRecipe, shards: Sequence[int], workers: int, progress: Progress) -> None:
+    """Draw these shards, in this process or in several others; the files are the same either way."""
+    if workers <= 1 or len(shards) <= 1:
+        for shard in shards:
+            _draw_shard(folder, recipe, shard)
+            progress.advance(SHARD_SIZE)
+        return
+    queue = _Queue(shards)
+    with ThreadPoolExecutor(min(workers, len(shards))) as pool:
+        try:
+            futures = [pool.submit(_drive_worker, folder, queue, progress) for _ in range(min(workers, len(shards)))]
+            for future in futures:
+                future.result()
+        finally:
+            queue.close()
+
+
+class _Queue:
+    """Numbers handed out to threads, one at a time; closed, it hands out no more."""
+
+    def __init__(self, shards: Sequence[int]) -> None:
+        self._left: Iterator[int] = iter(shards)
+        self._lock = threading.Lock()
+
+    def next(self) -> int | None:
+        with self._lock:
+            return next(self._left, None)
+
+    def close(self) -> None:
+        with self._lock:
+            self._left = iter(())
+
+
+def _drive_worker(folder: Path, queue: _Queue, progress: Progress) -> None:
+    """Feed one worker process until the queue is empty."""
+    command = [sys.executable, "-m", "crosslens.synth.shards", str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        while (shard := queue.next()) is not None:
+            try:
+                worker.stdin.write(f"{shard}\n")
+                worker.stdin.flush()
+                answer = worker.stdout.readline()
+            except OSError:
+                answer = ""
+            if answer.strip() != str(shard):
+                queue.close()
+                raise CrosslensError(
+                    f"a drawing process exited unexpectedly at shard {shard}",
+                    fix="see its message above; run the same command again to resume",
+                )
+            progress.advance(SHARD_SIZE)
+        worker.stdin.close()
+
+
+def main(folder: Path) -> None:
+    """Draw the shards named on standard input."""
+    # Ctrl-C goes to the whole group; the parent stops by closing the input, and a shard is finished first.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    spec = read_spec(folder)
+    assert spec is not None
+    recipe = SceneRecipe(**{**spec["recipe"], "tasks": tuple(spec["recipe"]["tasks"])})
+    for line in sys.stdin:
+        _draw_shard(folder, recipe, int(line))
+        try:
+            print(line.strip(), flush=True)
+        except BrokenPipeError:  # nobody waits for the answer any more; the shard is written all the same
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -11,24 +11,35 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core.atomic import PARTIAL, refuse_strangers, sweep, write_text
-from crosslens.core.bundle import HEADER
-from crosslens.core.dataset import OBJECT_COLUMNS, RELATION_COLUMNS, Card, Dataset
-from crosslens.core.errors import ConflictError
-from crosslens.core.progress import Progress, Silent, stage
-from crosslens.data.writing import write_dataset
-from crosslens.synth.generation import Recipe
+from crosslens.core import (
+    HEADER_FILE,
+    OBJECT_COLUMNS,
+    PARTIAL,
+    RELATION_COLUMNS,
+    Card,
+    ConflictError,
+    Dataset,
+    Progress,
+    SilentProgress,
+    argument,
+    refuse_foreign_files,
+    remove_partial_files,
+    stage,
+    write_text,
+)
+from crosslens.data import write_dataset
+from crosslens.synth.generation import SceneRecipe
 from crosslens.synth.shards import (
-    REQUEST,
-    SHARD,
+    SHARD_SIZE,
+    SPEC_FILE,
+    draw_shards,
     missing_shards,
     read_records,
-    read_request,
-    request,
+    read_spec,
+    set_spec,
     shard_count,
-    write_request,
+    write_spec,
 )
-from crosslens.synth.worker import draw_shards
 
 _IMAGES = ("image", "file", "width", "height", "task", "source", "backdrop", "things", "role", "original", "changed")
 _CAPTIONS = ("caption", "image", "text", "style", "difficulty")
@@ -40,7 +51,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
     "relations": dict(RELATION_COLUMNS),
 }
 """Written out, as a shard may have no value from which a type would show."""
-_OWN = (REQUEST, HEADER, "README.md", "*.parquet", "images", "parts", "coco", "visual_genome")
+_OWN = (SPEC_FILE, HEADER_FILE, "README.md", "*.parquet", "images", "parts", "coco", "visual_genome")
 """All that a set of scenes consists of."""
 
 
@@ -56,87 +67,86 @@ def write_scenes(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Dataset:
-    """Generate scenes and write them as a folder; what a stopped run left there is gone on with.
+    """Generate scenes and write them as a folder; interrupted runs resume.
 
     The folder is a dataset that ``load_dataset`` reads; it also holds the pictures (``images/``), COCO captions and
     instances (``coco/``) and Visual Genome graphs (``visual_genome/``). The same arguments give the same bytes, with
     any number of ``workers`` (processes; default: one per core).
     """
-    folder, progress = Path(folder), progress or Silent()
-    recipe = Recipe.of(images, tasks, seed, version, gallery)
-    wanted = request(recipe)
-    if _finished(folder, wanted, overwrite):
+    folder, progress = Path(folder), progress or SilentProgress()
+    recipe = SceneRecipe.of(images, tasks, seed, version, gallery)
+    spec = set_spec(recipe)
+    if _is_finished(folder, spec, overwrite):
         return Dataset.load(folder)
-    _prepare(folder, wanted)
-    shards = missing_shards(folder, recipe)
-    with stage(progress, "drawing scenes", shard_count(recipe) * SHARD):
-        progress.advance((shard_count(recipe) - len(shards)) * SHARD)
+    _prepare(folder, spec)
+    shards, total = missing_shards(folder, recipe), shard_count(recipe)
+    with stage(progress, "drawing scenes", total * SHARD_SIZE):
+        progress.advance((total - len(shards)) * SHARD_SIZE)
         draw_shards(folder, recipe, shards, workers or _cores(), progress)
-    dataset = _assemble(folder, recipe, wanted)
+    dataset = _assemble(folder, recipe, spec)
     _publish(folder, dataset)
     return dataset
 
 
-def _finished(folder: Path, wanted: dict[str, Any], overwrite: bool) -> bool:
-    """True if the very set stands there complete; raises if something else stands there."""
+def _is_finished(folder: Path, spec: dict[str, Any], overwrite: bool) -> bool:
+    """True if the folder holds this very set, complete; raises if it holds anything else."""
     if not folder.exists() or not any(folder.iterdir()):
         return False
-    there = read_request(folder)
-    if there is None:
+    stored = read_spec(folder)
+    if stored is None:
         raise ConflictError(
-            f"{folder} exists and is not a set of scenes", fix="choose another place: it is not replaced"
+            f"{folder} exists and is not a set of scenes", fix="choose another folder; this one is not replaced"
         )
-    complete = (folder / HEADER).exists()
-    if there == wanted or (complete and there["recipe"] == wanted["recipe"] and there["drawing"] == wanted["drawing"]):
+    complete = (folder / HEADER_FILE).exists()
+    if stored == spec or (complete and all(stored[name] == spec[name] for name in ("recipe", "drawing"))):
         return complete
     if not overwrite:
-        changed = [name for name in wanted if there.get(name) != wanted[name]]
-        inside = [name for name in wanted["recipe"] if there["recipe"].get(name) != wanted["recipe"][name]]
+        different = [name for name in spec["recipe"] if stored["recipe"].get(name) != spec["recipe"][name]]
+        different = different or [name for name in spec if stored.get(name) != spec[name]]
         raise ConflictError(
-            f"{folder} holds another set of scenes (different: {', '.join(inside or changed)})",
-            fix="choose another place, or pass overwrite=True",
+            f"{folder} already contains a different set of scenes (different: {', '.join(different)})",
+            fix=f"choose another folder, or pass {argument('overwrite', True)}",
         )
-    refuse_strangers(folder, _OWN)
+    refuse_foreign_files(folder, _OWN)
     shutil.rmtree(folder)
     return False
 
 
-def _prepare(folder: Path, wanted: dict[str, Any]) -> None:
+def _prepare(folder: Path, spec: dict[str, Any]) -> None:
     for name in ("images", "parts"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-        sweep(folder / name)
-    sweep(folder)
-    if not (folder / REQUEST).exists():
-        write_request(folder, wanted)
+        remove_partial_files(folder / name)
+    remove_partial_files(folder)
+    if not (folder / SPEC_FILE).exists():
+        write_spec(folder, spec)
 
 
-def _assemble(folder: Path, recipe: Recipe, wanted: dict[str, Any]) -> Dataset:
+def _assemble(folder: Path, recipe: SceneRecipe, spec: dict[str, Any]) -> Dataset:
     notes = (
         f"{recipe.images:,} drawn scenes, tasks {', '.join(recipe.tasks)}, seed {recipe.seed}; "
-        f"drawn with Pillow {wanted['pillow']}" + (f" and {wanted['font']['name']}" if wanted["font"] else "")
+        f"drawn with Pillow {spec['pillow']}"
     )
-    card = Card("drawn by crosslens synth", f"{recipe.version}, drawing {wanted['drawing']}", "Apache-2.0", "", notes)
-    # Shard by shard: as Python objects all records at once would take ten times the room.
+    card = Card("drawn by crosslens synth", f"{recipe.version}, drawing {spec['drawing']}", "Apache-2.0", "", notes)
+    # Shard by shard: as Python objects all records at once would take ten times the memory.
     parts: dict[str, list[pl.DataFrame]] = {name: [] for name in _SCHEMAS}
     for shard in range(shard_count(recipe)):
         records = read_records(folder, shard)
         for name, schema in _SCHEMAS.items():
-            rows = [row for one in records for row in one[name]]
+            rows = [row for record in records for row in record[name]]
             parts[name].append(pl.DataFrame(rows, schema=schema, orient="row"))
     tables = {name: pl.concat(frames, rechunk=True) for name, frames in parts.items()}
-    captions, objects, relations = (tables[name] for name in ("captions", "objects", "relations"))
-    return Dataset(f"scenes-{recipe.version}", tables["images"], captions, objects, relations, card, home=folder)
+    return Dataset(f"scenes-{recipe.version}", **tables, card=card, home=folder)
 
 
 def _publish(folder: Path, dataset: Dataset) -> None:
     """Everything that is made from all records; the header comes last and says that the set is complete."""
-    for name, form in (("captions", "coco"), ("instances", "coco_instances")):
-        write_dataset(dataset, folder / "coco" / f"{name}.json", form, overwrite=True)
+    for name, format in (("captions", "coco"), ("instances", "coco_instances")):
+        write_dataset(dataset, folder / "coco" / f"{name}.json", format, overwrite=True)
     write_dataset(dataset, folder / "visual_genome", "visual_genome", overwrite=True)
     write_text(folder / "README.md", _readme(dataset))
-    with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as place:
-        saved = dataset.save(Path(place) / "dataset")
-        for file in sorted(saved.iterdir(), key=lambda file: file.name == HEADER):
+    with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as temporary:
+        saved = dataset.save(Path(temporary) / "dataset")
+        for file in sorted(saved.iterdir(), key=lambda file: file.name == HEADER_FILE):
             file.replace(folder / file.name)
     shutil.rmtree(folder / "parts", ignore_errors=True)
 

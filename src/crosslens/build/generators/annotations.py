@@ -1,20 +1,50 @@
-"""What is known to be in a picture, from the tables of a dataset."""
+"""What is known to be in an image: annotations from the tables of a dataset, grouped by name for sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import polars as pl
 
-from crosslens.build.generators.generator import Annotation
-from crosslens.core.dataset import Dataset
-from crosslens.core.errors import UnknownNameError
+from crosslens.build.generators.vocabulary import Noun, coloured, noun, plural
+from crosslens.core import Dataset, UnknownNameError
+from crosslens.synth import a, number_word
 
 PLACE = "place"
 """The category of what is all around: the backdrop of a drawn scene."""
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "brown", "black", "white", "grey")
 _SPELT = {"gray": "grey", "violet": "purple", "golden": "gold"}
+MOST_COUNTED = 12
+"""Beyond a dozen nobody counts, and annotators give up too."""
+_LONGEST_QUOTE = 24
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class ObjectAnnotation:
+    """An object that is known to be in an image.
+
+    ``count``      how many; None for a crowd that nobody counted
+    ``colour``     its colour, where there is one
+    ``attributes`` what else can be said of it in a word each (its colour is not among them)
+    ``box``        left, top, width, height as parts of the picture's sides, from 0 to 1; None where it is not known
+    ``category``   the kind of thing it is (``vehicle``), where the data says so; ``place`` for what is all around
+    ``text``       what is written on it
+    ``action``     what it is doing (``running``)
+    """
+
+    name: str
+    count: int | None = 1
+    colour: str | None = None
+    attributes: tuple[str, ...] = ()
+    box: Box | None = None
+    category: str | None = None
+    text: str | None = None
+    action: str | None = None
 
 
 class Annotations:
@@ -27,43 +57,172 @@ class Annotations:
             for row in dataset.objects.filter(pl.col("name").is_not_null()).iter_rows(named=True):
                 self._objects.setdefault(row["image"], []).append(row)
 
-    def __getitem__(self, image: str) -> tuple[Annotation, ...]:
-        """One annotation per object, in the order of the table, and one of the place where it is known."""
+    def __getitem__(self, image: str) -> tuple[ObjectAnnotation, ...]:
+        """One annotation per object, in the order of the table, and one of the setting where it is known."""
         if image not in self._images:
             raise UnknownNameError("image", image, self._images)
         about = self._images[image]
-        found = [_annotation(row, about) for row in self._objects.get(image, ())]
+        annotations = [_annotation(row, about) for row in self._objects.get(image, ())]
         backdrop = about.get("backdrop")
         if isinstance(backdrop, str) and backdrop:
-            found.append(Annotation(backdrop, category=PLACE))
-        return tuple(found)
+            annotations.append(ObjectAnnotation(backdrop, category=PLACE))
+        return tuple(annotations)
 
 
-def annotations_of(dataset: Dataset, image: str) -> tuple[Annotation, ...]:
-    """The annotations of one image; for many images make one :class:`Annotations` and ask it."""
-    return Annotations(dataset)[image]
-
-
-def _annotation(row: Mapping[str, Any], about: Mapping[str, Any]) -> Annotation:
+def _annotation(row: Mapping[str, Any], about: Mapping[str, Any]) -> ObjectAnnotation:
     words = [str(word).strip().lower() for word in row.get("attributes") or ()]
     colours = [_SPELT.get(word, word) for word in words if _SPELT.get(word, word) in COLOURS]
     colour = row.get("colour")
     if colour is None and len(colours) == 1 and row.get("category") != "landmark":
         colour = colours[0]
-    return Annotation(
+    return ObjectAnnotation(
         name=row["name"].strip(),
         count=None if row.get("iscrowd") else 1,
         colour=colour,
         attributes=tuple(word for word in words if _SPELT.get(word, word) not in COLOURS),
-        box=_parts(row, about),
+        box=_relative_box(row, about),
         category=row.get("category"),
         text=row.get("text"),
         action=row.get("pose"),
     )
 
 
-def _parts(row: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[float, float, float, float] | None:
+def _relative_box(row: Mapping[str, Any], about: Mapping[str, Any]) -> Box | None:
     width, height = about.get("width"), about.get("height")
     if row["x"] is None or not width or not height:
         return None
     return row["x"] / width, row["y"] / height, row["w"] / width, row["h"] / height
+
+
+@dataclass(frozen=True)
+class ObjectGroup:
+    """All objects of one name in an image."""
+
+    members: tuple[ObjectAnnotation, ...]
+
+    @cached_property
+    def noun(self) -> Noun:
+        """Its words."""
+        return noun(self.name, self.members[0].category)
+
+    @property
+    def name(self) -> str:
+        """What the annotations call it."""
+        return self.members[0].name
+
+    @cached_property
+    def colours(self) -> tuple[str, ...]:
+        """The colours among its members; empty where one of them has none."""
+        colours = [member.colour for member in self.members if member.colour]
+        return tuple(dict.fromkeys(colours)) if len(colours) == len(self.members) else ()
+
+    def count(self, colour: str | None = None) -> int | None:
+        """How many there are, or are of one colour; None where the number is not known."""
+        counts = [member.count for member in self.members if colour is None or member.colour == colour]
+        total = sum(count for count in counts if count is not None)
+        return total if None not in counts and total <= MOST_COUNTED else None
+
+    @property
+    def single(self) -> ObjectAnnotation | None:
+        """Its only member, if there is one only."""
+        return self.members[0] if self.count() == 1 and len(self.members) == 1 else None
+
+    @cached_property
+    def area(self) -> float:
+        """How much of the picture it takes up."""
+        return sum(member.box[2] * member.box[3] for member in self.members if member.box is not None)
+
+    @property
+    def action(self) -> str | None:
+        """What all of them are doing."""
+        actions = {member.action for member in self.members}
+        return actions.pop() if len(actions) == 1 else None
+
+    @property
+    def text(self) -> str | None:
+        """What is written on it, if a sentence can quote it."""
+        text = self.single.text if self.single else None
+        quotable = text is not None and text.isascii() and text.isprintable() and 0 < len(text) <= _LONGEST_QUOTE
+        return text if quotable and '"' not in str(text) else None
+
+    def phrase(self, *, colour: bool = True, number: bool = True) -> str:
+        """``a red car``, ``three dogs``, ``many people``, ``the Eiffel Tower``."""
+        words, many = self.noun, self.count()
+        if words.unique:
+            return f"the {words.plain}" if words.definite else words.plain
+        phrase = words.plain
+        if colour and len(self.colours) == 1:
+            phrase = coloured(phrase, self.name, self.members[0].category, self.colours[0])
+        if many == 1:
+            return a(phrase)
+        several = plural(phrase)
+        if many is None:
+            return f"a crowd of {several}" if self.name == "person" else f"many {several}"
+        return f"{number_word(many)} {several}" if number else f"some {several}"
+
+
+@dataclass(frozen=True)
+class ImageContents:
+    """The objects of an image in groups, largest first, and its setting (``beach``)."""
+
+    groups: tuple[ObjectGroup, ...]
+    setting: str | None = None
+
+    @staticmethod
+    def of(annotations: Iterable[ObjectAnnotation]) -> ImageContents:
+        """Group annotations by name."""
+        members_of: dict[str, list[ObjectAnnotation]] = {}
+        setting = None
+        for annotation in annotations:
+            if annotation.category == PLACE:
+                setting = annotation.name
+            elif annotation.count is None or annotation.count > 0:
+                members_of.setdefault(annotation.name, []).append(annotation)
+        groups = [ObjectGroup(tuple(members)) for members in members_of.values()]
+        return ImageContents(tuple(sorted(groups, key=lambda group: (-round(group.area, 9), group.name))), setting)
+
+    def __getitem__(self, name: str) -> ObjectGroup:
+        return next(group for group in self.groups if group.name == name)
+
+
+def position_phrase(box: Box) -> str:
+    """In which part of the image a box lies."""
+    across, down = box[0] + box[2] / 2, box[1] + box[3] / 2
+    side = "left" if across < 0.375 else "right" if across > 0.625 else ""
+    height = "upper" if down < 0.375 else "lower" if down > 0.625 else ""
+    if side and height:
+        return f"in the {height} {side} part of the picture"
+    if side:
+        return f"on the {side} side of the picture"
+    return f"in the {height} part of the picture" if height else "in the middle of the picture"
+
+
+def spatial_relation(box: Box, other: Box) -> str | None:
+    """Left, right, above, below or inside, seen from the first; None where it is none of them clearly."""
+    across = min(box[0] + box[2], other[0] + other[2]) - max(box[0], other[0])
+    down = min(box[1] + box[3], other[1] + other[3]) - max(box[1], other[1])
+    if across >= box[2] - 1e-9 and down >= box[3] - 1e-9:
+        return "inside"
+    if across <= 0 and down >= 0.3 * min(box[3], other[3]):
+        return "left" if box[0] < other[0] else "right"
+    if down <= 0 and across >= 0.3 * min(box[2], other[2]):
+        return "above" if box[1] < other[1] else "below"
+    return None
+
+
+def counterparts(source: ImageContents, target: ImageContents, turn: int = 0) -> dict[str, ObjectGroup]:
+    """For each name in the source its counterpart: the same name, else the most similar object that has no namesake."""
+    pairs = {group.name: other for group in source.groups for other in target.groups if group.name == other.name}
+    free = [group for group in target.groups if group.name not in pairs]
+    for group in source.groups:
+        alike = [candidate for candidate in free if candidate.noun.unique == group.noun.unique]
+        if group.name not in pairs and alike:
+            best = sorted(alike, key=lambda candidate, group=group: _unlike(group, candidate))[turn % len(alike)]  # type: ignore[misc]
+            pairs[group.name] = best
+            free.remove(best)
+    return pairs
+
+
+def _unlike(group: ObjectGroup, other: ObjectGroup) -> tuple[bool, int, float, str]:
+    counts = abs((group.count() or 99) - (other.count() or 99))
+    return group.noun.wider != other.noun.wider, counts, round(abs(group.area - other.area), 9), other.name

@@ -1,4 +1,4 @@
-"""One conversation with an OpenAI-compatible endpoint: asking, waiting, trying again, and clear words when it fails."""
+"""Requests to an OpenAI-compatible endpoint: retries, waiting times, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from crosslens.core.errors import CrosslensError, UsageError
+from crosslens.core import CrosslensError, UsageError
 
 KEY = "CROSSLENS_API_KEY"
 """The environment variable that holds the key; it is sent, and never shown or written."""
-_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 _LONGEST_WAIT = 60.0
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 Message = Mapping[str, Any]
 
 
-class Stopped(Exception):
-    """The work was given up while this request was under way."""
+class Cancelled(Exception):
+    """The work was cancelled while this request was in progress."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where the model answers, and how patiently it is asked."""
+    """Where the model answers, and how often and how long it is tried."""
 
     address: str
     model: str
@@ -48,10 +48,10 @@ class Endpoint:
                 f"{self.address!r} is not the address of an endpoint", fix="for example http://127.0.0.1:8000/v1"
             )
         if parts.username or parts.password:
-            raise UsageError("the address holds a name or a password", fix=f"take it out and put the key into {KEY}")
+            raise UsageError("the address contains a name or a password", fix=f"remove it and put the key into {KEY}")
         if parts.scheme == "http" and not self.local and os.environ.get(KEY):
             raise UsageError(
-                f"{KEY} is set, and {self.host} is asked over http: the key would travel unprotected",
+                f"{KEY} is set, and {self.host} uses http: the key would be sent unencrypted",
                 fix="use https, or unset the key",
             )
 
@@ -75,24 +75,24 @@ class Endpoint:
             "response_format": {"type": "json_object"},
         }
         try:
-            return _content(self._patiently(body), self)
+            return _content(self._post_with_retries(body), self)
         except _Refused as refusal:
             if refusal.status == 400 and "response_format" in refusal.message:
                 del body["response_format"]  # older servers do not know it; the answer is read strictly anyway
                 try:
-                    return _content(self._patiently(body), self)
+                    return _content(self._post_with_retries(body), self)
                 except _Refused as second:
                     refusal = second
             raise self._explained(refusal) from None
 
-    def _patiently(self, body: Mapping[str, Any]) -> bytes:
-        """Post, and post again after a while where the failure may pass."""
+    def _post_with_retries(self, body: Mapping[str, Any]) -> bytes:
+        """Post, and post again after a while where the failure may be temporary."""
         for attempt in range(self.retries + 1):
             wait = min(self.first_wait * 2**attempt, _LONGEST_WAIT)
             try:
                 return self._post(body)
             except _Refused as refusal:
-                if refusal.status not in _PASSING or attempt == self.retries:
+                if refusal.status not in _TRANSIENT or attempt == self.retries:
                     raise
                 wait = wait if refusal.wait is None else min(refusal.wait, _LONGEST_WAIT)
             except (OSError, http.client.HTTPException) as error:
@@ -102,7 +102,7 @@ class Endpoint:
                         fix="check the address, and that the server is running",
                     ) from None
             if self.stop.wait(wait):
-                raise Stopped
+                raise Cancelled
         raise AssertionError("unreachable")
 
     def _post(self, body: Mapping[str, Any]) -> bytes:
@@ -120,23 +120,21 @@ class Endpoint:
                 raise _Refused(error.code, _message(error), _wait(error.headers.get("Retry-After"))) from None
 
     def _explained(self, refusal: _Refused) -> CrosslensError:
-        said = f": {refusal.message}" if refusal.message else ""
+        kind: type[CrosslensError] = UsageError
         if refusal.status in (401, 403):
-            fix = f"put a valid key into the environment variable {KEY}"
-            return UsageError(f"{self.host} refuses the key ({refusal.status}){said}", fix=fix)
-        if refusal.status == 404:
+            problem, fix = "refuses the key", f"put a valid key into the environment variable {KEY}"
+        elif refusal.status == 404:
+            problem = "knows no such address or model"
             fix = f"check the address (it usually ends in /v1) and the model's name, {self.model!r}"
-            return UsageError(f"{self.host} knows no such address or model (404){said}", fix=fix)
-        if 300 <= refusal.status < 400:
-            return UsageError(f"{self.host} points elsewhere ({refusal.status})", fix="give the final address itself")
-        if refusal.status in _PASSING:
-            fix = "wait and run the same command again: answers there are already are kept"
-            return CrosslensError(
-                f"{self.host} still fails after {self.retries + 1} tries ({refusal.status}){said}", fix=fix
-            )
-        return CrosslensError(
-            f"{self.host} refuses the request ({refusal.status}){said}", fix="check the model and its abilities"
-        )
+        elif 300 <= refusal.status < 400:
+            problem, fix = "redirects", "give the final address"
+        elif refusal.status in _TRANSIENT:
+            kind, problem = CrosslensError, f"still fails after {self.retries + 1} tries"
+            fix = "wait and run the same command again: answers so far are kept"
+        else:
+            kind, problem, fix = CrosslensError, "refuses the request", "check the model and its abilities"
+        detail = f": {refusal.message}" if refusal.message else ""
+        return kind(f"{self.host} {problem} ({refusal.status}){detail}", fix=fix)
 
 
 class _Refused(Exception):
@@ -145,7 +143,7 @@ class _Refused(Exception):
         self.status, self.message, self.wait = status, message, wait
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """Follows no redirect: the key is for one host only."""
 
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
@@ -154,7 +152,7 @@ class _Stay(urllib.request.HTTPRedirectHandler):
 
 def _opener(local: bool) -> urllib.request.OpenerDirector:
     # A proxy must not be asked for this machine's own addresses.
-    return urllib.request.build_opener(_Stay, *([urllib.request.ProxyHandler({})] if local else []))
+    return urllib.request.build_opener(_NoRedirects, *([urllib.request.ProxyHandler({})] if local else []))
 
 
 def _content(raw: bytes, endpoint: Endpoint) -> str:
@@ -164,26 +162,26 @@ def _content(raw: bytes, endpoint: Endpoint) -> str:
         content = None
     if not isinstance(content, str):
         raise CrosslensError(
-            f"{endpoint.host} does not answer like a chat endpoint: {_shown(raw)!r}",
+            f"{endpoint.host} does not answer like a chat endpoint: {_excerpt(raw)!r}",
             fix="check the address: it should be an OpenAI-compatible one, usually ending in /v1",
         )
     return content
 
 
 def _message(error: urllib.error.HTTPError) -> str:
-    """What the server says, on one line, without the key should it repeat it."""
+    """The server's message on one line, without the key should it repeat it."""
     try:
         raw = error.read()
     except (OSError, http.client.HTTPException):
         return ""
     try:
-        told = json.loads(raw)["error"]
-        return _shown((told["message"] if isinstance(told, dict) else str(told)).encode())
+        problem = json.loads(raw)["error"]
+        return _excerpt((problem["message"] if isinstance(problem, dict) else str(problem)).encode())
     except (ValueError, LookupError, TypeError, AttributeError):
-        return _shown(raw)
+        return _excerpt(raw)
 
 
-def _shown(raw: bytes) -> str:
+def _excerpt(raw: bytes) -> str:
     text = " ".join(raw.decode("utf-8", "replace").split())
     key = os.environ.get(KEY)
     return (text.replace(key, "…") if key else text)[:200]

@@ -11,12 +11,17 @@ from queue import Empty, SimpleQueue
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from crosslens.build.generators.answers import Unusable, read_answer
-from crosslens.build.generators.chat import Endpoint, Message, Stopped
-from crosslens.build.generators.generator import GENERATORS, Generator, Request, Settings, Tell
-from crosslens.build.generators.prompts import REVISION, SYSTEM, again, question
-from crosslens.core.errors import InputError, UsageError
-from crosslens.core.seeds import derive_seed
+from crosslens.build.generators.chat import Cancelled, Endpoint, Message
+from crosslens.build.generators.prompts import (
+    REVISION,
+    SYSTEM,
+    InvalidAnswer,
+    read_answer,
+    repair_prompt,
+    request_prompt,
+)
+from crosslens.build.generators.protocol import GENERATORS, Generator, GeneratorSettings, Notify, Request
+from crosslens.core import InputError, UsageError, argument, derive_seed
 
 _MEDIA = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".gif": "gif"}
 _REPAIRS = 2
@@ -31,30 +36,30 @@ _OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
 
 
 @GENERATORS.register("http", needs_source=True, example="http:http://127.0.0.1:8000/v1?model=NAME")
-def load_http(source: str, settings: Settings) -> Generator:
-    """A language model behind an OpenAI-compatible address, which may be shown the pictures; key: CROSSLENS_API_KEY."""
+def load_http(source: str, settings: GeneratorSettings) -> Generator:
+    """A language model behind an OpenAI-compatible address, which may see the images; key: CROSSLENS_API_KEY."""
     parts = urlsplit(source)
-    asked = dict(parse_qsl(parts.query, keep_blank_values=True))
-    for name in (*asked, *settings.options):
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for name in (*query, *settings.options):
         if name not in ("model", *_OPTIONS):
             known = ", ".join(("model", *_OPTIONS))
             raise UsageError(f"the generator http has no option {name!r}", fix=f"known: {known}")
-    model = settings.model or asked.pop("model", "")
+    model = settings.model or query.pop("model", "")
     if not model:
-        raise UsageError(f"no model is named for {source}", fix="end the address with ?model=NAME")
-    options = {name: _value(name, text) for name, text in asked.items() if name != "model"} | settings.options
+        raise UsageError(f"no model is named for {source}", fix="append ?model=NAME to the address")
+    options = {name: _value(name, text) for name, text in query.items() if name != "model"} | settings.options
     pictures, workers = bool(options.pop("pictures", False)), int(options.pop("workers", 4))
     endpoint = Endpoint(urlunsplit(parts._replace(query="", fragment="")), model, **options)
     if settings.offline and not endpoint.local:
         raise UsageError(
-            f"{endpoint.host} is on the network, and the network is forbidden",
-            fix="ask a server on this machine, or use the generator rules",
+            f"{endpoint.host} is on the network, and {argument('offline', True)} forbids it",
+            fix="use a server on this machine, or the generator rules",
         )
-    return Http(endpoint, pictures=pictures, workers=workers, tell=settings.tell)
+    return HttpGenerator(endpoint, pictures=pictures, workers=workers, notify=settings.notify)
 
 
 def _value(name: str, text: str) -> Any:
-    """What an option in the address says."""
+    """The value of an option in the address."""
     convert, expected = _OPTIONS[name]
     try:
         return convert(text)
@@ -62,19 +67,19 @@ def _value(name: str, text: str) -> Any:
         raise UsageError(f"{name}={text} in the address of the generator", fix=f"give {expected}") from None
 
 
-class Http:
-    """Asks a model for every request, several at a time; answers come in the order of the requests."""
+class HttpGenerator:
+    """Sends every request to a model, several at a time; answers come in the order of the requests."""
 
-    def __init__(self, endpoint: Endpoint, *, pictures: bool, workers: int, tell: Tell) -> None:
+    def __init__(self, endpoint: Endpoint, *, pictures: bool, workers: int, notify: Notify) -> None:
         if workers < 1:
-            raise UsageError(f"{workers} requests at a time", fix="allow at least one")
+            raise UsageError(f"workers = {workers}", fix="workers must be at least 1")
         if not endpoint.timeout > 0 or not endpoint.first_wait >= 0 or endpoint.retries < 0:
-            given = f"timeout={endpoint.timeout:g}, retries={endpoint.retries}, first_wait={endpoint.first_wait:g}"
-            raise UsageError(given, fix="choose a timeout above 0, and nothing below 0")
+            values = f"timeout={endpoint.timeout:g}, retries={endpoint.retries}, first_wait={endpoint.first_wait:g}"
+            raise UsageError(values, fix="the timeout must be above 0, the others at least 0")
         self.name = f"http:{endpoint.model}@{endpoint.host}"
         self.revision = f"prompt-{REVISION}"
         self.sees_pictures = pictures
-        self._endpoint, self._workers, self._tell = endpoint, workers, tell
+        self._endpoint, self._workers, self._notify = endpoint, workers, notify
         self._announced = False
 
     def generate(self, requests: Sequence[Request]) -> list[tuple[str, ...]]:
@@ -83,7 +88,7 @@ class Http:
         return [answers[at] for at in range(len(requests))]
 
     def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Number of the request and answer, each as soon as it arrives."""
+        """The number of a request and its answer, each as soon as it arrives."""
         if not requests:
             return
         self._announce()
@@ -114,39 +119,42 @@ class Http:
                 return
             try:
                 done.put((at, self._answer(endpoint, requests[at])))
-            except Stopped:
+            except Cancelled:
                 return
             except BaseException as error:  # raised again where the answers are awaited
                 done.put((at, error))
                 return
 
     def _answer(self, endpoint: Endpoint, request: Request) -> tuple[str, ...]:
-        """Ask, and ask again with the reason where the answer has not the form it should have."""
-        talk: list[Message] = [
+        """Ask, and ask again with the reason where the answer does not have the required form."""
+        messages: list[Message] = [
             {"role": "system", "content": SYSTEM},
-            {"role": "user", "content": self._shown(request)},
+            {"role": "user", "content": self._prompt(request)},
         ]
         seed = derive_seed(request.seed, "http", request.image, request.purpose, request.attempt) % 2**31
         problem = ""
         for _ in range(_REPAIRS + 1):
-            content = endpoint.ask(talk, seed)
+            content = endpoint.ask(messages, seed)
             try:
                 return read_answer(content, request)
-            except Unusable as unusable:
+            except InvalidAnswer as unusable:
                 problem = str(unusable)
-                talk += [{"role": "assistant", "content": content}, {"role": "user", "content": again(problem)}]
-        self._tell(f"note: image {request.image}: no usable answer from {self._endpoint.model}: {problem}")
+                messages += [
+                    {"role": "assistant", "content": content},
+                    {"role": "user", "content": repair_prompt(problem)},
+                ]
+        self._notify(f"note: image {request.image}: no usable answer from {self._endpoint.model}: {problem}")
         return ()
 
-    def _shown(self, request: Request) -> Any:
-        text = question(request)
+    def _prompt(self, request: Request) -> Any:
+        text = request_prompt(request)
         if not self.sees_pictures:
             return text
         if request.file is None:
             raise InputError(
-                f"image {request.image!r} has no file to show",
-                expected="a picture for every image",
-                fix="name the folder of the pictures, or do not show them",
+                f"image {request.image!r} has no file to send",
+                expected="a file for every image",
+                fix=f"pass {argument('image_folder')}, or turn off pictures=true in the address",
             )
         return [
             {"type": "text", "text": text},
@@ -157,14 +165,14 @@ class Http:
         if not self._announced:
             self._announced = True
             what = "descriptions, annotations and pictures" if self.sees_pictures else "descriptions and annotations"
-            self._tell(f"note: {what} are sent to {self._endpoint.host} (model {self._endpoint.model})")
+            self._notify(f"note: {what} are sent to {self._endpoint.host} (model {self._endpoint.model})")
 
 
 def _data_url(file: Path) -> str:
     media = _MEDIA.get(file.suffix.lower())
     if media is None:
         raise InputError(
-            "not a kind of picture that can be sent", file=file, expected=", ".join(_MEDIA), fix="convert the picture"
+            "not an image format that can be sent", file=file, expected=", ".join(_MEDIA), fix="convert the image"
         )
     try:
         content = file.read_bytes()

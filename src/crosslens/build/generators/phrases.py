@@ -1,4 +1,4 @@
-"""A text taken apart into phrases: things with their number and colour, places, sides, actions, words between."""
+"""A text taken apart into phrases (nouns with number and colour, settings, sides, actions), and edited by phrase."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
-from crosslens.build.generators.contents import Contents
+from crosslens.build.generators.annotations import ImageContents
 from crosslens.build.generators.vocabulary import OTHER, PLAIN, RIDDLE, Noun, colour_words, plural
-from crosslens.synth.backdrops import BACKDROPS
-from crosslens.synth.grammar import a, number_word
-from crosslens.synth.tasks.action import SAID
+from crosslens.synth import BACKDROPS, POSE_PHRASES, a, number_word
 
 SIZES = ("small", "medium", "large", "big", "little", "tiny", "huge", "tall")
 GROUPED = {"a lone": 1, "a pair of": 2, "a couple of": 2, "a trio of": 3, "a quartet of": 4, "half a dozen": 6}
 _GATHERED = [f"{size}{many} of" for size in ("", "small ", "large ") for many in ("group", "herd", "flock", "bunch")]
 _SEVERAL = ("a number of", "a lot of", "lots of", "a few", "several", "some", "many")
-VAGUE = (*(f"a {one}" for one in _GATHERED), *_GATHERED, *_SEVERAL)
+VAGUE = (*(f"a {words}" for words in _GATHERED), *_GATHERED, *_SEVERAL)
 NUMBERS = {number_word(number): number for number in range(1, 21)}
 NEAR, INSIDE = "near", "inside"
 RELATIONS = {
@@ -40,7 +39,7 @@ _ALREADY_A_PAIR = "scissors|skis|glasses|shears|spectacles|eyeglasses"
 
 @dataclass(frozen=True)
 class Phrase:
-    """A stretch of a text; ``kind`` says what it is, ``meaning`` what it stands for, ``register`` how it says so."""
+    """A part of a text: its ``kind``, its ``meaning``, and the ``register`` of its wording."""
 
     kind: str
     start: int
@@ -51,8 +50,8 @@ class Phrase:
 
 
 @dataclass(frozen=True)
-class Thing(Phrase):
-    """A noun phrase about something annotated: ``two small red cars``."""
+class NounPhrase(Phrase):
+    """A noun phrase about an annotated object: ``two small red cars``."""
 
     word: str = ""
     """The noun itself, in the singular."""
@@ -64,15 +63,15 @@ class Thing(Phrase):
     noun_start: int = 0
     noun_end: int = 0
     modifies: bool = False
-    """It stands before another noun (``train track``), and is not itself what the text speaks of."""
+    """It modifies another noun (``train track``), and is not itself what the text mentions."""
 
     @property
     def number(self) -> int | None:
         """The number it states; ``a`` states none."""
-        said = self.determiner.lower().removeprefix("exactly ")
-        if said.isdigit():
-            return int(said)
-        return GROUPED.get(said, NUMBERS.get(said))
+        number = self.determiner.lower().removeprefix("exactly ")
+        if number.isdigit():
+            return int(number)
+        return GROUPED.get(number, NUMBERS.get(number))
 
 
 def _either(words: Iterable[str]) -> str:
@@ -80,72 +79,72 @@ def _either(words: Iterable[str]) -> str:
 
 
 @lru_cache(maxsize=512)
-def reader_of(*pictures: Contents) -> Reader:
-    """A reader that knows the words for what these pictures hold."""
-    return Reader(*pictures)
+def reader_of(*images: ImageContents) -> PhraseReader:
+    """A reader that knows the words for what is in these images."""
+    return PhraseReader(*images)
 
 
-class Reader:
-    """Takes texts apart, knowing the words for what some pictures hold."""
+class PhraseReader:
+    """Takes texts apart, knowing the words for what is in some images."""
 
-    def __init__(self, *pictures: Contents) -> None:
-        self._nouns = {group.name: group.noun for contents in pictures for group in contents.groups}
+    def __init__(self, *images: ImageContents) -> None:
+        self._nouns = {group.name: group.noun for contents in images for group in contents.groups}
         self._forms: dict[str, tuple[str, str, str, bool]] = {}
-        for contents in pictures:
+        for contents in images:
             for group in contents.groups:
                 for form, register, word, several in _all_forms(group.noun):
                     self._forms.setdefault(form.lower(), (group.name, register, word, several))
-        self._places = _place_forms()
+        self._settings = _setting_forms()
         self._seen: dict[str, list[Phrase]] = {}
         self._pattern = _pattern(frozenset(self._forms))
 
     def read(self, text: str) -> list[Phrase]:
         """The phrases of a text, in order; only spaces lie between them."""
-        if text not in self._seen:  # the same rivals are held against every text of a picture
+        if text not in self._seen:  # the same rivals are compared with every text of an image
             self._seen[text] = list(self._phrases(text))
         return self._seen[text]
 
-    def things(self, text: str) -> list[Thing]:
-        """The noun phrases about annotated things."""
-        return [phrase for phrase in self.read(text) if isinstance(phrase, Thing)]
+    def noun_phrases(self, text: str) -> list[NounPhrase]:
+        """The noun phrases about annotated objects."""
+        return [phrase for phrase in self.read(text) if isinstance(phrase, NounPhrase)]
 
     def mentions(self, text: str) -> set[str]:
-        """The names of what a text speaks of."""
-        return {phrase.meaning for phrase in self.things(text)}
+        """The names of the objects that a text mentions."""
+        return {phrase.meaning for phrase in self.noun_phrases(text)}
 
     def noun(self, name: str) -> Noun:
-        """The words for a name that the pictures have."""
+        """The words for an annotated name."""
         return self._nouns[name]
 
     def _phrases(self, text: str) -> Iterator[Phrase]:
-        for found in self._pattern.finditer(text):
-            kind, said = next(name for name in _KINDS if found[name] is not None), found[0]
-            if kind == "thing":
-                yield self._thing(found, text)
+        for match in self._pattern.finditer(text):
+            kind, part = next(name for name in _KINDS if match[name] is not None), match[0]
+            if kind == "noun":
+                yield self._noun_phrase(match, text)
                 continue
-            meaning, register = said, PLAIN
-            if kind == "place":
-                meaning, register = self._places[said.lower()]
+            meaning, register = part, PLAIN
+            if kind == "setting":
+                meaning, register = self._settings[part.lower()]
             elif kind == "relation":
-                meaning = RELATIONS[said.lower()]
+                meaning = RELATIONS[part.lower()]
             elif kind == "hue":
-                meaning, register = _hues()[said.lower()], RIDDLE
+                meaning, register = _hues()[part.lower()], RIDDLE
             elif kind == "action":
-                meaning, register = _actions()[said.lower()]
-            yield Phrase(kind, found.start(), found.end(), said, meaning, register)
+                meaning, register = _actions()[part.lower()]
+            yield Phrase(kind, match.start(), match.end(), part, meaning, register)
 
-    def _thing(self, found: re.Match[str], text: str) -> Thing:
-        name, register, word, several = self._forms[found["form"].lower()]
-        said = (found["colour"] or found["worn"] or found["part"] or "").lower()
-        colour, colour_register = colour_words().get(said, ("", PLAIN))
-        determiner = (found["determiner"] or "").lower()
+    def _noun_phrase(self, match: re.Match[str], text: str) -> NounPhrase:
+        name, register, word, several = self._forms[match["form"].lower()]
+        colour_text = (match["colour"] or match["worn"] or match["part"] or "").lower()
+        colour, colour_register = colour_words().get(colour_text, ("", PLAIN))
+        determiner = (match["determiner"] or "").lower()
         if plural(word) == word:  # one sheep, two sheep
             several = determiner not in ("a", "an", "the", "one", "1", "a lone", "another", "exactly one")
-        thing = Thing(
-            "thing", found.start(), found.end(), found[0], name, register, word, found["determiner"] or "",
-            (found["size"] or "").lower(), colour, colour_register, several, found.start("form"), found.end("form"),
+        phrase = NounPhrase(
+            "noun", match.start(), match.end(), match[0], name, register, word, match["determiner"] or "",
+            (match["size"] or "").lower(), colour, colour_register, several, match.start("form"), match.end("form"),
         )  # fmt: skip
-        return replace(thing, modifies=_modifies(thing, text))
+        return replace(phrase, modifies=_modifies(phrase, text))
 
 
 _FOLLOWERS = """
@@ -158,40 +157,40 @@ _FOLLOWERS = """
     which while who whose with within without you
 """
 _AFTER_A_NOUN = frozenset(_FOLLOWERS.split())
-_KINDS = ("place", "where", "relation", "hue", "action", "thing", "quote", "spelled", "word", "mark")
+_KINDS = ("setting", "position", "relation", "hue", "action", "noun", "quote", "spelled", "word", "mark")
 
 
 @lru_cache(maxsize=512)
 def _pattern(words: frozenset[str]) -> re.Pattern[str]:
-    """What stands in a text, longer readings first: ``under water`` is a place before ``under`` is a side."""
+    """The kinds of phrases, longer readings first: ``under water`` is a setting before ``under`` is a side."""
     colours = _colours()
     determiner = (
         rf"(?P<determiner>(?:exactly )?(?:{_either(NUMBERS)}|\d+)"
         rf"|(?:{_either(GROUPED)}|{_either(VAGUE)})(?! (?:{_ALREADY_A_PAIR})\b)|another|an?|the) "
     )
     described = rf"(?:(?P<size>{_either(SIZES)}) )?(?:(?P<colour>{colours}) )?"
-    # "in red" is a person's clothes; "with a red shade" and the like a part of a thing.
+    # "in red" is a person's clothes; "with a red shade" and the like a part of an object.
     after = rf"(?: in (?P<worn>{colours})\b| (?:with|on)(?: an?)? (?P<part>{colours}) (?:{_WITH})\b)"
     return re.compile(
-        rf"(?P<place>\b(?:{_either(_place_forms())})\b)"
-        r"|(?P<where>\b(?:in the (?:upper|lower)(?: left| right)? part|on the (?:left|right) side|in the middle)"
+        rf"(?P<setting>\b(?:{_either(_setting_forms())})\b)"
+        r"|(?P<position>\b(?:in the (?:upper|lower)(?: left| right)? part|on the (?:left|right) side|in the middle)"
         r" of the (?:picture|photo|image)\b)"
         rf"|(?P<relation>\b(?:{_either(RELATIONS)})\b)"
         rf"|(?P<hue>\b(?:{_either(_hues())})\b)"
         rf"|(?P<action>\b(?:{_either(_actions())})\b)"
-        rf"|(?P<thing>\b(?:{determiner})?{described}(?P<form>{_either(words) or '(?!)'})\b{after}?)"
+        rf"|(?P<noun>\b(?:{determiner})?{described}(?P<form>{_either(words) or '(?!)'})\b{after}?)"
         r'|(?P<quote>"[^"]*")|(?P<spelled>\b[A-Z](?:-[A-Z])+\b)'
         r"|(?P<word>[\w'’-]+)|(?P<mark>[^\w\s])",
         re.IGNORECASE,
     )
 
 
-def _modifies(thing: Thing, text: str) -> bool:
+def _modifies(phrase: NounPhrase, text: str) -> bool:
     """Whether a noun is probably only the first half of one: of ``train track``, of ``five car train``."""
-    odd = thing.determiner.lower() in ("a", "an") if thing.plural else (thing.number or 1) > 1
+    odd = phrase.determiner.lower() in ("a", "an") if phrase.plural else (phrase.number or 1) > 1
     if odd:
         return True
-    follows = re.match(r" ([a-z][\w'-]*)", text[thing.end :], re.IGNORECASE)
+    follows = re.match(r" ([a-z][\w'-]*)", text[phrase.end :], re.IGNORECASE)
     word = follows[1].lower() if follows else ""
     return bool(word) and word not in _AFTER_A_NOUN and not word.endswith(("ing", "ed", "ly"))
 
@@ -204,8 +203,8 @@ def _all_forms(words: Noun) -> Iterator[tuple[str, str, str, bool]]:
             yield plural(word), register, word, True
 
 
-def place_name(name: str) -> str:
-    """A place with its article, if it takes one."""
+def setting_name(name: str) -> str:
+    """A setting with its article, if it takes one."""
     return _NAMED.get(name) or a(name)
 
 
@@ -219,23 +218,62 @@ def _colours() -> str:
 
 
 @lru_cache(maxsize=1)
-def _place_forms() -> dict[str, tuple[str, str]]:
-    found: dict[str, tuple[str, str]] = {}
-    for name, place in BACKDROPS.items():
+def _setting_forms() -> dict[str, tuple[str, str]]:
+    forms_of: dict[str, tuple[str, str]] = {}
+    for name, backdrop in BACKDROPS.items():
         forms = (
-            (place.at, PLAIN),
-            (place.also, OTHER),
-            (place.riddle, RIDDLE),
+            (backdrop.at, PLAIN),
+            (backdrop.also, OTHER),
+            (backdrop.riddle, RIDDLE),
             (f"the {name}", "the"),
-            (place_name(name), "named"),  # last: "the mountains" is the name itself
+            (setting_name(name), "named"),  # last: "the mountains" is the name itself
         )
-        found |= {form.lower(): (name, register) for form, register in forms}
-    return found
+        forms_of |= {form.lower(): (name, register) for form, register in forms}
+    return forms_of
 
 
 @lru_cache(maxsize=1)
 def _actions() -> dict[str, tuple[str, str]]:
-    found = {STANDING_ON_TWO: ("standing", OTHER)}
-    for action, (other, story) in SAID.items():
-        found |= {action: (action, PLAIN), other: (action, OTHER), story: (action, RIDDLE)}
-    return found
+    actions = {STANDING_ON_TWO: ("standing", OTHER)}
+    for action, (other, story) in POSE_PHRASES.items():
+        actions |= {action: (action, PLAIN), other: (action, OTHER), story: (action, RIDDLE)}
+    return actions
+
+
+_ARTICLE = re.compile(r"\b(an?) $", re.IGNORECASE)
+
+
+class PhraseEdit(NamedTuple):
+    """Replace the characters ``start`` to ``end`` (excluded) by ``text``."""
+
+    start: int
+    end: int
+    text: str
+
+
+def apply_phrase_edits(text: str, edits: Iterable[PhraseEdit]) -> str:
+    """The text with all edits made; articles, capitals and spaces follow what is changed."""
+    made, done = "", 0
+    for edit in sorted(edits):
+        made += text[done : edit.start]
+        begins = not made.strip() or made.rstrip()[-1:] in ".!?"
+        new = edit.text[:1].upper() + edit.text[1:] if begins else edit.text
+        made = agree(made, (new + text[edit.end :]).lstrip()) + new
+        done = edit.end
+    return tidy(made + text[done:])
+
+
+def agree(before: str, follows: str) -> str:
+    """``before`` with the ``a`` or ``an`` at its end that fits the next word."""
+    article, word = _ARTICLE.search(before), re.match(r"[\w'-]+", follows)
+    if not article or not word:
+        return before
+    right = a(word[0]).split(" ")[0]
+    return before[: article.start()] + (right.capitalize() if article[1][0].isupper() else right) + " "
+
+
+def tidy(text: str) -> str:
+    """Single spaces, none before a mark, a capital at the start."""
+    text = re.sub(r"\s+", " ", text).strip()
+    text = re.sub(r" ([,.;:!?])", r"\1", text)
+    return text[:1].upper() + text[1:]

@@ -1,11 +1,13 @@
-"""What a language model is told: the task, what is known of the picture, and the form of the answer."""
+"""What a language model is asked (task, annotations, form of the answer), and its answer, read strictly."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 
-from crosslens.build.generators.contents import Contents, whereabouts
-from crosslens.build.generators.generator import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, Annotation, Request
+from crosslens.build.generators.annotations import ImageContents, ObjectAnnotation, position_phrase
+from crosslens.build.generators.protocol import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, Request
 
 REVISION = "1"
 """Changed with every change of these texts: answers to other prompts are other answers."""
@@ -36,14 +38,14 @@ _TASKS = {
 }
 
 
-def question(request: Request) -> str:
+def request_prompt(request: Request) -> str:
     """The request in words."""
     parts = [_TASKS[request.purpose], f"Write {request.wanted} description{'s' if request.wanted > 1 else ''}."]
     if request.task:
         parts.append(f"What the descriptions should turn on: {request.task}.")
-    parts.append("In the picture: " + (known(request.objects) or "nothing was annotated."))
+    parts.append("In the picture: " + (annotations_text(request.objects) or "nothing was annotated."))
     if request.original_objects:
-        parts.append("In the other picture: " + known(request.original_objects))
+        parts.append("In the other picture: " + annotations_text(request.original_objects))
     if request.texts:
         parts.append("The present descriptions:\n" + _lines(request.texts))
     if request.rivals:
@@ -56,31 +58,71 @@ def question(request: Request) -> str:
     return "\n\n".join(parts)
 
 
-def again(problem: str) -> str:
-    """What is said when an answer cannot be used."""
+def repair_prompt(problem: str) -> str:
+    """The follow-up to an answer that cannot be used."""
     return (
         f"That answer cannot be used: {problem}. Answer again with the JSON object only, in the form "
         '{"descriptions": ["…", "…"]}.'
     )
 
 
-def known(objects: Sequence[Annotation]) -> str:
+def annotations_text(objects: Sequence[ObjectAnnotation]) -> str:
     """The annotations as a list of phrases."""
-    contents = Contents.of(objects)
-    told = []
+    contents = ImageContents.of(objects)
+    phrases = []
     for group in contents.groups:
-        phrase = group.told()
+        phrase = group.phrase()
         if group.single and group.single.box:
-            phrase += f" {whereabouts(group.single.box)}"
+            phrase += f" {position_phrase(group.single.box)}"
         details = [*group.members[0].attributes, *([group.action] if group.action else [])] if group.single else []
         phrase += f" ({', '.join(details)})" if details else ""
         if group.single and group.single.text:
             phrase += f", on which is written: {group.single.text!r}"
-        told.append(phrase)
-    if contents.place:
-        told.append(f"the setting is: {contents.place}")
-    return "; ".join(told) + ("." if told else "")
+        phrases.append(phrase)
+    if contents.setting:
+        phrases.append(f"the setting is: {contents.setting}")
+    return "; ".join(phrases) + ("." if phrases else "")
 
 
 def _lines(texts: Sequence[str]) -> str:
     return "\n".join(f"- {' '.join(text.split())}" for text in texts)
+
+
+_LONGEST = 400
+_FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
+
+
+class InvalidAnswer(Exception):
+    """An answer that does not have the required form; the message says why."""
+
+
+def read_answer(content: str, request: Request) -> tuple[str, ...]:
+    """The descriptions of an answer: at most as many as wanted, without known ones."""
+    known = {_folded(text) for text in request.texts}
+    new: dict[str, str] = {}
+    for text in _descriptions(content):
+        tidy = " ".join(text.split())
+        if tidy and _folded(tidy) not in known:
+            new.setdefault(_folded(tidy), tidy)
+    return tuple(new.values())[: request.wanted]
+
+
+def _descriptions(content: str) -> list[str]:
+    text = content.strip()
+    fenced = _FENCE.match(text)
+    try:
+        answer = json.loads(fenced[1] if fenced else text)
+    except ValueError:
+        raise InvalidAnswer("it is not JSON") from None
+    if not isinstance(answer, dict) or not isinstance(answer.get("descriptions"), list):
+        raise InvalidAnswer('it is not an object with a list under "descriptions"')
+    for description in answer["descriptions"]:
+        if not isinstance(description, str):
+            raise InvalidAnswer("a description is not a string")
+        if len(description) > _LONGEST:
+            raise InvalidAnswer(f"a description has more than {_LONGEST} characters")
+    return list(answer["descriptions"])
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.lower().split()).rstrip(".!? ")

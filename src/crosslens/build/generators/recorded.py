@@ -1,75 +1,77 @@
-"""A generator whose answers are kept: a killed build loses none, and a finished one can be repeated without it."""
+"""Generators whose answers are kept: an interrupted build loses none, a finished one repeats without the generator."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from crosslens.build.generators.generator import Generator, Request
-from crosslens.core.atomic import sweep, write_text
-from crosslens.core.errors import ConflictError, InputError
-from crosslens.core.fingerprint import fingerprint
+from crosslens.build.generators.protocol import Generator, Request, identity
+from crosslens.core import (
+    ConflictError,
+    InputError,
+    Progress,
+    SilentProgress,
+    argument,
+    fingerprint,
+    remove_partial_files,
+    stage,
+    write_text,
+)
 
 _HEADER = "generator.json"
+_BATCH = 16  # requests handed over together
 
 
 class Recorded:
-    """Answers from the record; what it lacks is asked of the generator, and written down as it arrives.
+    """Answers from the record; missing ones come from the generator and are written as they arrive.
 
     Without a generator it only replays: a request that was never answered is an error. One folder holds the answers of
-    one generator; a request is known by its content, so that moved pictures and another order find their answers.
+    one generator; a request is identified by its content, so that moved images and another order find their answers.
     """
 
     def __init__(self, generator: Generator | None, folder: str | Path) -> None:
         self._generator, self.folder = generator, Path(folder)
         header = self._header()
-        if generator is None:
-            if header is None:
-                raise InputError(
-                    "no recorded answers", file=self.folder, expected=_HEADER, fix="check the path, or pass a generator"
-                )
-        else:
-            own = {"name": generator.name, "revision": generator.revision, "sees_pictures": generator.sees_pictures}
-            if header is not None and header != own:
-                raise ConflictError(
-                    f"{self.folder}: these are the answers of {header['name']} ({header['revision']}), not of "
-                    f"{generator.name} ({generator.revision})",
-                    fix="record into another folder, or remove this one",
-                )
-            header = own
-        self.name, self.revision = str(header["name"]), str(header["revision"])
-        self.sees_pictures = bool(header["sees_pictures"])
+        if generator is None and header is None:
+            raise InputError(
+                "no recorded answers", file=self.folder, expected=_HEADER, fix="check the path, or pass a generator"
+            )
+        if generator is not None and header is not None and header != identity(generator):
+            raise ConflictError(
+                f"{self.folder} contains answers of {header['name']} ({header['revision']}), not of "
+                f"{generator.name} ({generator.revision})",
+                fix="record into another folder, or remove this one",
+            )
+        own = header if generator is None else identity(generator)
+        assert own is not None
+        self.name, self.revision = str(own["name"]), str(own["revision"])
+        self.sees_pictures = bool(own["sees_pictures"])
         self.asked = 0
-        """How many requests had to be asked of the generator."""
+        """How many requests went to the generator."""
 
     def generate(self, requests: Sequence[Request]) -> list[tuple[str, ...]]:
         """One answer per request, in their order."""
         files = [self._file(request) for request in requests]
-        answers = [_read(file) for file in files]
-        first: dict[Path, int] = {}  # the same request twice is asked once
-        for at, file in enumerate(files):
-            if answers[at] is None:
-                first.setdefault(file, at)
-        missing = list(first.values())
+        answers = {file: _read(file) for file in files if file.exists()}
+        missing = {file: request for file, request in zip(files, requests, strict=True) if file not in answers}
         if missing:
-            self._ask([requests[at] for at in missing], [files[at] for at in missing])
-        return [answer if answer is not None else _known(file) for answer, file in zip(answers, files, strict=True)]
+            self._ask(list(missing.values()), list(missing))
+        return [answers[file] if file in answers else _read(file) for file in files]
 
     def _ask(self, requests: Sequence[Request], files: Sequence[Path]) -> None:
         if self._generator is None:
+            first = requests[0]
             raise InputError(
-                f"no answer is recorded for image {requests[0].image!r} ({requests[0].purpose}, attempt "
-                f"{requests[0].attempt})",
+                f"no answer is recorded for image {first.image!r} ({first.purpose}, attempt {first.attempt})",
                 file=self.folder,
                 expected="the answers of the same build: same data, same settings, same version",
                 fix="pass a generator, or repeat the build exactly",
             )
         self.folder.mkdir(parents=True, exist_ok=True)
-        sweep(self.folder)
-        own = {"name": self.name, "revision": self.revision, "sees_pictures": self.sees_pictures}
-        write_text(self.folder / _HEADER, json.dumps(own, indent=2) + "\n")
-        for at, answer in _arriving(self._generator, requests):
+        remove_partial_files(self.folder)
+        write_text(self.folder / _HEADER, json.dumps(identity(self), indent=2) + "\n")
+        for at, answer in _stream(self._generator, requests):
             self.asked += 1
             request = requests[at]
             about = {"image": request.image, "purpose": request.purpose, "attempt": request.attempt}
@@ -91,31 +93,59 @@ class Recorded:
             raise InputError("not the header of recorded answers", file=file, fix="remove the folder") from None
 
 
-def _arriving(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Answers one by one: as they come where the generator can tell, otherwise asked for singly."""
+def _stream(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Answers one by one: streamed where the generator can, otherwise requested singly."""
     stream = getattr(generator, "stream", None)
     if stream is not None:
         yield from stream(requests)
-        return
-    for at, request in enumerate(requests):
-        yield at, generator.generate([request])[0]
+    else:
+        yield from ((at, generator.generate([request])[0]) for at, request in enumerate(requests))
 
 
-def _read(file: Path) -> tuple[str, ...] | None:
+def _read(file: Path) -> tuple[str, ...]:
     try:
-        content = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    try:
-        texts = json.loads(content)["texts"]
+        texts = json.loads(file.read_text(encoding="utf-8"))["texts"]
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise TypeError
     except (ValueError, LookupError, TypeError):
-        raise InputError("not a recorded answer", file=file, fix="remove the file: it will be asked again") from None
+        raise InputError("not a recorded answer", file=file, fix="remove the file: the request is sent again") from None
     return tuple(texts)
 
 
-def _known(file: Path) -> tuple[str, ...]:
-    answer = _read(file)
-    assert answer is not None, file
-    return answer
+class AnswerSource:
+    """A generator's answers in batches; with ``known`` (answers by key, from a decision log) it is never used.
+
+    :class:`Recorded` keeps answers while a build runs.
+    """
+
+    def __init__(
+        self, generator: Generator, known: Mapping[str, tuple[str, ...]] | None = None, progress: Progress | None = None
+    ) -> None:
+        self.generator, self._known, self._progress = generator, known, progress or SilentProgress()
+
+    def key(self, request: Request) -> str:
+        """A hash of the request and of the generator."""
+        about = (self.generator.name, self.generator.revision, request.key(picture=self.generator.sees_pictures))
+        return fingerprint("answer", {"to": about})
+
+    def __call__(self, requests: Sequence[Request], label: str) -> list[tuple[str, tuple[str, ...]]]:
+        """For each request its key and the texts."""
+        keys = [self.key(request) for request in requests]
+        if self._known is not None:
+            return [(key, self._logged(key, request)) for key, request in zip(keys, requests, strict=True)]
+        texts: list[tuple[str, ...]] = []
+        with stage(self._progress, label, len(requests)):
+            for start in range(0, len(requests), _BATCH):
+                texts += self.generator.generate(requests[start : start + _BATCH])
+                self._progress.advance(min(_BATCH, len(requests) - start))
+        return list(zip(keys, texts, strict=True))
+
+    def _logged(self, key: str, request: Request) -> tuple[str, ...]:
+        assert self._known is not None
+        if key not in self._known:
+            raise InputError(
+                f"the log has no answer to a request for image {request.image!r} ({request.purpose})",
+                expected="the candidates, encoders and settings of the first build",
+                fix=f"pass the same candidates; or build anew, without {argument('repeat')}",
+            )
+        return self._known[key]

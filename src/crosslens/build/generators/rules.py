@@ -5,35 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import chain, zip_longest
 
-from crosslens.build.generators.blurring import blur
-from crosslens.build.generators.contents import Contents
-from crosslens.build.generators.generator import (
+from crosslens.build.generators.annotations import ImageContents
+from crosslens.build.generators.describe import describe
+from crosslens.build.generators.generalise import generalise
+from crosslens.build.generators.protocol import (
     CONFUSABLE,
     DESCRIBE,
     GENERATORS,
     SHARPER,
     VAGUER,
     Generator,
+    GeneratorSettings,
     Request,
-    Settings,
 )
-from crosslens.build.generators.retelling import fits, retell
-from crosslens.build.generators.sharpening import sharpen
-from crosslens.build.generators.telling import tell
-from crosslens.core.errors import UsageError
-from crosslens.core.seeds import stream
+from crosslens.build.generators.specialise import specialise
+from crosslens.build.generators.transfer import fits, transfer
+from crosslens.core import UsageError, random_stream
 
 
 @GENERATORS.register("rules", example="rules")
-def load_rules(source: str, settings: Settings) -> Generator:
-    """Rewrites by rule, from annotated objects: built in, needs no model, says only what annotations vouch for."""
+def load_rules(source: str, settings: GeneratorSettings) -> Generator:
+    """Rewrites by rule, from annotated objects: built in, needs no model, says only what annotations support."""
     if settings.model or settings.options:
         named = ", ".join(settings.options) or "model"
-        raise UsageError(f"the generator rules has no option {named}", fix="leave it out")
-    return Rules()
+        raise UsageError(f"the generator rules takes no option {named}", fix="leave it out")
+    return RuleGenerator()
 
 
-class Rules:
+class RuleGenerator:
     """The rule-based generator; the same request always gets the same answer."""
 
     name = "rules"
@@ -46,50 +45,50 @@ class Rules:
 
     def _answer(self, request: Request) -> tuple[str, ...]:
         known = {_folded(text) for text in (*request.texts, *request.rivals)}
-        lists = _WAYS[request.purpose](request)
+        lists = _METHODS[request.purpose](request)
         dealt = chain.from_iterable(zip_longest(*_shuffled(lists, request)))
         new = {_folded(text): text for text in dealt if text and _folded(text) not in known}
         first = request.attempt * request.wanted
         return tuple(new.values())[first : first + request.wanted]
 
 
-def _sharper(request: Request) -> list[list[str]]:
-    contents = Contents.of(request.objects)
-    return [sharpen(text, contents, request.rivals) for text in request.texts]
+def _specialised(request: Request) -> list[list[str]]:
+    contents = ImageContents.of(request.objects)
+    return [specialise(text, contents, request.rivals) for text in request.texts]
 
 
-def _vaguer(request: Request) -> list[list[str]]:
-    contents = Contents.of(request.objects)
-    return [blur(text, contents) for text in request.texts]
+def _generalised(request: Request) -> list[list[str]]:
+    contents = ImageContents.of(request.objects)
+    return [generalise(text, contents) for text in request.texts]
 
 
 def _describe(request: Request) -> list[list[str]]:
-    found = tell(Contents.of(request.objects), request.rivals)
+    sentences = describe(ImageContents.of(request.objects), request.rivals)
     # Dealt like the versions of several texts, so that neighbours in the list do not all come at once.
-    return [found[start :: request.wanted] for start in range(request.wanted)]
+    return [sentences[start :: request.wanted] for start in range(request.wanted)]
 
 
 def _confusable(request: Request) -> list[list[str]]:
-    original, contents = Contents.of(request.original_objects), Contents.of(request.objects)
+    original, contents = ImageContents.of(request.original_objects), ImageContents.of(request.objects)
     lists = []
     for text in request.texts:
         turns = range(max(1, len(contents.groups)))
-        told = dict.fromkeys(retell(text, original, contents, turn) for turn in turns)
-        lists.append([new for new in told if new and fits(new, contents) and not fits(new, original)])
+        transferred = dict.fromkeys(transfer(text, original, contents, turn) for turn in turns)
+        lists.append([new for new in transferred if new and fits(new, contents) and not fits(new, original)])
     return lists
 
 
-_WAYS: dict[str, Callable[[Request], list[list[str]]]] = {
-    SHARPER: _sharper,
-    VAGUER: _vaguer,
+_METHODS: dict[str, Callable[[Request], list[list[str]]]] = {
+    SHARPER: _specialised,
+    VAGUER: _generalised,
     DESCRIBE: _describe,
     CONFUSABLE: _confusable,
 }
 
 
 def _shuffled(lists: list[list[str]], request: Request) -> list[list[str]]:
-    """The lists in an order of the seed's; within each the best stays first."""
-    order = stream(request.seed, "rules", request.image, request.purpose).permutation(len(lists))
+    """The lists in an order drawn by the seed; within each the best stays first."""
+    order = random_stream(request.seed, "rules", request.image, request.purpose).permutation(len(lists))
     return [lists[at] for at in order]
 
 

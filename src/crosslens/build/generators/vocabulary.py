@@ -1,14 +1,11 @@
-"""The words for things: what they are called, what else they are called, and the wider word they fall under."""
+"""The words for objects: names, synonyms, narrower words, and the hypernym they fall under."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
 
-from crosslens.synth.captions import COLOUR_WORDS
-from crosslens.synth.grammar import pluralise
-from crosslens.synth.kinds import KINDS
-from crosslens.synth.kinds.catalogue import COLOURED
+from crosslens.synth import COLOUR_WORDS, COLOURED, KINDS, pluralise
 
 _COMMON: dict[str, str] = {
     "vehicle": """
@@ -140,7 +137,7 @@ PLAIN, OTHER, RIDDLE, NARROW = "plain", "other", "riddle", "narrow"
 
 @dataclass(frozen=True)
 class Noun:
-    """A thing's words, all in the singular.
+    """The words for an object, all in the singular.
 
     ``other`` mean the same, ``narrow`` mean one sort of it (an annotated person may be called a woman, but not every
     person is one), ``riddle`` says what it is without naming it, ``wider`` is the word it falls under.
@@ -157,12 +154,12 @@ class Noun:
 
     def forms(self) -> list[tuple[str, str]]:
         """Every word for it, with the register it belongs to."""
-        found = [(self.plain, PLAIN), (self.name, PLAIN), *((word, OTHER) for word in self.other)]
-        found += [(word, NARROW) for word in self.narrow]
-        return found + ([(self.riddle, RIDDLE)] if self.riddle else [])
+        forms = [(self.plain, PLAIN), (self.name, PLAIN), *((word, OTHER) for word in self.other)]
+        forms += [(word, NARROW) for word in self.narrow]
+        return forms + ([(self.riddle, RIDDLE)] if self.riddle else [])
 
-    def said(self, register: str) -> str | None:
-        """Its word of one register; a narrower word is not known to fit, so the plain one stands in."""
+    def word_for(self, register: str) -> str | None:
+        """Its word of one register; a narrower word is not known to fit, so the plain one is used."""
         if register == RIDDLE:
             return self.riddle
         return self.other[0] if register == OTHER and self.other else self.plain
@@ -174,7 +171,7 @@ class Noun:
 
 
 def plural(word: str) -> str:
-    """The plural of a thing's word."""
+    """The plural of an object's word."""
     if word in _PLURAL_ALREADY:
         return _PLURAL_ALREADY[word]
     return _PLURALS.get(word) or pluralise(word)
@@ -182,7 +179,7 @@ def plural(word: str) -> str:
 
 @lru_cache(maxsize=4096)
 def noun(name: str, category: str | None = None) -> Noun:
-    """The words for a name that annotations use; of an unknown one its name is all there is to say."""
+    """The words for a name that annotations use; of an unknown one only its name."""
     common, kind = _common().get(name), KINDS.get(name)
     # A drawing has the category of its kind; a photo's "bat" or "mouse" must not take the words of the animal drawn.
     if kind is not None and (category == kind.category or (common is None and category is None)):
@@ -195,23 +192,23 @@ def noun(name: str, category: str | None = None) -> Noun:
 
 @lru_cache(maxsize=1)
 def _common() -> dict[str, Noun]:
-    found = {}
+    nouns = {}
     for wider, rows in _COMMON.items():
         for row in rows.strip().splitlines():
             named, other, narrow = (part.strip() for part in row.split("|"))
-            name, _, said = (part.strip() for part in named.partition(":"))
-            words = [tuple(one.strip() for one in part.split(",") if one.strip()) for part in (other, narrow)]
-            found[name] = Noun(name, said or name, words[0], words[1], None, wider if wider != name else None)
-    return found
+            name, _, plain = (part.strip() for part in named.partition(":"))
+            words = [tuple(word.strip() for word in part.split(",") if word.strip()) for part in (other, narrow)]
+            nouns[name] = Noun(name, plain or name, words[0], words[1], None, wider if wider != name else None)
+    return nouns
 
 
 def coloured(phrase: str, name: str, category: str | None, colour: str) -> str:
-    """``red car``, ``woman in red``, ``lamp with a red shade``: the colour said where it belongs."""
+    """``red car``, ``woman in red``, ``lamp with a red shade``: the colour where it belongs."""
     pattern = "{colour} {name}"
     if name in KINDS and category == KINDS[name].category:
         pattern = COLOURED.get(name, COLOURED.get(category, pattern))
-    said = pattern.format(colour=colour, name=phrase)
-    return said.replace(f" a {colour}", f" an {colour}") if colour[0] in "aeiou" else said
+    text = pattern.format(colour=colour, name=phrase)
+    return text.replace(f" a {colour}", f" an {colour}") if colour[0] in "aeiou" else text
 
 
 @lru_cache(maxsize=1)
@@ -223,7 +220,7 @@ def colour_words() -> dict[str, tuple[str, str]]:
     return {**words, "gray": ("grey", PLAIN)}
 
 
-def colour_said(colour: str, register: str) -> str | None:
+def colour_word(colour: str, register: str) -> str | None:
     """A colour's word of one register."""
     if register == PLAIN or colour not in COLOUR_WORDS:
         return colour if register == PLAIN else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crosslens.language.wordnet.links import Array, Links
+from crosslens.language.wordnet.tables import Array, Links
 
 if TYPE_CHECKING:
     from crosslens.language.wordnet.kernels import Ways

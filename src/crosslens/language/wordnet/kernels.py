@@ -16,9 +16,9 @@ compiled = numba.njit(nogil=True, cache=True)
 
 
 class Ways(NamedTuple):
-    """What lies above each synset, itself included, nearest first, and how far.
+    """The hypernyms of each synset at any distance, itself included, nearest first, and their distances.
 
-    That of synset ``s`` stands at ``starts[s]:starts[s + 1]``. A ``rootless`` synset belongs to a part of speech whose
+    Those of synset ``s`` are at ``starts[s]:starts[s + 1]``. A ``rootless`` synset belongs to a part of speech whose
     hierarchies share no top; ``to_root`` is how far a simulated one is.
     """
 
@@ -35,8 +35,8 @@ def _climb(starts: Array, targets: Array, synset: int, seen: Array, queue: Array
     queue[0], steps[0], seen[synset] = synset, 0, synset
     size, at = 1, 0
     while at < size:
-        one = queue[at]
-        for edge in range(starts[one], starts[one + 1]):
+        current = queue[at]
+        for edge in range(starts[current], starts[current + 1]):
             above = targets[edge]
             if seen[above] != synset:
                 seen[above] = synset

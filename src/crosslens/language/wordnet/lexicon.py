@@ -1,19 +1,53 @@
-"""Which word has which senses, and which synset which words.
+"""The senses of words, the words of synsets, and the base forms of words.
 
 A *member* is one word of one synset. ``pos`` is one or several of the letters ``n v a r s``: noun, verb, adjective
-(satellites included), adverb, satellite.
+(satellites included), adverb, satellite. Base forms come from WordNet's irregular forms, else from its rules of
+detachment, those of morphy(7WN), applied once. Like nltk's reader this looks at the whole word only: ``hot dogs`` loses
+its last letter, ``attorneys general`` is left alone unless the exceptions list it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 import numpy as np
 
-from crosslens.core.errors import UsageError
-from crosslens.language.wordnet.links import Array, Links
-from crosslens.language.wordnet.morphology import base_forms, parse_exceptions
-from crosslens.language.wordnet.tables import PARTS, Tables
+from crosslens.core import UsageError
+from crosslens.language.wordnet.tables import PARTS, Array, Links, Tables
+
+RULES: dict[str, tuple[tuple[str, str], ...]] = {
+    "n": (
+        ("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"),
+        ("men", "man"), ("ies", "y"),
+    ),
+    "v": (
+        ("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", ""),
+    ),
+    "a": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
+    "r": (),
+}  # fmt: skip
+
+
+def parse_exceptions(lines: Iterable[str]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """(part, form) → base forms."""
+    split = (line.split(" ") for line in lines)
+    return {(part, form): tuple(bases) for part, form, *bases in split}
+
+
+def base_forms(
+    word: str, part: str, exceptions: dict[tuple[str, str], tuple[str, ...]], listed: Callable[[str, str], bool]
+) -> list[str]:
+    """The forms of ``word`` that are ``listed`` for ``part``, the word itself first; none where WordNet knows none."""
+    irregular = exceptions.get((part, word))
+    candidates = irregular if irregular is not None else detached(word, part)
+    return [form for form in dict.fromkeys((word, *candidates)) if listed(form, part)]
+
+
+def detached(word: str, part: str) -> list[str]:
+    """The forms that the rules make of ``word``, listed or not."""
+    return [word[: len(word) - len(ending)] + new for ending, new in RULES[part] if word.endswith(ending)]
+
 
 FILED = "nvar"
 """The parts of speech that senses are numbered within, and the order in which they are listed."""
@@ -31,7 +65,7 @@ def plain(word: str) -> str:
 
 
 def letters(pos: str | None) -> str:
-    """Check what a caller gave as part of speech."""
+    """The letters of ``pos``, checked; None: all but satellites."""
     if pos is None:
         return FILED
     if not pos or set(pos) - set(PARTS):
@@ -74,16 +108,16 @@ class Lexicon:
 
     def irregular_forms(self, part: str) -> dict[str, tuple[str, ...]]:
         """The exceptions of one part of speech, turned round: base form → its irregular forms."""
-        found: dict[str, tuple[str, ...]] = {}
+        forms: dict[str, tuple[str, ...]] = {}
         for (filed, form), bases in self._exceptions.items():
             if filed == part:
-                found.update({base: (*found.get(base, ()), form) for base in bases})
-        return found
+                forms.update({base: (*forms.get(base, ()), form) for base in bases})
+        return forms
 
     def sense_members(self, word: str, pos: str | None) -> Array:
         """For every sense of the word and of its base forms, in order, the member that is the word in that synset."""
-        found = [self.sense_members_as_written(form, part) for part in letters(pos) for form in self.forms(word, part)]
-        return np.concatenate(found) if found else np.empty(0, dtype=np.int32)
+        senses = [self.sense_members_as_written(form, part) for part in letters(pos) for form in self.forms(word, part)]
+        return np.concatenate(senses) if senses else np.empty(0, dtype=np.int32)
 
     def name_of(self, member: int) -> str:
         """The member as WordNet writes it: ``Persian_cat``."""

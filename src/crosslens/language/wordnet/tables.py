@@ -1,4 +1,4 @@
-"""The compiled WordNet as plain arrays, and the one file that holds them.
+"""The compiled WordNet as plain arrays, the file that holds them, and relations as arrays.
 
 The file is an ``.npz`` archive without pickled objects: numbers as arrays, words as text with one word per line. A
 *member* is one word of one synset; members lie in the order of their synsets, so that ``member_counts`` alone says
@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core.atomic import atomic_file
-from crosslens.core.errors import FormatVersionError, InputError
+from crosslens.core import FormatVersionError, InputError, atomic_file
 
 Array = np.ndarray[Any, Any]
 
@@ -35,7 +34,7 @@ class Tables:
     parts: Array
     """Per synset, the code of its part of speech."""
     offsets: Array
-    """Per synset, where it stood in its data file."""
+    """Per synset, its position in its data file."""
     words: list[str]
     """Every word in lower case, ``_`` for a space, sorted."""
     member_counts: Array
@@ -65,9 +64,9 @@ def write_tables(path: str | Path, tables: Tables) -> None:
     """Write the file; the same tables give the same bytes."""
     with atomic_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         _add(archive, "format", _as_text([FORMAT, str(VERSION)]))
-        for one in fields(Tables):
-            value = getattr(tables, one.name)
-            _add(archive, one.name, _as_text(value) if one.name in TEXTS else value)
+        for field in fields(Tables):
+            value = getattr(tables, field.name)
+            _add(archive, field.name, _as_text(value) if field.name in TEXTS else value)
 
 
 def read_tables(path: str | Path) -> Tables:
@@ -76,7 +75,7 @@ def read_tables(path: str | Path) -> Tables:
     try:
         with np.load(path, allow_pickle=False) as archive:
             _check_format(path, _from_text(archive["format"]))
-            stored = {one.name: archive[one.name] for one in fields(Tables)}
+            stored = {field.name: archive[field.name] for field in fields(Tables)}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(
             f"damaged or missing WordNet file: {error}", file=path, fix="pip install --force-reinstall crosslens"
@@ -111,3 +110,44 @@ def _as_text(lines: list[str]) -> Array:
 
 def _from_text(array: Array) -> list[str]:
     return array.tobytes().decode("utf-8").split("\n")
+
+
+@dataclass(frozen=True)
+class Links:
+    """The targets of row ``i`` are ``targets[starts[i]:starts[i + 1]]``, in the order they were given."""
+
+    starts: Array
+    targets: Array
+
+    @classmethod
+    def of(cls, sources: Array, targets: Array, rows: int) -> Links:
+        """Sort edges by their source."""
+        order = np.argsort(sources, kind="stable")
+        return cls(_starts(np.bincount(sources, minlength=rows)), _frozen(targets[order].astype(np.int32, copy=False)))
+
+    @classmethod
+    def counted(cls, counts: Array, targets: Array) -> Links:
+        """Edges that already lie in the order of their sources, ``counts[i]`` of them for row ``i``."""
+        return cls(_starts(counts), _frozen(targets))
+
+    def __getitem__(self, row: int) -> Array:
+        return self.targets[self.starts[row] : self.starts[row + 1]]
+
+    def sources(self) -> Array:
+        """For every edge, the row it starts from."""
+        return np.repeat(np.arange(self.starts.size - 1, dtype=np.int32), np.diff(self.starts))
+
+    def reversed(self) -> Links:
+        """The same edges, walked the other way; only where sources and targets are the same kind of rows."""
+        return Links.of(self.targets, self.sources(), self.starts.size - 1)
+
+
+def _starts(counts: Array) -> Array:
+    starts = np.zeros(counts.size + 1, dtype=np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return _frozen(starts)
+
+
+def _frozen(array: Array) -> Array:
+    array.setflags(write=False)
+    return array

@@ -1,6 +1,6 @@
-"""WordNet as a value: ask for words, get synset ids; ask for ids, get whatever lies around them.
+"""WordNet: from words to synset ids, and from ids to words, relations and similarities.
 
-A synset is its row number, an ``int``; wherever one is asked for, its name (``"dog.n.01"``) does as well. Words may be
+A synset is its row number, an ``int``; its name (``"dog.n.01"``) is accepted as well. Words may be
 written in any case, with spaces or ``_``. ``pos`` is one or several of the letters ``n v a r s`` (noun, verb,
 adjective, adverb, satellite adjective; ``a`` includes satellites); None means ``nvar``, in that order.
 """
@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crosslens.core.errors import InputError
+from crosslens.core import InputError
 from crosslens.language.wordnet.hierarchy import NO_PATH, Hierarchy
 from crosslens.language.wordnet.lexicon import FILED, SATELLITE, Lexicon, filed_under, letters, plain
-from crosslens.language.wordnet.links import Array, Links
-from crosslens.language.wordnet.tables import PARTS, Tables, read_tables
+from crosslens.language.wordnet.tables import PARTS, Array, Links, Tables, read_tables
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -33,7 +32,7 @@ _SIMILARITIES = np.append(1.0 / np.arange(1, NO_PATH + 1), 0.0)
 
 
 @lru_cache(maxsize=1)
-def wordnet() -> WordNet:
+def load_wordnet() -> WordNet:
     """The WordNet that crosslens carries, read once per process."""
     return WordNet(read_tables(COMPILED))
 
@@ -72,7 +71,7 @@ class WordNet:
         if isinstance(synsets, str):
             raise InputError(f"one name, {synsets!r}", expected="a list of names or ids", fix=f"write [{synsets!r}]")
         if not (isinstance(synsets, np.ndarray) and synsets.dtype.kind in "iu"):
-            return np.array([self.synset(one) for one in synsets], dtype=np.int64)
+            return np.array([self.synset(synset) for synset in synsets], dtype=np.int64)
         if synsets.ndim != 1:
             raise InputError(f"an array of shape {synsets.shape}", expected="a list of synsets")
         for extreme in (synsets.min(initial=0), synsets.max(initial=0)):
@@ -91,7 +90,7 @@ class WordNet:
         return PARTS[self._tables.parts[self.synset(synset)]]
 
     def offset(self, synset: Synset) -> int:
-        """Where it stood in its data file: for a noun, the digits of its ImageNet id."""
+        """Its position in its data file: for a noun, the digits of its ImageNet id."""
         return int(self._tables.offsets[self.synset(synset)])
 
     def synset_at(self, part: str, offset: int) -> int:
@@ -132,8 +131,8 @@ class WordNet:
     def synonyms(self, word: str, pos: str | None = None) -> list[str]:
         """All other words that share a synset with it, first senses first."""
         own = {form for part in letters(pos) for form in self._lexicon.forms(word, part)}
-        found = (lemma for synset in self.synsets(word, pos) for lemma in self.lemmas(int(synset)))
-        return [lemma for lemma in dict.fromkeys(found) if lemma.lower() not in own]
+        lemmas = (lemma for synset in self.synsets(word, pos) for lemma in self.lemmas(int(synset)))
+        return [lemma for lemma in dict.fromkeys(lemmas) if lemma.lower() not in own]
 
     def antonyms(self, word: str, pos: str | None = None, *, indirect: bool = False) -> list[str]:
         """Words that WordNet opposes to it, first senses first.
@@ -142,14 +141,14 @@ class WordNet:
         grouped around ``small``, whose opposites are ``large`` and ``big``.
         """
         members = self._lexicon.sense_members(word, pos)
-        found = [int(other) for member in members for other in self._antonyms[member]]
+        antonyms = [int(other) for member in members for other in self._antonyms[member]]
         if indirect:
             synsets = self._lexicon.member_synsets[members]
             satellites = synsets[self._tables.parts[synsets] == SATELLITE]
             heads = (head for satellite in satellites for head in self._similar[satellite])
             similar = (member for head in heads for member in self._lexicon.members_of(int(head)))
-            found += [int(other) for member in similar for other in self._antonyms[member]]
-        return list(dict.fromkeys(self._lexicon.name_of(other) for other in found))
+            antonyms += [int(other) for member in similar for other in self._antonyms[member]]
+        return list(dict.fromkeys(self._lexicon.name_of(other) for other in antonyms))
 
     def morphy(self, word: str, pos: str | None = None) -> str | None:
         """The first base form that WordNet lists: ``dogs`` → ``dog``; None where it lists none."""
@@ -220,29 +219,29 @@ class WordNet:
         """For each synset, the most steps up to a top; None: for all, in the order of ids."""
         return self._hierarchy.max_depths[slice(None) if synsets is None else self.ids(synsets)]
 
-    def path_similarity(self, one: Synset, other: Synset, *, simulate_root: bool = True) -> float:
+    def path_similarity(self, synset: Synset, other: Synset, *, simulate_root: bool = True) -> float:
         """1 / (1 + steps of the shortest path over a common hypernym); 0 where there is no path.
 
         ``simulate_root``: as in nltk, verbs, adjectives and adverbs, whose hierarchies share no top, are given one, so
         that there always is a path.
         """
         return float(
-            self.path_similarities([self.synset(one)], [self.synset(other)], simulate_root=simulate_root)[0, 0]
+            self.path_similarities([self.synset(synset)], [self.synset(other)], simulate_root=simulate_root)[0, 0]
         )
 
-    def path_similarities(self, ones: Synsets, others: Synsets, *, simulate_root: bool = True) -> Array:
-        """:meth:`path_similarity` of every one (rows) and every other (columns), as float64."""
-        steps = self._hierarchy.distances(self.ids(ones), self.ids(others), simulate_root=simulate_root)
+    def path_similarities(self, synsets: Synsets, others: Synsets, *, simulate_root: bool = True) -> Array:
+        """:meth:`path_similarity` of every synset (rows) and every other (columns), as float64."""
+        steps = self._hierarchy.distances(self.ids(synsets), self.ids(others), simulate_root=simulate_root)
         return _SIMILARITIES[steps]
 
-    def paired_path_similarities(self, ones: Synsets, others: Synsets, *, simulate_root: bool = True) -> Array:
-        """:meth:`path_similarity` of ``ones[p]`` and ``others[p]``, as float64."""
-        left, right = self.ids(ones), self.ids(others)
+    def paired_path_similarities(self, synsets: Synsets, others: Synsets, *, simulate_root: bool = True) -> Array:
+        """:meth:`path_similarity` of ``synsets[p]`` and ``others[p]``, as float64."""
+        left, right = self.ids(synsets), self.ids(others)
         if left.size != right.size:
             raise InputError(f"{left.size} synsets against {right.size}", expected="two lists of the same length")
         return _SIMILARITIES[self._hierarchy.paired_distances(left, right, simulate_root=simulate_root)]
 
-    # What is worked out on first use
+    # Computed on first use
 
     @cached_property
     def _hierarchy(self) -> Hierarchy:
@@ -275,7 +274,7 @@ class WordNet:
         from scipy import sparse
 
         senses = [np.unique(self.synsets(word)) for word in words]
-        starts = np.concatenate([[0], np.cumsum([one.size for one in senses])])
+        starts = np.concatenate([[0], np.cumsum([synsets.size for synsets in senses])])
         columns = np.concatenate([*senses, np.empty(0, dtype=np.int32)])
         return sparse.csr_array(
             (np.ones(columns.size, dtype=np.int32), columns, starts), shape=(len(senses), len(self))
@@ -287,7 +286,7 @@ class WordNet:
         return row
 
     def _near(self, word: str) -> str:
-        senses = [self.name(int(one)) for one in self.synsets(word)[:4]]
+        senses = [self.name(int(synset)) for synset in self.synsets(word)[:4]]
         return f"its senses: {', '.join(senses)}" if senses else "WordNet does not list this word: check its spelling"
 
 

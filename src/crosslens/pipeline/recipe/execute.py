@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.core.atomic import write_text
-from crosslens.core.errors import InputError
-from crosslens.core.progress import Progress
-from crosslens.core.run import RECIPE_FILE, RUN_FILE, Run, split_name
+import numpy as np
+
+from crosslens.core import (
+    RECIPE_FILE,
+    RUN_FILE,
+    Embeddings,
+    InputError,
+    Progress,
+    Run,
+    argument,
+    split_name,
+    write_text,
+)
+from crosslens.encode import EncodeOptions
 from crosslens.metrics import parse_metrics
-from crosslens.pipeline.evaluate import evaluate
-from crosslens.pipeline.recipe.blame import naming_files
-from crosslens.pipeline.recipe.inputs import fingerprints, load
-from crosslens.pipeline.recipe.model import Encoding
+from crosslens.pipeline.evaluation import evaluate
+from crosslens.pipeline.options import EvaluateOptions
+from crosslens.pipeline.recipe.inputs import LoadedInputs, fingerprints, load_inputs
+from crosslens.pipeline.recipe.options import InputOptions
 from crosslens.pipeline.recipe.recipe import Recipe
-from crosslens.pipeline.recipe.values import Options
 
 _MOST_STEPS_UP = 4
+_BLOCK = 65_536
 
 
-def execute(
+def run_recipe(
     recipe: Recipe,
     output: str | Path | None = None,
     *,
@@ -31,41 +42,30 @@ def execute(
     allow_changed: bool = False,
     progress: Progress | None = None,
     command: Sequence[str] | None = None,
-    encoding: Encoding | None = None,
+    encoding: EncodeOptions | None = None,
 ) -> Run:
-    """Evaluate what a recipe says; with ``output`` the run folder keeps the recipe and its inputs' fingerprints.
+    """Evaluate what a recipe describes; with ``output`` the run folder keeps the recipe and its inputs' fingerprints.
 
-    A recipe that has fingerprints demands inputs of that very content, unless ``allow_changed``. The stored recipe
-    names the metrics that were computed, asked for or not: a later crosslens may compute others by default.
-    ``encoding`` says how a recipe's model works, where it has one.
+    A recipe that has fingerprints requires inputs of exactly that content, unless ``allow_changed``. The stored recipe
+    names the metrics that were computed, default ones too: a later crosslens may have other defaults. ``encoding`` is
+    how a recipe's model runs, where it has one.
     """
     absolute = recipe.absolute()
-    loaded = load(absolute, encoding or Encoding(device=recipe.options.device), progress)
-    wanted = output is not None or bool(recipe.fingerprints)
-    found = {**fingerprints(absolute, loaded.dataset), **loaded.made_from} if wanted else {}
+    loaded = load_inputs(absolute, encoding or EncodeOptions(device=recipe.options.device), progress)
+    hashes: dict[str, str | tuple[str, ...]] = {}
+    if output is not None or recipe.fingerprints:
+        hashes = {**fingerprints(absolute, loaded.dataset), **loaded.fingerprints}
     if not allow_changed:
-        _demand_same(absolute, found)
+        _require_unchanged(absolute, hashes)
     name = recipe.name or (Path(output).resolve().name if output is not None else None)
-    stored = replace(absolute, name=name, fingerprints=found, options=_plain(recipe.options))
-    stored = stored if output is None else _near(stored, Path(output))
-    options: dict[str, Any] = {key: None if value == () else value for key, value in asdict(recipe.options).items()}
-    options["directions"] = loaded.directions or options["directions"]
-    if (recipe.model.name or recipe.rerank.model) and recipe.options.backend == "numpy":
-        options["device"] = None  # meant for the model: ranking with numpy has none
+    stored = replace(absolute, name=name, fingerprints=hashes, options=_canonical(recipe.options))
+    stored = stored if output is None else _relative_to(stored, Path(output))
     run = _finished(stored, output)
     if run is None:
-        with naming_files(absolute.inputs, loaded):
+        with _naming_files(absolute.inputs, loaded):
             run = evaluate(
-                loaded.dataset,
-                images=loaded.images,
-                captions=loaded.captions,
-                scores=loaded.scores,
-                run=loaded.run,
-                relevance=loaded.relevance,
-                second_stage=loaded.second_stage,
-                phi=loaded.phi,
-                scores_from=loaded.scores_from,
-                **options,
+                **_inputs(loaded),
+                **_options(recipe, loaded),
                 name=name,
                 output=output,
                 overwrite=overwrite,
@@ -76,8 +76,21 @@ def execute(
     return run if output is None or recipe.options.metrics else _with_metrics(run, stored, Path(output))
 
 
+def _inputs(loaded: LoadedInputs) -> dict[str, Any]:
+    """What :func:`evaluate` takes of the inputs, under the same names."""
+    return {key: value for key, value in vars(loaded).items() if key not in ("directions", "fingerprints")}
+
+
+def _options(recipe: Recipe, loaded: LoadedInputs) -> dict[str, Any]:
+    options = {key: None if value == () else value for key, value in asdict(recipe.options).items()}
+    options["directions"] = loaded.directions or recipe.options.directions
+    if (recipe.model.name or recipe.rerank.model) and recipe.options.backend == "numpy":
+        options["device"] = None  # meant for the model: ranking with numpy has none
+    return options
+
+
 def _finished(stored: Recipe, output: str | Path | None) -> Run | None:
-    """The run that stands in the folder, if it came from this very recipe."""
+    """The run in the folder, if it came from exactly this recipe."""
     if output is None or not (Path(output) / RUN_FILE).exists() or not (Path(output) / RECIPE_FILE).exists():
         return None
     same = (Path(output) / RECIPE_FILE).read_bytes() == stored.to_toml().encode()
@@ -87,8 +100,8 @@ def _finished(stored: Recipe, output: str | Path | None) -> Run | None:
 def _with_metrics(run: Run, stored: Recipe, folder: Path) -> Run:
     """A run by default metrics, with a recipe that names them.
 
-    Which ones could be had is known only once the run is there, so its recipe is completed after it; until then the
-    folder holds one that says the same by leaving them out.
+    Which ones could be computed is known only after the run, so its recipe is completed then; until then the folder
+    holds one without metrics, which means the same.
     """
     if run.recipe != stored.to_toml():
         return run  # an earlier run of the same work, with a recipe of its own
@@ -98,38 +111,38 @@ def _with_metrics(run: Run, stored: Recipe, folder: Path) -> Run:
     return replace(run, recipe=complete)
 
 
-def _plain(options: Options) -> Options:
-    """The same options with every metric under its own name: ``R@5`` is stored as ``Hit@5``."""
+def _canonical(options: EvaluateOptions) -> EvaluateOptions:
+    """The same options with every metric under its canonical name: ``R@5`` is stored as ``Hit@5``."""
     if not options.metrics:
         return options
-    return replace(options, metrics=tuple(str(one) for one in parse_metrics(options.metrics)))
+    return replace(options, metrics=tuple(str(request) for request in parse_metrics(options.metrics)))
 
 
-def _demand_same(recipe: Recipe, found: Mapping[str, str | tuple[str, ...]]) -> None:
+def _require_unchanged(recipe: Recipe, hashes: Mapping[str, str | tuple[str, ...]]) -> None:
     for key, expected in recipe.fingerprints.items():
-        if found.get(key) != expected:
+        if hashes.get(key) != expected:
             raise InputError(
                 f"the {key.replace('_', ' ')} changed since the recipe was stored",
-                file=_changed_place(recipe, key, found.get(key)),
+                file=_changed_file(recipe, key, hashes.get(key)),
                 expected="the content that the recipe's [fingerprints] describe",
-                fix="restore it, or pass --allow-changed to evaluate what is there now",
+                fix=f"restore it, or pass {argument('allow_changed', True)} to evaluate what is there now",
             )
 
 
-def _changed_place(recipe: Recipe, key: str, found: str | tuple[str, ...] | None) -> str | None:
-    place = recipe.dataset if key == "dataset" else getattr(recipe.inputs, key, None)
-    if isinstance(place, tuple):
-        pairs = zip(place, found or (), recipe.fingerprints[key], strict=False)
-        return next((one for one, now, then in pairs if now != then), None)
-    return place
+def _changed_file(recipe: Recipe, key: str, hashes: str | tuple[str, ...] | None) -> str | None:
+    path = recipe.dataset if key == "dataset" else getattr(recipe.inputs, key, None)
+    if isinstance(path, tuple):
+        rows = zip(path, hashes or (), recipe.fingerprints[key], strict=False)
+        return next((file for file, now, before in rows if now != before), None)
+    return path
 
 
-def _near(recipe: Recipe, folder: Path) -> Recipe:
-    """The recipe as it stands in the run folder: near paths from there, so that both can move together."""
-    return replace(recipe.map_paths(lambda path: _from(folder, path)), base=folder)
+def _relative_to(recipe: Recipe, folder: Path) -> Recipe:
+    """The recipe as the run folder stores it: near paths are relative, so that both can move together."""
+    return replace(recipe.map_paths(lambda path: _relative_path(folder, path)), base=folder)
 
 
-def _from(folder: Path, path: str) -> str:
+def _relative_path(folder: Path, path: str) -> str:
     try:
         shared = Path(os.path.commonpath([path, folder.absolute()]))
     except ValueError:  # another drive
@@ -137,3 +150,38 @@ def _from(folder: Path, path: str) -> str:
     relative = Path(os.path.relpath(path, folder.absolute()))
     near = relative.parts.count(os.pardir) <= _MOST_STEPS_UP and shared != shared.parent
     return relative.as_posix() if near else path
+
+
+@contextmanager
+def _naming_files(inputs: InputOptions, loaded: LoadedInputs) -> Iterator[None]:
+    """Name a file, and the row in it, in an error that names none: evaluating sees arrays, a person has files."""
+    try:
+        yield
+    except InputError as error:
+        if error.file is None:
+            error.file, error.row = _error_source(inputs, loaded, error)
+        raise
+
+
+def _error_source(inputs: InputOptions, loaded: LoadedInputs, error: InputError) -> tuple[str | None, int | str | None]:
+    """The file that holds what an error is about, and the row."""
+    if inputs.scores is not None:
+        return inputs.scores, error.row
+    sides = ((inputs.image_embeddings, loaded.images), (inputs.caption_embeddings, loaded.captions))
+    if error.code == "zero-vector":
+        for path, vectors in sides:
+            row = None if vectors is None else _first_zero_vector(vectors)
+            if path is not None and row is not None:
+                return path, row  # the row in the file, which may have another order than the dataset
+    files = [path for path in (*(path for path, _ in sides), *inputs.runs) if path is not None]
+    return (" and ".join(files) or None), (error.row if len(files) == 1 else None)
+
+
+def _first_zero_vector(embeddings: Embeddings) -> int | None:
+    """The row of the first item with a vector of zeros."""
+    for start in range(0, len(embeddings.vectors), _BLOCK):
+        block = embeddings.vectors[start : start + _BLOCK]
+        rows = np.flatnonzero((block == 0).all(axis=-1).reshape(len(block), -1).any(axis=1))
+        if len(rows):
+            return start + int(rows[0])
+    return None

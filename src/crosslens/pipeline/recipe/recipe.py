@@ -7,11 +7,19 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.core.errors import reading
-from crosslens.data.reader_paths import path_options
+from crosslens.core import reading
+from crosslens.data import path_options, read_text
+from crosslens.encode import map_path
+from crosslens.pipeline.options import EvaluateOptions
 from crosslens.pipeline.recipe import toml
+from crosslens.pipeline.recipe.options import (
+    NAMED_INPUTS,
+    InputOptions,
+    ModelOptions,
+    RerankOptions,
+    parse_named_input,
+)
 from crosslens.pipeline.recipe.schema import VERSION, check
-from crosslens.pipeline.recipe.values import NAMED, Inputs, Model, Options, Rerank, entry_of
 
 
 @dataclass(frozen=True)
@@ -19,16 +27,16 @@ class Recipe:
     """One evaluation, written down. Paths that are not absolute start from the folder ``base``.
 
     ``dataset`` is a reader's name or a path, ``dataset_options`` what that reader takes. What is evaluated is in the
-    ``inputs``, or is made by the ``model``; ``rerank`` re-orders the top of every list. ``fingerprints`` are the
-    content hashes of the inputs when the recipe was stored: executing it again demands the same content.
+    ``inputs``, or is made by the ``model``; ``rerank`` re-ranks the top of every list. ``fingerprints`` are the
+    content hashes of the inputs when the recipe was stored: running it again requires the same content.
     """
 
     dataset: str | None = None
     dataset_options: Mapping[str, Any] = field(default_factory=dict)
-    inputs: Inputs = field(default_factory=Inputs)
-    model: Model = field(default_factory=Model)
-    rerank: Rerank = field(default_factory=Rerank)
-    options: Options = field(default_factory=Options)
+    inputs: InputOptions = field(default_factory=InputOptions)
+    model: ModelOptions = field(default_factory=ModelOptions)
+    rerank: RerankOptions = field(default_factory=RerankOptions)
+    options: EvaluateOptions = field(default_factory=EvaluateOptions)
     name: str | None = None
     fingerprints: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     base: Path = Path()
@@ -36,8 +44,6 @@ class Recipe:
     @staticmethod
     def read(path: str | Path) -> Recipe:
         """Read a recipe file; whatever is wrong in it is named with its line. Paths start from the file's folder."""
-        from crosslens.data.files import read_text
-
         path = Path(path)
         text = read_text(path)
         with reading(path):
@@ -47,18 +53,8 @@ class Recipe:
     def parse(text: str, base: Path = Path()) -> Recipe:
         """The recipe in a TOML text."""
         content = check(text, base)
-        dataset = dict(content.get("dataset", {}))
-        return Recipe(
-            dataset=dataset.pop("source", None),
-            dataset_options=dataset,
-            inputs=Inputs(**content.get("inputs", {})),
-            model=Model(**content.get("model", {})),
-            rerank=Rerank(**content.get("rerank", {})),
-            options=Options(**content.get("options", {})),
-            name=content.get("name"),
-            fingerprints=content.get("fingerprints", {}),
-            base=base,
-        )
+        dataset = content.pop("dataset")
+        return Recipe(dataset.pop("source", None), dataset, base=base, **content)
 
     def to_toml(self) -> str:
         """The recipe as a file that :meth:`read` understands, every option written out."""
@@ -78,8 +74,8 @@ class Recipe:
         """The same recipe with every path in it changed."""
         inputs: dict[str, Any] = {}
         for key, value in asdict(self.inputs).items():
-            if key in NAMED:
-                inputs[key] = tuple(self._map_entry(one, key, change) for one in value)
+            if key in NAMED_INPUTS:
+                inputs[key] = tuple(self._map_named_input(entry, key, change) for entry in value)
             else:
                 inputs[key] = tuple(map(change, value)) if isinstance(value, tuple) else value and change(value)
         paths = path_options(self.dataset, self.dataset_options, self.base)
@@ -89,12 +85,12 @@ class Recipe:
             self,
             dataset=dataset,
             dataset_options=options,
-            inputs=Inputs(**inputs),
+            inputs=InputOptions(**inputs),
             model=self._map_model(change),
             rerank=replace(self.rerank, model=self._map_name(self.rerank.model, change)),
         )
 
-    def _map_model(self, change: Callable[[str], str]) -> Model:
+    def _map_model(self, change: Callable[[str], str]) -> ModelOptions:
         return replace(
             self.model,
             name=self._map_name(self.model.name, change),
@@ -103,13 +99,11 @@ class Recipe:
         )
 
     def _map_name(self, model: str | None, change: Callable[[str], str]) -> str | None:
-        from crosslens.encode.encoder import map_path
-
         return None if model is None else map_path(model, self.base, change)
 
-    def _map_entry(self, entry: str, key: str, change: Callable[[str], str]) -> str:
+    def _map_named_input(self, entry: str, key: str, change: Callable[[str], str]) -> str:
         """``NAME=SOURCE`` with a changed path; a source that is a model's name holds none, or one of its own."""
-        name, source = entry_of(entry, key)
+        name, source = parse_named_input(entry, key)
         is_file = Path(source).suffix.lower() in (".npy", ".csv") or (self.base / source).exists()
         return f"{name}={change(source) if is_file else self._map_name(source, change)}"
 

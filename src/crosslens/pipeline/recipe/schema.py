@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from crosslens.core.errors import CrosslensError, FormatVersionError, InputError, UnknownNameError
-from crosslens.data.reader_paths import is_dataset_path, reader_parameters
+from crosslens.core import CrosslensError, FormatVersionError, InputError, UnknownNameError
+from crosslens.data import READERS, is_dataset_path, reader_options
+from crosslens.pipeline.options import EvaluateOptions
 from crosslens.pipeline.recipe import toml
-from crosslens.pipeline.recipe.faults import KEYS, first_fault
-from crosslens.pipeline.recipe.values import Inputs, Model, Options, Rerank, out_of_range
+from crosslens.pipeline.recipe.options import RECIPE_KEYS, InputOptions, ModelOptions, RerankOptions, first_conflict
 
 VERSION = 1
 TABLES = ("dataset", "inputs", "model", "rerank", "options", "fingerprints")
 
-MADE_FROM = ("model", "items", "rerank_model", "pictures", "similarities")
+SOURCE_KEYS = ("model", "items", "rerank_model", "pictures", "similarities")
 """Fingerprints beside those of the inputs: the revisions of models and similarities, and what models were given."""
 
 _EXPECTED = {
@@ -24,7 +23,7 @@ _EXPECTED = {
     int: "a whole number, for example 10",
     float: "a number, for example 0.95",
     bool: "true or false",
-    tuple[str, ...]: 'a list of texts, for example ["one", "two"]',
+    tuple[str, ...]: 'a list of texts, for example ["first", "second"]',
 }
 
 
@@ -33,7 +32,7 @@ class NewerRecipeError(InputError, FormatVersionError):
 
 
 class _Page:
-    """A recipe's text, able to say on which line a key stands."""
+    """A recipe's text, with the line of every key."""
 
     def __init__(self, text: str) -> None:
         self.content = toml.parse(text)
@@ -46,18 +45,18 @@ class _Page:
         return toml.line_of(self._lines, path)
 
     def table(self, name: str) -> dict[str, Any]:
-        found = self.content.get(name, {})
-        if not isinstance(found, dict):
+        table = self.content.get(name, {})
+        if not isinstance(table, dict):
             raise self.fail((name,), f"{name} is a value", f"a table: [{name}] on a line of its own, its keys below")
-        return found
+        return table
 
-    def refuse_unknown(self, where: toml.KeyPath, keys: Iterable[str], known: Iterable[str]) -> None:
+    def refuse_unknown(self, table: toml.KeyPath, keys: Iterable[str], known: Iterable[str]) -> None:
         known = list(known)
         for key in keys:
             if key not in known:
-                near = UnknownNameError("key", key, known)
-                place = f" in [{where[0]}]" if where else ""
-                raise self.fail((*where, key), f"unknown key {key!r}{place}", fix=near.fix)
+                where = f" in [{table[0]}]" if table else ""
+                fix = UnknownNameError("key", key, known).fix
+                raise self.fail((*table, key), f"unknown key {key!r}{where}", fix=fix)
 
 
 def check(text: str, base: Path = Path()) -> dict[str, Any]:
@@ -71,21 +70,18 @@ def check(text: str, base: Path = Path()) -> dict[str, Any]:
     content: dict[str, Any] = {
         "name": name,
         "dataset": _dataset(page, base),
-        "inputs": _fields(page, "inputs", Inputs),
-        "model": _fields(page, "model", Model),
-        "rerank": _checked(page, "rerank", Rerank),
+        "inputs": InputOptions(**_values(page, "inputs", InputOptions)),
+        "model": ModelOptions(**_values(page, "model", ModelOptions)),
+        "rerank": RerankOptions(**_values(page, "rerank", RerankOptions)),
         "options": _options(page),
         "fingerprints": _fingerprints(page),
     }
-    fault = first_fault(
-        Inputs(**content["inputs"]),
-        Model(**content["model"]),
-        Rerank(**content["rerank"]),
-        content["options"].get("directions", ()),
-        dataset=bool(content["dataset"]),
-    )
-    if fault is not None:
-        raise page.fail(fault.place, fault.problem, fix=fault.fix.format(**KEYS))
+    conflict = first_conflict(
+        content["inputs"], content["model"], content["rerank"], content["options"].directions,
+        bool(content["dataset"]), lambda key: RECIPE_KEYS.get(key, key),
+    )  # fmt: skip
+    if conflict is not None:
+        raise page.fail(conflict.key, conflict.problem, fix=conflict.fix)
     return content
 
 
@@ -101,44 +97,39 @@ def _check_version(page: _Page) -> None:
         )
 
 
-def _fields(page: _Page, table: str, kind: type) -> dict[str, Any]:
+def _values(page: _Page, table: str, kind: type) -> dict[str, Any]:
+    """The values of a table, each of the type and in the range that its options class declares."""
     hints = get_type_hints(kind)
     content = page.table(table)
     page.refuse_unknown((table,), content, hints)
-    checked = {}
+    values = {}
     for key, value in content.items():
-        hint = next(one for one in _EXPECTED if one == hints[key] or hints[key] == (one | None))
-        typed = _typed(value, hint)
-        if typed is None:
+        hint = next(known for known in _EXPECTED if hints[key] in (known, known | None))
+        values[key] = _typed(value, hint)
+        if values[key] is None:
             raise page.fail((table, key), f"{key} = {value!r}", _EXPECTED[hint])
-        checked[key] = typed
-    return checked
+        try:
+            kind(**{key: values[key]})
+        except CrosslensError as error:
+            raise page.fail((table, key), error.problem, fix=error.fix) from error
+    return values
 
 
-def _checked(page: _Page, table: str, kind: type) -> dict[str, Any]:
-    checked = _fields(page, table, kind)
-    for key, value in checked.items():
-        expected = out_of_range(key, value)
-        if expected:
-            raise page.fail((table, key), f"{key} = {page.content[table][key]!r}", expected)
-    return checked
-
-
-def _options(page: _Page) -> dict[str, Any]:
-    checked = _checked(page, "options", Options)
-    if "metrics" in checked:
+def _options(page: _Page) -> EvaluateOptions:
+    options = EvaluateOptions(**_values(page, "options", EvaluateOptions))
+    if options.metrics:
         from crosslens.metrics import parse_metrics
 
         try:
-            parse_metrics(checked["metrics"])
+            parse_metrics(options.metrics)
         except CrosslensError as error:
             raise page.fail(("options", "metrics"), error.problem, fix=error.fix) from error
     for key, known in _names().items():
-        name = str(checked.get(key) or known[0]).partition("[")[0].strip()  # smooth-chamfer[alpha=8] carries options
+        name = str(getattr(options, key) or known[0]).partition("[")[0].strip()  # smooth-chamfer[alpha=8] has options
         if name not in known:
-            near = UnknownNameError(key, name, known)
-            raise page.fail(("options", key), near.problem, fix=near.fix)
-    return checked
+            unknown = UnknownNameError(key, name, known)
+            raise page.fail(("options", key), unknown.problem, fix=unknown.fix)
+    return options
 
 
 def _names() -> dict[str, tuple[str, ...]]:
@@ -146,7 +137,7 @@ def _names() -> dict[str, tuple[str, ...]]:
     from crosslens.metrics import TIES
     from crosslens.rank import BACKENDS, SCORES
 
-    return {"ties": TIES, "backend": tuple(BACKENDS), "score": tuple(SCORES)}
+    return {"ties": TIES, "backend": tuple(BACKENDS), "score": tuple(SCORES.names())}
 
 
 def _dataset(page: _Page, base: Path) -> dict[str, Any]:
@@ -160,45 +151,22 @@ def _dataset(page: _Page, base: Path) -> dict[str, Any]:
             "the dataset has no source" if source is None else f"source = {source!r}",
             'source = "coco" (a reader) or source = "folder/of/data" (a path)',
         )
-    parameters = reader_parameters(source)
-    if parameters:
-        page.refuse_unknown(("dataset",), content, ("source", *parameters))
-    elif is_dataset_path(source, base):
-        parameters = reader_parameters("plain")
-    else:
-        from crosslens.data import READERS
-
-        near = UnknownNameError("dataset reader", source, [entry.name for entry in READERS])
-        raise page.fail(("dataset", "source"), near.problem, fix=near.fix)
+    options = reader_options(source)
+    if source in READERS:
+        page.refuse_unknown(("dataset",), content, ("source", *options))
+    elif not is_dataset_path(source, base):
+        unknown = UnknownNameError("dataset reader", source, [entry.name for entry in READERS])
+        raise page.fail(("dataset", "source"), unknown.problem, fix=unknown.fix)
     for key, value in content.items():
-        expected = _misfit(value, parameters[key].annotation) if key in parameters else None
-        if expected:
+        if key in options and not options[key].accepts(value):
+            expected = " or ".join(_EXPECTED[kind] for kind in options[key].types)
             raise page.fail(("dataset", key), f"{key} = {value!r}", expected)
     return {key: tuple(value) if isinstance(value, list) else value for key, value in content.items()}
 
 
-def _misfit(value: Any, annotation: Any) -> str | None:
-    """What a reader's option should be, where the value is of a kind that its type leaves no place for."""
-    words = set(re.findall(r"\w+", str(annotation)))
-    fitting = [
-        (kinds, expected)
-        for names, kinds, expected in (
-            ({"str", "Path"}, (str,), _EXPECTED[str]),
-            ({"bool"}, (bool,), _EXPECTED[bool]),
-            ({"int"}, (int,), _EXPECTED[int]),
-            ({"float"}, (int, float), _EXPECTED[float]),
-        )
-        if names & words
-    ]
-    if words - {"str", "Path", "bool", "int", "float", "None"} or not fitting:
-        return None  # a type of a reader's own: only the reader can tell
-    fits = any(isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)) for kinds, _ in fitting)
-    return None if fits else " or ".join(expected for _, expected in fitting)
-
-
 def _fingerprints(page: _Page) -> dict[str, Any]:
     content = page.table("fingerprints")
-    page.refuse_unknown(("fingerprints",), content, ("dataset", *get_type_hints(Inputs), *MADE_FROM))
+    page.refuse_unknown(("fingerprints",), content, ("dataset", *get_type_hints(InputOptions), *SOURCE_KEYS))
     for key, value in content.items():
         if not isinstance(value, str) and _typed(value, tuple[str, ...]) is None:
             raise page.fail(("fingerprints", key), f"{key} = {value!r}", "the hash that crosslens wrote there")
@@ -206,11 +174,11 @@ def _fingerprints(page: _Page) -> dict[str, Any]:
 
 
 def _typed(value: Any, kind: Any) -> Any:
-    """The value as ``kind``, or None where it is something else. A single text serves as a list of one."""
+    """The value as ``kind``, or None where it is something else. A single text is a list with one entry."""
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if kind == tuple[str, ...]:
         value = [value] if isinstance(value, str) else value
-        good = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        good = isinstance(value, list) and all(isinstance(text, str) for text in value)
         return tuple(value) if good else None
     return value if isinstance(value, kind) and isinstance(value, bool) == (kind is bool) else None

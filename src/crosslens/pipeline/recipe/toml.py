@@ -1,7 +1,7 @@
 """TOML as recipes use it: reading that knows every key's line, and writing of flat tables.
 
-The standard library reads TOML and does not write it; strings, numbers, booleans and lists of them are all a recipe
-holds, so writing is a dozen lines here rather than one more dependency.
+The standard library reads TOML and does not write it; a recipe holds strings, numbers, booleans and lists of them only,
+so writing is a dozen lines here rather than one more dependency.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crosslens.core.errors import InputError
+from crosslens.core import InputError
 
 _BARE = r"[A-Za-z0-9_-]+"
 _PART = rf"(?:{_BARE}|\"[^\"]*\"|'[^']*')"
@@ -36,12 +36,12 @@ def parse(text: str) -> dict[str, Any]:
             f"not valid TOML: {_POSITION.sub('', message)}",
             row=f"line {line}",
             expected='lines such as: metrics = ["Hit@1", "Hit@5"]',
-            fix="texts stand in quotes, lists in brackets",
+            fix="write texts in quotes and lists in brackets",
         ) from error
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
-    """Where each key and each table header stands, counted from 1."""
+    """The line of each key and each table header, counted from 1."""
     lines: dict[KeyPath, int] = {}
     table: KeyPath = ()
     in_long_text = False
@@ -92,7 +92,7 @@ def _value(value: Any) -> str:
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, Sequence):
-        return "[" + ", ".join(_value(one) for one in value) + "]"
+        return "[" + ", ".join(_value(entry) for entry in value) + "]"
     raise TypeError(f"a recipe cannot hold {type(value).__name__}")
 
 

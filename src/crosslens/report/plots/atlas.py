@@ -1,4 +1,4 @@
-"""The confusion atlas as a heat map: what was expected down, what was shown across, like things beside each other."""
+"""The confusion atlas as a heat map: expected concepts down, shown ones across, related ones next to each other."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core.errors import InputError
-from crosslens.explain.overview.kinds import way_up
-from crosslens.explain.overview.overview import Overview
-from crosslens.metrics.figures import count
-from crosslens.report.overview import named, overview_sections
-from crosslens.report.plots.paper import folded_table, write_figures
-from crosslens.report.plots.style import INK, SOFT, WIDTH, label, plotly_objects, tick
+from crosslens.core import InputError
+from crosslens.explanations import Overview, hypernym_path
+from crosslens.metrics import format_count
+from crosslens.report.html import folded_table
+from crosslens.report.plots.files import write_figures
+from crosslens.report.plots.style import axis_label, figure_layout, label, plotly_objects
+from crosslens.report.text.failures import overview_sections, synset_label
 
 MOST = 30
 """Concepts along each side; the table has all."""
@@ -26,7 +26,7 @@ def atlas_figure(atlas: pl.DataFrame, title: str, about: str, most: int = MOST) 
     """A plotly figure of the most frequent concepts; colour and number say in how many failures."""
     if not atlas.height:
         raise InputError(
-            "the atlas is empty: no failure has a concept that is missing and one that stands in its place",
+            "the atlas is empty: no failure has both a missing and an extra concept",
             fix="there is nothing to draw",
         )
     downs, acrosses = (_in_order(_frequent(atlas, side, most)) for side in ("expected", "shown"))
@@ -35,13 +35,13 @@ def atlas_figure(atlas: pl.DataFrame, title: str, about: str, most: int = MOST) 
     objects = plotly_objects()
     drawn = objects.Figure(
         objects.Heatmap(
-            z=[[np.sqrt(one["count"]) if one else 0.0 for one in row] for row in grid],
-            x=[tick(named(one)) for one in acrosses],
-            y=[tick(named(one)) for one in downs],
-            text=[[str(one["count"]) if one else "" for one in row] for row in grid],
+            z=[[np.sqrt(cell["count"]) if cell else 0.0 for cell in row] for row in grid],
+            x=[axis_label(synset_label(synset)) for synset in acrosses],
+            y=[axis_label(synset_label(synset)) for synset in downs],
+            text=[[str(cell["count"]) if cell else "" for cell in row] for row in grid],
             texttemplate="%{text}",
             textfont={"size": 10},
-            hovertext=[[_hover(one) for one in row] for row in grid],
+            hovertext=[[_hover(cell) for cell in row] for row in grid],
             hoverinfo="text",
             colorscale=_SCALE,
             showscale=False,
@@ -49,17 +49,20 @@ def atlas_figure(atlas: pl.DataFrame, title: str, about: str, most: int = MOST) 
             ygap=1,
         )
     )
-    return _dressed(drawn, title, about, len(downs))
+    return _with_layout(drawn, title, about, len(downs))
 
 
-def write_atlas(found: Overview, output: str | Path, *, overwrite: bool = False, most: int = MOST) -> Path:
-    """A page with both atlases and every table of the overview, or a picture of the atlas of all objects."""
+def write_atlas(overview: Overview, output: str | Path, *, overwrite: bool = False, most: int = MOST) -> Path:
+    """A page with both atlases and every table of the overview, or an image of the atlas of all objects."""
     output = Path(output)
-    facts = f"{found.run} on {found.dataset}, {count(found.failures.height, 'failure')}, concepts from {found.source}"
-    figures = [atlas_figure(found.atlas, "What is taken for what", facts, most)]
-    if output.suffix.lower() == ".html" and found.query_atlas.height:
-        figures.append(atlas_figure(found.query_atlas, "Asked for, and shown instead", facts, most))
-    return write_figures(figures, output, f"Why {found.run} fails", lambda: _tables(found), overwrite=overwrite)
+    failures = format_count(overview.failures.height, "failure")
+    facts = f"{overview.run} on {overview.dataset}, {failures}, concepts from {overview.source}"
+    figures = [atlas_figure(overview.atlas, "Confused concepts", facts, most)]
+    if output.suffix.lower() == ".html" and overview.query_atlas.height:
+        figures.append(
+            atlas_figure(overview.query_atlas, "Query concepts, and what was retrieved instead", facts, most)
+        )
+    return write_figures(figures, output, f"Why {overview.run} fails", lambda: _tables(overview), overwrite=overwrite)
 
 
 def _frequent(atlas: pl.DataFrame, side: str, most: int) -> list[str]:
@@ -68,47 +71,39 @@ def _frequent(atlas: pl.DataFrame, side: str, most: int) -> list[str]:
 
 
 def _in_order(synsets: list[str]) -> list[str]:
-    """By their way down WordNet's tree, so that like things stand together."""
-    return sorted(synsets, key=lambda one: way_up(one)[::-1])
+    """By their path down WordNet's tree, so that related concepts are adjacent."""
+    return sorted(synsets, key=lambda synset: hypernym_path(synset)[::-1])
 
 
-def _hover(one: dict[str, Any] | None) -> str:
-    if one is None:
+def _hover(cell: dict[str, Any] | None) -> str:
+    if cell is None:
         return ""
     return "<br>".join(
         (
-            f"<b>{label(named(one['expected']))}</b> → <b>{label(named(one['shown']))}</b>",
-            f"{count(one['count'], 'failure')}, {100 * one['share_of_expected']:.0f}% of those that lack the first",
-            f"lift {one['lift']:.1f}, path similarity {one['similarity']:.2f}",
-            f"queries {label(', '.join(one['examples']))}",
+            f"<b>{label(synset_label(cell['expected']))}</b> → <b>{label(synset_label(cell['shown']))}</b>",
+            f"{format_count(cell['count'], 'failure')}, "
+            f"{100 * cell['share_of_expected']:.0f}% of those that miss the first",
+            f"lift {cell['lift']:.1f}, path similarity {cell['similarity']:.2f}",
+            f"queries {label(', '.join(cell['examples']))}",
         )
     )
 
 
-def _tables(found: Overview) -> list[str]:
+def _tables(overview: Overview) -> list[str]:
     return [
-        folded_table(one.title, one.grid.header, one.grid.rows, about=" ".join(one.notes), shown=place < 2)
-        for place, one in enumerate(overview_sections(found, shown=50))
-    ] + [folded_table("What the facts cannot see", ("",), [(note,) for note in found.notes])]
+        folded_table(
+            section.title, section.grid.header, section.grid.rows, about=" ".join(section.notes), shown=number < 2
+        )
+        for number, section in enumerate(overview_sections(overview, shown=50))
+    ] + [folded_table("Limits of these facts", ("",), [(note,) for note in overview.notes])]
 
 
-def _dressed(drawn: Any, title: str, about: str, rows: int) -> Any:
+def _with_layout(drawn: Any, title: str, about: str, rows: int) -> Any:
     height = _TOP + _ROW * rows + _BOTTOM
     drawn.update_yaxes(autorange="reversed", automargin=True, ticks="", showgrid=False, ticklabelstandoff=6)
     drawn.update_xaxes(automargin=True, ticks="", showgrid=False, tickangle=-55, ticklabelstandoff=4)
     drawn.update_layout(
-        template="none",
-        width=WIDTH,
-        height=height,
+        **figure_layout(title, label(f"{about}; expected down, shown instead across"), height, font_size=12),
         margin={"t": _TOP, "r": 24, "b": 60, "l": 40},
-        font={"family": "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif", "size": 12, "color": INK},
-        title={
-            "text": f"<b>{label(title)}</b>",
-            "subtitle": {"text": label(f"{about}; expected down, shown instead across"),
-                         "font": {"size": 12.5, "color": SOFT}},
-            "font": {"size": 18}, "x": 0, "xref": "container", "pad": {"l": 24}, "y": 1 - 32 / height,
-            "yref": "container", "yanchor": "bottom",
-        },
-        hoverlabel={"bgcolor": "white", "font": {"size": 12.5, "color": INK}, "align": "left"},
     )  # fmt: skip
     return drawn

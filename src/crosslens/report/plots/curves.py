@@ -1,4 +1,4 @@
-"""Semantic recall against m as a picture: a colour per run, a line for the share, a dashed one for any hit."""
+"""Semantic recall against m: a colour per run, a solid line for the share, a dashed one for any hit."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from crosslens.core.errors import UsageError
-from crosslens.core.grid import Grid
-from crosslens.core.metric_values import MetricValues
-from crosslens.metrics.figures import count, figure, interval
-from crosslens.pipeline.curve import FAMILIES, Curves
-from crosslens.report.plots.paper import folded_table, suffix_of, write_figures
-from crosslens.report.plots.style import COLOURS, FAINT, INK, SOFT, WIDTH, label, plotly_objects
-from crosslens.report.table import DIRECTION_LABELS
+from crosslens.core import Grid, MetricValues
+from crosslens.metrics import format_count, format_figure, format_interval
+from crosslens.pipeline import CURVE_FAMILIES, Curves
+from crosslens.report.html import folded_table
+from crosslens.report.plots.files import write_figures
+from crosslens.report.plots.style import (
+    COLOURS,
+    FAINT,
+    SOFT,
+    check_series_count,
+    figure_layout,
+    label,
+    plotly_objects,
+)
+from crosslens.report.text.runs import DIRECTION_LABELS
 
 _DASHES = {"SR": "solid", "SRhit": "dash"}
-_WORDS = {"SR": "share of them found", "SRhit": "any of them found"}
+_WORDS = {"SR": "share of them retrieved", "SRhit": "any of them retrieved"}
 _TOP, _BOTTOM, _HEIGHT = 92, 56, 540
 
 
@@ -29,12 +36,12 @@ def curve_title(curves: Curves) -> str:
 
 def curve_facts(curves: Curves) -> str:
     """What a reader has to know beside the title."""
-    figures = [one for found in curves.values.values() for family in found.values() for one in family]
-    queries = sorted({one.n for one in figures})
+    figures = [values for families in curves.values.values() for family in families.values() for values in family]
+    queries = sorted({values.n for values in figures})
     facts = [
         f"m items most similar by {curves.phi} count as relevant",
         curves.dataset,
-        count(queries[-1], "caption query" if curves.direction == "t2i" else "image query"),
+        format_count(queries[-1], "caption query" if curves.direction == "t2i" else "image query"),
         f"bands: {100 * figures[0].level:g}% intervals from resampling images" if isfinite(figures[0].low) else "",
     ]
     return " · ".join(fact for fact in facts if fact)
@@ -42,41 +49,38 @@ def curve_facts(curves: Curves) -> str:
 
 def curve_grid(curves: Curves, most: int | None = 12) -> Grid:
     """The figures as a table: a row per m (some of them, if there are many), two columns per run."""
-    places = list(range(len(curves.counts)))
-    if most is not None and len(places) > most:
-        places = sorted({round(step * (len(places) - 1) / (most - 1)) for step in range(most)})
-    header = ["m", *(f"{run} {family}" for run in curves.values for family in FAMILIES)]
+    indices = list(range(len(curves.counts)))
+    if most is not None and len(indices) > most:
+        indices = sorted({round(step * (len(indices) - 1) / (most - 1)) for step in range(most)})
+    header = ["m", *(f"{run} {family}" for run in curves.values for family in CURVE_FAMILIES)]
     rows = [
         (
-            str(curves.counts[place]),
-            *(_number(found[family][place]) for found in curves.values.values() for family in FAMILIES),
+            str(curves.counts[index]),
+            *(_number(families[family][index]) for families in curves.values.values() for family in CURVE_FAMILIES),
         )
-        for place in places
+        for index in indices
     ]
     return Grid(tuple(header), tuple(rows), "r" * len(header))
 
 
 def curve_figure(curves: Curves) -> Any:
     """A plotly figure: m across, the figures up, intervals as bands."""
-    if len(curves.values) > len(COLOURS):
-        raise UsageError(f"{len(curves.values)} runs in one figure cannot be told apart", fix=f"draw {len(COLOURS)}")
+    check_series_count(len(curves.values), "runs")
     objects = plotly_objects()
     drawn = objects.Figure()
-    for place, (run, found) in enumerate(curves.values.items()):
-        for family in FAMILIES:
-            band = _band(objects, curves, found[family], COLOURS[place])
+    for index, (run, families) in enumerate(curves.values.items()):
+        for family in CURVE_FAMILIES:
+            band = _band(objects, curves, families[family], COLOURS[index])
             if band is not None:
                 drawn.add_trace(band)
-            drawn.add_trace(_line(objects, curves, run, family, COLOURS[place]))
-    return _dressed(drawn, curves)
+            drawn.add_trace(_line(objects, curves, run, family, COLOURS[index]))
+    return _with_layout(drawn, curves)
 
 
 def write_curves(curves: Curves, output: str | Path, *, overwrite: bool = False) -> Path:
-    """Draw the curves into a file: a page (``.html``) that opens without a network, or a picture."""
-    output = Path(output)
-    suffix_of(output)
+    """Draw the curves into a file: a page (``.html``) that opens without a network, or an image."""
     return write_figures(
-        [curve_figure(curves)], output, curve_title(curves), lambda: [_table(curves)], overwrite=overwrite
+        [curve_figure(curves)], Path(output), curve_title(curves), lambda: [_table(curves)], overwrite=overwrite
     )
 
 
@@ -84,26 +88,27 @@ def _line(objects: Any, curves: Curves, run: str, family: str, colour: str) -> A
     figures = curves.values[run][family]
     return objects.Scatter(
         x=list(curves.counts),
-        y=[_finite(one.mean) for one in figures],
+        y=[_finite(values.mean) for values in figures],
         mode="lines+markers" if len(figures) < 3 else "lines",
         name=f"{label(run)}: {_WORDS[family]} ({family})",
         legendgroup=run,
         line={"color": colour, "width": 2.2, "dash": _DASHES[family]},
         hovertext=[
-            f"<b>{label(run)}</b>, m = {m}<br>{family} {_number(one)}  {interval(one.name, one.low, one.high)}"
-            for m, one in zip(curves.counts, figures, strict=True)
+            f"<b>{label(run)}</b>, m = {m}<br>{family} {_number(values)}  "
+            + format_interval(values.name, values.low, values.high)
+            for m, values in zip(curves.counts, figures, strict=True)
         ],
         hoverinfo="text",
     )
 
 
 def _band(objects: Any, curves: Curves, figures: tuple[MetricValues, ...], colour: str) -> Any | None:
-    if not all(isfinite(one.low) and isfinite(one.high) for one in figures):
+    if not all(isfinite(values.low) and isfinite(values.high) for values in figures):
         return None
-    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
     return objects.Scatter(
         x=[*curves.counts, *reversed(curves.counts)],
-        y=[*(one.high for one in figures), *(one.low for one in reversed(figures))],
+        y=[*(values.high for values in figures), *(values.low for values in reversed(figures))],
         mode="lines",
         line={"width": 0},
         fill="toself",
@@ -113,20 +118,11 @@ def _band(objects: Any, curves: Curves, figures: tuple[MetricValues, ...], colou
     )
 
 
-def _dressed(drawn: Any, curves: Curves) -> Any:
+def _with_layout(drawn: Any, curves: Curves) -> Any:
     height = _HEIGHT + 22 * len(curves.values)
     drawn.update_layout(
-        template="none",
-        width=WIDTH,
-        height=height,
+        **figure_layout(curve_title(curves), label(curve_facts(curves)), height),
         margin={"t": _TOP + 22 * len(curves.values), "r": 40, "b": _BOTTOM, "l": 70},
-        font={"family": "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif", "size": 13, "color": INK},
-        title={
-            "text": f"<b>{label(curve_title(curves))}</b>",
-            "subtitle": {"text": label(curve_facts(curves)), "font": {"size": 12.5, "color": SOFT}},
-            "font": {"size": 18}, "x": 0, "xref": "container", "pad": {"l": 24}, "y": 1 - 32 / height,
-            "yref": "container", "yanchor": "bottom",
-        },
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "grouped"},
         xaxis={
             "title": {"text": "m, how many of the most similar items count", "font": {"size": 13, "color": SOFT},
@@ -134,7 +130,6 @@ def _dressed(drawn: Any, curves: Curves) -> Any:
             "gridcolor": FAINT, "zeroline": False,
         },
         yaxis={"tickformat": ".0%", "gridcolor": FAINT, "rangemode": "tozero", "zerolinecolor": SOFT},
-        hoverlabel={"bgcolor": "white", "font": {"size": 12.5, "color": INK}, "align": "left"},
     )  # fmt: skip
     return drawn
 
@@ -144,8 +139,8 @@ def _table(curves: Curves) -> str:
     return folded_table("The numbers, in percent", grid.header, grid.rows)
 
 
-def _number(one: MetricValues) -> str:
-    return figure(one.name, one.mean)
+def _number(values: MetricValues) -> str:
+    return format_figure(values.name, values.mean)
 
 
 def _finite(value: float) -> float | None:

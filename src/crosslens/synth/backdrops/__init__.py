@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crosslens.core.seeds import stream
+from crosslens.core import random_stream
 
-# Importing a module enrols its backdrops.
-from crosslens.synth.backdrops import places, skies, surfaces  # noqa: F401
+# Importing a module registers its backdrops.
+from crosslens.synth.backdrops import places, plain  # noqa: F401
 from crosslens.synth.backdrops.backdrop import BACKDROPS, Backdrop, Brush
-from crosslens.synth.canvas import Surface
+from crosslens.synth.drawing.canvas import Surface
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -19,11 +19,11 @@ __all__ = ["BACKDROPS", "Backdrop", "backdrops_of", "paint"]
 
 def backdrops_of(*groups: str) -> tuple[Backdrop, ...]:
     """All backdrops of these groups (``place``, ``sky``, ``surface``)."""
-    return tuple(one for one in BACKDROPS.values() if one.group in groups)
+    return tuple(backdrop for backdrop in BACKDROPS.values() if backdrop.group in groups)
 
 
 def paint(name: str, size: int, variant: int) -> Image.Image:
     """The backdrop as a square picture; another variant has other clouds, houses, planks."""
     surface = Surface(size, size, (255, 255, 255))
-    BACKDROPS[name].draw(Brush(surface, size, stream(variant, "backdrop", name)))
+    BACKDROPS[name].draw(Brush(surface, size, random_stream(variant, "backdrop", name)))
     return surface.reduced()

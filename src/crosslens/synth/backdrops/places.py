@@ -9,8 +9,7 @@ _WHITE = (250, 250, 252)
 
 
 @backdrop("beach", "place", at="on a beach", also="by the seaside", riddle="where waves come to rest", floor=64)
-def beach(brush: Brush) -> None:
-    """Sand, a strip of sea, the sun."""
+def _beach(brush: Brush) -> None:
     brush.sky(42, _SKY, _HAZE)
     brush.disc(brush.between(12, 88), brush.between(10, 20), 7, (255, 226, 110))
     brush.box(0, 40, 100, 62, (46, 140, 190))
@@ -26,8 +25,7 @@ def beach(brush: Brush) -> None:
 @backdrop(
     "street", "place", at="on a street", also="beside the road in town", riddle="where the traffic hums", floor=68
 )
-def street(brush: Brush) -> None:
-    """Houses in a row behind a road with a white line."""
+def _street(brush: Brush) -> None:
     brush.sky(60, (168, 204, 232), (226, 236, 242))
     x = -brush.between(0, 10)
     tones = [(196, 150, 128), (178, 176, 188), (206, 190, 150), (160, 176, 166), (190, 160, 170)]
@@ -49,8 +47,7 @@ def street(brush: Brush) -> None:
 @backdrop(
     "kitchen", "place", at="in a kitchen", also="among pots and cupboards", riddle="where dinner is made", floor=76
 )
-def kitchen(brush: Brush) -> None:
-    """Cupboards, a stove, a chequered floor."""
+def _kitchen(brush: Brush) -> None:
     brush.sky(76, (248, 238, 214), (242, 228, 198))
     for x in range(2, 62, 20):
         brush.box(x, 6, x + 18, 28, (150, 186, 176), 1)
@@ -75,8 +72,7 @@ def kitchen(brush: Brush) -> None:
 
 
 @backdrop("forest", "place", at="in a forest", also="deep in the woods", riddle="where the trees whisper", floor=72)
-def forest(brush: Brush) -> None:
-    """Trunks behind trunks."""
+def _forest(brush: Brush) -> None:
     brush.sky(74, (120, 170, 120), (176, 206, 150))
     for layer, shade, leaf in ((0, (112, 134, 100), (84, 138, 88)), (1, (98, 76, 54), (52, 112, 66))):
         for step in range(7):
@@ -92,8 +88,7 @@ def forest(brush: Brush) -> None:
 
 
 @backdrop("snowy field", "place", at="in the snow", also="in a wintry landscape", riddle="where winter rules", floor=62)
-def snow(brush: Brush) -> None:
-    """White hills, bare sky, flakes."""
+def _snow(brush: Brush) -> None:
     brush.sky(64, (168, 190, 214), (222, 230, 240))
     brush.blob([(-20, 70), (10, 48), (46, 56), (70, 46), (124, 64), (120, 110), (-20, 110)], (226, 234, 244))
     for x in (12, 84):
@@ -108,8 +103,7 @@ def snow(brush: Brush) -> None:
 
 @backdrop("city at night", "place", at="in a city at night", also="downtown after dark",
           riddle="where neon replaces the sun", floor=74)  # fmt: skip
-def night_city(brush: Brush) -> None:
-    """Lit windows under a moon."""
+def _night_city(brush: Brush) -> None:
     brush.sky(76, (18, 22, 52), (54, 48, 96))
     brush.disc(brush.between(14, 86), brush.between(8, 14), 5, (244, 240, 210))
     for _ in range(20):
@@ -129,8 +123,7 @@ def night_city(brush: Brush) -> None:
 
 
 @backdrop("desert", "place", at="in a desert", also="among the dunes", riddle="where rain is only a rumour", floor=58)
-def desert(brush: Brush) -> None:
-    """Dunes under a hard sun."""
+def _desert(brush: Brush) -> None:
     brush.sky(62, (250, 206, 140), (254, 236, 196))
     brush.disc(brush.between(16, 84), brush.between(12, 22), 8, (255, 244, 200))
     brush.blob([(-20, 66), (14, 46), (40, 58), (70, 44), (120, 62), (120, 110), (-20, 110)], (232, 180, 108))
@@ -142,8 +135,7 @@ def desert(brush: Brush) -> None:
 
 @backdrop("living room", "place", at="in a living room", also="inside a cosy home", riddle="where the family gathers",
           floor=74)  # fmt: skip
-def living_room(brush: Brush) -> None:
-    """Wallpaper, a picture, a window, a rug."""
+def _living_room(brush: Brush) -> None:
     brush.sky(74, (234, 214, 190), (226, 204, 178))
     for x in range(0, 100, 10):
         brush.line([(x, 0), (x, 70)], 0.6, (218, 194, 166))
@@ -164,8 +156,7 @@ def living_room(brush: Brush) -> None:
 
 
 @backdrop("meadow", "place", at="in a meadow", also="on a flowery lawn", riddle="where grasshoppers sing", floor=60)
-def meadow(brush: Brush) -> None:
-    """Grass with flowers, clouds above."""
+def _meadow(brush: Brush) -> None:
     brush.sky(62, _SKY, (220, 240, 250))
     for cloud in (18, 72):
         brush.cloudlet(cloud + brush.between(-8, 8), brush.between(10, 22), 7, _WHITE)
@@ -179,8 +170,7 @@ def meadow(brush: Brush) -> None:
 
 @backdrop("open sea", "place", at="on the open sea", also="far out on the water", riddle="where no land is in sight",
           floor=52)  # fmt: skip
-def open_sea(brush: Brush) -> None:
-    """Waves to the horizon."""
+def _open_sea(brush: Brush) -> None:
     brush.sky(46, (136, 190, 230), (226, 240, 248))
     brush.cloudlet(brush.between(14, 86), brush.between(10, 18), 8, _WHITE)
     brush.ground(44, (40, 120, 180), (16, 70, 130))
@@ -191,8 +181,7 @@ def open_sea(brush: Brush) -> None:
 
 
 @backdrop("underwater", "place", at="under water", also="below the surface of the sea", riddle="where bubbles rise")
-def underwater(brush: Brush) -> None:
-    """Weeds, bubbles, sand at the bottom."""
+def _underwater(brush: Brush) -> None:
     brush.sky(92, (70, 170, 210), (14, 74, 130))
     for ray in (14, 46, 78):
         x = ray + brush.between(-8, 8)
@@ -207,8 +196,7 @@ def underwater(brush: Brush) -> None:
 
 @backdrop("mountains", "place", at="in the mountains", also="below the high peaks", riddle="where the air grows thin",
           floor=66)  # fmt: skip
-def mountains(brush: Brush) -> None:
-    """Snow-capped peaks behind green slopes."""
+def _mountains(brush: Brush) -> None:
     brush.sky(66, (132, 180, 226), (226, 238, 246))
     for peak, top, half in ((16, 22, 30), (82, 18, 34), (50, 10, 34)):
         x = peak + brush.between(-5, 5)
@@ -224,8 +212,7 @@ def mountains(brush: Brush) -> None:
 
 
 @backdrop("outer space", "place", at="in outer space", also="among the stars", riddle="where nobody hears a sound")
-def space(brush: Brush) -> None:
-    """Stars, a far planet."""
+def _space(brush: Brush) -> None:
     brush.sky(100, (14, 12, 34), (30, 22, 62))
     for _ in range(70):
         size = brush.between(0.25, 0.8)
@@ -235,8 +222,7 @@ def space(brush: Brush) -> None:
 
 @backdrop("classroom", "place", at="in a classroom", also="in front of the school desks",
           riddle="where lessons are learnt", floor=78)  # fmt: skip
-def classroom(brush: Brush) -> None:
-    """A green board, an alphabet strip, desks."""
+def _classroom(brush: Brush) -> None:
     brush.sky(78, (238, 232, 206), (230, 222, 192))
     brush.box(16, 12, 84, 46, (150, 106, 66), 1)
     brush.box(18, 14, 82, 44, (52, 92, 74))
@@ -255,8 +241,7 @@ def classroom(brush: Brush) -> None:
 
 @backdrop("farm", "place", at="on a farm", also="in front of a barn", riddle="where the rooster is the alarm clock",
           floor=66)  # fmt: skip
-def farm(brush: Brush) -> None:
-    """A barn, a fence, ploughed rows."""
+def _farm(brush: Brush) -> None:
     brush.sky(64, (150, 200, 236), (228, 242, 248))
     brush.blob([(-20, 66), (30, 52), (70, 58), (120, 50), (120, 80), (-20, 80)], (150, 190, 100))
     barn = brush.between(8, 58)
@@ -274,8 +259,7 @@ def farm(brush: Brush) -> None:
 
 @backdrop("garden", "place", at="in a garden", also="among hedges and flower beds", riddle="where the roses are pruned",
           floor=70)  # fmt: skip
-def garden(brush: Brush) -> None:
-    """A hedge, a bed of flowers, a path."""
+def _garden(brush: Brush) -> None:
     brush.sky(48, (140, 196, 234), (224, 240, 248))
     for x in range(-4, 108, 9):
         brush.disc(x, 44 + brush.between(-2, 2), 8, (62, 122, 66))
@@ -291,8 +275,7 @@ def garden(brush: Brush) -> None:
 
 @backdrop("bathroom", "place", at="in a bathroom", also="between tiles and taps",
           riddle="where ducks are made of rubber", floor=78)  # fmt: skip
-def bathroom(brush: Brush) -> None:
-    """Tiles, a mirror, a tub."""
+def _bathroom(brush: Brush) -> None:
     brush.sky(78, (206, 232, 236), (196, 224, 230))
     for step in range(0, 101, 10):
         brush.line([(step, 0), (step, 78)], 0.5, (236, 246, 248))

@@ -1,13 +1,13 @@
-"""Kinds of things: drawn by code, named in the catalogue."""
+"""Kinds of objects: drawn by code, named in the catalogue."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crosslens.core.errors import UnknownNameError
-from crosslens.synth.colours import COLOURS
+from crosslens.core import UnknownNameError
+from crosslens.synth.drawing.colours import COLOURS
 
-# Importing a module enrols its drawings.
+# Importing a module registers its drawings.
 from crosslens.synth.kinds import (  # noqa: F401
     belongings,
     creatures,
@@ -51,4 +51,4 @@ def kind_named(name: str) -> Kind:
 
 def kinds_of(*categories: str) -> tuple[Kind, ...]:
     """All kinds of these categories, in the order of the catalogue."""
-    return tuple(one for one in KINDS.values() if one.category in categories)
+    return tuple(kind for kind in KINDS.values() if kind.category in categories)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from crosslens.synth.geometry import polar, star
+from crosslens.synth.drawing.geometry import polar, star
+from crosslens.synth.drawing.pen import Pen
 from crosslens.synth.kinds.kind import drawing
-from crosslens.synth.pen import Pen
 
 
 @drawing("ball")
-def ball(pen: Pen) -> None:
-    """A beach ball of two tones."""
+def _ball(pen: Pen) -> None:
     pen.disc(50, 50, 48, "main")
     for start in (-20, 100, 220):
         points = [(50, 44), *(polar(50, 50, 48, start + step) for step in range(0, 61, 10))]
@@ -18,8 +17,7 @@ def ball(pen: Pen) -> None:
 
 
 @drawing("kite")
-def kite(pen: Pen) -> None:
-    """A diamond with a tail."""
+def _kite(pen: Pen) -> None:
     pen.curve([(50, 68), (42, 80), (56, 88), (46, 100)], 2.4, "ink")
     pen.polygon([(50, 0), (84, 30), (50, 70), (16, 30)], "main")
     pen.polygon([(50, 0), (84, 30), (50, 30)], "light")
@@ -29,8 +27,7 @@ def kite(pen: Pen) -> None:
 
 
 @drawing("umbrella")
-def umbrella(pen: Pen) -> None:
-    """Open, with a curved handle."""
+def _umbrella(pen: Pen) -> None:
     pen.line([(50, 6), (50, 86)], 4)
     pen.arc(58, 86, 8, 9, 0, 180, 4)
     pen.sector(50, 50, 48, 42, 180, 360, "main")
@@ -40,8 +37,7 @@ def umbrella(pen: Pen) -> None:
 
 
 @drawing("hat")
-def hat(pen: Pen) -> None:
-    """A top hat with a band."""
+def _hat(pen: Pen) -> None:
     pen.oval(50, 82, 48, 11, "main")
     pen.polygon([(24, 14), (76, 14), (72, 80), (28, 80)], "main")
     pen.oval(50, 15, 26, 6, "light")
@@ -49,8 +45,7 @@ def hat(pen: Pen) -> None:
 
 
 @drawing("shirt")
-def shirt(pen: Pen) -> None:
-    """Short sleeves, round neck."""
+def _shirt(pen: Pen) -> None:
     pen.polygon([(32, 10), (68, 10), (98, 30), (88, 48), (74, 40), (74, 94), (26, 94), (26, 40), (12, 48), (2, 30)])
     pen.sector(50, 10, 16, 12, 0, 180, "deep")
     pen.line([(26, 40), (26, 60)], 2, "dark")
@@ -58,8 +53,7 @@ def shirt(pen: Pen) -> None:
 
 
 @drawing("shoe")
-def shoe(pen: Pen) -> None:
-    """A trainer, toe to the right."""
+def _shoe(pen: Pen) -> None:
     pen.blob([(8, 36), (34, 30), (44, 50), (70, 60), (94, 66), (98, 82), (6, 82)], "main")
     pen.box(2, 78, 100, 90, "snow", 5)
     for x, y in ((40, 46), (48, 52), (56, 56)):
@@ -68,8 +62,7 @@ def shoe(pen: Pen) -> None:
 
 
 @drawing("bag")
-def bag(pen: Pen) -> None:
-    """A handbag."""
+def _bag(pen: Pen) -> None:
     pen.arc(50, 36, 24, 30, 180, 360, 6, "dark")
     pen.blob([(14, 36), (86, 36), (96, 84), (84, 96), (16, 96), (4, 84)], "main")
     pen.polygon([(14, 36), (86, 36), (80, 60), (20, 60)], "dark")
@@ -77,8 +70,7 @@ def bag(pen: Pen) -> None:
 
 
 @drawing("glove")
-def glove(pen: Pen) -> None:
-    """Fingers up."""
+def _glove(pen: Pen) -> None:
     for x, top in ((30, 20), (45, 8), (60, 10), (74, 24)):
         pen.line([(x, 60), (x, top)], 12, "main")
     pen.line([(32, 70), (12, 46)], 13, "main")
@@ -87,8 +79,7 @@ def glove(pen: Pen) -> None:
 
 
 @drawing("pair of glasses")
-def glasses(pen: Pen) -> None:
-    """Two round lenses."""
+def _glasses(pen: Pen) -> None:
     for x in (24, 76):
         pen.disc(x, 54, 22, "main")
         pen.disc(x, 54, 16, "glass")
@@ -99,8 +90,7 @@ def glasses(pen: Pen) -> None:
 
 
 @drawing("crown")
-def crown(pen: Pen) -> None:
-    """Five points with jewels."""
+def _crown(pen: Pen) -> None:
     pen.polygon([(4, 84), (2, 30), (26, 56), (50, 14), (74, 56), (98, 30), (96, 84)], "main")
     pen.box(4, 78, 96, 92, "dark", 3)
     for x, y in ((2, 28), (50, 12), (98, 28)):
@@ -110,8 +100,7 @@ def crown(pen: Pen) -> None:
 
 
 @drawing("key")
-def key(pen: Pen) -> None:
-    """A ring, a shaft, two teeth."""
+def _key(pen: Pen) -> None:
     pen.ring(24, 50, 17, 9, "main")
     pen.box(40, 45, 98, 55, "main", 2)
     pen.box(74, 54, 82, 70, "main")
@@ -120,8 +109,7 @@ def key(pen: Pen) -> None:
 
 
 @drawing("bell")
-def bell(pen: Pen) -> None:
-    """With its clapper."""
+def _bell(pen: Pen) -> None:
     pen.ring(50, 10, 6, 4, "dark")
     pen.disc(50, 88, 9, "deep")
     pen.blob([(50, 12), (68, 24), (74, 56), (90, 80), (10, 80), (26, 56), (32, 24)], "main")
@@ -130,8 +118,7 @@ def bell(pen: Pen) -> None:
 
 
 @drawing("drum")
-def drum(pen: Pen) -> None:
-    """With two sticks."""
+def _drum(pen: Pen) -> None:
     pen.line([(20, 6), (46, 36)], 3.4, "wood")
     pen.line([(82, 4), (56, 34)], 3.4, "wood")
     pen.box(8, 40, 92, 88, "main")
@@ -143,29 +130,14 @@ def drum(pen: Pen) -> None:
 
 
 @drawing("guitar")
-def guitar(pen: Pen) -> None:
-    """Upright, six tuning pegs."""
+def _guitar(pen: Pen) -> None:
     pen.box(45, 8, 55, 60, "bark")
     pen.box(42, 0, 58, 12, "ink", 2)
     for y in (2, 7):
         pen.disc(40, y, 2.4, "metal")
         pen.disc(60, y, 2.4, "metal")
-    pen.blob(
-        [
-            (50, 46),
-            (68, 46),
-            (70, 58),
-            (66, 66),
-            (80, 82),
-            (68, 99),
-            (50, 100),
-            (32, 99),
-            (20, 82),
-            (34, 66),
-            (30, 58),
-            (32, 46),
-        ]
-    )
+    pen.blob([(50, 46), (68, 46), (70, 58), (66, 66), (80, 82), (68, 99),
+              (50, 100), (32, 99), (20, 82), (34, 66), (30, 58), (32, 46)])  # fmt: skip
     pen.disc(50, 68, 9, "ink")
     pen.box(38, 86, 62, 90, "ink")
     for x in (47, 50, 53):
@@ -173,8 +145,7 @@ def guitar(pen: Pen) -> None:
 
 
 @drawing("trumpet")
-def trumpet(pen: Pen) -> None:
-    """Bell to the right."""
+def _trumpet(pen: Pen) -> None:
     pen.polygon([(66, 44), (100, 22), (100, 72), (66, 52)], "main")
     pen.line([(4, 48), (70, 48)], 6, "main")
     pen.box(24, 44, 62, 68, "main", 12)
@@ -187,7 +158,7 @@ def trumpet(pen: Pen) -> None:
 
 
 @drawing("pair of scissors")
-def scissors(pen: Pen) -> None:
+def _scissors(pen: Pen) -> None:
     """Half open; the handles have the colour."""
     pen.polygon([(46, 56), (54, 52), (70, 2), (62, 4)], "metal")
     pen.polygon([(54, 56), (46, 52), (30, 2), (38, 4)], "steel")
@@ -199,7 +170,7 @@ def scissors(pen: Pen) -> None:
 
 
 @drawing("hammer")
-def hammer(pen: Pen) -> None:
+def _hammer(pen: Pen) -> None:
     """The handle has the colour."""
     pen.line([(50, 30), (50, 94)], 12, "main")
     pen.line([(47, 62), (47, 92)], 2.4, "light")
@@ -209,8 +180,7 @@ def hammer(pen: Pen) -> None:
 
 
 @drawing("pencil")
-def pencil(pen: Pen) -> None:
-    """Point to the lower left."""
+def _pencil(pen: Pen) -> None:
     pen.polygon([(20, 66), (34, 80), (4, 96)], "cream")
     pen.polygon([(10, 82), (18, 90), (4, 96)], "ink")
     pen.polygon([(20, 66), (78, 8), (92, 22), (34, 80)], "main")
@@ -220,8 +190,7 @@ def pencil(pen: Pen) -> None:
 
 
 @drawing("gift")
-def gift(pen: Pen) -> None:
-    """A box with ribbon and bow."""
+def _gift(pen: Pen) -> None:
     pen.box(8, 40, 92, 98, "main", 2)
     pen.box(2, 28, 98, 46, "dark", 3)
     pen.box(43, 28, 57, 98, "pale")
@@ -231,8 +200,7 @@ def gift(pen: Pen) -> None:
 
 
 @drawing("camera")
-def camera(pen: Pen) -> None:
-    """Lens towards us."""
+def _camera(pen: Pen) -> None:
     pen.box(34, 18, 66, 34, "dark", 4)
     pen.box(4, 28, 96, 86, "main", 8)
     pen.disc(50, 58, 24, "metal")
@@ -244,8 +212,7 @@ def camera(pen: Pen) -> None:
 
 
 @drawing("skateboard")
-def skateboard(pen: Pen) -> None:
-    """Four wheels, both ends up."""
+def _skateboard(pen: Pen) -> None:
     for x in (26, 74):
         pen.disc(x, 74, 10, "tyre")
         pen.disc(x, 74, 4, "metal")
@@ -254,8 +221,7 @@ def skateboard(pen: Pen) -> None:
 
 
 @drawing("robot")
-def robot(pen: Pen) -> None:
-    """Square head, one aerial."""
+def _robot(pen: Pen) -> None:
     pen.line([(50, 14), (50, 2)], 3, "steel")
     pen.disc(50, 3, 4, (226, 60, 50))
     for x in (16, 84):
@@ -275,8 +241,7 @@ def robot(pen: Pen) -> None:
 
 
 @drawing("teddy bear")
-def teddy_bear(pen: Pen) -> None:
-    """Sitting, arms out."""
+def _teddy_bear(pen: Pen) -> None:
     for side in (-1, 1):
         pen.disc(50 + side * 24, 12, 11, "main")
         pen.disc(50 + side * 24, 12, 6, "light")
@@ -293,7 +258,7 @@ def teddy_bear(pen: Pen) -> None:
 
 
 @drawing("medal")
-def medal(pen: Pen) -> None:
+def _medal(pen: Pen) -> None:
     """On a ribbon; the ribbon has the colour."""
     pen.polygon([(26, 0), (46, 0), (58, 46), (42, 50)], "main")
     pen.polygon([(74, 0), (54, 0), (42, 46), (58, 50)], "dark")

@@ -215,4 +215,4 @@ COLOURED: dict[str, str] = {
     "sheet of paper": "{name} with {colour} handwriting",
     "whiteboard": "{name} with {colour} handwriting",
 }
-"""How the colour is said where it is not that of the whole thing, by kind or category."""
+"""How the colour is said where it is not that of the whole object, by kind or category."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from crosslens.synth.drawing.pen import Pen
 from crosslens.synth.kinds.kind import drawing
-from crosslens.synth.pen import Pen
 
 
 @drawing("bird", ("perching", "flying"))
-def bird(pen: Pen) -> None:
-    """Perching on thin legs, or in the air with a wing raised."""
+def _bird(pen: Pen) -> None:
     pen.polygon([(8, 52), (30, 50), (30, 66)], "dark")
     if pen.pose != "flying":
         pen.line([(48, 78), (46, 98)], 2.6, "gold")
@@ -25,8 +24,7 @@ def bird(pen: Pen) -> None:
 
 
 @drawing("duck")
-def duck(pen: Pen) -> None:
-    """Sitting on the water, tail up."""
+def _duck(pen: Pen) -> None:
     pen.blob([(6, 56), (24, 64), (48, 62), (76, 60), (86, 72), (74, 92), (34, 94), (12, 80)], "main")
     pen.line([(72, 68), (74, 44)], 15, "main")
     pen.disc(74, 36, 17, "main")
@@ -36,8 +34,7 @@ def duck(pen: Pen) -> None:
 
 
 @drawing("owl")
-def owl(pen: Pen) -> None:
-    """Seen from the front, both eyes wide."""
+def _owl(pen: Pen) -> None:
     pen.polygon([(26, 30), (22, 4), (46, 18)], "dark")
     pen.polygon([(74, 30), (78, 4), (54, 18)], "dark")
     pen.oval(50, 60, 32, 38, "main")
@@ -58,8 +55,7 @@ def owl(pen: Pen) -> None:
 
 
 @drawing("penguin")
-def penguin(pen: Pen) -> None:
-    """Upright with a white front."""
+def _penguin(pen: Pen) -> None:
     for x in (40, 60):
         pen.oval(x, 97, 10, 4, "flame")
     pen.oval(50, 60, 27, 37, "main")
@@ -75,8 +71,7 @@ def penguin(pen: Pen) -> None:
 
 
 @drawing("chicken")
-def chicken(pen: Pen) -> None:
-    """With a red comb, pecking along."""
+def _chicken(pen: Pen) -> None:
     pen.line([(44, 80), (42, 98), (34, 98)], 3, "gold")
     pen.line([(56, 80), (58, 98), (66, 98)], 3, "gold")
     pen.blob([(2, 30), (16, 36), (30, 50), (58, 50), (70, 30), (86, 36), (82, 62), (62, 84), (36, 84), (14, 62)])
@@ -90,8 +85,7 @@ def chicken(pen: Pen) -> None:
 
 
 @drawing("fish", ("swimming",))
-def fish(pen: Pen) -> None:
-    """Seen from the side."""
+def _fish(pen: Pen) -> None:
     pen.polygon([(2, 30), (28, 50), (2, 72)], "dark")
     pen.polygon([(40, 34), (58, 18), (68, 34)], "dark")
     pen.oval(56, 50, 38, 23, "main")
@@ -103,8 +97,7 @@ def fish(pen: Pen) -> None:
 
 
 @drawing("turtle")
-def turtle(pen: Pen) -> None:
-    """A domed shell with a head at its end."""
+def _turtle(pen: Pen) -> None:
     for x in (24, 66):
         pen.oval(x, 82, 9, 11, "light")
     pen.polygon([(4, 80), (18, 70), (18, 80)], "light")
@@ -118,8 +111,7 @@ def turtle(pen: Pen) -> None:
 
 
 @drawing("frog")
-def frog(pen: Pen) -> None:
-    """Squatting, seen from the front."""
+def _frog(pen: Pen) -> None:
     for side in (-1, 1):
         pen.oval(50 + side * 32, 76, 14, 22, "dark", side * 25)
         pen.oval(50 + side * 36, 94, 14, 5, "dark")
@@ -136,8 +128,7 @@ def frog(pen: Pen) -> None:
 
 
 @drawing("snake")
-def snake(pen: Pen) -> None:
-    """A wavy body with a forked tongue."""
+def _snake(pen: Pen) -> None:
     path = [(4, 86), (18, 94), (32, 80), (44, 62), (58, 76), (72, 88), (82, 66), (78, 42)]
     pen.curve(path, 14, "main")
     pen.curve([(x, y + 1) for x, y in path], 4, "light")
@@ -149,8 +140,7 @@ def snake(pen: Pen) -> None:
 
 
 @drawing("butterfly")
-def butterfly(pen: Pen) -> None:
-    """Both wings open."""
+def _butterfly(pen: Pen) -> None:
     for side in (-1, 1):
         pen.blob([(50, 50), (50 + side * 20, 12), (50 + side * 46, 14), (50 + side * 44, 44), (50 + side * 18, 56)])
         pen.blob([(50, 54), (50 + side * 34, 58), (50 + side * 36, 84), (50 + side * 16, 88)], "main")
@@ -162,8 +152,7 @@ def butterfly(pen: Pen) -> None:
 
 
 @drawing("bee")
-def bee(pen: Pen) -> None:
-    """Striped, with small wings."""
+def _bee(pen: Pen) -> None:
     pen.oval(42, 24, 12, 22, "glass", -25)
     pen.oval(60, 24, 12, 22, "glass", 20)
     pen.polygon([(8, 60), (20, 54), (20, 66)], "ink")
@@ -176,8 +165,7 @@ def bee(pen: Pen) -> None:
 
 
 @drawing("spider")
-def spider(pen: Pen) -> None:
-    """Eight bent legs."""
+def _spider(pen: Pen) -> None:
     for side in (-1, 1):
         for knee, foot in (((26, 22), (46, 6)), ((34, 40), (52, 36)), ((34, 62), (52, 74)), ((24, 78), (40, 98))):
             pen.line([(50, 54), (50 + side * knee[0], knee[1]), (50 + side * foot[0], foot[1])], 3.4, "dark")
@@ -189,8 +177,7 @@ def spider(pen: Pen) -> None:
 
 
 @drawing("crab")
-def crab(pen: Pen) -> None:
-    """Claws up."""
+def _crab(pen: Pen) -> None:
     for side in (-1, 1):
         for x, y in ((36, 90), (44, 80), (47, 68)):
             pen.line([(50 + side * 24, 64), (50 + side * x, y - 8), (50 + side * (x + 2), y + 6)], 3.6, "dark")
@@ -204,8 +191,7 @@ def crab(pen: Pen) -> None:
 
 
 @drawing("snail")
-def snail(pen: Pen) -> None:
-    """A spiral shell on a soft foot."""
+def _snail(pen: Pen) -> None:
     pen.blob([(4, 94), (30, 84), (66, 84), (78, 62), (76, 46), (88, 42), (96, 54), (90, 82), (72, 98), (20, 99)], "tan")
     for x in (82, 92):
         pen.line([(x - 2, 46), (x, 28)], 2.6, "tan")
@@ -217,8 +203,7 @@ def snail(pen: Pen) -> None:
 
 
 @drawing("whale")
-def whale(pen: Pen) -> None:
-    """With its fountain."""
+def _whale(pen: Pen) -> None:
     pen.curve([(70, 34), (70, 18), (60, 10)], 3, "glass")
     pen.curve([(70, 34), (70, 18), (80, 10)], 3, "glass")
     pen.blob(
@@ -231,8 +216,7 @@ def whale(pen: Pen) -> None:
 
 
 @drawing("octopus")
-def octopus(pen: Pen) -> None:
-    """A big head over curling arms."""
+def _octopus(pen: Pen) -> None:
     for x, end in ((22, 2), (34, 22), (46, 40), (56, 62), (68, 80), (78, 98)):
         pen.curve([(50 + (x - 50) * 0.7, 52), (x, 74), (end, 88), (end + (6 if end < 50 else -6), 97)], 8, "main")
     pen.oval(50, 36, 31, 33, "main")
@@ -245,8 +229,7 @@ def octopus(pen: Pen) -> None:
 
 
 @drawing("dolphin")
-def dolphin(pen: Pen) -> None:
-    """Leaping."""
+def _dolphin(pen: Pen) -> None:
     pen.polygon([(44, 34), (44, 12), (64, 30)], "dark")
     pen.blob(
         [(2, 78), (12, 58), (34, 36), (62, 30), (84, 40), (100, 58), (98, 63), (82, 58), (62, 58), (36, 60), (18, 72)]
@@ -258,8 +241,7 @@ def dolphin(pen: Pen) -> None:
 
 
 @drawing("bat")
-def bat(pen: Pen) -> None:
-    """Wings spread."""
+def _bat(pen: Pen) -> None:
     for side in (-1, 1):
         pen.polygon(
             [(50, 44), (50 + side * 22, 22), (50 + side * 50, 30), (50 + side * 46, 62), (50 + side * 36, 52),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from crosslens.synth.geometry import Points, arc, ellipse, regular, star
-from crosslens.synth.kinds.kind import drawing
-from crosslens.synth.pen import Pen
+from functools import partial
 
-FIGURES: dict[str, Points] = {
+from crosslens.synth.drawing.geometry import Points, arc, ellipse, regular, star
+from crosslens.synth.drawing.pen import Pen
+from crosslens.synth.kinds.kind import drawing
+
+_CROSS = [(36, 2), (64, 2), (64, 36), (98, 36), (98, 64), (64, 64),
+          (64, 98), (36, 98), (36, 64), (2, 64), (2, 36), (36, 36)]  # fmt: skip
+_FIGURES: dict[str, Points] = {
     "circle": ellipse(50, 50, 50, 50),
     "square": [(4, 4), (96, 4), (96, 96), (4, 96)],
     "rectangle": [(0, 24), (100, 24), (100, 76), (0, 76)],
@@ -17,20 +21,7 @@ FIGURES: dict[str, Points] = {
     "hexagon": regular(50, 50, 50, 6, 0),
     "octagon": regular(50, 50, 52, 8, 22.5),
     "star": star(50, 52, 52),
-    "cross": [
-        (36, 2),
-        (64, 2),
-        (64, 36),
-        (98, 36),
-        (98, 64),
-        (64, 64),
-        (64, 98),
-        (36, 98),
-        (36, 64),
-        (2, 64),
-        (2, 36),
-        (36, 36),
-    ],
+    "cross": _CROSS,
     "arrow": [(0, 36), (56, 36), (56, 12), (100, 50), (56, 88), (56, 64), (0, 64)],
     "crescent": [*arc(46, 50, 46, 46, 50, 310), *reversed(arc(62, 50, 37, 37, 78, 282))],
     "heart": [*arc(27, 30, 25, 26, 150, 350), *arc(73, 30, 25, 26, 190, 390), (50, 98)],
@@ -39,11 +30,5 @@ FIGURES: dict[str, Points] = {
 }
 
 
-def _enrol(name: str, outline: Points) -> None:
-    @drawing(name)
-    def draw(pen: Pen) -> None:
-        pen.polygon(outline, "main")
-
-
-for _name, _outline in FIGURES.items():
-    _enrol(_name, _outline)
+for _name, _outline in _FIGURES.items():
+    drawing(_name)(partial(Pen.polygon, points=_outline))

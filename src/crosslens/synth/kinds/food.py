@@ -1,15 +1,14 @@
-"""Things to eat and drink."""
+"""Food."""
 
 from __future__ import annotations
 
-from crosslens.synth.geometry import polar
+from crosslens.synth.drawing.geometry import polar
+from crosslens.synth.drawing.pen import Pen
 from crosslens.synth.kinds.kind import drawing
-from crosslens.synth.pen import Pen
 
 
 @drawing("apple")
-def apple(pen: Pen) -> None:
-    """With stalk and leaf."""
+def _apple(pen: Pen) -> None:
     pen.curve([(50, 30), (51, 18), (57, 8)], 4, "bark")
     pen.oval(66, 14, 13, 6, "leaf", -20)
     pen.blob([(50, 30), (68, 22), (90, 40), (84, 76), (64, 97), (50, 92), (36, 97), (16, 76), (10, 40), (32, 22)])
@@ -17,8 +16,7 @@ def apple(pen: Pen) -> None:
 
 
 @drawing("banana")
-def banana(pen: Pen) -> None:
-    """One bow."""
+def _banana(pen: Pen) -> None:
     pen.blob([(14, 22), (22, 18), (30, 48), (56, 70), (92, 66), (98, 72), (76, 88), (44, 86), (18, 58)], "main")
     pen.curve([(22, 30), (30, 58), (56, 78), (86, 74)], 2.6, "dark")
     pen.line([(17, 20), (14, 10)], 6, "bark")
@@ -26,16 +24,14 @@ def banana(pen: Pen) -> None:
 
 
 @drawing("pear")
-def pear(pen: Pen) -> None:
-    """Narrow above, round below."""
+def _pear(pen: Pen) -> None:
     pen.curve([(50, 22), (52, 10), (58, 4)], 4, "bark")
     pen.blob([(50, 18), (64, 28), (68, 46), (84, 68), (72, 95), (50, 99), (28, 95), (16, 68), (32, 46), (36, 28)])
     pen.oval(34, 70, 6, 12, "light", 12)
 
 
 @drawing("strawberry")
-def strawberry(pen: Pen) -> None:
-    """Seeds all over, leaves on top."""
+def _strawberry(pen: Pen) -> None:
     pen.blob([(50, 24), (80, 22), (90, 42), (70, 80), (50, 98), (30, 80), (10, 42), (20, 22)], "main")
     for x, y in ((30, 40), (50, 44), (70, 40), (38, 58), (60, 60), (50, 76), (22, 50), (78, 52)):
         pen.oval(x, y, 2.2, 3.4, "cream")
@@ -44,8 +40,7 @@ def strawberry(pen: Pen) -> None:
 
 
 @drawing("cherry")
-def cherry(pen: Pen) -> None:
-    """On a long stalk, with a leaf."""
+def _cherry(pen: Pen) -> None:
     pen.curve([(46, 54), (50, 30), (66, 6)], 4, "leaf")
     pen.oval(80, 14, 18, 8, "leaf", 14)
     pen.disc(44, 70, 30, "main")
@@ -54,19 +49,18 @@ def cherry(pen: Pen) -> None:
 
 
 @drawing("bunch of grapes")
-def grape(pen: Pen) -> None:
-    """A bunch."""
+def _grape(pen: Pen) -> None:
     pen.line([(50, 24), (54, 4)], 4, "bark")
     pen.blob([(54, 14), (70, 2), (86, 10), (80, 24), (64, 24)], "leaf")
     for row, (y, count) in enumerate(((30, 4), (46, 4), (60, 3), (74, 2), (87, 1))):
-        for place in range(count):
-            x = 50 + (place - (count - 1) / 2) * 18
-            pen.disc(x, y, 11, "dark" if (row + place) % 2 else "main")
+        for column in range(count):
+            x = 50 + (column - (count - 1) / 2) * 18
+            pen.disc(x, y, 11, "dark" if (row + column) % 2 else "main")
             pen.disc(x - 3, y - 3, 2.6, "light")
 
 
 @drawing("slice of watermelon")
-def watermelon(pen: Pen) -> None:
+def _watermelon(pen: Pen) -> None:
     """A slice: coloured flesh, green rind, dark seeds."""
     pen.sector(50, 30, 50, 56, 0, 180, (44, 122, 60))
     pen.sector(50, 30, 44, 49, 0, 180, "pale")
@@ -76,8 +70,7 @@ def watermelon(pen: Pen) -> None:
 
 
 @drawing("carrot")
-def carrot(pen: Pen) -> None:
-    """Pointing down."""
+def _carrot(pen: Pen) -> None:
     for x in (34, 50, 66):
         pen.line([(50, 28), (x, 4)], 6, "leaf")
     pen.blob([(36, 26), (50, 22), (64, 26), (62, 56), (50, 100), (38, 56)], "main")
@@ -86,7 +79,7 @@ def carrot(pen: Pen) -> None:
 
 
 @drawing("pizza")
-def pizza(pen: Pen) -> None:
+def _pizza(pen: Pen) -> None:
     """A whole one from above; the plate around it has the colour."""
     pen.disc(50, 50, 50, "main")
     pen.disc(50, 50, 44, "light")
@@ -100,8 +93,7 @@ def pizza(pen: Pen) -> None:
 
 
 @drawing("cake")
-def cake(pen: Pen) -> None:
-    """Two tiers, icing, candles."""
+def _cake(pen: Pen) -> None:
     for x in (38, 50, 62):
         pen.box(x - 2, 14, x + 2, 32, "cream")
         pen.oval(x, 9, 3, 5, "flame")
@@ -115,8 +107,7 @@ def cake(pen: Pen) -> None:
 
 
 @drawing("ice cream cone")
-def ice_cream(pen: Pen) -> None:
-    """Two scoops in a cone."""
+def _ice_cream(pen: Pen) -> None:
     pen.polygon([(32, 50), (68, 50), (50, 100)], (214, 160, 92))
     for x in (38, 47, 56):
         pen.line([(x, 52), (x + 6, 72)], 1.6, "wood")
@@ -128,7 +119,7 @@ def ice_cream(pen: Pen) -> None:
 
 
 @drawing("hamburger")
-def hamburger(pen: Pen) -> None:
+def _hamburger(pen: Pen) -> None:
     """A stack between two halves of a bun; the bun has the colour."""
     pen.sector(50, 46, 46, 38, 180, 360, "main")
     for x, y in ((32, 24), (48, 18), (64, 22), (40, 34), (60, 34)):
@@ -142,8 +133,7 @@ def hamburger(pen: Pen) -> None:
 
 
 @drawing("egg")
-def egg(pen: Pen) -> None:
-    """In a cup of its own."""
+def _egg(pen: Pen) -> None:
     pen.blob([(50, 4), (70, 20), (78, 48), (64, 70), (36, 70), (22, 48), (30, 20)], "main")
     pen.oval(40, 28, 5, 10, "light", 15)
     pen.sector(50, 58, 34, 26, 0, 180, "glass")
@@ -152,8 +142,7 @@ def egg(pen: Pen) -> None:
 
 
 @drawing("mushroom")
-def mushroom(pen: Pen) -> None:
-    """A dotted cap on a white stem."""
+def _mushroom(pen: Pen) -> None:
     pen.blob([(40, 50), (60, 50), (66, 94), (50, 99), (34, 94)], "cream")
     pen.sector(50, 54, 48, 50, 180, 360, "main")
     pen.box(2, 50, 98, 57, "dark", 3)
@@ -162,16 +151,14 @@ def mushroom(pen: Pen) -> None:
 
 
 @drawing("loaf of bread")
-def bread(pen: Pen) -> None:
-    """A loaf with cuts."""
+def _bread(pen: Pen) -> None:
     pen.blob([(6, 62), (12, 42), (34, 36), (66, 36), (88, 42), (94, 62), (84, 82), (16, 82)], "main")
     for x in (30, 50, 70):
         pen.line([(x - 5, 58), (x + 5, 44)], 4.4, "pale")
 
 
 @drawing("pineapple")
-def pineapple(pen: Pen) -> None:
-    """A scaly body under a crown of leaves."""
+def _pineapple(pen: Pen) -> None:
     for x, y in ((30, 10), (70, 10), (40, 2), (60, 2), (50, -4)):
         pen.polygon([(44, 36), (x, y), (56, 36)], "leaf")
     pen.oval(50, 66, 27, 34, "main")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from crosslens.synth.geometry import polar
+from crosslens.synth.drawing.geometry import polar
+from crosslens.synth.drawing.pen import Pen
 from crosslens.synth.kinds.kind import drawing
-from crosslens.synth.pen import Pen
 
 
 @drawing("chair")
-def chair(pen: Pen) -> None:
-    """From the side, back on the left."""
+def _chair(pen: Pen) -> None:
     pen.line([(28, 56), (24, 4)], 7, "main")
     pen.box(24, 8, 32, 44, "dark", 3)
     pen.box(22, 52, 82, 62, "main", 4)
@@ -19,8 +18,7 @@ def chair(pen: Pen) -> None:
 
 
 @drawing("table")
-def table(pen: Pen) -> None:
-    """A top on four legs."""
+def _table(pen: Pen) -> None:
     for x in (22, 78):
         pen.line([(x, 48), (x, 88)], 5, "dark")
     pen.box(0, 40, 100, 52, "main", 3)
@@ -30,8 +28,7 @@ def table(pen: Pen) -> None:
 
 
 @drawing("sofa")
-def sofa(pen: Pen) -> None:
-    """Two seats wide."""
+def _sofa(pen: Pen) -> None:
     for x in (14, 86):
         pen.box(x - 4, 84, x + 4, 94, "bark")
     pen.box(10, 26, 90, 70, "main", 10)
@@ -44,8 +41,7 @@ def sofa(pen: Pen) -> None:
 
 
 @drawing("bed")
-def bed(pen: Pen) -> None:
-    """From the side, pillow on the left."""
+def _bed(pen: Pen) -> None:
     pen.box(0, 28, 8, 94, "wood", 3)
     pen.box(92, 48, 100, 94, "wood", 3)
     pen.box(6, 72, 94, 84, "wood")
@@ -56,7 +52,7 @@ def bed(pen: Pen) -> None:
 
 
 @drawing("lamp")
-def lamp(pen: Pen) -> None:
+def _lamp(pen: Pen) -> None:
     """A table lamp; its shade has the colour."""
     pen.line([(50, 46), (50, 92)], 5, "gold")
     pen.oval(50, 94, 22, 5, "gold")
@@ -67,8 +63,7 @@ def lamp(pen: Pen) -> None:
 
 
 @drawing("clock")
-def clock(pen: Pen) -> None:
-    """A round face at ten past ten."""
+def _clock(pen: Pen) -> None:
     pen.disc(50, 50, 48, "main")
     pen.disc(50, 50, 39, "snow")
     for hour in range(12):
@@ -79,8 +74,7 @@ def clock(pen: Pen) -> None:
 
 
 @drawing("cup")
-def cup(pen: Pen) -> None:
-    """With a handle and steam."""
+def _cup(pen: Pen) -> None:
     pen.ring(78, 62, 14, 7, "dark")
     pen.blob([(16, 38), (80, 38), (76, 80), (62, 96), (34, 96), (20, 80)], "main")
     pen.oval(48, 40, 32, 7, "deep")
@@ -90,8 +84,7 @@ def cup(pen: Pen) -> None:
 
 
 @drawing("teapot")
-def teapot(pen: Pen) -> None:
-    """Spout on the right."""
+def _teapot(pen: Pen) -> None:
     pen.ring(16, 60, 15, 6, "dark")
     pen.polygon([(72, 62), (90, 34), (100, 34), (80, 80)], "dark")
     pen.oval(50, 64, 36, 28, "main")
@@ -102,8 +95,7 @@ def teapot(pen: Pen) -> None:
 
 
 @drawing("bottle")
-def bottle(pen: Pen) -> None:
-    """With a label."""
+def _bottle(pen: Pen) -> None:
     pen.blob([(42, 8), (58, 8), (58, 30), (70, 46), (71, 94), (50, 98), (29, 94), (30, 46), (42, 30)], "main")
     pen.box(41, 2, 59, 12, "bark", 2)
     pen.box(30, 56, 70, 80, "cream")
@@ -112,8 +104,7 @@ def bottle(pen: Pen) -> None:
 
 
 @drawing("vase")
-def vase(pen: Pen) -> None:
-    """Round-bellied, empty."""
+def _vase(pen: Pen) -> None:
     pen.blob([(36, 10), (64, 10), (60, 28), (78, 52), (72, 82), (60, 98), (40, 98), (28, 82), (22, 52), (40, 28)])
     pen.box(32, 6, 68, 14, "dark", 3)
     pen.line([(25, 56), (75, 56)], 4, "light")
@@ -121,8 +112,7 @@ def vase(pen: Pen) -> None:
 
 
 @drawing("bowl")
-def bowl(pen: Pen) -> None:
-    """Half a ball on a foot."""
+def _bowl(pen: Pen) -> None:
     pen.sector(50, 44, 48, 46, 0, 180, "main")
     pen.oval(50, 44, 48, 9, "deep")
     pen.oval(50, 45, 42, 6, "dark")
@@ -131,8 +121,7 @@ def bowl(pen: Pen) -> None:
 
 
 @drawing("book")
-def book(pen: Pen) -> None:
-    """Closed, standing."""
+def _book(pen: Pen) -> None:
     pen.box(16, 4, 84, 96, "main", 3)
     pen.box(16, 4, 28, 96, "dark", 3)
     pen.box(38, 20, 76, 34, "pale", 2)
@@ -142,8 +131,7 @@ def book(pen: Pen) -> None:
 
 
 @drawing("candle")
-def candle(pen: Pen) -> None:
-    """Burning in a holder."""
+def _candle(pen: Pen) -> None:
     pen.box(37, 34, 63, 88, "main", 4)
     pen.blob([(37, 38), (63, 38), (61, 56), (56, 44), (48, 60), (42, 46)], "light")
     pen.line([(50, 36), (50, 26)], 2.4)
@@ -154,8 +142,7 @@ def candle(pen: Pen) -> None:
 
 
 @drawing("television")
-def television(pen: Pen) -> None:
-    """An old set with aerials."""
+def _television(pen: Pen) -> None:
     pen.line([(50, 26), (30, 4)], 3, "steel")
     pen.line([(50, 26), (70, 4)], 3, "steel")
     for x in (20, 80):
@@ -168,8 +155,7 @@ def television(pen: Pen) -> None:
 
 
 @drawing("laptop")
-def laptop(pen: Pen) -> None:
-    """Open."""
+def _laptop(pen: Pen) -> None:
     pen.box(14, 16, 86, 72, "main", 4)
     pen.box(19, 21, 81, 67, "glass", 1)
     pen.polygon([(12, 72), (88, 72), (100, 88), (0, 88)], "dark")
@@ -178,8 +164,7 @@ def laptop(pen: Pen) -> None:
 
 
 @drawing("telephone")
-def telephone(pen: Pen) -> None:
-    """With a dial and a receiver on top."""
+def _telephone(pen: Pen) -> None:
     pen.blob([(22, 46), (78, 46), (94, 84), (88, 94), (12, 94), (6, 84)], "main")
     pen.disc(50, 70, 17, "snow")
     for angle in range(0, 360, 45):
@@ -191,8 +176,7 @@ def telephone(pen: Pen) -> None:
 
 
 @drawing("basket")
-def basket(pen: Pen) -> None:
-    """Woven, with a handle."""
+def _basket(pen: Pen) -> None:
     pen.arc(50, 48, 36, 42, 180, 360, 5, "dark")
     pen.polygon([(6, 46), (94, 46), (82, 96), (18, 96)], "main")
     for y in (56, 68, 80):

@@ -1,12 +1,11 @@
-"""What a kind of thing is: how it is drawn, what it is called, how large and of which colour it usually is."""
+"""What a kind of object is: how it is drawn, what it is called, how large and of which colour it usually is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from crosslens.synth.grammar import pluralise
-from crosslens.synth.pen import Pen
+from crosslens.synth.drawing.pen import Pen
 
 Draw = Callable[[Pen], None]
 
@@ -21,10 +20,10 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of thing.
+    """One kind of object.
 
     ``also`` are other words for it, ``riddle`` says what it is without naming it; both end in a noun, so that they
-    have a plural. ``size`` is the usual size beside other things; ``colours`` are the usual ones, though it can be
+    have a plural. ``size`` is the usual size beside other objects; ``colours`` are the usual ones, though it can be
     drawn in any.
     """
 
@@ -38,11 +37,6 @@ class Kind:
     drawing: Drawing
 
     @property
-    def plural(self) -> str:
-        """The name of several."""
-        return pluralise(self.name)
-
-    @property
     def poses(self) -> tuple[str, ...]:
         """What it can be doing."""
         return self.drawing.poses
@@ -53,11 +47,11 @@ DRAWINGS: dict[str, Drawing] = {}
 
 
 def drawing(name: str, poses: tuple[str, ...] = ()) -> Callable[[Draw], Draw]:
-    """Enrol a function as the drawing of a kind; its words stand in the catalogue."""
+    """Register a function as the drawing of a kind; its words are in the catalogue."""
 
-    def enrol(draw: Draw) -> Draw:
+    def register(draw: Draw) -> Draw:
         assert name not in DRAWINGS, name
         DRAWINGS[name] = Drawing(draw, poses)
         return draw
 
-    return enrol
+    return register

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from crosslens.synth.geometry import Point, arc, polar
+from crosslens.synth.drawing.geometry import Point, arc, polar
+from crosslens.synth.drawing.pen import Pen
 from crosslens.synth.kinds.kind import drawing
-from crosslens.synth.pen import Pen
 
 _IRON, _SAND, _SHADE, _MARBLE, _LINE = (122, 98, 78), (224, 190, 126), (188, 150, 92), (244, 240, 232), (190, 184, 172)
-_COPPER, _COPPER_DARK, _STONE, _STONE_DARK, _RED = (
-    (126, 186, 164),
-    (92, 148, 130),
-    (206, 188, 156),
-    (150, 130, 102),
-    (198, 70, 48),
-)
+_COPPER, _COPPER_DARK, _RED = (126, 186, 164), (92, 148, 130), (198, 70, 48)
+_STONE, _STONE_DARK = (206, 188, 156), (150, 130, 102)
 
 
 @drawing("Eiffel Tower")
-def eiffel_tower(pen: Pen) -> None:
-    """Four legs running up into one needle."""
+def _eiffel_tower(pen: Pen) -> None:
     for side in (-1, 1):
         pen.polygon([(50 + side * 34, 100), (50 + side * 20, 100), (50 + side * 7, 62), (50 + side * 4, 30), (50, 30),
                      (50 + side * 3, 8), (50 + side * 9, 34), (50 + side * 14, 62)], _IRON)  # fmt: skip
@@ -34,8 +28,7 @@ def eiffel_tower(pen: Pen) -> None:
 
 
 @drawing("Pyramids of Giza")
-def pyramids(pen: Pen) -> None:
-    """Three, the nearest largest."""
+def _pyramids(pen: Pen) -> None:
     for x, top, half in ((96, 44, 30), (10, 38, 36), (52, 14, 52)):
         pen.polygon([(x, top), (x + half, 94), (x - half, 94)], _SAND)
         pen.polygon([(x, top), (x + half, 94), (x + half * 0.25, 94)], _SHADE)
@@ -45,8 +38,7 @@ def pyramids(pen: Pen) -> None:
 
 
 @drawing("Big Ben")
-def big_ben(pen: Pen) -> None:
-    """A clock near the top of a slender tower."""
+def _big_ben(pen: Pen) -> None:
     pen.box(34, 30, 66, 100, _STONE)
     for x in (40, 50, 60):
         pen.line([(x, 62), (x, 98)], 2, _STONE_DARK)
@@ -61,8 +53,7 @@ def big_ben(pen: Pen) -> None:
 
 
 @drawing("Taj Mahal")
-def taj_mahal(pen: Pen) -> None:
-    """A white onion dome between minarets."""
+def _taj_mahal(pen: Pen) -> None:
     for x in (-8, 108):
         pen.box(x - 3, 24, x + 3, 92, _MARBLE)
         pen.sector(x, 24, 5, 8, 180, 360, _LINE)
@@ -84,8 +75,7 @@ def taj_mahal(pen: Pen) -> None:
 
 
 @drawing("Statue of Liberty")
-def statue_of_liberty(pen: Pen) -> None:
-    """A crowned figure raising a torch."""
+def _statue_of_liberty(pen: Pen) -> None:
     pen.polygon([(30, 100), (34, 76), (66, 76), (70, 100)], _STONE)
     pen.box(32, 72, 68, 78, _STONE_DARK)
     pen.polygon([(38, 74), (42, 32), (58, 32), (64, 74)], _COPPER)
@@ -102,8 +92,7 @@ def statue_of_liberty(pen: Pen) -> None:
 
 
 @drawing("Sydney Opera House")
-def opera_house(pen: Pen) -> None:
-    """Shells like sails."""
+def _opera_house(pen: Pen) -> None:
     pen.box(-12, 80, 112, 92, (190, 150, 130))
     for x, height, width in ((84, 34, 26), (0, 40, 30), (22, 56, 34), (50, 66, 36)):
         pen.polygon([(x, 81), *arc(x + width * 0.1, 81, width, height, 200, 285)[1:], (x + width * 0.75, 81)], _MARBLE)
@@ -112,8 +101,7 @@ def opera_house(pen: Pen) -> None:
 
 
 @drawing("Leaning Tower of Pisa")
-def tower_of_pisa(pen: Pen) -> None:
-    """Round arcades, out of plumb."""
+def _tower_of_pisa(pen: Pen) -> None:
     pen = pen.turned(9)
     pen.box(40, -2, 60, 12, _MARBLE, 2)
     for y in range(10, 94, 14):
@@ -125,8 +113,7 @@ def tower_of_pisa(pen: Pen) -> None:
 
 
 @drawing("Colosseum")
-def colosseum(pen: Pen) -> None:
-    """Three storeys of arches, one side broken down."""
+def _colosseum(pen: Pen) -> None:
     pen.blob(
         [(-6, 28), (20, 18), (56, 20), (62, 40), (90, 46), (106, 52), (106, 92), (80, 98), (20, 98), (-6, 92)], _STONE
     )
@@ -138,8 +125,7 @@ def colosseum(pen: Pen) -> None:
 
 
 @drawing("Golden Gate Bridge")
-def golden_gate(pen: Pen) -> None:
-    """Two red towers, sweeping cables."""
+def _golden_gate(pen: Pen) -> None:
     for x in (18, 82):
         for side in (-4, 4):
             pen.line([(x + side, 12), (x + side, 96)], 4, _RED)
@@ -161,8 +147,7 @@ def _hanging(start: Point, end: Point, sag: float) -> list[Point]:
 
 
 @drawing("Stonehenge")
-def stonehenge(pen: Pen) -> None:
-    """Standing stones with lintels."""
+def _stonehenge(pen: Pen) -> None:
     grey, dark = (158, 156, 150), (112, 110, 106)
     for x, top in ((-6, 50), (106, 54)):
         pen.blob([(x - 6, top), (x + 6, top + 2), (x + 8, 96), (x - 8, 96)], dark)
@@ -175,8 +160,7 @@ def stonehenge(pen: Pen) -> None:
 
 
 @drawing("Christ the Redeemer")
-def christ_the_redeemer(pen: Pen) -> None:
-    """Arms wide above the hill."""
+def _christ_the_redeemer(pen: Pen) -> None:
     pen.polygon([(10, 106), (34, 84), (66, 84), (90, 106)], (74, 116, 70))
     pen.polygon([(40, 90), (43, 30), (57, 30), (60, 90)], _MARBLE)
     pen.polygon([(44, 30), (-6, 30), (-6, 35), (20, 42), (42, 46)], _MARBLE)
@@ -188,8 +172,7 @@ def christ_the_redeemer(pen: Pen) -> None:
 
 
 @drawing("Parthenon")
-def parthenon(pen: Pen) -> None:
-    """Columns under a pediment."""
+def _parthenon(pen: Pen) -> None:
     pen.polygon([(50, 10), (108, 36), (-8, 36)], _STONE)
     pen.polygon([(50, 16), (90, 33), (10, 33)], _SHADE)
     pen.box(-6, 36, 106, 44, _STONE)
@@ -201,8 +184,7 @@ def parthenon(pen: Pen) -> None:
 
 
 @drawing("Mount Fuji")
-def mount_fuji(pen: Pen) -> None:
-    """A cone with a white cap."""
+def _mount_fuji(pen: Pen) -> None:
     pen.blob([(40, 16), (60, 16), (84, 56), (128, 92), (-28, 92), (16, 56)], (92, 112, 152))
     pen.polygon(
         [(39, 15), (61, 15), (76, 44), (68, 38), (62, 50), (54, 40), (46, 52), (39, 40), (32, 48), (24, 44)], "snow"
@@ -211,8 +193,7 @@ def mount_fuji(pen: Pen) -> None:
 
 
 @drawing("Arc de Triomphe")
-def arc_de_triomphe(pen: Pen) -> None:
-    """One great arch."""
+def _arc_de_triomphe(pen: Pen) -> None:
     pen.box(-4, 8, 104, 28, _STONE, 1)
     pen.box(0, 26, 100, 98, _STONE)
     pen.box(-4, 30, 104, 35, _STONE_DARK)

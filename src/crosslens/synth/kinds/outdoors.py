@@ -1,15 +1,14 @@
-"""Plants, buildings and other things under the sky."""
+"""Plants, buildings and other objects under the sky."""
 
 from __future__ import annotations
 
-from crosslens.synth.geometry import polar, star
+from crosslens.synth.drawing.geometry import polar, star
+from crosslens.synth.drawing.pen import Pen
 from crosslens.synth.kinds.kind import drawing
-from crosslens.synth.pen import Pen
 
 
 @drawing("tree")
-def tree(pen: Pen) -> None:
-    """A round crown on a trunk."""
+def _tree(pen: Pen) -> None:
     pen.polygon([(42, 98), (45, 58), (55, 58), (58, 98)], "bark")
     for x, y, r in ((32, 44, 22), (68, 44, 22), (50, 26, 26), (50, 50, 22)):
         pen.disc(x, y, r, "main")
@@ -18,32 +17,29 @@ def tree(pen: Pen) -> None:
 
 
 @drawing("pine tree")
-def pine(pen: Pen) -> None:
-    """Three tiers of needles."""
+def _pine(pen: Pen) -> None:
     pen.box(44, 82, 56, 99, "bark")
     for top, bottom, half, shade in ((44, 86, 40, "dark"), (22, 62, 32, "main"), (0, 38, 23, "light")):
         pen.polygon([(50, top), (50 + half, bottom), (50 - half, bottom)], shade)
 
 
 @drawing("palm tree")
-def palm(pen: Pen) -> None:
-    """A bent trunk and a crown of fronds."""
+def _palm(pen: Pen) -> None:
     pen.curve([(44, 99), (46, 74), (54, 50), (58, 30)], 7, "wood")
-    for end, lift in (
-        ((8, 36), (30, 12)),
-        ((22, 62), (34, 26)),
-        ((98, 38), (80, 12)),
-        ((92, 62), (80, 30)),
-        ((50, 2), (50, 16)),
+    for x, y, lift_x, lift_y in (
+        (8, 36, 30, 12),
+        (22, 62, 34, 26),
+        (98, 38, 80, 12),
+        (92, 62, 80, 30),
+        (50, 2, 50, 16),
     ):
-        pen.blob([(58, 30), lift, end, ((lift[0] + end[0]) / 2 + 4, (lift[1] + end[1]) / 2 + 8)], "main")
+        pen.blob([(58, 30), (lift_x, lift_y), (x, y), ((lift_x + x) / 2 + 4, (lift_y + y) / 2 + 8)], "main")
     for x, y in ((53, 34), (61, 36)):
         pen.disc(x, y, 5, "bark")
 
 
 @drawing("flower")
-def flower(pen: Pen) -> None:
-    """Petals around a yellow heart, on a stem."""
+def _flower(pen: Pen) -> None:
     pen.curve([(50, 40), (49, 70), (52, 99)], 4.4, "leaf")
     pen.oval(64, 76, 14, 6, "leaf", -32)
     pen.oval(36, 84, 14, 6, "leaf", 32)
@@ -53,8 +49,7 @@ def flower(pen: Pen) -> None:
 
 
 @drawing("tulip")
-def tulip(pen: Pen) -> None:
-    """A closed cup of petals."""
+def _tulip(pen: Pen) -> None:
     pen.line([(50, 44), (50, 99)], 4.4, "leaf")
     pen.blob([(50, 96), (32, 66), (26, 50), (38, 66)], "leaf")
     pen.blob([(50, 96), (68, 66), (74, 50), (62, 66)], "leaf")
@@ -63,8 +58,7 @@ def tulip(pen: Pen) -> None:
 
 
 @drawing("cactus")
-def cactus(pen: Pen) -> None:
-    """Two arms and many thorns."""
+def _cactus(pen: Pen) -> None:
     pen.line([(50, 96), (50, 16)], 24, "main")
     pen.line([(50, 66), (22, 66), (22, 42)], 13, "main")
     pen.line([(50, 54), (78, 54), (78, 28)], 13, "main")
@@ -73,8 +67,7 @@ def cactus(pen: Pen) -> None:
 
 
 @drawing("house")
-def house(pen: Pen) -> None:
-    """A pitched roof, a door, two windows."""
+def _house(pen: Pen) -> None:
     pen.box(68, 8, 80, 34, "deep")
     pen.box(12, 44, 88, 98, "main")
     pen.polygon([(2, 46), (50, 6), (98, 46)], "deep")
@@ -87,8 +80,7 @@ def house(pen: Pen) -> None:
 
 
 @drawing("castle")
-def castle(pen: Pen) -> None:
-    """Two towers with flags, a wall, a gate."""
+def _castle(pen: Pen) -> None:
     pen.box(20, 50, 80, 98, "main")
     for x in range(22, 80, 14):
         pen.box(x, 42, x + 8, 52, "main")
@@ -103,8 +95,7 @@ def castle(pen: Pen) -> None:
 
 
 @drawing("tent")
-def tent(pen: Pen) -> None:
-    """Open at the front."""
+def _tent(pen: Pen) -> None:
     pen.polygon([(50, 12), (100, 94), (0, 94)], "main")
     pen.polygon([(50, 12), (68, 94), (32, 94)], "deep")
     pen.polygon([(50, 12), (32, 94), (22, 94)], "light")
@@ -113,8 +104,7 @@ def tent(pen: Pen) -> None:
 
 
 @drawing("lighthouse")
-def lighthouse(pen: Pen) -> None:
-    """Banded tower with a lamp on top."""
+def _lighthouse(pen: Pen) -> None:
     pen.polygon([(36, 30), (64, 30), (72, 96), (28, 96)], "snow")
     for y in (38, 58, 78):
         spread = (y - 30) / 66 * 8
@@ -126,8 +116,7 @@ def lighthouse(pen: Pen) -> None:
 
 
 @drawing("windmill")
-def windmill(pen: Pen) -> None:
-    """Four sails on a tapered body."""
+def _windmill(pen: Pen) -> None:
     pen.polygon([(36, 40), (64, 40), (74, 98), (26, 98)], "main")
     pen.sector(50, 42, 16, 16, 180, 360, "deep")
     for angle in (35, 125, 215, 305):
@@ -139,8 +128,7 @@ def windmill(pen: Pen) -> None:
 
 
 @drawing("cloud")
-def cloud(pen: Pen) -> None:
-    """Puffs over a flat base."""
+def _cloud(pen: Pen) -> None:
     for x, y, r in ((24, 58, 18), (46, 44, 24), (72, 52, 20), (86, 62, 13)):
         pen.disc(x, y, r, "main")
     pen.box(8, 56, 98, 76, "main", 10)
@@ -148,7 +136,7 @@ def cloud(pen: Pen) -> None:
 
 
 @drawing("snowman")
-def snowman(pen: Pen) -> None:
+def _snowman(pen: Pen) -> None:
     """Two balls of snow; the scarf and the hat have the colour."""
     pen.disc(50, 74, 25, "snow")
     pen.disc(50, 38, 18, "snow")
@@ -166,8 +154,7 @@ def snowman(pen: Pen) -> None:
 
 
 @drawing("street lamp")
-def street_lamp(pen: Pen) -> None:
-    """An old lantern on a post."""
+def _street_lamp(pen: Pen) -> None:
     pen.line([(50, 36), (50, 96)], 5, "main")
     pen.box(38, 92, 62, 99, "main", 2)
     pen.polygon([(38, 10), (62, 10), (58, 36), (42, 36)], (252, 230, 140))
@@ -178,8 +165,7 @@ def street_lamp(pen: Pen) -> None:
 
 
 @drawing("traffic light")
-def traffic_light(pen: Pen) -> None:
-    """Three lights in a case."""
+def _traffic_light(pen: Pen) -> None:
     pen.box(46, 66, 54, 99, "steel")
     pen.box(32, 2, 68, 70, "main", 8)
     for y, lit in ((15, (226, 50, 44)), (36, (244, 190, 40)), (57, (60, 180, 80))):
@@ -188,8 +174,7 @@ def traffic_light(pen: Pen) -> None:
 
 
 @drawing("fountain")
-def fountain(pen: Pen) -> None:
-    """Water rising from a bowl."""
+def _fountain(pen: Pen) -> None:
     for side in (-1, 1):
         for reach in (14, 30):
             pen.curve([(50, 30), (50 + side * reach * 0.6, 8 + reach * 0.2), (50 + side * reach, 56)], 3, "glass")
@@ -201,8 +186,7 @@ def fountain(pen: Pen) -> None:
 
 
 @drawing("leaf")
-def leaf(pen: Pen) -> None:
-    """A single fallen one."""
+def _leaf(pen: Pen) -> None:
     pen.blob([(50, 2), (76, 26), (80, 54), (50, 82), (20, 54), (24, 26)], "main")
     pen.line([(50, 10), (50, 98)], 3.4, "deep")
     for y in (30, 44, 58):
@@ -211,8 +195,7 @@ def leaf(pen: Pen) -> None:
 
 
 @drawing("planet")
-def planet(pen: Pen) -> None:
-    """With a ring."""
+def _planet(pen: Pen) -> None:
     pen.oval(50, 50, 50, 13, "pale", -18)
     pen.oval(50, 50, 38, 8, "deep", -18)
     pen.disc(50, 50, 27, "main")
@@ -222,8 +205,7 @@ def planet(pen: Pen) -> None:
 
 
 @drawing("snowflake")
-def snowflake(pen: Pen) -> None:
-    """Six branched arms."""
+def _snowflake(pen: Pen) -> None:
     for angle in range(0, 360, 60):
         pen.line([(50, 50), polar(50, 50, 46, angle - 90)], 5, "main")
         for reach in (24, 36):

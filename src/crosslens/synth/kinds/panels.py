@@ -1,17 +1,75 @@
-"""Things to write on; the text is the pen's."""
+"""Objects to write on; the text is the pen's. Sums are written by hand: in strokes, never twice the same."""
 
 from __future__ import annotations
 
-from crosslens.synth.handwriting import write_by_hand
+from crosslens.core import random_stream
+from crosslens.synth.drawing.colours import brightness
+from crosslens.synth.drawing.geometry import Point, Points, arc, smooth
+from crosslens.synth.drawing.pen import Pen, Tone
 from crosslens.synth.kinds.kind import drawing
-from crosslens.synth.pen import Pen
+
+_EIGHT = [(0.5, 0.46), (0.18, 0.22), (0.5, 0.0), (0.82, 0.2), (0.5, 0.46),
+          (0.12, 0.74), (0.5, 1.0), (0.88, 0.74), (0.5, 0.46)]  # fmt: skip
+_GLYPHS: dict[str, tuple[Points, ...]] = {
+    "0": ([(0.5, 0.0), (0.12, 0.25), (0.1, 0.7), (0.45, 1.0), (0.85, 0.75), (0.88, 0.28), (0.5, 0.0)],),
+    "1": ([(0.25, 0.25), (0.58, 0.0), (0.56, 0.5), (0.55, 1.0)],),
+    "2": ([(0.12, 0.25), (0.35, 0.02), (0.8, 0.1), (0.75, 0.45), (0.4, 0.75), (0.1, 1.0)], [(0.1, 1.0), (0.9, 0.97)]),
+    "3": (
+        [(0.15, 0.12), (0.5, 0.0), (0.82, 0.2), (0.45, 0.46)],
+        [(0.45, 0.46), (0.88, 0.66), (0.62, 0.98), (0.1, 0.9)],
+    ),
+    "4": ([(0.6, 0.0), (0.35, 0.35), (0.08, 0.66)], [(0.08, 0.66), (0.95, 0.64)], [(0.68, 0.36), (0.66, 1.0)]),
+    "5": (
+        [(0.82, 0.02), (0.25, 0.04)],
+        [(0.25, 0.04), (0.2, 0.42)],
+        [(0.2, 0.42), (0.6, 0.36), (0.88, 0.62), (0.66, 0.95), (0.12, 0.94)],
+    ),
+    "6": ([(0.75, 0.02), (0.35, 0.25), (0.12, 0.7), (0.4, 1.0), (0.82, 0.84), (0.74, 0.54), (0.42, 0.5), (0.15, 0.7)],),
+    "7": ([(0.1, 0.04), (0.9, 0.03)], [(0.9, 0.03), (0.6, 0.45), (0.4, 1.0)], [(0.36, 0.5), (0.78, 0.48)]),
+    "8": (_EIGHT,),
+    "9": ([(0.84, 0.26), (0.5, 0.48), (0.16, 0.28), (0.44, 0.0), (0.84, 0.2), (0.84, 0.6), (0.6, 1.0)],),
+    "+": ([(0.5, 0.25), (0.5, 0.8)], [(0.2, 0.52), (0.8, 0.52)]),
+    "-": ([(0.15, 0.52), (0.85, 0.5)],),
+    "×": ([(0.2, 0.28), (0.8, 0.78)], [(0.8, 0.28), (0.2, 0.78)]),
+    "÷": ([(0.15, 0.52), (0.85, 0.5)], [(0.5, 0.27), (0.51, 0.28)], [(0.5, 0.76), (0.51, 0.77)]),
+    "=": ([(0.15, 0.4), (0.85, 0.38)], [(0.15, 0.64), (0.85, 0.63)]),
+    "?": ([(0.2, 0.2), (0.5, 0.0), (0.82, 0.2), (0.5, 0.5), (0.5, 0.7)], [(0.5, 0.95), (0.51, 0.96)]),
+    "(": (arc(0.95, 0.5, 0.6, 0.62, 130, 230),),
+    ")": (arc(0.05, 0.5, 0.6, 0.62, -50, 50),),
+    " ": (),
+}
+"""Strokes in a box of 1 × 1, in the order a hand would make them."""
+
+_WIDTH, _GAP, _SPACE = 0.62, 0.22, 0.24
+_WOBBLE = 0.035
+
+
+def _write_by_hand(pen: Pen, box: tuple[float, float, float, float], text: str, fill: Tone) -> None:
+    """Write one line as large as the box allows; another variant of the pen is another hand."""
+    x0, y0, x1, y1 = box
+    units = sum(_SPACE if character == " " else _WIDTH + _GAP for character in text)
+    height = min(y1 - y0, (x1 - x0) / units)
+    hand = random_stream(pen.variant, "hand")
+    slant, weight = hand.uniform(-0.02, 0.2), hand.uniform(0.085, 0.12)
+    x, top = (x0 + x1 - units * height) / 2, (y0 + y1 - height) / 2
+    for index, character in enumerate(text):
+        trembling = random_stream(pen.variant, "stroke", index, character)
+        rise = trembling.uniform(-0.05, 0.05)
+        for stroke in _GLYPHS[character]:
+            wobble = trembling.normal(0, _WOBBLE, (len(stroke), 2))
+            moved: list[Point] = [
+                (x + (a + da + slant * (1 - b)) * _WIDTH * height, top + (b + db + rise) * height)
+                for (a, b), (da, db) in zip(stroke, wobble, strict=True)
+            ]
+            pen.line(smooth(moved, closed=False, steps=5), weight * height, fill)
+        x += (_SPACE if character == " " else _WIDTH + _GAP) * height
+
 
 _SLATE, _CHALK, _EDITOR, _CODE = (44, 74, 62), (238, 240, 232), (36, 40, 52), (214, 224, 236)
 
 
 @drawing("sign")
-def sign(pen: Pen) -> None:
-    """A board on two posts."""
+def _sign(pen: Pen) -> None:
     for x in (22, 78):
         pen.line([(x, 50), (x, 96)], 6, "wood")
     pen.box(0, 14, 100, 58, "main", 5)
@@ -21,7 +79,7 @@ def sign(pen: Pen) -> None:
 
 
 @drawing("poster")
-def poster(pen: Pen) -> None:
+def _poster(pen: Pen) -> None:
     """A sheet with a coloured border."""
     pen.box(0, 12, 100, 90, "main", 1)
     pen.box(6, 18, 94, 84, "snow")
@@ -31,8 +89,7 @@ def poster(pen: Pen) -> None:
 
 
 @drawing("billboard")
-def billboard(pen: Pen) -> None:
-    """A wide screen on one post, lamps on top."""
+def _billboard(pen: Pen) -> None:
     pen.box(46, 54, 54, 98, "steel")
     for x in (20, 50, 80):
         pen.line([(x, 16), (x, 8), (x + 6, 6)], 1.8, "steel")
@@ -42,8 +99,7 @@ def billboard(pen: Pen) -> None:
 
 
 @drawing("banner")
-def banner(pen: Pen) -> None:
-    """A strip of cloth with swallowtails."""
+def _banner(pen: Pen) -> None:
     pen.polygon([(-14, 36), (6, 36), (6, 70), (-14, 70), (-6, 53)], "dark")
     pen.polygon([(114, 36), (94, 36), (94, 70), (114, 70), (106, 53)], "dark")
     pen.box(0, 28, 100, 64, "main")
@@ -51,8 +107,7 @@ def banner(pen: Pen) -> None:
 
 
 @drawing("shop")
-def shop(pen: Pen) -> None:
-    """A small front with an awning under its name."""
+def _shop(pen: Pen) -> None:
     pen.box(2, 34, 98, 98, "cream")
     pen.box(10, 62, 58, 90, "glass", 1)
     pen.box(66, 58, 90, 98, "wood", 1)
@@ -64,36 +119,36 @@ def shop(pen: Pen) -> None:
 
 
 @drawing("blackboard")
-def blackboard(pen: Pen) -> None:
+def _blackboard(pen: Pen) -> None:
     """Chalk on slate; the frame has the colour."""
     pen.box(-20, 8, 120, 92, "main", 3)
     pen.box(-14, 14, 114, 86, _SLATE)
     pen.box(70, 86, 84, 89, _CHALK)
-    write_by_hand(pen, (-8, 26, 108, 74), pen.text, _CHALK)
+    _write_by_hand(pen, (-8, 26, 108, 74), pen.text, _CHALK)
 
 
 @drawing("sheet of paper")
-def sheet(pen: Pen) -> None:
+def _sheet(pen: Pen) -> None:
     """Ruled, written on with a pen of the colour."""
     pen.box(-20, 8, 120, 92, "snow", 1)
     for y in range(20, 92, 12):
         pen.line([(-18, y), (118, y)], 0.7, (186, 206, 232))
     pen.line([(-8, 9), (-8, 91)], 0.9, (236, 150, 150))
-    write_by_hand(pen, (-2, 28, 114, 74), pen.text, "main")
+    _write_by_hand(pen, (-2, 28, 114, 74), pen.text, "main")
 
 
 @drawing("whiteboard")
-def whiteboard(pen: Pen) -> None:
+def _whiteboard(pen: Pen) -> None:
     """A white surface in a metal frame, written on with a marker of the colour."""
     pen.box(-20, 8, 120, 88, "steel", 2)
     pen.box(-17, 11, 117, 85, "snow")
     pen.box(-20, 86, 120, 92, "metal", 1)
     pen.box(40, 83, 58, 87, "main", 1)
-    write_by_hand(pen, (-10, 26, 110, 72), pen.text, "main")
+    _write_by_hand(pen, (-10, 26, 110, 72), pen.text, "main")
 
 
 @drawing("computer screen")
-def screen(pen: Pen) -> None:
+def _screen(pen: Pen) -> None:
     """An editor window; the frame has the colour."""
     lines = pen.text.split("\n")
     columns, rows = max(14, *map(len, lines)), max(4, len(lines))
@@ -108,5 +163,4 @@ def screen(pen: Pen) -> None:
 
 def _on(pen: Pen) -> str:
     """Letters that show on the panel's colour."""
-    red, green, blue = pen.colour
-    return "ink" if 0.299 * red + 0.587 * green + 0.114 * blue > 150 else "snow"
+    return "ink" if brightness(pen.colour) > 150 else "snow"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from crosslens.synth.geometry import Point
+from crosslens.synth.drawing.geometry import Point
+from crosslens.synth.drawing.pen import Pen
 from crosslens.synth.kinds.kind import drawing
-from crosslens.synth.pen import Pen
 
 _HIP, _SHOULDER = (50.0, 62.0), (50.0, 34.0)
 
@@ -21,7 +22,7 @@ class Stance:
     drop: float = 0.0
 
 
-STANCES: dict[str, Stance] = {
+_STANCES: dict[str, Stance] = {
     "standing": Stance((((38, 48), (36, 62)), ((62, 48), (64, 62))), (((45, 80), (44, 97)), ((55, 80), (56, 97)))),
     "waving": Stance((((38, 48), (36, 62)), ((66, 28), (72, 8))), (((45, 80), (44, 97)), ((55, 80), (56, 97)))),
     "running": Stance((((34, 46), (42, 58)), ((66, 44), (76, 34))), (((38, 78), (18, 84)), ((66, 72), (66, 96)))),
@@ -45,13 +46,12 @@ STANCES: dict[str, Stance] = {
 }
 """What people can be doing, as the end of a sentence: "a girl is … ."""
 
-POSES = tuple(STANCES)
 _BALL, _BOOK, _BRASS = (240, 240, 238), (150, 60, 50), (90, 96, 108)
 
 
-def draw_person(pen: Pen, *, hair: Callable[[Pen, float], None], dress: bool, head: float) -> None:
+def _draw_person(pen: Pen, *, hair: Callable[[Pen, float], None], dress: bool, head: float) -> None:
     """The figure in the pen's pose, looking to the right."""
-    stance = STANCES[pen.pose or "standing"]
+    stance = _STANCES[pen.pose or "standing"]
     drop = stance.drop
 
     def shift(point: Point) -> Point:
@@ -135,25 +135,10 @@ def _pigtails(pen: Pen, drop: float) -> None:
         pen.oval(x, 20 + drop, 4.5, 8, "gold", 20 if x < 50 else -20)
 
 
-@drawing("man", POSES)
-def man(pen: Pen) -> None:
-    """In trousers, with short hair."""
-    draw_person(pen, hair=_short_hair, dress=False, head=12)
-
-
-@drawing("woman", POSES)
-def woman(pen: Pen) -> None:
-    """In a dress, with long hair."""
-    draw_person(pen, hair=_long_hair, dress=True, head=12)
-
-
-@drawing("boy", POSES)
-def boy(pen: Pen) -> None:
-    """In trousers, with a cap."""
-    draw_person(pen, hair=_cap, dress=False, head=14)
-
-
-@drawing("girl", POSES)
-def girl(pen: Pen) -> None:
-    """In a dress, with pigtails."""
-    draw_person(pen, hair=_pigtails, dress=True, head=14)
+for _name, _hair, _dress, _size in (
+    ("man", _short_hair, False, 12),
+    ("woman", _long_hair, True, 12),
+    ("boy", _cap, False, 14),
+    ("girl", _pigtails, True, 14),
+):
+    drawing(_name, tuple(_STANCES))(partial(_draw_person, hair=_hair, dress=_dress, head=_size))

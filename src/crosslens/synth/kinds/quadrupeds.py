@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from crosslens.synth.geometry import Point
+from crosslens.synth.drawing.geometry import Point
+from crosslens.synth.drawing.pen import Pen
 from crosslens.synth.kinds.kind import drawing
-from crosslens.synth.pen import Pen
 
-POSES = ("standing", "running", "sitting", "jumping", "sleeping")
+_POSES = ("standing", "running", "sitting", "jumping", "sleeping")
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def _legs(ends: tuple[tuple[float, float, float, float], ...]) -> tuple[tuple[Po
     return tuple(((a, b), (c, d)) for a, b, c, d in ends)
 
 
-def draw_quadruped(pen: Pen, build: Build) -> None:
+def _draw_quadruped(pen: Pen, build: Build) -> None:
     """The animal in the pen's pose, looking to the right."""
     name = pen.pose or "standing"
     if name == "jumping":
@@ -188,7 +189,7 @@ def _coat(pen: Pen, build: Build, pose: _Pose) -> None:
             pen.arc(x + dx, y + dy, 4.5, 4, 20, 200, 1.6, "dark")
 
 
-BUILDS: dict[str, Build] = {
+_BUILDS: dict[str, Build] = {
     "dog": Build(ears="floppy", snout=11, head=13),
     "cat": Build(thick=12, leg=24, snout=6, head=13, leg_width=6),
     "horse": Build(thick=14, leg=38, neck=24, head=10, snout=12, tail="flowing", coat="horse", leg_width=6),
@@ -208,11 +209,5 @@ BUILDS: dict[str, Build] = {
 }
 
 
-def _enrol(name: str, build: Build) -> None:
-    @drawing(name, POSES)
-    def draw(pen: Pen) -> None:
-        draw_quadruped(pen, build)
-
-
-for _name, _build in BUILDS.items():
-    _enrol(_name, _build)
+for _name, _build in _BUILDS.items():
+    drawing(_name, _POSES)(partial(_draw_quadruped, build=_build))

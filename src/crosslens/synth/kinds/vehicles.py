@@ -1,9 +1,9 @@
-"""Things that drive, sail and fly."""
+"""Vehicles on land, on water and in the air."""
 
 from __future__ import annotations
 
+from crosslens.synth.drawing.pen import Pen
 from crosslens.synth.kinds.kind import drawing
-from crosslens.synth.pen import Pen
 
 
 def _wheel(pen: Pen, x: float, y: float, radius: float) -> None:
@@ -12,8 +12,7 @@ def _wheel(pen: Pen, x: float, y: float, radius: float) -> None:
 
 
 @drawing("car")
-def car(pen: Pen) -> None:
-    """A saloon from the side."""
+def _car(pen: Pen) -> None:
     pen.blob([(20, 58), (30, 36), (42, 32), (62, 32), (74, 40), (82, 58)], "main")
     pen.box(2, 54, 98, 80, "main", 10)
     pen.polygon([(31, 54), (38, 40), (50, 39), (50, 54)], "glass")
@@ -25,8 +24,7 @@ def car(pen: Pen) -> None:
 
 
 @drawing("bus")
-def bus(pen: Pen) -> None:
-    """A long box of windows."""
+def _bus(pen: Pen) -> None:
     pen.box(0, 26, 100, 84, "main", 8)
     for x in (6, 24, 42, 60):
         pen.box(x, 36, x + 14, 54, "glass", 2)
@@ -38,8 +36,7 @@ def bus(pen: Pen) -> None:
 
 
 @drawing("truck")
-def truck(pen: Pen) -> None:
-    """A cab and a high load."""
+def _truck(pen: Pen) -> None:
     pen.box(0, 22, 62, 78, "main", 3)
     for x in (14, 30, 46):
         pen.line([(x, 26), (x, 74)], 1.8, "dark")
@@ -51,8 +48,7 @@ def truck(pen: Pen) -> None:
 
 
 @drawing("bicycle")
-def bicycle(pen: Pen) -> None:
-    """Two wheels and a frame of tubes."""
+def _bicycle(pen: Pen) -> None:
     for x in (20, 80):
         pen.ring(x, 72, 18, 4, "tyre")
         for end in ((0, 18), (18, 0), (13, 13), (13, -13)):
@@ -67,8 +63,7 @@ def bicycle(pen: Pen) -> None:
 
 
 @drawing("motorcycle")
-def motorcycle(pen: Pen) -> None:
-    """Fat wheels, a tank, a long fork."""
+def _motorcycle(pen: Pen) -> None:
     for x in (18, 82):
         pen.ring(x, 76, 15, 8, "tyre")
         pen.disc(x, 76, 5, "metal")
@@ -83,8 +78,7 @@ def motorcycle(pen: Pen) -> None:
 
 
 @drawing("train")
-def train(pen: Pen) -> None:
-    """A steam engine."""
+def _train(pen: Pen) -> None:
     pen.box(60, 22, 96, 76, "main", 3)
     pen.box(56, 16, 100, 24, "dark", 2)
     pen.box(68, 32, 88, 50, "glass", 2)
@@ -101,8 +95,7 @@ def train(pen: Pen) -> None:
 
 
 @drawing("sailboat")
-def sailboat(pen: Pen) -> None:
-    """A hull and two sails."""
+def _sailboat(pen: Pen) -> None:
     pen.line([(50, 6), (50, 78)], 3, "wood")
     pen.polygon([(54, 8), (54, 68), (92, 68)], "main")
     pen.polygon([(46, 18), (46, 68), (16, 68)], "light")
@@ -111,8 +104,7 @@ def sailboat(pen: Pen) -> None:
 
 
 @drawing("ship")
-def ship(pen: Pen) -> None:
-    """A liner with funnels."""
+def _ship(pen: Pen) -> None:
     for x in (36, 54):
         pen.polygon([(x, 34), (x + 2, 10), (x + 12, 10), (x + 12, 34)], "dark")
         pen.box(x + 1, 10, x + 13, 17, "ink")
@@ -125,8 +117,7 @@ def ship(pen: Pen) -> None:
 
 
 @drawing("airplane")
-def airplane(pen: Pen) -> None:
-    """In flight, one wing towards us."""
+def _airplane(pen: Pen) -> None:
     pen.polygon([(4, 24), (16, 24), (28, 48), (12, 50)], "dark")
     pen.polygon([(46, 46), (34, 20), (44, 20), (64, 46)], "dark")
     pen.blob([(4, 48), (22, 44), (70, 42), (92, 46), (100, 54), (90, 60), (40, 62), (12, 58)], "main")
@@ -137,8 +128,7 @@ def airplane(pen: Pen) -> None:
 
 
 @drawing("helicopter")
-def helicopter(pen: Pen) -> None:
-    """Rotor on top, tail behind."""
+def _helicopter(pen: Pen) -> None:
     pen.line([(0, 46), (40, 56)], 6, "dark")
     pen.line([(2, 34), (2, 58)], 4, "ink")
     pen.line([(54, 24), (54, 40)], 4, "steel")
@@ -151,8 +141,7 @@ def helicopter(pen: Pen) -> None:
 
 
 @drawing("rocket")
-def rocket(pen: Pen) -> None:
-    """Upright, engine burning."""
+def _rocket(pen: Pen) -> None:
     pen.blob([(40, 78), (60, 78), (56, 92), (50, 104), (44, 92)], "flame")
     pen.blob([(45, 78), (55, 78), (50, 94)], (252, 222, 90))
     pen.polygon([(34, 52), (18, 82), (36, 76)], "dark")
@@ -164,8 +153,7 @@ def rocket(pen: Pen) -> None:
 
 
 @drawing("hot-air balloon")
-def balloon(pen: Pen) -> None:
-    """A striped envelope above a basket."""
+def _balloon(pen: Pen) -> None:
     pen.line([(36, 62), (44, 84)], 1.6, "bark")
     pen.line([(64, 62), (56, 84)], 1.6, "bark")
     pen.box(41, 82, 59, 98, "wood", 2)
@@ -175,8 +163,7 @@ def balloon(pen: Pen) -> None:
 
 
 @drawing("tractor")
-def tractor(pen: Pen) -> None:
-    """One huge wheel behind, a small one before."""
+def _tractor(pen: Pen) -> None:
     pen.line([(78, 22), (78, 46)], 4, "steel")
     pen.box(24, 14, 58, 22, "dark", 3)
     pen.line([(28, 20), (28, 52)], 3.4, "dark")

@@ -1,73 +1,37 @@
-"""The twelve tasks, and which of them can be drawn here."""
+"""The twelve tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from crosslens.core.errors import UnknownNameError, UsageError
-from crosslens.synth.fonts import CJK_VARIABLE, chinese_font_file
-from crosslens.synth.tasks import (
-    action,
-    calculation,
-    code,
-    colour,
-    count,
-    figure,
-    landmark,
-    location,
-    objects,
-    ocr,
-    place,
-    translation,
-)
+from crosslens.core import UnknownNameError, UsageError
+from crosslens.synth.tasks.action import ACTION
+from crosslens.synth.tasks.calculation import CALCULATION
+from crosslens.synth.tasks.code import CODE
+from crosslens.synth.tasks.objects import COLOUR, COUNT, OBJECT
+from crosslens.synth.tasks.places import LANDMARK, SCENE
+from crosslens.synth.tasks.positions import FIGURE, LOCATION
+from crosslens.synth.tasks.signs import OCR, TRANSLATION
 from crosslens.synth.tasks.task import Task
 
-__all__ = ["ALL", "TASKS", "Task", "available_tasks", "chosen_tasks"]
+__all__ = ["ALL", "TASKS", "Task", "chosen_tasks"]
 
-TASKS: dict[str, Task] = {
-    module.TASK.name: module.TASK
-    for module in (
-        colour,
-        count,
-        location,
-        figure,
-        objects,
-        action,
-        place,
-        ocr,
-        landmark,
-        calculation,
-        code,
-        translation,
-    )
-}
+_SEEN = (COLOUR, COUNT, LOCATION, FIGURE, OBJECT, ACTION, SCENE, OCR, LANDMARK)
+_WORKED_OUT = (CALCULATION, CODE, TRANSLATION)
+TASKS: dict[str, Task] = {task.name: task for task in (*_SEEN, *_WORKED_OUT)}
 """Every task by its name, from what is seen to what is to be worked out."""
 ALL = "all"
-NO_FONT = (
-    "the task translation is left out: no Chinese font was found (pip install 'crosslens[cjk]', or name a font file in "
-    f"the environment variable {CJK_VARIABLE})"
-)
-
-
-def available_tasks() -> tuple[str, ...]:
-    """The tasks that can be drawn here: all, or all but translation where there is no Chinese font."""
-    return tuple(name for name in TASKS if name != "translation" or chinese_font_file() is not None)
 
 
 def chosen_tasks(names: str | Iterable[str]) -> tuple[str, ...]:
-    """``all`` (those available), or names separated by commas, in the usual order."""
+    """``all``, or names separated by commas, in the usual order."""
     listed = names.split(",") if isinstance(names, str) else list(names)
-    wanted = [name.strip() for name in listed if name.strip()]
-    if not wanted:
-        raise UsageError("no tasks", fix=f"name some of {', '.join(TASKS)}, or all")
-    if ALL in wanted:
-        return available_tasks()
-    for name in wanted:
+    chosen = [name.strip() for name in listed if name.strip()]
+    if not chosen:
+        raise UsageError("tasks must name at least one task", fix=f"name some of {', '.join(TASKS)}, or all")
+    if ALL in chosen:
+        return tuple(TASKS)
+    for name in chosen:
         if name not in TASKS:
             raise UnknownNameError("task", name, [*TASKS, ALL])
-    if "translation" in wanted and chinese_font_file() is None:
-        raise UsageError(
-            "the task translation needs a Chinese font, and none was found",
-            fix=f"pip install 'crosslens[cjk]', or name a font file in the environment variable {CJK_VARIABLE}",
-        )
-    return tuple(name for name in TASKS if name in wanted)
+    return tuple(name for name in TASKS if name in chosen)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from crosslens.synth.backdrops import BACKDROPS
-from crosslens.synth.captions import Five, Wording, pick, whereabouts
+from crosslens.synth.captions import CaptionStyles, Wording, pick
 from crosslens.synth.grammar import a
 from crosslens.synth.kinds import KINDS, kind_named
-from crosslens.synth.plan import Part, Plan
-from crosslens.synth.scene import SIZE, Thing
-from crosslens.synth.tasks.task import EVERYDAY, PLACES, Random, Task, another, choose, usual_colour
+from crosslens.synth.layout import Part, Plan
+from crosslens.synth.tasks.task import (
+    EVERYDAY,
+    PLACES,
+    Objects,
+    Random,
+    Task,
+    another,
+    another_colour,
+    choose,
+    usual_colour,
+)
 
+_BACKDROPS = tuple(name for name in PLACES if BACKDROPS[name].floor and name != "open sea")
+"""Where one can stand: somebody kicking a ball under water would be hard to believe."""
 ACTORS = tuple(kind.name for kind in KINDS.values() if len(kind.poses) > 1)
 _EXTRAS = tuple(name for name in EVERYDAY if name not in ACTORS)
-SAID: dict[str, tuple[str, str]] = {
+POSE_PHRASES: dict[str, tuple[str, str]] = {
     "standing": ("upright on all its feet", "waiting for something to happen"),
     "waving": ("raising a hand in greeting", "saying hello without a word"),
     "running": ("sprinting along", "racing against an invisible clock"),
@@ -54,12 +64,7 @@ def _draw(random: Random) -> ActionFacts:
     extra = choose(random, _EXTRAS)
     action = choose(random, kind_named(actor).poses)
     colours = usual_colour(random, actor), usual_colour(random, extra)
-    return ActionFacts(actor, action, colours[0], extra, colours[1], choose(random, _places()))
-
-
-def _places() -> tuple[str, ...]:
-    """Where one can stand: somebody kicking a ball under water would be hard to believe."""
-    return tuple(name for name in PLACES if BACKDROPS[name].floor and name != "open sea")
+    return ActionFacts(actor, action, colours[0], extra, colours[1], choose(random, _BACKDROPS))
 
 
 def _plan(facts: ActionFacts) -> Plan:
@@ -68,38 +73,35 @@ def _plan(facts: ActionFacts) -> Plan:
     )
 
 
-def _describe(facts: ActionFacts, things: Sequence[Thing], random: Random) -> Five:
-    place = BACKDROPS[facts.backdrop]
+def _describe(facts: ActionFacts, objects: Objects, random: Random) -> CaptionStyles:
+    backdrop = BACKDROPS[facts.backdrop]
     actor, extra = Wording(facts.actor, facts.colour), Wording(facts.extra, facts.extra_colour)
-    said, story = SAID[facts.action]
+    phrase, story = POSE_PHRASES[facts.action]
     if facts.action == "standing" and actor.kind.category == "person":
-        said = _PERSON_STANDING
+        phrase = _PERSON_STANDING
     near = a(extra.plain)
-    return Five(
+    return CaptionStyles(
         literal=pick(
             random,
-            (
-                f"{a(actor.plain)} is {facts.action} near {near} {place.at}",
-                f"{a(actor.plain)} {facts.action} {place.at}, close to {near}",
-                f"{place.at}, {a(actor.plain)} is {facts.action} near {near}",
-            ),
+            f"{a(actor.plain)} is {facts.action} near {near} {backdrop.at}",
+            f"{a(actor.plain)} {facts.action} {backdrop.at}, close to {near}",
+            f"{backdrop.at}, {a(actor.plain)} is {facts.action} near {near}",
         ),
         sparse=pick(
             random,
-            (f"{a(actor.kind.name)} {facts.action} by {a(extra.kind.name)}", f"{facts.action}: {a(actor.kind.name)}"),
+            f"{a(actor.kind.name)} {facts.action} by {a(extra.kind.name)}",
+            f"{facts.action}: {a(actor.kind.name)}",
         ),
         detailed=(
-            f"{a(actor.plain)} is {facts.action} {whereabouts(things[0].box, SIZE)}; the scene is set {place.at}, "
-            f"and {near} can be seen {whereabouts(things[1].box, SIZE)}"
+            f"{a(actor.plain)} is {facts.action} {objects[0].whereabouts}; the scene is set {backdrop.at}, "
+            f"and {near} can be seen {objects[1].whereabouts}"
         ),
         paraphrased=pick(
             random,
-            (
-                f"{a(actor.other(random))} {said} {place.also}, with {a(extra.other(random))} nearby",
-                f"{place.also}, {a(actor.other(random))} is {said}; {a(extra.other(random))} is nearby",
-            ),
+            f"{a(actor.other(random))} {phrase} {backdrop.also}, with {a(extra.other(random))} nearby",
+            f"{backdrop.also}, {a(actor.other(random))} is {phrase}; {a(extra.other(random))} is nearby",
         ),
-        figurative=f"{a(actor.riddle)} is {story} {place.riddle}, watched by {a(extra.riddle)}",
+        figurative=f"{a(actor.riddle)} is {story} {backdrop.riddle}, watched by {a(extra.riddle)}",
     )
 
 
@@ -111,7 +113,7 @@ def _recast(facts: ActionFacts, random: Random) -> ActionFacts:
     return replace(facts, actor=actor, action=facts.action if able else choose(random, kind_named(actor).poses))
 
 
-TASK = Task(
+ACTION = Task(
     "action",
     _draw,
     _plan,
@@ -119,9 +121,9 @@ TASK = Task(
     {
         "action": another("action", lambda facts: kind_named(facts.actor).poses),
         "actor": _recast,
-        "colour": lambda facts, random: replace(facts, colour=usual_colour(random, facts.actor, but=[facts.colour])),
+        "colour": another_colour("colour", "actor"),
         "extra": another("extra", _EXTRAS),
-        "backdrop": another("backdrop", _places()),
+        "backdrop": another("backdrop", _BACKDROPS),
     },
     core=("action",),
     essence=lambda facts: (facts.actor, facts.action),

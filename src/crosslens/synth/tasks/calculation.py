@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from crosslens.synth.backdrops import BACKDROPS
-from crosslens.synth.captions import Five, Wording, pick
+from crosslens.synth.captions import CaptionStyles, Wording, pick
 from crosslens.synth.grammar import a, number_word
 from crosslens.synth.kinds import KINDS
-from crosslens.synth.plan import Part, Plan
-from crosslens.synth.scene import Thing
-from crosslens.synth.tasks.task import Random, Task, another, choose, usual_colour
+from crosslens.synth.layout import Part, Plan
+from crosslens.synth.tasks.task import Objects, Random, Task, another, choose, names, usual_colour
 
 BOARDS = ("blackboard", "sheet of paper", "whiteboard")
-_BACKDROPS = (
-    "classroom",
-    "wooden board",
-    "brick wall",
-    "striped wallpaper",
-    "dotted wallpaper",
-    "tiled wall",
-    "blue carpet",
-    "living room",
+_BACKDROPS = names(
+    "classroom, wooden board, brick wall, striped wallpaper, dotted wallpaper, tiled wall, blue carpet, living room"
 )
-_SAID = {
+_OPERATORS = {
     "+": ("plus", "the sum of {left} and {right}", "addition"),
     "-": ("minus", "{left} take away {right}", "subtraction"),
     "×": ("times", "the product of {left} and {right}", "multiplication"),
@@ -72,7 +63,7 @@ def _numbers(operator: str, random: Random) -> tuple[int, int]:
 
 
 def _draw(random: Random) -> CalculationFacts:
-    operator = choose(random, tuple(_SAID))
+    operator = choose(random, tuple(_OPERATORS))
     left, right = _numbers(operator, random)
     board = choose(random, BOARDS)
     return CalculationFacts(left, operator, right, board, usual_colour(random, board), choose(random, _BACKDROPS))
@@ -82,39 +73,35 @@ def _plan(facts: CalculationFacts) -> Plan:
     return Plan(facts.backdrop, (Part(facts.board, facts.colour, text=facts.text),))
 
 
-def _describe(facts: CalculationFacts, things: Sequence[Thing], random: Random) -> Five:
-    place, board = BACKDROPS[facts.backdrop], Wording(facts.board, facts.colour)
-    verb, phrase, kind = _SAID[facts.operator]
+def _describe(facts: CalculationFacts, objects: Objects, random: Random) -> CaptionStyles:
+    backdrop, board = BACKDROPS[facts.backdrop], Wording(facts.board, facts.colour)
+    verb, phrase, operation = _OPERATORS[facts.operator]
     left, right, result = number_word(facts.left), number_word(facts.right), facts.result
-    task = f"{facts.left} {facts.operator} {facts.right}"
-    asked = phrase.format(left=left, right=right)
-    plain, other = board.kind.name, pick(random, board.kind.also)
-    return Five(
+    formula = f"{facts.left} {facts.operator} {facts.right}"
+    question = phrase.format(left=left, right=right)
+    plain, other = board.kind.name, pick(random, *board.kind.also)
+    return CaptionStyles(
         literal=pick(
             random,
-            (
-                f"{task} = {result}, written on {a(board.plain)} {place.at}",
-                f"{a(board.plain)} {place.at} with the calculation {task}, which gives {result}",
-                f"the calculation {task} on {a(board.plain)} {place.at}; the answer is {result}",
-            ),
+            f"{formula} = {result}, written on {a(board.plain)} {backdrop.at}",
+            f"{a(board.plain)} {backdrop.at} with the calculation {formula}, which gives {result}",
+            f"the calculation {formula} on {a(board.plain)} {backdrop.at}; the answer is {result}",
         ),
         sparse=pick(
-            random, (f"{result} is the answer on the {plain}", f"a {plain} with a calculation that gives {result}")
+            random, f"{result} is the answer on the {plain}", f"a {plain} with a calculation that gives {result}"
         ),
         detailed=(
-            f"{a(board.plain)} {place.at} shows {a(kind)} in handwriting, {facts.left} {verb} {facts.right}, "
+            f"{a(board.plain)} {backdrop.at} shows {a(operation)} in handwriting, {facts.left} {verb} {facts.right}, "
             f"followed by a question mark; the missing result is {result}"
         ),
         paraphrased=pick(
             random,
-            (
-                f"{asked}, jotted down on {a(other)}, makes {number_word(result)}",
-                f"on {a(other)} someone asks for {asked}, which is {number_word(result)}",
-            ),
+            f"{question}, jotted down on {a(other)}, makes {number_word(result)}",
+            f"on {a(other)} someone asks for {question}, which is {number_word(result)}",
         ),
         figurative=(
-            f"{place.riddle}, whoever solves {a(board.riddle.split()[0])} riddle of figures about {left} and {right} "
-            f"will say {number_word(result)}"
+            f"{backdrop.riddle}, whoever solves {a(board.riddle.split()[0])} riddle of figures about {left} and "
+            f"{right} will say {number_word(result)}"
         ),
     )
 
@@ -125,11 +112,10 @@ def _change_number(facts: CalculationFacts, random: Random) -> CalculationFacts:
     near = [replace(facts, left=facts.left + shift) for shift in (-step, step)]
     if facts.operator != "÷":
         near += [replace(facts, right=facts.right + shift) for shift in (-1, 1)]
-    fine = [one for one in near if one.left > 1 and one.right > 1 and one.result > 0]
-    return choose(random, fine)
+    return choose(random, [change for change in near if change.left > 1 and change.right > 1 and change.result > 0])
 
 
-TASK = Task(
+CALCULATION = Task(
     "calculation",
     _draw,
     _plan,

@@ -1,21 +1,186 @@
-"""Object: which three things there are."""
+"""Tasks about what there is: colour (which object has which), count (how many), object (which three)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from crosslens.synth.backdrops import BACKDROPS
-from crosslens.synth.captions import Five, Wording, pick, whereabouts
-from crosslens.synth.grammar import a, listing
-from crosslens.synth.plan import Part, Plan
-from crosslens.synth.scene import SIZE, Thing
-from crosslens.synth.tasks.task import EVERYDAY, PLACES, Random, Task, another, choose, usual_colour
+from crosslens.synth.captions import CaptionStyles, Wording, many, pick
+from crosslens.synth.grammar import a, listing, number_word, pluralise
+from crosslens.synth.layout import Part, Plan, Zone
+from crosslens.synth.tasks.task import (
+    COLOUR_NAMES,
+    EVERYDAY,
+    PLACES,
+    SURFACES,
+    Objects,
+    Random,
+    Task,
+    another,
+    another_colour,
+    choose,
+    usual_colour,
+)
+
+
+@dataclass(frozen=True)
+class ColourFacts:
+    """An object, its colour, and a companion of another colour."""
+
+    kind: str
+    colour: str
+    other_kind: str
+    other_colour: str
+    backdrop: str
+
+
+def _draw_colour(random: Random) -> ColourFacts:
+    kind, colour = choose(random, EVERYDAY), choose(random, COLOUR_NAMES)
+    other_kind, other_colour = choose(random, EVERYDAY, but=[kind]), choose(random, COLOUR_NAMES, but=[colour])
+    return ColourFacts(kind, colour, other_kind, other_colour, choose(random, PLACES + SURFACES))
+
+
+def _plan_colour(facts: ColourFacts) -> Plan:
+    return Plan(facts.backdrop, (Part(facts.kind, facts.colour), Part(facts.other_kind, facts.other_colour)), 1.15)
+
+
+def _describe_colour(facts: ColourFacts, objects: Objects, random: Random) -> CaptionStyles:
+    backdrop = BACKDROPS[facts.backdrop]
+    main, other = Wording(facts.kind, facts.colour), Wording(facts.other_kind, facts.other_colour)
+    both = f"{a(main.plain)} and {a(other.plain)}"
+    paraphrase = f"{a(main.other(random))} and {a(other.other(random))}"
+    return CaptionStyles(
+        literal=pick(
+            random, f"{both} {backdrop.at}", f"there is {both} {backdrop.at}", f"a picture of {both} {backdrop.at}"
+        ),
+        sparse=pick(random, f"{a(main.plain)}, and {a(other.kind.name)}", f"{a(other.kind.name)} and {a(main.plain)}"),
+        detailed=(
+            f"{backdrop.at} there is {a(main.plain)} {objects[0].whereabouts}, "
+            f"and with it {a(other.plain)} {objects[1].whereabouts}"
+        ),
+        paraphrased=pick(
+            random,
+            f"{backdrop.also} one sees {paraphrase}",
+            f"{paraphrase} {backdrop.also}",
+            f"someone put {paraphrase} {backdrop.also}",
+        ),
+        figurative=pick(
+            random,
+            f"{a(main.riddle)}, {main.hue}, shares the stage with {a(other.riddle)} {backdrop.riddle}",
+            f"{backdrop.riddle}, {a(main.riddle)} wears {main.hue} beside {a(other.riddle)}",
+        ),
+    )
+
+
+COLOUR = Task(
+    "colour",
+    _draw_colour,
+    _plan_colour,
+    _describe_colour,
+    {
+        "colour": another("colour", COLOUR_NAMES, unlike=["other_colour"]),
+        "other_colour": another("other_colour", COLOUR_NAMES, unlike=["colour"]),
+        "other_kind": another("other_kind", EVERYDAY, unlike=["kind"]),
+        "backdrop": another("backdrop", PLACES),
+    },
+    core=("colour",),
+    essence=lambda facts: (facts.kind, facts.colour),
+)
+
+_MOST = 9
+_GROUPS = {1: "a lone {}", 2: "a pair of {}", 3: "a trio of {}", 4: "a quartet of {}", 6: "half a dozen {}"}
+_RIDDLES = {
+    1: "there are moons in our night sky",
+    2: "a person has eyes",
+    3: "a tricycle has wheels",
+    4: "a horse has legs",
+    5: "a hand has fingers",
+    6: "a die has faces",
+    7: "a week has days",
+    8: "a spider has legs",
+    9: "a cat is said to have lives",
+}
+_SIZED = {"small": "small", "medium": "of middling size", "large": "large"}
+_COUNTABLE = tuple(kind for kind in EVERYDAY if kind not in ("pine tree", "snowflake", "planet"))
+_COUNT_BACKDROPS = (*SURFACES, "desert", "snowy field", "outer space")
+"""Places where nothing in the background could be counted along."""
+
+
+@dataclass(frozen=True)
+class CountFacts:
+    """So many objects of one kind and colour."""
+
+    kind: str
+    count: int
+    colour: str
+    backdrop: str
+
+
+def _draw_count(random: Random) -> CountFacts:
+    kind = choose(random, _COUNTABLE)
+    count = 1 + int(random.integers(_MOST))
+    return CountFacts(kind, count, usual_colour(random, kind), choose(random, _COUNT_BACKDROPS))
+
+
+def _plan_count(facts: CountFacts) -> Plan:
+    size = "medium" if facts.count <= 4 else "small"
+    zone = Zone(0.03, max(0.03, BACKDROPS[facts.backdrop].floor / 100 - 0.25), 0.97, 0.97)
+    return Plan(facts.backdrop, (Part(facts.kind, facts.colour, size, zone=zone),) * facts.count)
+
+
+def _describe_count(facts: CountFacts, objects: Objects, random: Random) -> CaptionStyles:
+    backdrop, wording = BACKDROPS[facts.backdrop], Wording(facts.kind, facts.colour)
+    number, several = facts.count, many(facts.count, wording.plain)
+    be = "is" if number == 1 else "are"
+    other = wording.other(random)
+    group = _GROUPS.get(number, f"{number_word(number)} {{}} in all")
+    paraphrase = group.format(other if number == 1 else pluralise(other))
+    rest = "with nothing else around" if number == 1 else "and nothing else"
+    if number > 1 and len({item.size for item in objects}) == 1:
+        rest = f"each of them {_SIZED[objects[0].size]}, {rest}"
+    return CaptionStyles(
+        literal=pick(
+            random,
+            f"{several} {backdrop.at}",
+            f"there {be} {several} {backdrop.at}",
+            f"a picture of {several} {backdrop.at}",
+        ),
+        sparse=several,
+        detailed=f"{backdrop.at} there {be} exactly {several}, {rest}",
+        paraphrased=pick(
+            random,
+            f"{paraphrase}, {backdrop.also}",
+            f"{backdrop.also}: {paraphrase}",
+            f"someone left {paraphrase}, {backdrop.also}",
+        ),
+        figurative=f"as many {pluralise(wording.riddle)} as {_RIDDLES[number]}, {backdrop.riddle}",
+    )
+
+
+def _change_count(facts: CountFacts, random: Random) -> CountFacts:
+    step = choose(random, [step for step in (-1, 1) if 1 <= facts.count + step <= _MOST])
+    return replace(facts, count=facts.count + step)
+
+
+COUNT = Task(
+    "count",
+    _draw_count,
+    _plan_count,
+    _describe_count,
+    {
+        "count": _change_count,
+        "kind": another("kind", _COUNTABLE),
+        "colour": another("colour", COLOUR_NAMES),
+        "backdrop": another("backdrop", _COUNT_BACKDROPS),
+    },
+    core=("count",),
+    essence=lambda facts: (facts.kind, facts.count),
+)
 
 
 @dataclass(frozen=True)
 class ObjectFacts:
-    """Three things of different kinds, and their colours."""
+    """Three objects of different kinds, and their colours."""
 
     first: str
     second: str
@@ -31,12 +196,12 @@ class ObjectFacts:
         return self.first, self.second, self.third
 
     @property
-    def colours(self) -> tuple[str, str, str]:
-        """Their colours."""
-        return self.first_colour, self.second_colour, self.third_colour
+    def coloured(self) -> tuple[tuple[str, str], ...]:
+        """Kind and colour of each."""
+        return tuple(zip(self.kinds, (self.first_colour, self.second_colour, self.third_colour), strict=True))
 
 
-def _draw(random: Random) -> ObjectFacts:
+def _draw_object(random: Random) -> ObjectFacts:
     first = choose(random, EVERYDAY)
     second = choose(random, EVERYDAY, but=[first])
     third = choose(random, EVERYDAY, but=[first, second])
@@ -44,37 +209,39 @@ def _draw(random: Random) -> ObjectFacts:
     return ObjectFacts(first, second, third, *colours, choose(random, PLACES))
 
 
-def _plan(facts: ObjectFacts) -> Plan:
-    return Plan(facts.backdrop, tuple(Part(*pair) for pair in zip(facts.kinds, facts.colours, strict=True)))
+def _plan_object(facts: ObjectFacts) -> Plan:
+    return Plan(facts.backdrop, tuple(Part(kind, colour) for kind, colour in facts.coloured))
 
 
-def _describe(facts: ObjectFacts, things: Sequence[Thing], random: Random) -> Five:
-    place = BACKDROPS[facts.backdrop]
-    words = [Wording(*pair) for pair in zip(facts.kinds, facts.colours, strict=True)]
-    plain = listing([a(word.plain) for word in words])
-    said = listing([a(word.other(random)) for word in words])
-    riddles = listing([a(word.riddle) for word in words])
-    spots = listing([f"{a(word.plain)} {whereabouts(one.box, SIZE)}" for word, one in zip(words, things, strict=True)])
-    return Five(
-        literal=pick(random, (f"{plain} {place.at}", f"there are {plain} {place.at}", f"{place.at} are {plain}")),
-        sparse=listing([a(word.kind.name) for word in words]),
-        detailed=f"{place.at} one can see {spots}",
-        paraphrased=pick(random, (f"{said}, all {place.also}", f"{place.also}, somebody has gathered {said}")),
-        figurative=f"{riddles} have met {place.riddle}",
+def _describe_object(facts: ObjectFacts, objects: Objects, random: Random) -> CaptionStyles:
+    backdrop = BACKDROPS[facts.backdrop]
+    wordings = [Wording(kind, colour) for kind, colour in facts.coloured]
+    plain = listing([a(wording.plain) for wording in wordings])
+    paraphrase = listing([a(wording.other(random)) for wording in wordings])
+    riddles = listing([a(wording.riddle) for wording in wordings])
+    spots = listing([f"{a(wording.plain)} {item.whereabouts}" for wording, item in zip(wordings, objects, strict=True)])
+    return CaptionStyles(
+        literal=pick(
+            random, f"{plain} {backdrop.at}", f"there are {plain} {backdrop.at}", f"{backdrop.at} are {plain}"
+        ),
+        sparse=listing([a(wording.kind.name) for wording in wordings]),
+        detailed=f"{backdrop.at} one can see {spots}",
+        paraphrased=pick(
+            random, f"{paraphrase}, all {backdrop.also}", f"{backdrop.also}, somebody has gathered {paraphrase}"
+        ),
+        figurative=f"{riddles} have met {backdrop.riddle}",
     )
 
 
-TASK = Task(
+OBJECT = Task(
     "object",
-    _draw,
-    _plan,
-    _describe,
+    _draw_object,
+    _plan_object,
+    _describe_object,
     {
         "second": another("second", EVERYDAY, unlike=["first", "third"]),
         "third": another("third", EVERYDAY, unlike=["first", "second"]),
-        "first_colour": lambda facts, random: replace(
-            facts, first_colour=usual_colour(random, facts.first, but=[facts.first_colour])
-        ),
+        "first_colour": another_colour("first_colour", "first"),
         "backdrop": another("backdrop", PLACES),
     },
     core=("second", "third"),

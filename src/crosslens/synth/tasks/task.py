@@ -1,4 +1,4 @@
-"""What a task is: facts drawn by chance, a plan to draw them, five captions about them, and what may change."""
+"""What a task is: facts drawn at random, a plan to draw them, five captions about them, and what may change."""
 
 from __future__ import annotations
 
@@ -8,22 +8,30 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crosslens.synth.backdrops import BACKDROPS, backdrops_of
-from crosslens.synth.captions import Five
-from crosslens.synth.colours import COLOURS
+from crosslens.synth.backdrops import backdrops_of
+from crosslens.synth.captions import CaptionStyles
+from crosslens.synth.drawing.colours import COLOURS
 from crosslens.synth.kinds import KINDS, kinds_of
-from crosslens.synth.plan import Plan
-from crosslens.synth.scene import Thing
+from crosslens.synth.layout import Plan
+from crosslens.synth.scene import SceneObject
 
 Random = np.random.Generator
+Objects = Sequence[SceneObject]
 Facts = Any
 """A frozen dataclass of the task's own."""
+Change = Callable[[Facts, Random], Facts]
+"""Gives the facts with another value of one of them."""
 T = TypeVar("T")
 _ATTEMPTS = 200
 
-
-Change = Callable[[Facts, Random], Facts]
-"""Gives the facts with another value of one of them."""
+EVERYDAY = tuple(
+    kind.name for kind in kinds_of("animal", "person", "vehicle", "food", "plant", "building", "thing", "household")
+)
+"""Kinds that stand in ordinary scenes."""
+PLACES = tuple(backdrop.name for backdrop in backdrops_of("place"))
+SKIES = tuple(backdrop.name for backdrop in backdrops_of("sky"))
+SURFACES = tuple(backdrop.name for backdrop in backdrops_of("surface"))
+COLOUR_NAMES = tuple(COLOURS)
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,7 @@ class Task:
     name: str
     draw: Callable[[Random], Facts]
     plan: Callable[[Facts], Plan]
-    describe: Callable[[Facts, Sequence[Thing], Random], Five]
+    describe: Callable[[Facts, Objects, Random], CaptionStyles]
     changes: Mapping[str, Change]
     core: tuple[str, ...]
     essence: Callable[[Facts], Any]
@@ -57,7 +65,7 @@ class Task:
             core = choose(random, self.core)
             others = [name for name in self.changes if name != core]
             more = random.permutation(len(others))[: 1 + int(random.integers(2))]
-            names = (core, *(others[place] for place in more))
+            names = (core, *(others[index] for index in more))
             changed = facts
             # Where one step leads to the twin only, several lead further.
             for name in (*(core,) * (attempt // 8), *names):
@@ -81,28 +89,29 @@ def another(
     """
 
     def change(facts: Facts, random: Random) -> Facts:
-        found = options(facts) if callable(options) else options
-        return replace(facts, **{fact: choose(random, found, but=[getattr(facts, one) for one in (fact, *unlike)])})
+        possible = options(facts) if callable(options) else options
+        ruled_out = [getattr(facts, name) for name in (fact, *unlike)]
+        return replace(facts, **{fact: choose(random, possible, but=ruled_out)})
 
     return change
 
 
-EVERYDAY = tuple(
-    kind.name for kind in kinds_of("animal", "person", "vehicle", "food", "plant", "building", "thing", "household")
-)
-"""Kinds that stand in ordinary scenes."""
-PLACES = tuple(one.name for one in backdrops_of("place"))
-SKIES = tuple(one.name for one in backdrops_of("sky"))
-SURFACES = tuple(one.name for one in backdrops_of("surface"))
-COLOUR_NAMES = tuple(COLOURS)
+def another_colour(fact: str, kind: str) -> Change:
+    """A change of the colour stored as ``fact`` to another that is usual for the kind stored as ``kind``."""
+
+    def change(facts: Facts, random: Random) -> Facts:
+        colour = usual_colour(random, getattr(facts, kind), but=[getattr(facts, fact)])
+        return replace(facts, **{fact: colour})
+
+    return change
 
 
 def usual_colour(random: Random, kind: str, *, but: Sequence[str] = ()) -> str:
-    """A colour such a thing often has, or any if those are ruled out."""
+    """A colour such an object often has, or any if those are ruled out."""
     left = [colour for colour in KINDS[kind].colours if colour not in but]
     return choose(random, left) if left else choose(random, COLOUR_NAMES, but=but)
 
 
-def at(backdrop: str) -> str:
-    """``on a beach``."""
-    return BACKDROPS[backdrop].at
+def names(text: str) -> tuple[str, ...]:
+    """Names separated by commas."""
+    return tuple(text.split(", "))

@@ -1,0 +1,61 @@
+from crosslens.analyze import (
+    assess_label_quality as label_quality,
+    find_missing_positives as missing_positives,
+    measure_agreement as agreement,
+    measure_granularity as granularity,
+    score_hard_negatives as hard_negatives,
+)
+from crosslens.core import (
+    Card as Card,
+    CrosslensError as CrosslensError,
+    Dataset as Dataset,
+    Embeddings as Embeddings,
+    InputError as InputError,
+    MetricValues as MetricValues,
+    RankedLists as RankedLists,
+    Ranking as Ranking,
+    Relevance as Relevance,
+    Run as Run,
+)
+from crosslens.data import (
+    describe as describe,
+    load_dataset as load_dataset,
+    read_judgements as read_judgements,
+    read_qrels as read_qrels,
+    read_run as read_run,
+    write_dataset as write_dataset,
+    write_qrels as write_qrels,
+    write_run as write_run,
+)
+from crosslens.explanations import (
+    concept_metrics as concept_metrics,
+    explain as explain,
+    find_counterfactual as counterfactual,
+    find_counterfactuals as counterfactuals,
+)
+from crosslens.metrics import METRICS as METRICS, metric as metric, parse_metrics as parse_metrics
+from crosslens.perturbations import perturb as perturb
+from crosslens.pipeline import (
+    Comparison as Comparison,
+    Robustness as Robustness,
+    compare as compare,
+    compare_caption_sets as compare_caption_sets,
+    evaluate as evaluate,
+    robustness as robustness,
+)
+from crosslens.rank import rank_both as rank_both
+from crosslens.report import group_metrics as by
+from crosslens.similarity import relevance_matrix as relevance_matrix, relevance_pairs as relevance_pairs
+
+# Type checkers take `X as X` for exported; names that differ inside have to be listed.
+__all__ = [
+    "agreement",
+    "by",
+    "counterfactual",
+    "counterfactuals",
+    "granularity",
+    "hard_negatives",
+    "label_quality",
+    "missing_positives",
+]
+__version__: str

@@ -1,0 +1,1 @@
+"""Does a relevance function agree with people's judgements?"""

@@ -1,0 +1,1 @@
+"""How well a description distinguishes its image from the others."""

@@ -1,0 +1,121 @@
+"""How well a description distinguishes its image from the others: dis(t), the entropy of a guess (ReCoS).
+
+A model guesses which image a description t means, its own image left out: p = softmax(cos(t, S(t)) / T) over the k
+most similar others S(t), and dis(t) = −Σ p ln p. Near 0 the model is sure of one image: the description is
+over-detailed. Near ln k every image fits as well as any other: it says too little.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crosslens.analyze.neighbours import Neighbours, nearest_items
+from crosslens.core import Embeddings, Ids, UsageError
+
+Array = np.ndarray[Any, Any]
+
+_BAR = "█"
+
+
+@dataclass(frozen=True, eq=False)
+class Discriminability:
+    """dis(t) of each description, and the images it was computed over."""
+
+    ids: Ids
+    values: Array
+    neighbours: Neighbours
+    temperature: float
+
+    @property
+    def k(self) -> int:
+        return int(self.neighbours.items.shape[1])
+
+    def within(self, eta: float) -> Array:
+        """Which descriptions lie in the band of ``eta``."""
+        low, high = entropy_band(self.k, eta)
+        inside: Array = (self.values >= low) & (self.values <= high)
+        return inside
+
+    def centring_temperature(self) -> float:
+        """The temperature at which the median of dis is ln k / 2, the middle of every band.
+
+        0 where no temperature does it: where half of the descriptions have equally near neighbours.
+        """
+        goal = math.log(self.k) / 2
+        low, high = 1e-6, 1e6
+        if self.k == 1 or float(np.median(entropy(self.neighbours.cosines, low))) > goal:
+            return 0.0
+        for _ in range(60):  # the entropy grows with the temperature
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if np.median(entropy(self.neighbours.cosines, middle)) > goal else (middle, high)
+        return math.sqrt(low * high)
+
+
+def measure_discriminability(
+    captions: Embeddings,
+    images: Embeddings,
+    own: Sequence[int] | Array,
+    *,
+    k: int = 20,
+    temperature: float = 1.0,
+    tile: int | None = None,
+) -> Discriminability:
+    """dis(t) of every caption over its ``k`` most similar images without its own.
+
+    ``own`` is the row of each caption's image (-1: it is not among the images). The result is exact: it depends neither
+    on the tile nor on the order of images or captions. The paper's temperature is 1, at which every value is near ln k;
+    a model's own is the inverse of its logit scale.
+    """
+    _check_temperature(temperature)
+    neighbours = nearest_items(captions, images, k, without=own, tile=tile)
+    return Discriminability(captions.ids, entropy(neighbours.cosines, temperature), neighbours, temperature)
+
+
+def entropy(cosines: Array, temperature: float) -> Array:
+    """The entropy, in nats, of softmax(cosines / temperature) along the last axis: from 0 to ln k."""
+    _check_temperature(temperature)
+    shifted = np.asarray(cosines, np.float64)
+    shifted = (shifted - shifted.max(axis=-1, keepdims=True)) / temperature
+    weights = np.exp(shifted)
+    total = weights.sum(axis=-1)
+    # −Σ p ln p with p = w / total; written so that a weight that underflows to 0 adds 0.
+    values = np.log(total) - (weights * shifted).sum(axis=-1) / total
+    bounded: Array = np.clip(values, 0.0, math.log(cosines.shape[-1]))
+    return bounded
+
+
+def entropy_band(k: int, eta: float) -> tuple[float, float]:
+    """[(1−η)/2 · ln k, (1+η)/2 · ln k]: what is kept. A larger η keeps more."""
+    if not 0 < eta <= 1:
+        raise UsageError(
+            f"eta = {eta}", fix="choose it above 0, up to 1: the share of ln k that the band covers", option="eta"
+        )
+    return (1 - eta) / 2 * math.log(k), (1 + eta) / 2 * math.log(k)
+
+
+def entropy_histogram(values: Array, k: int, eta: float | None = None, *, bins: int = 20, width: int = 40) -> str:
+    """The values as bars of text, from 0 to ln k; bins whose middle lies in the band of ``eta`` are marked."""
+    edges = np.linspace(0, math.log(k), bins + 1)
+    counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
+    low, high = entropy_band(k, eta) if eta is not None else (math.inf, -math.inf)
+    most = max(int(counts.max()), 1)
+    lines = [
+        f"  {left:5.2f}–{right:4.2f} {'·' if low <= (left + right) / 2 <= high else ' '} "
+        f"{count:>7,} {_BAR * math.ceil(width * count / most)}".rstrip()
+        for left, right, count in zip(edges, edges[1:], counts, strict=False)
+    ]
+    return "\n".join(lines)
+
+
+def _check_temperature(temperature: float) -> None:
+    if not (temperature > 0 and math.isfinite(temperature)):
+        raise UsageError(
+            f"temperature = {temperature}",
+            fix="choose a number above 0, such as 0.01 (CLIP's) or 1",
+            option="temperature",
+        )

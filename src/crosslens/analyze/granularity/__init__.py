@@ -1,0 +1,1 @@
+"""How fine-grained captions are."""

@@ -1,0 +1,196 @@
+"""How fine-grained a caption is, in numbers: one value per caption and feature, from its parse.
+
+adjectives           tokens with a tag JJ, JJR or JJS
+complement phrases   prepositions that have an object: *on a road*
+articles             a, an, the
+quantifiers          words that quantify (see ``QUANTIFIERS``), used as determiners, adjectives or pronouns
+numbers              cardinal numbers (tag CD)
+concept depth        of every token that WordNet has, the largest ``min_depth`` of its synsets; their mean
+concept depth, nouns the same over the noun synsets of tokens that are tagged as nouns
+characters           of the text as it is
+words                tokens with a letter or a digit
+diversity            distinct lemma names of all synsets of all tokens, divided by the number of tokens
+diversity ratio      the same divided by the number of words: punctuation does not make a caption poorer
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.language import Parses, load_wordnet
+
+Array = np.ndarray[Any, Any]
+
+ARTICLES = frozenset({"a", "an", "the"})
+QUANTIFIERS = frozenset(
+    {
+        "all", "another", "any", "both", "each", "either", "enough", "every", "few", "fewer", "half", "less", "many",
+        "more", "most", "much", "neither", "no", "none", "plenty", "several", "some",
+    }
+)  # fmt: skip
+"""Quantifying determiners and pronouns. Without *little*, which in captions nearly always means small."""
+QUANTIFYING_TAGS = frozenset({"DT", "PDT", "JJ", "JJR", "JJS"})
+"""How the tagger calls a quantifier; as an adverb (*more slowly*), a noun (*cut in half*) or a conjunction (*both …
+and*) the same word quantifies nothing."""
+QUANTIFYING_NOUNS = frozenset({"none", "plenty"})
+"""Quantifiers that are tagged as nouns."""
+
+_WORD = re.compile(r"[^\W_]")
+
+
+@dataclass(frozen=True)
+class WordFacts:
+    """Facts about distinct words in lower case, one row each.
+
+    ``is_word``      whether it has a letter or a digit; otherwise it is punctuation
+    ``is_article``   a, an or the
+    ``quantifies``   whether it is among the quantifiers
+    ``depth``        the largest ``min_depth`` among its synsets of any part of speech; NaN where WordNet has none
+    ``noun_depth``   the same among its noun synsets
+    ``lemmas``       the lemma names of all its synsets as numbers; those of w are ``lemmas[starts[w]:starts[w+1]]``
+    """
+
+    is_word: Array
+    is_article: Array
+    quantifies: Array
+    depth: Array
+    noun_depth: Array
+    starts: Array
+    lemmas: Array
+
+
+def word_facts(words: Sequence[str]) -> WordFacts:
+    """Look up distinct words, given in lower case."""
+    known = load_wordnet()
+    depths = known.min_depth()
+    numbers: dict[str, int] = {}
+    depth, noun_depth, lemmas = [], [], []
+    for word in words:
+        synsets = known.synsets(word)
+        depth.append(_deepest(depths, synsets))
+        noun_depth.append(_deepest(depths, known.synsets(word, "n")))
+        names = dict.fromkeys(name for synset in synsets for name in known.lemmas(int(synset)))
+        lemmas.append([numbers.setdefault(name, len(numbers)) for name in names])
+    return WordFacts(
+        np.array([_WORD.search(word) is not None for word in words], np.bool_),
+        np.array([word in ARTICLES for word in words], np.bool_),
+        np.array([word in QUANTIFIERS for word in words], np.bool_),
+        np.array(depth, np.float64),
+        np.array(noun_depth, np.float64),
+        np.concatenate([[0], np.cumsum([len(group) for group in lemmas])]).astype(np.int64),
+        np.array([number for group in lemmas for number in group], np.int64),
+    )
+
+
+def _deepest(depths: Array, synsets: Array) -> float:
+    return float(depths[synsets].max()) if synsets.size else float("nan")
+
+
+FEATURES: Mapping[str, str] = {
+    "adjectives": "adjectives",
+    "complement_phrases": "complement phrases",
+    "articles": "articles",
+    "quantifiers": "quantifiers",
+    "numbers": "numbers",
+    "concept_depth": "concept depth",
+    "concept_depth_nouns": "concept depth, nouns",
+    "characters": "characters",
+    "words": "words",
+    "diversity": "diversity",
+    "diversity_ratio": "diversity ratio",
+}
+"""Every feature by its key, and how people read it."""
+
+_BLOCK = 20_000
+"""Captions worked on at once: their words with all synonyms take about 30 MB."""
+
+
+def caption_features(texts: Sequence[str], parses: Parses) -> dict[str, Array]:
+    """For every feature one value per caption; NaN where a mean has nothing to be taken of."""
+    table = parses.table.select("words", "tags", "arcs", "heads")
+    vocabulary = (
+        table.select(pl.col("words").explode().str.to_lowercase().alias("word")).drop_nulls().unique().sort("word")
+    ).with_row_index("number")
+    facts = word_facts(vocabulary["word"].to_list())
+    blocks = [
+        _features(_tokens(table[start : start + _BLOCK], vocabulary), facts, min(_BLOCK, table.height - start))
+        for start in range(0, table.height, _BLOCK)
+    ]
+    features = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]} if blocks else {}
+    features["characters"] = np.array([len(text) for text in texts], np.float64)
+    return {name: features[name] for name in FEATURES if name in features}
+
+
+def _tokens(table: pl.DataFrame, vocabulary: pl.DataFrame) -> pl.DataFrame:
+    """One row per token: its caption, the number of its word, what the tagger and the parser say."""
+    return (
+        table.with_row_index("caption")
+        .explode("words", "tags", "arcs", "heads")
+        .filter(pl.col("words").str.strip_chars() != "")  # a second space is a token too; null means no token
+        .with_columns(pl.col("words").str.to_lowercase())
+        .join(vocabulary, left_on="words", right_on="word", how="left", maintain_order="left")
+    )
+
+
+def _features(tokens: pl.DataFrame, facts: WordFacts, captions: int) -> dict[str, Array]:
+    owner, word = (tokens[name].to_numpy().astype(np.int64) for name in ("caption", "number"))
+
+    def counted(chosen: Array) -> Array:
+        return np.bincount(owner[chosen], minlength=captions).astype(np.float64)
+
+    def mean_of(values: Array, chosen: Array) -> Array:
+        known = chosen & ~np.isnan(values)
+        return _ratio(np.bincount(owner[known], values[known], captions), counted(known))
+
+    tags = tokens["tags"]
+    everything = np.ones(len(word), np.bool_)
+    nouns = tags.str.starts_with("NN").to_numpy()
+    names = _distinct_lemmas(owner, word, facts, captions)
+    words = counted(facts.is_word[word])
+    return {
+        "adjectives": counted(tags.str.starts_with("JJ").to_numpy()),
+        "complement_phrases": _phrases(tokens, captions),
+        "articles": counted(facts.is_article[word]),
+        "quantifiers": counted(facts.quantifies[word] & _as_quantifier(tokens)),
+        "numbers": counted((tags == "CD").to_numpy()),
+        "concept_depth": mean_of(facts.depth[word], everything),
+        "concept_depth_nouns": mean_of(facts.noun_depth[word], nouns),
+        "words": words,
+        "diversity": _ratio(names, counted(everything)),
+        "diversity_ratio": _ratio(names, words),
+    }
+
+
+def _as_quantifier(tokens: pl.DataFrame) -> Array:
+    tag, word = pl.col("tags"), pl.col("words")
+    noun = tag.str.starts_with("NN") & word.is_in(sorted(QUANTIFYING_NOUNS))
+    return tokens.select(tag.is_in(sorted(QUANTIFYING_TAGS)) | noun).to_series().to_numpy()
+
+
+def _phrases(tokens: pl.DataFrame, captions: int) -> Array:
+    """Prepositions with an object; one with two (*on cars and trucks* read apart) counts once."""
+    heads = tokens.filter(pl.col("arcs") == "pobj").select("caption", "heads").unique()
+    return np.bincount(heads["caption"].to_numpy(), minlength=captions).astype(np.float64)
+
+
+def _distinct_lemmas(owner: Array, word: Array, facts: WordFacts, captions: int) -> Array:
+    """How many distinct lemma names the synsets of a caption's tokens have."""
+    pairs = np.unique(owner * (len(facts.starts) + 1) + word)  # a word that is there twice adds nothing
+    owners, words = np.divmod(pairs, len(facts.starts) + 1)
+    sizes = facts.starts[words + 1] - facts.starts[words]
+    firsts = np.repeat(facts.starts[words] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+    names = facts.lemmas[np.arange(int(sizes.sum())) + firsts] if len(sizes) else np.empty(0, np.int64)
+    most = int(facts.lemmas.max(initial=0)) + 1
+    distinct = np.unique(np.repeat(owners, sizes) * most + names)
+    return np.bincount(distinct // most, minlength=captions).astype(np.float64)
+
+
+def _ratio(above: Array, below: Array) -> Array:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(below > 0, above / below, np.nan)

@@ -1,0 +1,1 @@
+"""Does a model prefer the right caption to captions that are nearly right?"""

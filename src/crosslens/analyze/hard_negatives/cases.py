@@ -1,0 +1,227 @@
+"""Hard negatives: a picture, the caption that is right, and captions that are nearly so.
+
+A case has one picture with one right caption and one or more wrong ones; or, as in Winoground, two pictures with a
+caption each, where each caption is wrong for the other picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import Dataset, InputError, UnknownNameError, fingerprint
+
+RIGHT, WRONG = "right", "wrong"
+ACCURACY = ("accuracy",)
+BOTH_WAYS = ("text", "image", "group")
+"""Winoground's scores: the right caption for either picture, the right picture for either caption, and both."""
+
+_SHAPES = "one image with one right caption and at least one wrong one, or two images with one right caption each"
+
+
+@dataclass(frozen=True, eq=False)
+class HardNegatives:
+    """Cases over a dataset whose captions have the columns ``case`` and ``right``.
+
+    ``cases``      one row per case: ``case`` (its id), and a column per grouping (null: the case is in none of them)
+    ``groupings``  the columns of ``cases`` that results are grouped by
+    ``averaged``   the grouping whose categories count equally in the macro average; None: there is none
+    ``fewest``     smaller categories of ``averaged`` are left out of that average, as some papers do
+    ``notes``      what a reader of the results has to know about the cases
+
+    A wrong caption belongs to the image that it is compared with. Images may have a column ``photo``, the picture that
+    they are parts of: intervals resample photos.
+    """
+
+    dataset: Dataset
+    cases: pl.DataFrame
+    groupings: tuple[str, ...] = ()
+    averaged: str | None = None
+    fewest: int = 1
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_columns(self.dataset.captions)
+        for grouping in self.groupings:
+            if grouping not in self.cases.columns:
+                known = [column for column in self.cases.columns if column != "case"]
+                raise UnknownNameError("grouping", grouping, known)
+        _check_shapes(self.dataset.captions)
+
+    @staticmethod
+    def of(
+        name: str,
+        images: Mapping[str, Sequence[Any]],
+        captions: Sequence[tuple[str, str, str, str, bool]],
+        groups: Mapping[str, Sequence[str | None]],
+        **options: Any,
+    ) -> HardNegatives:
+        """From columns: images (``image``, ``file``, …), captions (id, image, text, case, right), groups per case."""
+        table = pl.DataFrame(
+            captions,
+            schema={
+                "caption": pl.String,
+                "image": pl.String,
+                "text": pl.String,
+                "case": pl.String,
+                "right": pl.Boolean,
+            },
+            orient="row",
+        )
+        unique = pl.DataFrame(images).unique("image", keep="first", maintain_order=True)
+        cases = table.select("case").unique(maintain_order=True)
+        cases = cases.with_columns(pl.Series(key, list(labels), dtype=pl.String) for key, labels in groups.items())
+        options.setdefault("groupings", tuple(groups))
+        home = options.pop("home", None)
+        return HardNegatives(Dataset(name, unique, table, home=home), cases, **options)
+
+    @property
+    def name(self) -> str:
+        return self.dataset.name
+
+    def __len__(self) -> int:
+        return self.cases.height
+
+    @cached_property
+    def pairs(self) -> pl.DataFrame:
+        """Every caption of a case with every image of it: rows of ``case``, ``caption``, ``image``; ``right``."""
+        captions = self.dataset.captions.select(
+            pl.col("case").replace_strict(self.cases["case"], range(len(self)), return_dtype=pl.Int64),
+            pl.int_range(pl.len()).alias("caption"),
+            pl.Series("own", self.dataset.caption_image),
+            "right",
+        )
+        shown = captions.select("case", pl.col("own").alias("image")).unique(maintain_order=True)
+        joined = captions.join(shown, on="case", maintain_order="left_right")
+        right = pl.col("right") & (pl.col("own") == pl.col("image"))
+        return joined.select("case", "caption", "image", right.alias("right"))
+
+    @cached_property
+    def measures(self) -> tuple[str, ...]:
+        """What is measured: ``accuracy``, or the three scores of cases with two pictures."""
+        return BOTH_WAYS if int(self.dataset.captions["right"].sum()) > len(self) else ACCURACY
+
+    @cached_property
+    def clusters(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """For each case the number of its photo (of two, the first)."""
+        images = self.dataset.images
+        photos = images["photo" if "photo" in images.columns else "image"].to_list()
+        numbers: dict[str, int] = {}
+        first = self.pairs.unique("case", keep="first", maintain_order=True)["image"].to_list()
+        return np.array([numbers.setdefault(photos[image], len(numbers)) for image in first], np.int64)
+
+    @cached_property
+    def chances(self) -> Mapping[str, np.ndarray[Any, np.dtype[np.float64]]]:
+        """What guessing reaches in each case, by measure."""
+        if self.measures == BOTH_WAYS:  # of the 24 orders of four scores 6 and 6 are right; 4 are in both ways
+            chances = zip(BOTH_WAYS, (1 / 4, 1 / 4, 1 / 6), strict=True)
+            return {measure: np.full(len(self), chance) for measure, chance in chances}
+        counts = np.bincount(self.pairs["case"].to_numpy(), minlength=len(self))
+        return {ACCURACY[0]: 1.0 / counts}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint("hard-negatives", {"dataset": self.dataset.fingerprint, "cases": self.cases})
+
+    def select(self, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> HardNegatives:
+        """Only these cases, a true or false for each, and the images that they show."""
+        if not kept.any():
+            raise InputError(
+                "no case is left", expected="at least one case", fix="check what the cases are selected by"
+            )
+        cases = self.cases.filter(pl.Series(kept))
+        captions = self.dataset.captions.join(cases.select("case"), on="case", how="semi", maintain_order="left")
+        images = self.dataset.images.join(captions.select("image"), on="image", how="semi", maintain_order="left")
+        return replace(self, dataset=replace(self.dataset, images=images, captions=captions), cases=cases)
+
+    def without(self, categories: Sequence[str]) -> HardNegatives:
+        """The cases that are in none of these categories."""
+        known = {label for grouping in self.groupings for label in self.cases[grouping].drop_nulls()}
+        for category in categories:
+            if category not in known:
+                raise UnknownNameError("category", category, known)
+        hit = [pl.col(grouping).is_in(list(categories)).fill_null(False) for grouping in self.groupings]
+        return self.select(~self.cases.select(pl.any_horizontal(hit).alias("hit"))["hit"].to_numpy())
+
+    def by(self, columns: Sequence[str]) -> HardNegatives:
+        """The same cases grouped by these columns."""
+        averaged = self.averaged if self.averaged in columns else None
+        return replace(self, groupings=tuple(columns), averaged=averaged)
+
+    def as_dataset(self) -> Dataset:
+        """The dataset that ``crosslens encode`` takes, each caption with the groups of its case."""
+        captions = self.dataset.captions
+        new = [column for column in self.cases.columns if column == "case" or column not in captions.columns]
+        captions = captions.join(self.cases.select(new), on="case", how="left", maintain_order="left")
+        return replace(self.dataset, captions=captions)
+
+    def __repr__(self) -> str:
+        return f"HardNegatives({self.name!r}, {len(self):,} cases, {self.dataset.images.height:,} images)"
+
+
+def hard_negatives_of(dataset: Dataset, by: Sequence[str] = ()) -> HardNegatives:
+    """Cases from a dataset whose captions have the columns ``case`` and ``right``.
+
+    Results are grouped by the columns ``by`` of the captions, or by ``category`` where there is one.
+    """
+    captions = dataset.captions
+    _check_columns(captions)
+    right = _truth(captions)
+    captions = captions.with_columns(pl.col("case").cast(pl.String), pl.Series("right", right, dtype=pl.Boolean))
+    groupings = tuple(by) or tuple({"category"} & set(captions.columns))
+    for grouping in groupings:
+        if grouping not in captions.columns:
+            raise UnknownNameError("column", grouping, captions.columns)
+    labels = [pl.col(grouping).cast(pl.String).first() for grouping in groupings]
+    cases = captions.group_by("case", maintain_order=True).agg(labels)
+    averaged = groupings[0] if len(groupings) == 1 else None
+    return HardNegatives(replace(dataset, captions=captions), cases, groupings, averaged)
+
+
+def _truth(captions: pl.DataFrame) -> list[bool]:
+    spelled = {**dict.fromkeys(("true", "1", "yes", RIGHT), True), **dict.fromkeys(("false", "0", "no", WRONG), False)}
+    keys = [str(value).strip().lower() for value in captions["right"]]
+    for row, key in enumerate(keys):
+        if key not in spelled:
+            value = captions["right"][row]
+            raise InputError(f"right is {value!r}", row=row, expected="true or false", fix="correct this row")
+    return [spelled[key] for key in keys]
+
+
+def _check_columns(captions: pl.DataFrame) -> None:
+    for column in ("case", "right"):
+        if column not in captions.columns:
+            raise InputError(
+                f"the captions have no column {column!r}",
+                expected="the columns image, text, case (an id) and right (true or false)",
+                fix=f"add it (found: {', '.join(captions.columns)})",
+            )
+
+
+def _check_shapes(captions: pl.DataFrame) -> None:
+    if captions["case"].null_count():
+        row = int(captions["case"].is_null().arg_true()[0])
+        raise InputError("a caption has no case", row=row, expected="a case id in every row", fix="fill in its case")
+    shapes = captions.group_by("case", maintain_order=True).agg(
+        pl.col("image").n_unique().alias("images"),
+        pl.col("image").filter(pl.col("right")).n_unique().alias("described"),
+        pl.col("right").sum().alias("right"),
+        pl.len().alias("captions"),
+    )
+    single = (pl.col("images") == 1) & (pl.col("right") == 1) & (pl.col("captions") > 1)
+    double = pl.all_horizontal(pl.col("images", "described", "right", "captions") == 2)
+    for bad in shapes.filter(~(single | double)).head(1).iter_rows(named=True):
+        raise InputError(
+            f"case {bad['case']!r}: images {bad['images']}, captions {bad['captions']}, right ones {bad['right']}",
+            expected=_SHAPES,
+            fix="fix or remove the case",
+        )
+    if shapes["images"].n_unique() > 1:
+        raise InputError(
+            "some cases have one image, others two", expected="one kind of cases", fix="split them into two sets"
+        )

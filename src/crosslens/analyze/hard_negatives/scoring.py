@@ -1,0 +1,280 @@
+"""The score of every caption of a case with every picture of it: from a model, vectors, a table, or captions alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze.hard_negatives.cases import HardNegatives
+from crosslens.core import Dataset, Embeddings, Ids, InputError, Progress, UnknownNameError, argument, reading
+from crosslens.data import RowName, check_ids, check_known, format_suffix, image_names, read_records, read_table
+from crosslens.encode import (
+    IMAGES,
+    TEXTS,
+    Cache,
+    EncodeOptions,
+    Encoder,
+    PairScorer,
+    SecondStage,
+    StoredEmbeddings,
+    encode_dataset,
+    encode_texts,
+    require_modality,
+)
+from crosslens.rank import default_score, scorer_of
+
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
+
+BLIND: Mapping[str, Callable[[str], float]] = {
+    "shorter": lambda text: -float(len(text)),
+    "longer": lambda text: float(len(text)),
+}
+"""Scores that ignore the picture: cases on which one of them does well do not test vision."""
+
+_COLUMNS = "caption (its id, such as 12:right), score; image where cases have two"
+
+
+def blind_scores(negatives: HardNegatives, name: str) -> FloatArray:
+    """Scores that depend on the captions alone."""
+    if name not in BLIND:
+        raise UnknownNameError("blind score", name, BLIND)
+    values = np.array([BLIND[name](text) for text in negatives.dataset.texts], np.float64)
+    scores: FloatArray = values[negatives.pairs["caption"].to_numpy()]
+    return scores
+
+
+def vector_scores(
+    negatives: HardNegatives, images: Embeddings, captions: Embeddings, score: str | None = None
+) -> FloatArray:
+    """The scores of vectors matched by id; NaN for a pair without vectors."""
+    name = score or default_score(images.kind, captions.kind)
+    pairs = negatives.pairs
+    rows = _positions(negatives.dataset.image_ids, images.ids)[pairs["image"].to_numpy()]
+    columns = _positions(negatives.dataset.caption_ids, captions.ids)[pairs["caption"].to_numpy()]
+    if not ((rows >= 0) & (columns >= 0)).any():
+        raise InputError(
+            "the vectors belong to none of the cases",
+            expected=f"images such as {negatives.dataset.image_ids[0]!r} and captions such as "
+            f"{negatives.dataset.caption_ids[0]!r}",
+            fix=f"encode the dataset of the cases ({argument('write_dataset')} writes it)",
+        )
+    return _exact_scores(images, captions, name, rows, columns)
+
+
+def _exact_scores(images: Embeddings, captions: Embeddings, name: str, rows: IntArray, columns: IntArray) -> FloatArray:
+    """The score of each pair of positions; NaN where one is −1."""
+    known = (rows >= 0) & (columns >= 0)
+    scores = np.full(len(rows), np.nan)
+    scores[known] = scorer_of(images, captions, name).exact(rows[known], columns[known])
+    return scores
+
+
+def _positions(ids: Ids, known: Ids) -> IntArray:
+    """The position of each id, −1 where it is not known."""
+    position = {name: row for row, name in enumerate(known)}
+    return np.array([position.get(name, -1) for name in ids], np.int64)
+
+
+def _encoding(options: EncodeOptions, progress: Progress | None) -> dict[str, Any]:
+    cache = options.cache
+    if not isinstance(cache, Cache):  # without a folder nothing is cached
+        cache = None if cache is None or cache is False else Cache(None if cache is True else cache)
+    return {
+        "cache": cache, "batch_size": options.batch_size, "precision": options.precision, "progress": progress,
+    }  # fmt: skip
+
+
+def model_scores(
+    negatives: HardNegatives,
+    encoder: Encoder,
+    options: EncodeOptions,
+    *,
+    score: str | None = None,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """The scores of a model of pictures and texts; unreadable pictures raise, or score NaN with ``skip_bad``."""
+    for modality in (IMAGES, TEXTS):
+        require_modality(encoder, modality)
+    if isinstance(encoder, StoredEmbeddings):
+        return vector_scores(negatives, encoder.stored[IMAGES], encoder.stored[TEXTS], score)
+    encoded = encode_dataset(
+        negatives.dataset,
+        encoder,
+        image_folder=options.image_folder,
+        skip_bad=options.skip_bad,
+        **_encoding(options, progress),
+    )
+    assert encoded.images is not None
+    assert encoded.captions is not None
+    return vector_scores(negatives, encoded.images, encoded.captions, score)
+
+
+def pair_model_scores(
+    negatives: HardNegatives, scorer: PairScorer, options: EncodeOptions, progress: Progress | None = None
+) -> FloatArray:
+    """The scores of a model that takes a picture and a text together; every picture must be readable."""
+    dataset = negatives.dataset
+    stage = SecondStage.over(dataset, scorer, image_folder=options.image_folder, **_encoding(options, progress))
+    pairs = negatives.pairs.select("image", "caption").iter_rows()
+    named = [(dataset.image_ids[image], dataset.caption_ids[caption]) for image, caption in pairs]
+    return np.asarray(stage.score(named, progress), np.float64)
+
+
+def text_only_scores(
+    negatives: HardNegatives,
+    encoder: Encoder,
+    described: Dataset,
+    options: EncodeOptions,
+    *,
+    score: str | None = None,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """The scores of a text encoder: a picture is the mean of its captions' vectors, without the right one's.
+
+    ``described`` has the pictures' captions; one that equals the case's right caption is left out. A picture that
+    ``described`` does not have, or that has no other caption, scores NaN.
+    """
+    require_modality(encoder, TEXTS)
+    case_images = list(negatives.pairs.select("case", "image").iter_rows())
+    shown = list(dict.fromkeys(case_images))
+    others = _other_captions(negatives, described, shown)
+    used = sorted({row for rows in others for row in rows})
+    if not used:
+        raise InputError(
+            f"{described.name} has no captions of the images of {negatives.name}",
+            expected=f"images such as {negatives.dataset.image_ids[0]!r}, found {described.image_ids[0]!r}",
+            fix="check that the dataset has the captions of these images",
+        )
+    texts = [*(described.texts[row] for row in used), *negatives.dataset.texts]
+    vectors = encode_texts(encoder, texts, **_encoding(options, progress)).rows
+    vector_of = {row: position for position, row in enumerate(used)}
+    with_others = [(image, rows) for image, rows in zip(shown, others, strict=True) if rows]
+    means = np.stack([vectors[[vector_of[row] for row in rows]].mean(axis=0) for _, rows in with_others])
+    mean_of = {image: position for position, (image, _) in enumerate(with_others)}
+    rows = np.array([mean_of.get(image, -1) for image in case_images], np.int64)
+    captions = Embeddings.of(vectors[len(used) :])
+    name = score or default_score("single")
+    return _exact_scores(Embeddings.of(means), captions, name, rows, negatives.pairs["caption"].to_numpy())
+
+
+def _other_captions(negatives: HardNegatives, described: Dataset, shown: list[tuple[int, int]]) -> list[list[int]]:
+    """For each case and picture, the captions of the picture that differ from the case's right one."""
+    own = negatives.dataset
+    row_of = image_names(described)
+    captions: dict[int, list[int]] = {}
+    for row, image in enumerate(described.caption_image.tolist()):
+        captions.setdefault(image, []).append(row)
+    normalized = [_normalize(text) for text in described.texts]
+    right = {
+        (case, image): _normalize(own.texts[caption])
+        for case, caption, image, is_right in negatives.pairs.iter_rows()
+        if is_right
+    }
+    names = _image_names(own)
+    others = []
+    for case, image in shown:
+        match = next((row_of[name] for name in names[image] if name in row_of), None)
+        rows = [] if match is None else captions.get(match, [])
+        others.append([row for row in rows if normalized[row] != right[case, image]])
+    return others
+
+
+def _image_names(dataset: Dataset) -> list[tuple[str, ...]]:
+    """What each image may be called elsewhere: its id, its photo, the name of its file."""
+    columns = [name for name in ("image", "photo", "file") if name in dataset.images.columns]
+    return [
+        tuple(dict.fromkeys(part for name in row if name for part in (name, Path(name).name)))
+        for row in dataset.images.select(columns).iter_rows()
+    ]
+
+
+def _normalize(text: str) -> str:
+    """A caption without case, runs of white space and the mark at the end."""
+    return " ".join(text.casefold().split()).rstrip(" .!")
+
+
+def read_pair_scores(path: str | Path, negatives: HardNegatives) -> FloatArray:
+    """The score of every pair of a caption and an image, in the order of ``negatives.pairs``; NaN where there is none.
+
+    The file is a .csv, .tsv, .parquet or .jsonl with a row per pair. ``caption`` is the caption's id; with a column
+    ``case`` its end, such as ``right``, suffices. ``image`` may be left out where each case has one picture. Rows of
+    cases that are not in ``negatives`` raise.
+    """
+    with reading(path):
+        if format_suffix(path) == ".jsonl":
+            records = read_records(path)
+            return pair_scores(pl.DataFrame(records.rows, infer_schema_length=None), negatives, records.row_name)
+        table = read_table(path)
+        return pair_scores(table.frame, negatives, table.row_name)
+
+
+def pair_scores(frame: pl.DataFrame, negatives: HardNegatives, row_name: RowName = lambda row: row) -> FloatArray:
+    """The same from a table in memory."""
+    captions = _caption_ids(frame, negatives, row_name)
+    values = _numbers(frame, row_name)
+    ids, image_ids = negatives.dataset.caption_ids, negatives.dataset.image_ids
+    if "image" in frame.columns:
+        images = check_ids(frame["image"].to_list(), "image", row_name)
+        check_known(images, set(image_ids), "image", row_name)
+    elif len(negatives.measures) > 1:
+        raise InputError("no column 'image'", expected=_COLUMNS, fix="name the image of each score in a column image")
+    else:
+        own = dict(zip(ids, negatives.dataset.captions["image"], strict=True))
+        images = [own[caption] for caption in captions]
+    pairs = negatives.pairs.select("caption", "image").iter_rows()
+    position = {(ids[caption], image_ids[image]): row for row, (caption, image) in enumerate(pairs)}
+    scores = np.full(len(position), np.nan)
+    for row, pair in enumerate(zip(captions, images, strict=True)):
+        if pair not in position:
+            raise InputError(
+                f"caption {pair[0]!r} and image {pair[1]!r} are in no case together",
+                row=row_name(row),
+                expected="pairs of one case",
+                fix="correct or remove the row",
+            )
+        if not np.isnan(scores[position[pair]]):
+            raise InputError(
+                f"a second score of caption {pair[0]!r} and image {pair[1]!r}",
+                row=row_name(row),
+                expected="one score per pair",
+                fix="keep one of the two",
+            )
+        scores[position[pair]] = values[row]
+    return scores
+
+
+def _caption_ids(frame: pl.DataFrame, negatives: HardNegatives, row_name: RowName) -> list[str]:
+    for column in ("caption", "score"):
+        if column not in frame.columns:
+            raise InputError(
+                f"no column {column!r} (found: {', '.join(frame.columns)})", expected=_COLUMNS, fix="rename or add it"
+            )
+    captions = check_ids(frame["caption"].to_list(), "caption", row_name)
+    known = set(negatives.dataset.caption_ids)
+    if "case" in frame.columns:
+        cases = check_ids(frame["case"].to_list(), "case", row_name)
+        check_known(cases, set(negatives.cases["case"]), "case", row_name)
+        named = zip(cases, captions, strict=True)
+        captions = [caption if caption in known else f"{case}:{caption}" for case, caption in named]
+    check_known(captions, known, "caption", row_name)
+    return captions
+
+
+def _numbers(frame: pl.DataFrame, row_name: RowName) -> list[float]:
+    numbers = []
+    for row, value in enumerate(frame["score"]):
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if not np.isfinite(number):
+            raise InputError(
+                f"the score is {value!r}", row=row_name(row), expected="a finite number", fix="score this pair again"
+            )
+        numbers.append(number)
+    return numbers

@@ -1,0 +1,173 @@
+"""The keyword filter: which objects that a caption names are named by nothing else about its image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from crosslens.core import Dataset, Progress
+from crosslens.explanations import GENERIC_NOUNS, PERSON, hypernyms_of, is_tangible, meaning, same_meaning, senses
+from crosslens.language import Parse, load_wordnet, parse_texts, scene_graph
+
+_GROUPS = frozenset("audience band class couple crowd family group people player team trio".split())  # noqa: SIM905
+_COLOURS = frozenset("black blue brown green grey gray orange pink purple red tan white".split())  # noqa: SIM905
+_IGNORED = (GENERIC_NOUNS - _GROUPS) | _COLOURS
+"""Nouns that say nothing for or against a caption; a *white* is a person to WordNet."""
+_AGENT_SUFFIXES = ("er", "or", "ist", "male")
+_PERSONAL_PRONOUNS = frozenset("he she they him them someone somebody everyone".split())  # noqa: SIM905
+
+
+@dataclass(frozen=True)
+class ConceptAgreement:
+    """The objects that a caption names, compared with what else is said about its image.
+
+    ``concepts``   the objects that it names (lemmas); ``missing`` those that no other caption and no annotation names
+    ``agreed``     the objects that most of the image's other captions name, two at least; ``silent`` those of them
+                   that this caption does not name
+    ``compared``   False where nothing else names an object: no other captions, no annotated objects
+    """
+
+    concepts: tuple[str, ...]
+    missing: tuple[str, ...]
+    agreed: tuple[str, ...]
+    silent: tuple[str, ...]
+    compared: bool
+
+    @property
+    def share(self) -> float | None:
+        """The share of the concepts that occur elsewhere; None where there is nothing to compare."""
+        if not self.compared or not self.concepts:
+            return None
+        return (len(self.concepts) - len(self.missing)) / len(self.concepts)
+
+    @property
+    def named_share(self) -> float | None:
+        """The share of the agreed objects that the caption names too; None where the others agree on none."""
+        return (len(self.agreed) - len(self.silent)) / len(self.agreed) if self.agreed else None
+
+
+@dataclass(frozen=True)
+class CaptionNouns:
+    """The nouns of one caption: ``visible`` objects, and all ``nouns``, also inside names.
+
+    Nouns that are not visible can support a caption but not contradict it: a *game* or a *sign* (a word, first) that
+    others mention too is a concept; one that no other caption mentions is none.
+    """
+
+    visible: tuple[str, ...]
+    nouns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DatasetConcepts:
+    """The nouns of every caption of a dataset, and the annotated objects of every image."""
+
+    dataset: Dataset
+    named: tuple[CaptionNouns, ...]
+    objects: tuple[frozenset[str], ...]
+    captions: tuple[tuple[int, ...], ...]
+    """Of each image, the rows of its captions."""
+
+    def agreement(self, caption: int, image: int | None = None) -> ConceptAgreement:
+        """A caption against the other captions and objects of its own image, or against those of another."""
+        image = int(self.dataset.caption_image[caption]) if image is None else image
+        others = [self.named[other] for other in self.captions[image] if other != caption]
+        return compare_concepts(self.named[caption], others, self.objects[image])
+
+
+def extract_concepts(dataset: Dataset, progress: Progress | None = None) -> DatasetConcepts:
+    """Parse the captions (each distinct text once; parses are cached)."""
+    distinct = list(dict.fromkeys(dataset.texts))
+    parses = parse_texts(distinct, progress=progress)
+    named = {text: extract_nouns(parse) for text, parse in zip(distinct, parses, strict=True)}
+    captions: list[list[int]] = [[] for _ in dataset.image_ids]
+    for row, image in enumerate(dataset.caption_image.tolist()):
+        captions[image].append(row)
+    every = tuple(named[text] for text in dataset.texts)
+    return DatasetConcepts(dataset, every, _object_names(dataset), tuple(map(tuple, captions)))
+
+
+def compare_concepts(
+    caption: CaptionNouns, others: Sequence[CaptionNouns], objects: Iterable[str] = ()
+) -> ConceptAgreement:
+    """One caption's nouns against those of each other caption, and against annotated objects.
+
+    An object matches by its lemma, a synonym, its hypernym or a hyponym. People match people: that one annotator
+    writes *boy* and another *man* is no contradiction.
+    """
+    elsewhere = sorted({noun for other in others for noun in other.nouns} | set(objects))
+    confirmed = [noun for noun in caption.nouns if noun not in caption.visible and noun in elsewhere]
+    visible = sorted({noun for other in others for noun in other.visible})
+    counts = {noun: sum(_among(noun, other.nouns) for other in others) for noun in visible}
+    agreed = [noun for noun in visible if counts[noun] >= 2 and 2 * counts[noun] > len(others)]
+    return ConceptAgreement(
+        (*caption.visible, *confirmed),
+        tuple(noun for noun in caption.visible if not _among(noun, elsewhere)),
+        tuple(agreed),
+        tuple(noun for noun in agreed if not _among(noun, caption.nouns)),
+        bool(elsewhere),
+    )
+
+
+def _among(noun: str, others: Iterable[str]) -> bool:
+    return any(same_object(noun, other) for other in others)
+
+
+@lru_cache(maxsize=1 << 18)
+def same_object(noun: str, other: str) -> bool:
+    """Whether two nouns may name the same object."""
+    if same_meaning("n", noun, other) or (_is_person(noun) and _is_person(other)):
+        return True
+    return _rare_kind(noun, other) or _rare_kind(other, noun)
+
+
+def _rare_kind(noun: str, other: str) -> bool:
+    """Whether any sense is a hyponym of the other noun: setters are dogs too. Not of people: every animal is a name."""
+    usual = meaning(other)
+    if usual is None or PERSON in hypernyms_of(usual):
+        return False
+    return any(usual in hypernyms_of(sense) for sense in senses(noun.split()[-1]))
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_person(noun: str) -> bool:
+    """Whether a noun may name people: first sense, a group of them, or an agent, such as *climber* (a plant, first)."""
+    last = noun.split()[-1]
+    usual = meaning(noun)
+    if last in _GROUPS or (usual is not None and PERSON in hypernyms_of(usual)):
+        return True
+    known = senses(last)
+    return last.endswith(_AGENT_SUFFIXES) and (not known or any(PERSON in hypernyms_of(sense) for sense in known))
+
+
+def extract_nouns(parse: Parse) -> CaptionNouns:
+    """The nouns of a caption: the objects of its scene graph, nouns inside compounds, and the people it means.
+
+    The parser reads *a dog watches* as a name of two words, and *a skateboarder rides* as an adjective and a noun:
+    no object may be lost that way. *They* and *someone* are people.
+    """
+    names = [name for name in scene_graph(parse).objects if name not in _IGNORED]
+    inside = {word for name in names for word in name.split()}
+    tagged = (lemma for lemma, pos in zip(parse.lemmas, parse.pos, strict=True) if _may_be_noun(lemma, pos))
+    loose = [noun for noun in dict.fromkeys(tagged) if noun not in _IGNORED]
+    candidates = (*names, *(noun for noun in loose if noun not in inside))
+    visible = [noun for noun in candidates if is_tangible(noun) or _is_person(noun)]
+    if any(word.lower() in _PERSONAL_PRONOUNS for word in parse.words) and not any(map(_is_person, visible)):
+        visible.append("person")
+    return CaptionNouns(tuple(dict.fromkeys(visible)), tuple(dict.fromkeys((*visible, *names, *loose))))
+
+
+@lru_cache(maxsize=1 << 16)
+def _may_be_noun(lemma: str, pos: str) -> bool:
+    if pos in ("ADJ", "INTJ"):
+        return bool(load_wordnet().synsets(lemma, "n").size) and not load_wordnet().synsets(lemma, "a").size
+    return pos in ("NOUN", "PROPN")
+
+
+def _object_names(dataset: Dataset) -> tuple[frozenset[str], ...]:
+    names: dict[str, set[str]] = {image: set() for image in dataset.image_ids}
+    if dataset.objects is not None:
+        for image, name in dataset.objects.select("image", "name").drop_nulls().iter_rows():
+            names[image].add(name.replace("_", " ").lower())
+    return tuple(frozenset(names[image]) for image in dataset.image_ids)

@@ -1,0 +1,292 @@
+"""The list of suspect labels to review, and the reviewed list read back as a cleaned dataset with judgements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze.label_quality.signals import ALSO_FITS, MOVE, REMOVE, VERDICTS
+from crosslens.core import Dataset, InputError, Printable, Relevance, UsageError, json_form
+from crosslens.data import RowName, by_row, existing_file, format_suffix, read_bytes, read_table, writing_bytes
+
+ANNOTATED, SUSPECTED = 2, 1
+"""Grades in the proposed judgements: pairs of the dataset, and pairs that are only suspected to match."""
+
+RUN_COLUMNS: Mapping[str, Any] = {
+    **dict.fromkeys(("run", "direction"), pl.String),
+    **dict.fromkeys(("queries", "failures", "words", "same_caption", "same_picture", "annotation", "model"), pl.Int64),
+}
+"""Of each run: its failures, those that are annotation problems by each reason and by any, and the model's."""
+
+REVIEW_SUFFIXES = (".csv", ".parquet", ".jsonl")
+_NEEDED = ("verdict", "image", "caption", "suggested_image")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelQuality(Printable):
+    """Labels to review, the most suspect first (``table``), and what remains of each run's failures (``runs``)."""
+
+    dataset: Dataset
+    table: pl.DataFrame
+    runs: pl.DataFrame
+    settings: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return self.table.height
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How often each reason applies."""
+        every = self.table["reason"].str.split(" + ").explode().value_counts(sort=True)
+        return dict(zip(every["reason"].to_list(), every["count"].to_list(), strict=True))
+
+    def write(self, path: str | Path, limit: int | None = None) -> Path:
+        """Write the list for a reviewer as .csv, .parquet or .jsonl (.gz too); an existing file is replaced."""
+        suffix = check_review_file(path)
+        table = self._first(limit)
+        with writing_bytes(path) as out:
+            if suffix == ".csv":
+                table.write_csv(out)
+            elif suffix == ".jsonl":
+                table.write_ndjson(out)
+            else:
+                table.write_parquet(out)
+        return Path(path)
+
+    def relevance(self, limit: int | None = None) -> Relevance:
+        """A proposal, images × captions: the annotated pairs with grade 2, and suspected further ones with grade 1."""
+        dataset = self.dataset
+        pairs = set(zip(dataset.caption_image.tolist(), range(len(dataset.caption_ids)), strict=True))
+        image = {image_id: row for row, image_id in enumerate(dataset.image_ids)}
+        caption = {caption_id: row for row, caption_id in enumerate(dataset.caption_ids)}
+        extra = set()
+        table = self._first(limit).filter(pl.col("proposal").is_in([ALSO_FITS, MOVE]))
+        for own, caption_id, other in table.select("image", "caption", "suggested_image").iter_rows():
+            if caption_id is not None:
+                extra.add((image[other], caption[caption_id]))
+            else:  # one picture under two ids
+                extra |= {(image[other], row) for owner, row in pairs if owner == image[own]}
+                extra |= {(image[own], row) for owner, row in pairs if owner == image[other]}
+        listed = [*sorted(pairs), *sorted(extra - pairs)]
+        rows, columns = np.array(listed, np.int64).reshape(-1, 2).T
+        grades = [ANNOTATED] * len(pairs) + [SUSPECTED] * (len(listed) - len(pairs))
+        return Relevance.from_indices(
+            dataset.image_ids, dataset.caption_ids, rows, columns, np.array(grades, np.float32), "captions + suspected"
+        )
+
+    def left_out(self, limit: int | None = None) -> list[str]:
+        """The captions that should not be queries: those that the list proposes to remove or to move."""
+        chosen = pl.col("proposal").is_in([REMOVE, MOVE]) & pl.col("caption").is_not_null()
+        return self._first(limit).filter(chosen)["caption"].to_list()
+
+    def as_dict(self, limit: int | None = None) -> dict[str, Any]:
+        """Everything as plain values."""
+        content: dict[str, Any] = json_form(
+            {
+                "dataset": self.dataset.name,
+                "suspects": len(self),
+                "reasons": self.reasons,
+                "runs": self.runs.to_dicts(),
+                "settings": dict(self.settings),
+                "notes": list(self.notes),
+                "review": self._first(limit).to_dicts(),
+            }
+        )
+        return content
+
+    def _first(self, limit: int | None) -> pl.DataFrame:
+        return self.table if limit is None else self.table.head(limit)
+
+
+def check_review_file(path: str | Path) -> str:
+    """The suffix of a review file, if it is one that can be written."""
+    suffix = format_suffix(path)
+    if suffix not in REVIEW_SUFFIXES:
+        raise UsageError(
+            f"{path}: unsupported format of a review list", fix="use a name that ends in .csv, .parquet or .jsonl"
+        )
+    return suffix
+
+
+@dataclass(frozen=True, eq=False)
+class ReviewedLabels(Printable):
+    """The dataset and its judgements (images × captions) after a review; ``counts`` of each verdict and of blanks."""
+
+    dataset: Dataset
+    relevance: Relevance
+    counts: dict[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers."""
+        return {
+            "verdicts": self.counts,
+            "images": len(self.dataset.image_ids),
+            "captions": len(self.dataset.caption_ids),
+            "pairs": len(self.relevance.items),
+        }
+
+
+@dataclass(frozen=True)
+class _Decision:
+    verdict: str
+    image: str
+    caption: str | None
+    suggested: str | None
+    row: int | str
+
+
+def apply_review(dataset: Dataset, path: str | Path) -> ReviewedLabels:
+    """Apply the ``verdict`` column of a reviewed list (.csv, .tsv, .jsonl or .parquet).
+
+    ``keep`` or nothing   leaves the row as it is
+    ``remove``            removes the caption; in a row without a caption, the image with its captions
+    ``also-fits``         the caption fits the suggested image too; without a caption, both images' captions fit both
+    ``move``              the caption belongs to the suggested image instead
+    """
+    decisions = list(_decisions(path, dataset))
+    removed = [decision for decision in decisions if decision.verdict == REMOVE]
+    images = {decision.image for decision in removed if decision.caption is None}
+    captions = {decision.caption for decision in removed if decision.caption is not None}
+    moved = {decision.caption: decision.suggested for decision in decisions if decision.verdict == MOVE}
+    _check_targets(decisions, images, path)
+    owners = [moved.get(caption) or image for caption, image in _owners(dataset)]
+    table = dataset.captions.with_columns(pl.Series("image", owners, dtype=pl.String))
+    table = table.filter(~pl.col("caption").is_in(list(captions)) & ~pl.col("image").is_in(list(images)))
+    kept = dataset.select(image for image in dataset.image_ids if image not in images)
+    cleaned = replace(kept, captions=table)
+    counts = dict.fromkeys((*VERDICTS, "undecided"), 0)
+    for decision in decisions:
+        counts[decision.verdict or "undecided"] += 1
+    return ReviewedLabels(cleaned, _relevance(cleaned, decisions), counts)
+
+
+def _owners(dataset: Dataset) -> Iterator[tuple[str, str]]:
+    yield from dataset.captions.select("caption", "image").iter_rows()
+
+
+def _relevance(cleaned: Dataset, decisions: list[_Decision]) -> Relevance:
+    owners = dict(_owners(cleaned))
+    pairs = {(image, caption) for caption, image in owners.items()}
+    extra = set()
+    for decision in decisions:
+        if decision.verdict == ALSO_FITS and decision.suggested is not None:
+            both = {decision.image, decision.suggested}
+            if decision.caption is None:
+                fitting = [caption for caption, image in owners.items() if image in both]
+                extra |= {(image, caption) for image in both for caption in fitting}
+            elif decision.caption in owners:
+                extra.add((decision.suggested, decision.caption))
+    images = set(cleaned.image_ids)
+    listed = sorted(pairs | {pair for pair in extra if pair[0] in images})
+    return Relevance.from_pairs(
+        [image for image, _ in listed],
+        [caption for _, caption in listed],
+        query_ids=cleaned.image_ids,
+        item_ids=cleaned.caption_ids,
+        source="captions + review",
+    )
+
+
+def _decisions(path: str | Path, dataset: Dataset) -> Iterator[_Decision]:
+    frame, row_name = _read(path)
+    for name in _NEEDED:
+        if name not in frame.columns:
+            raise InputError(
+                f"no column {name!r}",
+                file=path,
+                expected=f"the columns {', '.join(_NEEDED)}",
+                fix="review a list that crosslens analyze labels -o wrote",
+            )
+    known = _KnownIds(dataset)
+    seen: dict[tuple[str, str], str] = {}
+    for number, cells in enumerate(frame.select(_NEEDED).iter_rows()):
+        written, image, caption, suggested = (None if cell is None else str(cell).strip() or None for cell in cells)
+        with _at(path, row_name(number)):
+            verdict = _verdict(written)
+            owner = known.check(image, caption, suggested)
+            _check_complete(verdict, caption, suggested)
+            if caption is not None and verdict not in ("", ALSO_FITS):  # a merged file may have a caption twice
+                before = seen.setdefault((owner, caption), verdict)
+                if before != verdict:
+                    raise InputError(
+                        f"{verdict} for caption {caption!r}, but {before} in an earlier row", fix="keep one of the two"
+                    )
+        yield _Decision(verdict, owner, caption, suggested, row_name(number))
+
+
+@contextmanager
+def _at(path: str | Path, row: int | str) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        error.file, error.row = str(path), row
+        raise
+
+
+class _KnownIds:
+    def __init__(self, dataset: Dataset) -> None:
+        self.name, self.images, self.captions = dataset.name, set(dataset.image_ids), dict(_owners(dataset))
+
+    def check(self, image: str | None, caption: str | None, suggested: str | None) -> str:
+        """The image of a row, if all ids in it are known and belong together."""
+        for what, name, known in (
+            ("image", image, self.images),
+            ("caption", caption, self.captions),
+            ("image", suggested, self.images),
+        ):
+            if name is not None and name not in known:
+                expected = f"{'an' if what == 'image' else 'a'} {what} of {self.name}"
+                raise InputError(f"unknown {what} {name!r}", expected=expected, fix="review a list of this dataset")
+        if image is None or (caption is not None and self.captions[caption] != image):
+            raise InputError(
+                f"image {image!r} of caption {caption!r}",
+                expected="the image that the caption belongs to",
+                fix="leave the columns image and caption as they were",
+            )
+        return image
+
+
+def _verdict(written: str | None) -> str:
+    verdict = (written or "").lower().replace(" ", "-").replace("_", "-")
+    if verdict and verdict not in VERDICTS:
+        raise InputError(
+            f"the verdict {written!r}", expected=f"one of {', '.join(VERDICTS)}, or nothing", fix="correct the verdict"
+        )
+    return verdict
+
+
+def _check_complete(verdict: str, caption: str | None, suggested: str | None) -> None:
+    if verdict in (ALSO_FITS, MOVE) and suggested is None:
+        raise InputError(f"{verdict} without a suggested_image", fix="name the image in suggested_image")
+    if verdict == MOVE and caption is None:
+        raise InputError("move without a caption", fix="use remove or also-fits")
+
+
+def _check_targets(decisions: list[_Decision], removed: set[str], path: str | Path) -> None:
+    for decision in decisions:
+        if decision.verdict == MOVE and decision.suggested in removed:
+            raise InputError(
+                f"caption {decision.caption!r} moves to image {decision.suggested!r}, which is removed",
+                file=path,
+                row=decision.row,
+                fix="keep the image, or remove the caption",
+            )
+
+
+def _read(path: str | Path) -> tuple[pl.DataFrame, RowName]:
+    path = existing_file(path)
+    if format_suffix(path) != ".jsonl":
+        table = read_table(path)
+        return table.frame, table.row_name
+    try:
+        return pl.read_ndjson(read_bytes(path), infer_schema_length=None), by_row
+    except pl.exceptions.PolarsError as error:
+        problem = f"cannot be read: {str(error).splitlines()[0]}"
+        raise InputError(problem, file=path, expected="one JSON object per line", fix="check the file") from error

@@ -1,0 +1,1 @@
+"""Pairs that match although nobody annotated them."""

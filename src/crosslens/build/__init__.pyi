@@ -1,0 +1,19 @@
+from crosslens.build.benchmark import Recos as Recos
+from crosslens.build.encoding import Encoders as Encoders
+from crosslens.build.generators.annotations import Annotations as Annotations, ObjectAnnotation as ObjectAnnotation
+from crosslens.build.generators.protocol import (
+    CONFUSABLE as CONFUSABLE,
+    DESCRIBE as DESCRIBE,
+    GENERATORS as GENERATORS,
+    SHARPER as SHARPER,
+    VAGUER as VAGUER,
+    Generator as Generator,
+    GeneratorSettings as GeneratorSettings,
+    Request as Request,
+    load_generator as load_generator,
+)
+from crosslens.build.generators.recorded import Recorded as Recorded
+from crosslens.build.log import DecisionLog as DecisionLog
+from crosslens.build.pages import check_summary as check_summary, verdict_counts as verdict_counts
+from crosslens.build.recos import build_recos as build_recos
+from crosslens.build.settings import RecosSettings as RecosSettings

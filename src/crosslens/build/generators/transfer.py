@@ -1,0 +1,305 @@
+"""A description of one image transferred to another: only the words in which the two differ are changed.
+
+The annotations of the new image must support every claim of the text. A word that they do not support (a verb, a colour
+that is not annotated) makes the transfer impossible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from crosslens.build.generators.annotations import (
+    ImageContents,
+    ObjectGroup,
+    counterparts,
+    position_phrase,
+    spatial_relation,
+)
+from crosslens.build.generators.phrases import (
+    GROUPED,
+    INSIDE,
+    NEAR,
+    RELATIONS,
+    STANDING_ON_TWO,
+    NounPhrase,
+    Phrase,
+    PhraseEdit,
+    apply_phrase_edits,
+    reader_of,
+    setting_name,
+)
+from crosslens.build.generators.vocabulary import NARROW, OTHER, PLAIN, colour_word, coloured, plural
+from crosslens.synth import BACKDROPS, POSE_PHRASES, a, number_word
+
+T = TypeVar("T")
+
+_CLAIMLESS = """
+    a all also an and are around at be by can capitals carries close company else exactly found gathered has
+    have here image in is it keeps left look looks met nearby nothing of on one our out passing photo photograph
+    picture put reading reads says scene see seen sees set shares shows single so somebody someone spells spot
+    stage that the their there this to view visible was watched way wears were which with word you
+"""
+_NEUTRAL = frozenset(_CLAIMLESS.split())
+"""Words that claim nothing about an image beyond its phrases."""
+_TOUCHING = {"on", "in", "by"}
+"""Between two objects these claim contact, and boxes do not tell a cup on a table from one in front of it."""
+_OF_SEVERAL = {"is": "are", "has": "have", "was": "were"}
+_OF_ONE = {several: singular for singular, several in _OF_SEVERAL.items()}
+_REFERRING = {"this", "it", "its", "each", "them", "they", "their", "all"}
+_TURNED = {
+    "to the left of": "to the right of", "left of": "right of", "on the left of": "on the right of",
+    "above": "below", "over": "under", "inside": "next to", "enclosed by": "not far from", "beneath": "above",
+}  # fmt: skip
+_TURNED |= {turned: relation for relation, turned in _TURNED.items() if relation != "beneath"}
+
+
+class UnsupportedClaim(Exception):
+    """The text claims something that the annotations of the other image do not support."""
+
+
+def transfer(text: str, source: ImageContents, target: ImageContents, turn: int = 0) -> str | None:
+    """The text with every claim adapted to the target; None where that cannot be done.
+
+    ``turn`` selects other counterparts, where an object of the source matches several of the target.
+    """
+    try:
+        return _Transfer(text, source, target, turn).result()
+    except UnsupportedClaim:
+        return None
+
+
+def fits(text: str, contents: ImageContents) -> bool:
+    """Whether the annotations support every claim of the text."""
+    return transfer(text, contents, contents) == text
+
+
+@dataclass
+class _Transfer:
+    text: str
+    source: ImageContents
+    target: ImageContents
+    turn: int = 0
+    edits: list[PhraseEdit] = field(default_factory=list)
+    crossed: dict[int, bool] = field(default_factory=dict)
+    """Position of a noun whose number changed between one and several → whether it is several now."""
+
+    def __post_init__(self) -> None:
+        self.phrases = reader_of(self.source, self.target).read(self.text)
+        self.pairs = counterparts(self.source, self.target, self.turn)
+
+    def result(self) -> str:
+        self._check_named_once()
+        for at, phrase in enumerate(self.phrases):
+            new = getattr(self, f"_{phrase.kind}")(at, phrase)
+            if new != phrase.text:
+                self.edits.append(PhraseEdit(phrase.start, phrase.end, new))
+        self._agree()
+        self._check_nothing_else()
+        return apply_phrase_edits(self.text, self.edits) if self.edits else self.text
+
+    def _counterpart(self, name: str) -> ObjectGroup:
+        if name in self.pairs:
+            return self.pairs[name]
+        # A name that only the target has: the text was transferred to it before.
+        return _known(next((group for group in self.target.groups if group.name == name), None))
+
+    def _group_at(self, at: int, step: int) -> ObjectGroup:
+        """The counterpart of the nearest noun before (step -1) or after (1) a phrase."""
+        positions = range(at + step, len(self.phrases) if step > 0 else -1, step)
+        nearest = _known(next((self.phrases[other] for other in positions if self.phrases[other].kind == "noun"), None))
+        return self._counterpart(nearest.meaning)
+
+    # One method per kind of phrase: its wording for the target.
+
+    def _noun(self, at: int, noun_phrase: NounPhrase) -> str:
+        group = self._counterpart(noun_phrase.meaning)
+        colour = self._colour(noun_phrase, group)
+        word = _known(group.noun.word_for(noun_phrase.register))
+        if noun_phrase.register != NARROW and group.name == noun_phrase.meaning:
+            word = noun_phrase.word
+        many = group.count(colour or None)
+        several = many != 1
+        word_for_colour = _known(colour_word(colour, noun_phrase.colour_register)) if colour else ""
+        phrase = coloured(word, group.name, group.members[0].category, word_for_colour) if word_for_colour else word
+        size = self._size(noun_phrase, group)
+        phrase = f"{size} {phrase}".strip()
+        if group.noun.unique:
+            return f"the {phrase}" if group.noun.definite else phrase
+        if several != noun_phrase.plural:
+            self.crossed[at] = several
+        return _determined(noun_phrase, phrase, many)
+
+    def _colour(self, noun_phrase: NounPhrase, group: ObjectGroup) -> str:
+        if not noun_phrase.colour:
+            return ""
+        if not group.colours:
+            raise UnsupportedClaim
+        if noun_phrase.colour in group.colours and group.name == noun_phrase.meaning:
+            return noun_phrase.colour
+        if len(group.colours) != 1:
+            raise UnsupportedClaim
+        return group.colours[0]
+
+    def _size(self, noun_phrase: NounPhrase, group: ObjectGroup) -> str:
+        """A size word stays where both are annotated as equally large."""
+        if not noun_phrase.size:
+            return ""
+        before = {
+            member.attributes
+            for name in self.source.groups
+            if name.name == noun_phrase.meaning
+            for member in name.members
+        }
+        now = {member.attributes for member in group.members}
+        if len(now) != 1 or now == {()} or (before and before != now):
+            raise UnsupportedClaim
+        return noun_phrase.size
+
+    def _setting(self, at: int, phrase: Phrase) -> str:
+        name = _known(self.target.setting)
+        if phrase.meaning not in (self.source.setting, name):
+            raise UnsupportedClaim
+        if phrase.meaning == name:
+            return phrase.text
+        backdrop = BACKDROPS.get(name)
+        if backdrop is None:
+            raise UnsupportedClaim
+        wordings = {PLAIN: backdrop.at, OTHER: backdrop.also, "named": setting_name(name)}
+        return wordings.get(phrase.register, backdrop.riddle)
+
+    def _position(self, at: int, phrase: Phrase) -> str:
+        single = _known(self._group_at(at, -1).single)
+        now = position_phrase(_known(single.box))
+        return now.replace("of the picture", "of the " + phrase.text.rsplit(" ", 1)[1])
+
+    def _relation(self, at: int, phrase: Phrase) -> str:
+        before, after = self._group_at(at, -1), self._group_at(at, 1)
+        follows = self.phrases[at + 1].text if at + 1 < len(self.phrases) else ""
+        subject, other = (after, before) if follows == "it" else (before, after)
+        boxes = [_known(_known(group.single).box) for group in (subject, other)]
+        now = spatial_relation(boxes[0], boxes[1])
+        if now == phrase.meaning or (phrase.meaning == NEAR and now != INSIDE):
+            return phrase.text
+        turned = _TURNED.get(phrase.text.lower(), "")
+        meaning = RELATIONS.get(turned)
+        if meaning is None or not (now == meaning or (meaning == NEAR and now != INSIDE)):
+            raise UnsupportedClaim
+        return turned
+
+    def _hue(self, at: int, phrase: Phrase) -> str:
+        colours = self._group_at(at, -1).colours
+        return _known(colour_word(colours[0], phrase.register)) if len(colours) == 1 else _known(None)
+
+    def _action(self, at: int, phrase: Phrase) -> str:
+        actors = [group for group in self.source.groups if group.action == phrase.meaning] or [
+            group for group in self.target.groups if group.action == phrase.meaning
+        ]
+        if len(actors) != 1:
+            raise UnsupportedClaim
+        actor = self._counterpart(actors[0].name)
+        action = _known(actor.action)
+        if action == phrase.meaning:
+            return phrase.text
+        if phrase.register == PLAIN:
+            return action
+        if action == "standing" and phrase.register == OTHER and actor.noun.wider == "person":
+            return STANDING_ON_TWO
+        return POSE_PHRASES[action][0 if phrase.register == OTHER else 1] if action in POSE_PHRASES else _known(None)
+
+    def _quote(self, at: int, phrase: Phrase) -> str:
+        return f'"{self._written(phrase.text[1:-1])}"'
+
+    def _spelled(self, at: int, phrase: Phrase) -> str:
+        return "-".join(self._written(phrase.text.replace("-", "")))
+
+    def _written(self, text: str) -> str:
+        bearers = [group for group in self.source.groups if group.text == text]
+        if len(bearers) != 1:
+            raise UnsupportedClaim
+        return _known(self._counterpart(bearers[0].name).text)
+
+    def _word(self, at: int, phrase: Phrase) -> str:
+        if phrase.text.lower() not in _NEUTRAL or (phrase.text.lower() in _TOUCHING and self._between_nouns(at)):
+            raise UnsupportedClaim
+        return phrase.text
+
+    def _between_nouns(self, at: int) -> bool:
+        around = (at - 1, at + 1) if 0 < at < len(self.phrases) - 1 else ()
+        return bool(around) and all(self.phrases[neighbour].kind == "noun" for neighbour in around)
+
+    def _mark(self, at: int, phrase: Phrase) -> str:
+        return phrase.text
+
+    # What the phrases need around them.
+
+    def _agree(self) -> None:
+        """Verbs follow the number of their subject."""
+        words = {phrase.text.lower() for phrase in self.phrases if phrase.kind == "word"}
+        if self.crossed and words & _REFERRING:
+            raise UnsupportedClaim
+        for at, several in self.crossed.items():
+            joined = at > 0 and self.phrases[at - 1].text.lower() in ("and", ",")
+            self._turn_verb(at + 1, several or joined)
+            if at > 1 and self.phrases[at - 2].text.lower() == "there":
+                self._turn_verb(at - 1, several)
+
+    def _turn_verb(self, at: int, several: bool) -> None:
+        if 0 <= at < len(self.phrases):
+            verb = self.phrases[at]
+            right = (_OF_SEVERAL if several else _OF_ONE).get(verb.text.lower())
+            if right:
+                self.edits.append(PhraseEdit(verb.start, verb.end, right))
+
+    def _check_named_once(self) -> None:
+        """Two phrases for one group ("a man and a woman" for two people) share a number that cannot be divided."""
+        named = [
+            (phrase.meaning, phrase.colour)
+            for phrase in self.phrases
+            if isinstance(phrase, NounPhrase) and not _repeated(phrase)
+        ]
+        if len(set(named)) < len(named):
+            raise UnsupportedClaim
+
+    def _check_nothing_else(self) -> None:
+        if "nothing else" in self.text.lower():
+            named = {self._counterpart(phrase.meaning).name for phrase in self.phrases if phrase.kind == "noun"}
+            if named != {group.name for group in self.target.groups}:
+                raise UnsupportedClaim
+
+
+def _known(value: T | None) -> T:
+    if value is None:
+        raise UnsupportedClaim
+    return value
+
+
+def _repeated(noun_phrase: NounPhrase) -> bool:
+    return noun_phrase.determiner.lower() == "the"
+
+
+def _determined(noun_phrase: NounPhrase, phrase: str, many: int | None) -> str:
+    """The phrase with its determiner, in the right number; the wording of a number stays if it can."""
+    determiner = noun_phrase.determiner.lower()
+    several = plural(phrase)
+    if noun_phrase.number is not None:
+        return _numbered(noun_phrase, phrase, _known(many))
+    if determiner in ("a", "an", "another"):
+        if many == 1:
+            return a(phrase) if determiner != "another" else _known(None)
+        return f"{number_word(_known(many))} {several}"
+    if determiner in ("the", ""):
+        return f"{determiner} {phrase if many == 1 else several}".strip()
+    return a(phrase) if many == 1 else f"{determiner} {several}"
+
+
+def _numbered(noun_phrase: NounPhrase, phrase: str, many: int) -> str:
+    determiner = noun_phrase.determiner.lower()
+    exactly = "exactly " if determiner.startswith("exactly ") else ""
+    noun = phrase if many == 1 else plural(phrase)
+    if determiner.removeprefix("exactly ").isdigit():
+        return f"{exactly}{many} {noun}"
+    if determiner in GROUPED:
+        again = {number: group for group, number in GROUPED.items() if group != "a couple of"}.get(many)
+        return f"{determiner if GROUPED[determiner] == many else again or number_word(many)} {noun}"
+    return f"{exactly}{number_word(many)} {noun}"

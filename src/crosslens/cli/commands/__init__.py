@@ -1,0 +1,1 @@
+"""The commands, one module per subject: each parses its flags, calls, and prints."""

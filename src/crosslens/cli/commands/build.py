@@ -1,0 +1,206 @@
+"""``crosslens build``: new benchmarks from candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crosslens.build import RecosSettings
+from crosslens.cli.commands.encode import open_cache
+from crosslens.cli.console import print_json, print_note, print_notes, print_result, progress_bar, terminal_width
+from crosslens.cli.datasets import DatasetOptions
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.core import PAGE_WIDTH, Options, declarations, option
+from crosslens.encode import EncodeOptions
+
+if TYPE_CHECKING:
+    from crosslens.build import DecisionLog, Recos
+
+_MODEL = "KIND:SOURCE"
+_ORIGIN = ("encoder", "text_encoder", "image_encoder", "image_text", "image_folder", "precision", "skip_bad")
+
+
+@dataclass(frozen=True)
+class RecosInputs(Options):
+    """The candidates, and the models that encode them."""
+
+    candidates: str | None = option(None, "The candidates: a reader's name, or a dataset's path.", metavar="NAME|PATH")
+    encoder: str | None = option(
+        None, "Compares descriptions with images (see crosslens encode --list).", metavar=_MODEL
+    )
+    text_encoder: str | None = option(
+        None, "Encodes the descriptions, where --encoder holds images only (same space).", metavar=_MODEL
+    )
+    image_encoder: str | None = option(None, "Compares images with each other. [default: --encoder]", metavar=_MODEL)
+    image_text: str | None = option(
+        None,
+        "For an --encoder of texts: an image is the mean of its captions' vectors (mean), or a summary of "
+        "them (extractive).",
+        metavar="HOW",
+    )
+
+
+@command(
+    "crosslens build recos --candidates scenes/ --k 20 --eta 0.8 -o bench/ \\",
+    "    --encoder clip:openai/clip-vit-base-patch32",
+    "crosslens build recos --candidates coco --captions captions.json \\",
+    "    --image-folder val2017 --encoder sentence:all-MiniLM-L6-v2 \\",
+    "    --image-text mean --temperature 0.05 -o bench/",
+    "crosslens build recos --candidates scenes/ --encoder file:vectors \\",
+    "    --text-encoder clip:… -o bench/ \\",
+    "    --generator 'http:http://127.0.0.1:8000/v1?model=NAME'",
+    "crosslens build recos --repeat bench/decisions.jsonl -o again/",
+)
+def recos(
+    context: typer.Context,
+    reader: Annotated[DatasetOptions, Flags(without=("dataset",))],
+    encode: EncodeOptions,
+    inputs: RecosInputs,
+    settings: RecosSettings,
+    generator: str = option(
+        "rules", "Rewrites descriptions: rules, http:ADDRESS (an OpenAI-compatible endpoint), or none.", metavar="NAME"
+    ),
+    repeat: Path | None = option(None, "A decisions.jsonl: repeat that build, and verify the result.", metavar="FILE"),
+    copy_images: bool = option(False, "Copy the images, so that the folder can be moved."),
+    output: Path | None = option(None, "Where v0/, v1/ and v2/ are written.", metavar="FOLDER", flags=OUTPUT),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Build a RECOS benchmark: v0, v1 and v2.
+
+    Keeps descriptions that fit neither too many images nor only theirs, rewrites or drops the others (v0); adds for
+    each image a confusable one of the same source (v1) and similar ones without text (v2). Every decision is in
+    decisions.jsonl. Running the same command again resumes where it was interrupted.
+    """
+    from crosslens.build import DecisionLog, build_recos
+    from crosslens.core import UsageError
+    from crosslens.data import load_dataset
+    from crosslens.pipeline import note_skipped
+
+    if output is None:
+        raise UsageError("missing option -o/--output", fix="say where the benchmark is written: -o FOLDER")
+    log, logged = None, dict[str, Any]()
+    if repeat is not None:
+        log = DecisionLog.load(repeat)
+        _refuse_settings(context)
+        logged, settings = _logged(log, context), RecosSettings(**log.head["settings"])
+        inputs = RecosInputs.pick({**vars(inputs), **logged})
+        encode = EncodeOptions.pick({**vars(encode), **logged})
+    if inputs.candidates is None or inputs.encoder is None:
+        flag = "--candidates" if inputs.candidates is None else "--encoder"
+        raise UsageError(f"missing option {flag}", fix="see crosslens build recos --help")
+    options = logged.get("options") or reader.reader_options(inputs.candidates)
+    result = build_recos(
+        load_dataset(inputs.candidates, **options),
+        inputs.encoder,
+        settings,
+        generator=None if generator == "none" else generator,
+        text_encoder=inputs.text_encoder,
+        image_encoder=inputs.image_encoder,
+        image_text=inputs.image_text,
+        output=output,
+        copy_images=logged.get("copy_images", copy_images),
+        overwrite=overwrite,
+        repeat=log,
+        origin=_origin(inputs.candidates, options, {**vars(inputs), **vars(encode)}),
+        progress=progress_bar(),
+        **vars(replace(encode, cache=open_cache(encode), notify=print_note)),
+    )
+    note_skipped(result.log.head["left_out"], print_note)
+    _report(result, output, json)
+
+
+def _refuse_settings(context: typer.Context) -> None:
+    """A repeated build has the settings of its log: those of the command would be ignored."""
+    from crosslens.core import UsageError
+
+    for name in (*declarations(RecosSettings), "generator", "copy_images"):
+        if _on_command_line(context, name):
+            raise UsageError(
+                f"--{name.replace('_', '-')} does not go with --repeat, which takes its settings from the log",
+                fix=f"drop --{name.replace('_', '-')}",
+            )
+
+
+def _on_command_line(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _logged(log: DecisionLog, context: typer.Context) -> dict[str, Any]:
+    """Where the log says the inputs are; what the command line names (data that was moved) takes precedence."""
+    origin = dict(log.head["origin"])
+    parts = {name: origin[name] for name in _ORIGIN if name in origin and not _on_command_line(context, name)}
+    if "candidates" in origin and not _on_command_line(context, "candidates"):
+        parts |= {"candidates": origin["candidates"], "options": origin["options"]}
+    return parts | {"copy_images": log.head["copy_images"]}
+
+
+def _origin(source: str, options: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """The inputs that the command names, as absolute paths."""
+    from crosslens.encode import map_path
+
+    def resolved(path: str) -> str:
+        return str(Path(path).expanduser().resolve())
+
+    def absolute(value: Any) -> Any:
+        is_path = isinstance(value, str) and value and Path(value).expanduser().exists()
+        return resolved(value) if is_path else value
+
+    origin = {"candidates": absolute(source), "options": {name: absolute(value) for name, value in options.items()}}
+    for name in _ORIGIN:
+        value = arguments[name]
+        is_model = name.endswith("encoder") and value is not None
+        origin[name] = map_path(value, Path(), resolved) if is_model else value
+    return origin | {"image_folder": absolute(arguments["image_folder"])}
+
+
+def _report(result: Recos, output: Path, json: bool) -> None:
+    from crosslens.build import check_summary, verdict_counts
+
+    print_notes(result.notes)
+    sizes = {
+        name: {
+            "images": len(dataset.image_ids),
+            "captions": len(dataset.caption_ids),
+            "fingerprint": dataset.fingerprint,
+        }
+        for name, dataset in result.versions.items()
+    }
+    if json:
+        print_json(
+            {
+                "output": str(output),
+                "key": result.log.head["key"],
+                "temperature": result.check.temperature,
+                "descriptions": verdict_counts(result.log),
+                "versions": sizes,
+                "notes": list(result.notes),
+            }
+        )
+        return
+    print_result(check_summary(result.check, result.settings, result.log))
+    print_result()
+    for name, size in sizes.items():
+        print_result(f"  {output / name}: {size['images']:,} images, {size['captions']:,} descriptions")
+    print_result(f"\n{_by_task(result)}")
+    print_note(f"\nup to date: {output} (nothing to do)" if result.already else f"\nwritten to {output}")
+
+
+def _by_task(result: Recos) -> str:
+    """How many originals each task has, in lines that fit; no line break between a name and its number."""
+    import textwrap
+
+    counts = sorted(result.versions["v0"].images["task"].value_counts().iter_rows())
+    text = "  ".join(f"{task} {count:,}".replace(" ", "\xa0") for task, count in counts)
+    lines = textwrap.fill(
+        f"originals by task: {text}",
+        terminal_width() or PAGE_WIDTH,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines.replace("\xa0", " ")

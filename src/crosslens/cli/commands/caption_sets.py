@@ -1,0 +1,114 @@
+"""``crosslens caption-sets``: two sets of captions of the same images, one model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from crosslens.cli.console import print_json, print_note, print_result, progress_bar, terminal_width
+from crosslens.cli.datasets import DATASET_WORDS, load_dataset_words
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.core import option
+from crosslens.encode import EncodeOptions
+from crosslens.pipeline import CaptionSetOptions
+
+if TYPE_CHECKING:
+    from crosslens.core import Dataset
+
+_EMBEDDINGS = ".npy in the dataset's order, or an embeddings folder"
+
+
+@command(
+    "crosslens synth --images 240 --seed 7 -o scenes",
+    "crosslens caption-sets --dataset scenes --by style --before sparse \\",
+    "    --after detailed --model tiny",
+    "crosslens caption-sets --model clip:openai/clip-vit-base-patch32 \\",
+    '    --before "coco captions=captions_val2014.json" --image-folder val2014 \\',
+    '    --after "fine_grained captions=coco_fg.json coco_ids=true" \\',
+    "    --shared-images",
+    "crosslens caption-sets --before captions.jsonl --after finer.jsonl \\",
+    "    --image-embeddings images.npy --before-embeddings captions.npy \\",
+    "    --after-embeddings finer.npy --json",
+)
+def caption_sets(
+    encode: EncodeOptions,
+    options: Annotated[CaptionSetOptions, Flags(without=("granularity",))],
+    before: str = option(..., "The first captions: a dataset, or a value of --by.", metavar=DATASET_WORDS),
+    after: str = option(..., "The captions to compare with them.", metavar=DATASET_WORDS),
+    dataset: str | None = option(None, "With --by: the one dataset that holds both sets.", metavar=DATASET_WORDS),
+    by: str | None = option(None, "The caption column whose values are the two sets.", metavar="COLUMN"),
+    model: str | None = option(None, "A model that encodes (see crosslens encode --list).", metavar="KIND:SOURCE"),
+    image_embeddings: str | None = option(
+        None, f"Instead of a model: {_EMBEDDINGS} (that of --before).", metavar="FILE"
+    ),
+    before_embeddings: str | None = option(None, f"Of --before: {_EMBEDDINGS}.", metavar="FILE"),
+    after_embeddings: str | None = option(None, f"Of --after: {_EMBEDDINGS}.", metavar="FILE"),
+    metrics: str | None = option(
+        None, 'Such as "Hit@1 Rsum". [default: hit rates, capped recall, ranks, DCGcm@10, Rsum]', metavar="NAMES"
+    ),
+    no_granularity: bool = option(False, "Do not measure the captions themselves."),
+    output: Path | None = option(None, "Where the runs before and after go.", metavar="FOLDER", flags=OUTPUT),
+    overwrite: Overwrite = False,
+    wide: bool = option(False, "One row per caption set, as papers print them, without intervals."),
+    json: Json = False,
+) -> None:
+    """Compare two caption sets of the same images.
+
+    One model, or embeddings of both sets. Every metric before and after, in both directions, with the interval of the
+    difference and a p-value, paired by image: captions have no counterparts, and may differ in number. Where the extra
+    language is installed, the captions' granularity is compared, too.
+    """
+    from crosslens.pipeline import compare_caption_sets
+
+    first, second = _both(dataset, by, before, after)
+    chosen = {
+        **vars(options), **vars(encode), "granularity": False if no_granularity else None, "command": sys.argv,
+        "notify": print_note,
+    }  # fmt: skip
+    vectors = _embeddings(first, second, image_embeddings, before_embeddings, after_embeddings)
+    comparison = compare_caption_sets(
+        first, second, model=model, metrics=metrics, output=output, overwrite=overwrite, progress=progress_bar(),
+        **vectors, **chosen,
+    )  # fmt: skip
+    if json:
+        print_json({**comparison.as_dict(), "folder": None if output is None else str(output)})
+        return
+    print_result(comparison.text(terminal_width(), wide=wide))
+    if output is not None:
+        print_note(f"\nboth runs are in {output}")
+
+
+def _both(dataset: str | None, by: str | None, before: str, after: str) -> tuple[Dataset, Dataset]:
+    from crosslens.core import UsageError
+    from crosslens.data import captions_where
+
+    if (dataset is None) != (by is None):
+        present, missing = ("--by", "--dataset") if dataset is None else ("--dataset", "--by")
+        raise UsageError(f"{present} requires {missing}", fix="for two sets in one dataset pass both")
+    if dataset is None or by is None:
+        return load_dataset_words(before), load_dataset_words(after)
+    whole = load_dataset_words(dataset)
+    return captions_where(whole, by, before), captions_where(whole, by, after)
+
+
+def _embeddings(
+    before: Dataset, after: Dataset, images: str | None, first: str | None, second: str | None
+) -> dict[str, Any]:
+    from crosslens.core import UsageError
+    from crosslens.pipeline import read_embeddings
+
+    flags = {"--image-embeddings": images, "--before-embeddings": first, "--after-embeddings": second}
+    present = [flag for flag, file in flags.items() if file is not None]
+    if not present:
+        return {}
+    if len(present) < len(flags):
+        missing = next(flag for flag in flags if flag not in present)
+        raise UsageError(f"{present[0]} requires {missing}", fix="pass all three, or --model")
+    return {
+        "images": read_embeddings(images, None, before.image_ids, "image"),
+        "captions": (
+            read_embeddings(first, None, before.caption_ids, "caption"),
+            read_embeddings(second, None, after.caption_ids, "caption"),
+        ),
+    }

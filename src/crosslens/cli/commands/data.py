@@ -1,0 +1,100 @@
+"""``crosslens data``: describe datasets and convert them."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crosslens.cli.console import print_json, print_list, print_note, print_notes, print_result
+from crosslens.cli.datasets import DatasetOptions
+from crosslens.cli.flags import Flags, Json, Overwrite, command
+from crosslens.core import option
+
+Source = Annotated[str, typer.Argument(metavar="NAME|PATH", help="A reader's name, or a dataset's path.")]
+Reader = Annotated[DatasetOptions, Flags(without=("dataset",))]
+
+
+@command(
+    "crosslens data describe coco --captions captions_val2017.json",
+    "crosslens data describe captions.jsonl",
+    "crosslens data describe flickr --captions Flickr8k.token.txt --json",
+)
+def describe(source: Source, reader: Reader, json: Json = False) -> None:
+    """Print what a dataset holds, and likely problems.
+
+    Counts, captions per image, lengths, repeated captions, columns to group by, problems.
+    """
+    from crosslens.data import describe as describe_dataset
+
+    description = describe_dataset(reader.load(source))
+    if json:
+        print_json(description.as_dict())
+    else:
+        print_result(str(description))
+
+
+@command(
+    "crosslens data convert coco my-dataset --captions captions_val2017.json",
+    "crosslens data convert captions.csv my-captions.json --to coco",
+)
+def convert(
+    source: Source,
+    output: Annotated[Path, typer.Argument(help="The folder or file to write.")],
+    reader: Reader,
+    to: str | None = option(
+        None,
+        "folder, plain, coco, coco_instances, visual_genome, karpathy or flickr. [default: plain for .jsonl, "
+        ".csv, .tsv and .parquet, otherwise folder]",
+        metavar="FORMAT",
+    ),
+    images_output: Path | None = option(None, "For plain: a second file with one row per image.", metavar="FILE"),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Write a dataset in another format.
+
+    The format "folder" (Parquet tables) keeps everything and loads fast; others keep what they can express, and the
+    command says what they leave out.
+    """
+    from crosslens.data import PLAIN_SUFFIXES, format_suffix, left_out, write_dataset
+
+    dataset = reader.load(source)
+    form = to or ("plain" if format_suffix(output) in PLAIN_SUFFIXES else "folder")
+    write_dataset(dataset, output, form, images=images_output, overwrite=overwrite)
+    counts = {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids)}
+    notes = left_out(dataset, output, form, images=images_output)
+    print_notes(notes)
+    if json:
+        print_json({"output": str(output), "form": form, "name": dataset.name, **counts, "notes": notes})
+    else:
+        print_note(f"{counts['images']:,} images and {counts['captions']:,} captions written to {output} ({form})")
+
+
+@command("crosslens data formats", "crosslens data formats coco")
+def formats(
+    name: Annotated[str | None, typer.Argument(help="Describe this reader in full.")] = None,
+    json: Json = False,
+) -> None:
+    """List the dataset readers and their options."""
+    from crosslens.data import READERS
+
+    readers = list(READERS) if name is None else [READERS[name]]
+    if json:
+        content = [
+            {"name": entry.name, "summary": entry.summary, "options": _options(entry.value)} for entry in readers
+        ]
+        print_json({"readers": content})
+    elif name is None:
+        print_list([(entry.name, entry.summary.replace("``", "")) for entry in readers])
+        print_result("\nThe options of a reader: crosslens data formats NAME")
+    else:
+        text = (inspect.getdoc(readers[0].value) or "").replace("``", "")
+        print_result(f"{name}: {text}")
+
+
+def _options(reader: object) -> dict[str, str]:
+    parameters = inspect.signature(reader).parameters  # type: ignore[arg-type]
+    return {key: str(parameter.annotation) for key, parameter in parameters.items()}

@@ -1,0 +1,215 @@
+"""``crosslens explain`` and ``counterfactual``: why queries fail, and the smallest edit that changes their result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crosslens.cli.commands.encode import open_cache
+from crosslens.cli.console import (
+    check_outputs,
+    print_json,
+    print_note,
+    print_result,
+    progress_bar,
+    terminal_width,
+    use_colour,
+)
+from crosslens.cli.datasets import DatasetOptions
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.cli.stored_runs import load_run
+from crosslens.core import option
+from crosslens.encode import EncodeOptions
+from crosslens.explanations import CounterfactualOptions
+
+if TYPE_CHECKING:
+    from crosslens.core import Dataset, Run
+
+_DEFAULT_SAMPLE = 50
+
+
+@command(
+    "crosslens explain runs/tiny --query 102",
+    "crosslens explain runs/tiny --query 102 --query 702 --html why.html",
+    "crosslens explain runs/tiny",
+    "crosslens explain runs/tiny -o why/ --html atlas.html --depth 6",
+    "crosslens explain runs/tiny --compare runs/clip",
+    "crosslens explain runs/clip --dataset coco --query 91654 --json \\",
+    "    --captions captions_val2017.json --instances instances_val2017.json",
+)
+def explain(
+    run: Annotated[Path, typer.Argument(help="A run folder, as evaluate -o writes it.")],
+    source: Annotated[
+        DatasetOptions, Flags(help={"dataset": "A reader's name or a path. [default: as in the recipe]"})
+    ],
+    encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
+    query: list[str] | None = option(None, "A query to explain in full, by its id; may be repeated.", metavar="ID"),
+    direction: str | None = option(None, "[default: the one that has the query; texts first]", metavar="t2i|t2t|i2t"),
+    html: Path | None = option(None, "A page that needs no other file: pictures, boxes, every fact.", metavar="FILE"),
+    compare: Path | None = option(None, "All failures: how this other run's confusions differ.", metavar="RUN"),
+    depth: int | None = option(
+        None,
+        "All failures: merge concepts into hypernyms, N steps below the top of WordNet's tree.",
+        metavar="N",
+        minimum=0,
+    ),
+    show: int = option(10, "All failures: rows of rules and confusions.", metavar="N", minimum=1),
+    seed: int = option(0, "All failures: seed of the intervals.", metavar="N"),
+    output: Path | None = option(None, "All failures: a folder with every table.", metavar="FOLDER", flags=OUTPUT),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Explain failures in objects, counts and words.
+
+    With --query, one query in full: what it asks for and whether the retrieved image has it, what both images have
+    in common, and two sentences that say what went wrong. Without, all failures of the run: concept metrics, causes,
+    rules, and which concepts are confused; --html then draws that as a heat map (.html, .svg, .png or .pdf).
+    """
+    from crosslens.core import UsageError
+    from crosslens.explanations import dataset_change, dataset_of_run
+
+    if query and (compare or output or depth is not None):
+        raise UsageError(
+            "--compare, --depth and --output are for all failures, not for --query", fix="drop them, or drop --query"
+        )
+    check_outputs(html, overwrite=overwrite)
+    loaded = load_run(run)
+    options = source.reader_options()
+    dataset = dataset_of_run(loaded, source.dataset, **options)
+    if source.dataset is None and not options and (changed := dataset_change(loaded, dataset)):
+        print_note(f"note: {changed}")
+    if query:
+        _explain_queries(loaded, dataset, query, direction, image_folder=encode.image_folder, html=html, json=json)
+    else:
+        _explain_failures(
+            loaded, dataset, direction, compare=compare, depth=depth, show=show, seed=seed, output=output, html=html,
+            overwrite=overwrite, json=json,
+        )  # fmt: skip
+
+
+def _explain_queries(
+    run: Run, dataset: Dataset, queries: list[str], direction: str | None, *, image_folder: str | Path | None,
+    html: Path | None, json: bool,
+) -> None:  # fmt: skip
+    from crosslens.core import write_text
+    from crosslens.explanations import explain_queries
+    from crosslens.report import explanation_text
+
+    explanations = explain_queries(run, dataset, queries, direction)
+    if html is not None:
+        from crosslens.explanations import image_files_of_run
+        from crosslens.report import explanation_page
+
+        pictures = (picture for explained in explanations for picture in (explained.right, explained.other))
+        images = {picture.image for picture in pictures if picture is not None}
+        files, problem = image_files_of_run(run, dataset, images, image_folder)
+        if problem:
+            print_note(f"note: boxes without pictures: {problem}")
+        write_text(html, explanation_page(explanations, f"Why: {run.name} on {dataset.name}", files))
+    if json:
+        written: dict[str, Any] = {"written": [] if html is None else [str(html)]}
+        print_json({"explanations": [explained.as_dict() for explained in explanations], **written})
+        return
+    print_result("\n\n\n".join(explanation_text(explained, terminal_width()) for explained in explanations))
+    if html is not None:
+        print_note(f"\nboth pictures with their boxes: {html}")
+
+
+def _explain_failures(
+    run: Run,
+    dataset: Dataset,
+    direction: str | None,
+    *,
+    compare: Path | None,
+    depth: int | None,
+    show: int,
+    seed: int,
+    output: Path | None,
+    html: Path | None,
+    overwrite: bool,
+    json: bool,
+) -> None:
+    """Explain every failure, print the summary, and write the files."""
+    from crosslens.explanations import compare_overviews, explain_run, save_overview
+    from crosslens.report import comparison_text, figure_suffix, overview_text, write_atlas
+
+    if html is not None:
+        figure_suffix(html)  # a name that cannot be written is refused before the work begins
+    failures = explain_run(run, dataset, direction, depth=depth, seed=seed, progress=progress_bar())
+    content, text = failures.as_dict(), overview_text(failures, terminal_width(), shown=show)
+    comparison = None
+    if compare is not None:
+        other = explain_run(
+            load_run(compare), dataset, failures.direction, depth=depth, seed=seed, progress=progress_bar()
+        )
+        compared = compare_overviews(failures, other, depth=depth)
+        content, text = compared.as_dict(), comparison_text(compared, terminal_width(), shown=show)
+        comparison = content
+    if output is not None:
+        save_overview(failures, output, comparison=comparison, overwrite=overwrite)
+    if html is not None:
+        write_atlas(failures, html, overwrite=overwrite)
+    written = [str(path) for path in (output, html) if path is not None]
+    if json:
+        print_json({**content, "written": written})
+        return
+    print_result(text)
+    if written:
+        print_note(f"\nwritten: {', '.join(written)}")
+
+
+@command(
+    "crosslens counterfactual --dataset scenes/ --model tiny --query 101",
+    "crosslens counterfactual --dataset scenes/ --model tiny --sample 50 \\",
+    "    --only wrong",
+    "crosslens counterfactual --dataset captions.jsonl --image-folder photos \\",
+    "    --model clip:openai/clip-vit-base-patch32 --perturbations adversarial \\",
+    "    --html flips.html",
+    "crosslens counterfactual --dataset captions.jsonl --image-text mean \\",
+    "    --model sentence:all-MiniLM-L6-v2 --sample 20 \\",
+    "    --perturbations char_swap,antonym",
+)
+def counterfactual(
+    source: Annotated[DatasetOptions, Flags(required=("dataset",))],
+    encode: EncodeOptions,
+    options: Annotated[
+        CounterfactualOptions,
+        Flags(help={"sample": f"Draw N queries by the seed. [default: {_DEFAULT_SAMPLE} without --query]"}),
+    ],
+    model: str = option(..., "The model (see crosslens encode --list).", metavar="KIND:SOURCE"),
+    query: list[str] | None = option(None, "A caption query, by its id; may be repeated.", metavar="ID"),
+    show: int = option(5, "Print N queries, the smallest edits first.", metavar="N", minimum=0),
+    html: Path | None = option(None, "A page with every query and its edit.", metavar="FILE"),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Find the smallest edit of a query that flips its top-1.
+
+    Every single edit that the perturbations can make is a candidate; those that change the fewest characters are tried
+    first. A correct result becomes wrong, or a wrong one correct; where nothing flips within the budget, the closest
+    edit is shown.
+    """
+    from crosslens.core import UsageError, write_text
+    from crosslens.explanations import find_counterfactuals
+    from crosslens.report import counterfactuals_page, counterfactuals_text
+
+    if options.query_caption and options.image_text is None:
+        raise UsageError("--query-caption requires --image-text", fix="pass --image-text, or drop --query-caption")
+    check_outputs(html, overwrite=overwrite)
+    if options.sample is None and not query:
+        options = replace(options, sample=_DEFAULT_SAMPLE)
+    encoding = replace(encode, cache=open_cache(encode), notify=print_note)
+    result = find_counterfactuals(
+        source.load(), model, query, progress=progress_bar(), **vars(options), **vars(encoding)
+    )
+    if html is not None:
+        write_text(html, counterfactuals_page(result))
+    if json:
+        print_json({**result.as_dict(), "written": [] if html is None else [str(html)]})
+        return
+    print_result(counterfactuals_text(result, terminal_width(), show=show, colour=use_colour()))
+    if html is not None:
+        print_note(f"\nevery query and its edit: {html}")

@@ -1,0 +1,188 @@
+"""``crosslens hard-negatives``: does the right caption win against captions that are nearly right?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from crosslens.analyze import CaseOptions, JudgingOptions
+from crosslens.cli.commands.encode import open_cache
+from crosslens.cli.console import (
+    check_outputs,
+    print_json,
+    print_note,
+    print_result,
+    progress_bar,
+    terminal_width,
+)
+from crosslens.cli.datasets import DatasetOptions
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.core import Options, option
+from crosslens.encode import EncodeOptions
+
+if TYPE_CHECKING:
+    from crosslens.analyze import HardNegatives, HardNegativesResult
+    from crosslens.core import Dataset
+
+_TABLE_SUFFIXES = (".parquet", ".csv")
+
+
+@dataclass(frozen=True)
+class ScorerOptions(Options):
+    """What scores the cases."""
+
+    model: tuple[str, ...] = option(
+        (), "A model, or file:FOLDER for its embeddings; may be repeated.", metavar="KIND:SOURCE"
+    )
+    pair_model: tuple[str, ...] = option(
+        (), "A model that scores pairs, such as blip:…-itm-…; may be repeated.", metavar="KIND:SOURCE"
+    )
+    scores: tuple[Path, ...] = option((), "A table: case, caption, image, score; may be repeated.", metavar="FILE")
+    blind: tuple[str, ...] = option(
+        (), "shorter or longer: the caption's length alone; may be repeated.", metavar="NAME"
+    )
+    image_text: bool = option(False, "For text models: an image is the mean of its other captions.")
+    score: str | None = option(None, "The score function of the vectors. [default: by their kind]", metavar="NAME")
+
+
+@command(
+    "crosslens hard-negatives sugar_crepe/ --image-folder val2017 \\",
+    "    --model clip:openai/clip-vit-base-patch32 --blind shorter -o cases.csv",
+    "crosslens hard-negatives visual_genome_relation.json \\",
+    "    --model siglip:google/siglip-base-patch16-224",
+    "crosslens hard-negatives winoground/ --scores itm.csv --plot winoground.html",
+    "crosslens hard-negatives --dataset captions.jsonl --perturb adversarial \\",
+    "    --model file:embeddings/",
+)
+def hard_negatives(
+    dataset: Annotated[
+        DatasetOptions,
+        Flags(help={"dataset": "Captions to perturb (--perturb) or that stand for images (--image-text)."}),
+    ],
+    encode: Annotated[EncodeOptions, Flags(without=("skip_bad",))],
+    options: CaseOptions,
+    scorers: ScorerOptions,
+    judging: JudgingOptions,
+    source: Annotated[
+        Path | None,
+        typer.Argument(help="SugarCrepe's, ARO's or Winoground's folder or file, or a table of cases of your own."),
+    ] = None,
+    without: list[str] | None = option(None, "Leave out a category; may be repeated.", metavar="CATEGORY"),
+    failures: int = option(5, "How many of the worst failures are shown.", metavar="N", minimum=0),
+    write_dataset: Path | None = option(None, "Write the cases as a dataset, for crosslens encode.", metavar="FOLDER"),
+    output: Path | None = option(None, "Every case as a row: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    plot: Path | None = option(None, "Bars: .html, .svg, .png or .pdf.", metavar="FILE"),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Test a model on captions that are nearly right.
+
+    Reads SugarCrepe, ARO and Winoground, cases of your own, or makes cases from a dataset's captions by perturbation.
+    Prints how often the right caption scores strictly higher, by category, beside chance; for several models also
+    their paired differences from the first.
+    """
+    from crosslens.analyze import compare_hard_negatives
+    from crosslens.core import UsageError
+
+    _check_outputs(output, plot, write_dataset, overwrite)
+    described = dataset.load_if_given()
+    cases = replace(options, dataset=described).load(source, judging.seed, progress_bar())
+    cases = cases.without(without) if without else cases
+    if write_dataset is not None:
+        _write_dataset(cases, write_dataset, overwrite)
+    image_text = _image_text(scorers.image_text, described, options)
+    if not (scorers.model or scorers.pair_model or scorers.scores or scorers.blind):
+        if write_dataset is None:
+            raise UsageError("nothing scores the cases", fix="pass --model, --pair-model, --scores or --blind")
+        return
+    results = _results(cases, scorers, image_text, encode, judging)
+    seeing = len(results) - len(scorers.blind) or len(results)  # lengths are a baseline: they are not tested
+    compared = [
+        compare_hard_negatives(results[0], other, resamples=judging.resamples, seed=judging.seed)
+        for other in results[1:seeing]
+    ]
+    written = _write(results, output, plot, overwrite)
+    if json:
+        print_json(
+            {
+                "results": [result.as_dict(failures) for result in results],
+                "comparisons": [comparison.as_dict() for comparison in compared],
+                "files": written,
+            }
+        )
+        return
+    texts = [result.text(terminal_width(), failures if number < seeing else 0) for number, result in enumerate(results)]
+    print_result("\n\n\n".join(texts + [comparison.text(terminal_width()) for comparison in compared]))
+    for file in written:
+        print_note(f"\nwritten to {file}")
+
+
+def _check_outputs(output: Path | None, plot: Path | None, folder: Path | None, overwrite: bool) -> None:
+    from crosslens.core import UsageError
+    from crosslens.report import figure_suffix
+
+    if output is not None and output.suffix.lower() not in _TABLE_SUFFIXES:
+        raise UsageError(f"{output}: unknown table format {output.suffix!r}", fix=f"use {' or '.join(_TABLE_SUFFIXES)}")
+    if plot is not None:
+        figure_suffix(plot)
+    check_outputs(output, plot, folder, overwrite=overwrite)
+
+
+def _image_text(given: bool, described: Dataset | None, options: CaseOptions) -> Dataset | None:
+    from crosslens.core import UsageError
+
+    if described is not None and not (given or options.perturbations):
+        raise UsageError("--dataset requires --perturb or --image-text", fix="pass one of them, or drop --dataset")
+    if given and described is None:
+        raise UsageError("--image-text requires --dataset", fix="pass --dataset, which has the images' captions")
+    return described if given else None
+
+
+def _results(
+    cases: HardNegatives,
+    scorers: ScorerOptions,
+    image_text: Dataset | None,
+    encode: EncodeOptions,
+    judging: JudgingOptions,
+) -> list[HardNegativesResult]:
+    from crosslens.analyze import score_hard_negatives
+
+    measure = partial(score_hard_negatives, cases, **vars(judging))
+    encoding = vars(replace(encode, cache=open_cache(encode), notify=print_note))
+    return [
+        *(
+            measure(model=name, image_text=image_text, score=scorers.score, progress=progress_bar(), **encoding)
+            for name in scorers.model
+        ),
+        *(measure(pair_model=name, progress=progress_bar(), **encoding) for name in scorers.pair_model),
+        *(measure(scores=table) for table in scorers.scores),
+        *(measure(blind=name) for name in scorers.blind),
+    ]
+
+
+def _write_dataset(cases: HardNegatives, folder: Path, overwrite: bool) -> None:
+    written = cases.as_dataset()
+    written.save(folder, overwrite=overwrite)
+    print_note(f"{len(written.caption_ids):,} captions of {len(written.image_ids):,} images written to {folder}")
+
+
+def _write(results: list[HardNegativesResult], output: Path | None, plot: Path | None, overwrite: bool) -> list[str]:
+    import polars as pl
+
+    from crosslens.data import writing_bytes
+
+    written = []
+    if output is not None:
+        rows = pl.concat([result.cases.select(pl.lit(result.model).alias("model"), pl.all()) for result in results])
+        with writing_bytes(output) as out:
+            rows.write_csv(out) if output.suffix.lower() == ".csv" else rows.write_parquet(out)
+        written.append(str(output))
+    if plot is not None:
+        from crosslens.report import write_negatives_plot
+
+        written.append(str(write_negatives_plot(results, plot, overwrite=overwrite)))
+    return written

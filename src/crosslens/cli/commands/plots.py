@@ -1,0 +1,140 @@
+"""``crosslens plot`` and ``curve``: runs as figures, for the screen or a paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from crosslens.cli.console import (
+    print_json,
+    print_note,
+    print_result,
+    print_written,
+    progress_bar,
+    terminal_width,
+)
+from crosslens.cli.datasets import DatasetOptions
+from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
+from crosslens.cli.stored_runs import load_run, load_study
+from crosslens.core import option
+
+if TYPE_CHECKING:
+    from crosslens.core import Dataset, Run
+
+_MAX_GROUPS = 20
+_RUN_DATASET = "The runs' dataset. [default: the one that the first run's recipe names]"
+
+
+@command(
+    "crosslens plot runs/clip-b32 --by category -o categories.html",
+    "crosslens plot runs/clip-b32 runs/siglip --by category --metric t2i/Hit@5 \\",
+    "    --kind radar -o categories.svg",
+)
+def plot(
+    runs: Annotated[list[Path], typer.Argument(help="One or more run folders, or a robustness study.")],
+    output: Path = option(..., "Ends in .html, .svg, .png or .pdf.", metavar="FILE", flags=OUTPUT),
+    by: str | None = option(None, "The column of the dataset to group by.", metavar="COLUMN"),
+    metric: str | None = option(None, "Such as t2i/Hit@5. [default: t2i/Hit@1, or the first shared]", metavar="NAME"),
+    kind: str | None = option(None, "bar, radar or both. [default: both; bar for an image file]", metavar="NAME"),
+    all_groups: bool = option(False, "Every group, not only the 20 largest.", flags=("--all",)),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Plot the metrics of runs by group, with intervals.
+
+    A page (.html) opens in any browser without a network; images (.svg, .png, .pdf) need the extra plot-static and
+    a Chromium or Chrome. Several runs stand side by side.
+    """
+    from crosslens.core import UsageError
+    from crosslens.report import chart, write_plot
+
+    if len(runs) == 1 and (study := load_study(runs[0])) is not None:
+        from crosslens.report import write_heat_map
+
+        file = write_heat_map(study, output, metric=metric, overwrite=overwrite)
+        if json:
+            print_json({"file": str(file), "metric": metric or study.headline})
+        else:
+            print_note(f"written to {file}")
+        return
+    loaded = [load_run(folder) for folder in runs]
+    if by is None:
+        raise UsageError("missing option --by", fix=f"pass --by with one of {_columns(loaded[0])}")
+    drawn = chart(loaded, by, metric, largest=None if all_groups else _MAX_GROUPS)
+    if metric is None:
+        print_note(f"note: {drawn.metric}; choose another with --metric")
+    if drawn.left_out:
+        print_note(f"note: the {_MAX_GROUPS} largest groups; --all draws every group")
+    file = write_plot(drawn, output, kind, overwrite=overwrite)
+    if json:
+        groups = {
+            series.name: {group: values.as_dict() for group, values in series.groups.items()} for series in drawn.series
+        }
+        print_json({"file": str(file), "metric": drawn.metric, "by": drawn.column, "runs": groups})
+    else:
+        print_note(f"written to {file}")
+
+
+def _columns(run: Run) -> str:
+    names = {column for table in run.columns.values() for column in table.columns}
+    return ", ".join(sorted(names - {"text", "image", "file"}))
+
+
+@command(
+    "crosslens curve runs/clip-b32 runs/siglip --phi cider --m 1..50 -o fig3.html",
+    "crosslens curve runs/clip-b32 --phi spice.npy --direction i2t --k 10 --json",
+)
+def curve(
+    runs: Annotated[list[Path], typer.Argument(help="One or more run folders, of one dataset.")],
+    source: Annotated[DatasetOptions, Flags(help={"dataset": _RUN_DATASET})],
+    intervals: Annotated[IntervalOptions, Flags(without=("level",))],
+    phi: str = option("cider", "The similarity, or a matrix of it.", metavar="NAME|FILE"),
+    m: str = option("1..50", "How many items count as relevant: 1..50, or 1,5,10.", metavar="VALUES"),
+    k: int = option(5, "The cutoff of the ranked lists.", metavar="N", minimum=1),
+    direction: str = option("t2i", "Which queries.", metavar="i2t|t2i"),
+    ground_truth: bool = option(False, "Keep annotated items; otherwise they are left out of both sides."),
+    output: Path | None = option(None, "Ends in .html, .svg, .png or .pdf.", metavar="FILE", flags=OUTPUT),
+    threads: Threads = None,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Plot semantic recall against m, for several runs.
+
+    SR is the share of the m most similar items that is retrieved, SRhit whether any of them is: where one falls and
+    the other rises with m, conclusions depend on the choice of m. Rankings come from the run folders; nothing is
+    ranked again.
+    """
+    from crosslens.core import UnknownNameError
+    from crosslens.pipeline import curve as semantic_recall_curves, parse_counts
+    from crosslens.report import curve_facts, curve_grid, curve_title, write_curves
+
+    if direction not in ("i2t", "t2i"):
+        raise UnknownNameError("direction", direction, ("i2t", "t2i"))
+    counts = parse_counts(m)
+    loaded = [load_run(folder) for folder in runs]
+    curves = semantic_recall_curves(
+        loaded, source.load_if_given() or _recipe_dataset(runs[0]), phi, m=counts, k=k, direction=direction,
+        non_gt=not ground_truth, seed=intervals.seed, resamples=intervals.resamples, threads=threads,
+        progress=progress_bar(),
+    )  # fmt: skip
+    written = None if output is None else write_curves(curves, output, overwrite=overwrite)
+    if json:
+        print_json({**curves.as_dict(), **({} if written is None else {"file": str(written)})})
+        return
+    print_result(f"{curve_title(curves)}\n\n{curve_grid(curves).text(terminal_width())}\n")
+    print_result(f"In percent. {curve_facts(curves)}.")
+    print_written([] if written is None else [written])
+
+
+def _recipe_dataset(run: Path) -> Dataset:
+    """The dataset that a run's recipe names."""
+    from crosslens.core import RECIPE_FILE, UsageError
+    from crosslens.data import load_dataset
+    from crosslens.pipeline import Recipe
+
+    recipe = Recipe.read(run / RECIPE_FILE).absolute() if (run / RECIPE_FILE).exists() else Recipe()
+    if recipe.dataset is None:
+        raise UsageError(f"{run} does not name its dataset", fix="pass --dataset")
+    return load_dataset(recipe.dataset, **recipe.dataset_options)

@@ -1,0 +1,134 @@
+"""``crosslens show`` and ``compare``: stored runs as tables, whole, by group, or tested against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from crosslens.cli.console import print_json, print_note, print_result, terminal_width
+from crosslens.cli.flags import Json, command
+from crosslens.cli.stored_runs import load_run, load_study
+from crosslens.core import option
+
+if TYPE_CHECKING:
+    from crosslens.core import Run
+
+_MAX_METRICS = 2
+_MAX_GROUPS = 20
+_LARGEST = f"note: the {_MAX_GROUPS} largest groups; --all shows every group"
+
+
+@command(
+    "crosslens show runs/clip-b32",
+    "crosslens show runs/clip-b32 --by category",
+    'crosslens show runs/clip-b32 --by category --metrics "t2i/MedR Hit@1" --json',
+    "crosslens show runs/clip-b32 runs/siglip --by category --metrics t2i/Hit@1",
+)
+def show(
+    runs: Annotated[
+        list[Path], typer.Argument(help="A run folder, several to put side by side, or a robustness study.")
+    ],
+    by: str | None = option(None, "Group by a column of the dataset.", metavar="COLUMN"),
+    metrics: str | None = option(None, 'Only these, such as "Hit@1 t2i/MedR".', metavar="NAMES"),
+    all_groups: bool = option(False, "Every group, not only the largest.", flags=("--all",)),
+    tables: str | None = option(None, 'Of a robustness study, such as "drops words captions".', metavar="NAMES"),
+    json: Json = False,
+) -> None:
+    """Print the values of a run, or of several side by side.
+
+    To test whether runs differ, use `crosslens compare`.
+    """
+    if len(runs) == 1 and (study := load_study(runs[0])) is not None:
+        from crosslens.cli.commands.robustness import print_study
+
+        names = None if tables is None else tables.replace(",", " ").split()
+        print_study(study, names, html=None, overwrite=False, json=json)
+        return
+    if len(runs) > 1:
+        _show_several([load_run(folder) for folder in runs], by, metrics, all_groups=all_groups, json=json)
+        return
+    run = load_run(runs[0])
+    if by is not None:
+        _show_groups(run, by, metrics, all_groups=all_groups, json=json)
+    elif json:
+        from crosslens.report import select_metrics
+
+        content = run.as_dict()
+        print_json({**content, "metrics": {name: content["metrics"][name] for name in select_metrics(run, metrics)}})
+    else:
+        from crosslens.report import run_table
+
+        print_result(run_table(run, metrics, terminal_width()))
+
+
+def _show_several(runs: list[Run], column: str | None, metrics: str | None, *, all_groups: bool, json: bool) -> None:
+    from crosslens.report import side_by_side
+
+    table = side_by_side(runs, metrics, column=column, largest=None if all_groups or json else _MAX_GROUPS)
+    if json:
+        print_json(table.as_dict())
+        return
+    if metrics is None and column is not None:
+        print_note("note: the first metric of each direction; choose others with --metrics")
+    if any(table.left_out.values()):
+        print_note(_LARGEST)
+    print_result(table.text(terminal_width()))
+
+
+def _show_groups(run: Run, column: str, metrics: str | None, *, all_groups: bool, json: bool) -> None:
+    from crosslens.report import column_of, group_metrics, groupable_metrics
+
+    run_column = column_of(run, column)
+    if run_column != column:
+        print_note(f"note: the dataset's {column} is called {run_column} in runs, which have a {column} of their own")
+    if json:
+        print_json({"name": run.name, **group_metrics(run, column, metrics).as_dict()})
+        return
+    shown = _first_of_each_direction(groupable_metrics(run, column)) if metrics is None else metrics
+    groups = group_metrics(run, column, shown, largest=None if all_groups else _MAX_GROUPS)
+    if metrics is None:
+        print_note("note: the first metrics of each direction; choose others with --metrics")
+    if any(groups.left_out.values()):
+        print_note(_LARGEST)
+    print_result(groups.text(terminal_width()))
+
+
+def _first_of_each_direction(names: list[str]) -> list[str]:
+    from crosslens.core import split_name
+
+    chosen: dict[str, list[str]] = {}
+    for name in names:
+        chosen.setdefault(split_name(name)[0], []).append(name)
+    return [name for group in chosen.values() for name in group[:_MAX_METRICS]]
+
+
+@command(
+    "crosslens compare runs/clip-b32 runs/siglip",
+    'crosslens compare runs/clip-b32 runs/siglip --metrics "t2i/Hit@1 i2t/mAP@R"',
+    "crosslens compare runs/clip-b32 runs/siglip runs/align --json",
+)
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Two or more run folders; the first is compared with the others.")],
+    metrics: str | None = option(None, 'Only these, such as "t2i/Hit@1 i2t/mAP@R".', metavar="NAMES"),
+    correction: str = option("holm", "For multiple comparisons: holm, bh or none.", metavar="NAME"),
+    permutations: int = option(10_000, "Permutations of the paired test.", metavar="N"),
+    seed: int = option(0, "Seed of the permutations.", metavar="N"),
+    json: Json = False,
+) -> None:
+    """Test whether runs differ significantly.
+
+    Runs must share their queries. Tests are paired, resample images, and are corrected for multiple comparisons.
+    """
+    from crosslens.core import UsageError
+    from crosslens.pipeline import compare as compare_runs
+
+    if len(runs) < 2:
+        raise UsageError("a comparison requires two runs", fix="name a second run folder")
+    loaded = [load_run(folder) for folder in runs]
+    comparison = compare_runs(*loaded, metrics=metrics, correction=correction, permutations=permutations, seed=seed)
+    if json:
+        print_json(comparison.as_dict())
+    else:
+        print_result(comparison.text(terminal_width()))

@@ -1,0 +1,124 @@
+"""Which dataset a command reads: the common reader options by name, any other by ``-D KEY=VALUE``.
+
+Commands that take several datasets take each as one word: a path, or a reader with its options, such as
+``"coco captions=captions.json"``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crosslens.core import Options, UsageError, option
+
+if TYPE_CHECKING:
+    from crosslens.core import Dataset
+
+DATASET_WORDS = '"NAME KEY=VALUE …"|PATH'
+"""The metavar of options that name a dataset in one word."""
+
+_NAMED = ("captions", "instances", "images", "split")
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_CONVERT: dict[str, tuple[Callable[[str], Any], str]] = {
+    "int": (int, "an integer"),
+    "float": (float, "a number"),
+    "bool": (_TRUTH.__getitem__, "true or false"),
+}
+
+
+@dataclass(frozen=True)
+class DatasetOptions(Options):
+    """A dataset, and the options of its reader."""
+
+    dataset: str | None = option(None, "A reader's name, or a dataset's path.", metavar="NAME|PATH")
+    captions: str | None = option(None, "Reader option: the captions.", metavar="FILE")
+    instances: str | None = option(None, "Reader option: objects with boxes.", metavar="FILE")
+    images: str | None = option(None, "Reader option: the images, or a list of them.", metavar="FILE")
+    split: str | None = option(None, "Reader option: which split of the dataset.", metavar="NAME")
+    data: tuple[str, ...] = option(
+        (), "Any other reader option (see crosslens data formats).", metavar="KEY=VALUE", flags=("-D", "--data")
+    )
+
+    def reader_options(self, source: str | None = None) -> dict[str, Any]:
+        """The options of the reader (default: of ``dataset``), as the types that it declares."""
+        named = {name: value for name in _NAMED if (value := getattr(self, name)) is not None}
+        return _reader_options(source or self.dataset, self.data, named)
+
+    def load(self, source: str | None = None) -> Dataset:
+        """Read the dataset that ``--dataset`` names, or this one."""
+        dataset = self.load_if_given(source)
+        if dataset is None:
+            raise UsageError("missing option --dataset", fix="name a dataset's path, or a reader", option="dataset")
+        return dataset
+
+    def load_if_given(self, source: str | None = None) -> Dataset | None:
+        """The same; None where no dataset is named, which must then have no options either."""
+        from crosslens.data import load_dataset
+
+        source = source or self.dataset
+        options = self.reader_options(source)
+        return None if source is None else load_dataset(source, **options)
+
+
+def load_dataset_words(words: str, options: DatasetOptions | None = None) -> Dataset:
+    """Load what the words name; ``options`` are reader options that were given as flags."""
+    options = options or DatasetOptions()
+    source, pairs = _split_words(words)
+    return DatasetOptions(
+        captions=options.captions, instances=options.instances, images=options.images, split=options.split,
+        data=(*pairs, *options.data),
+    ).load(source)  # fmt: skip
+
+
+def _split_words(words: str) -> tuple[str, list[str]]:
+    if words.strip() and Path(words).exists():  # a path may hold spaces
+        return words, []
+    try:
+        parts = shlex.split(words)
+    except ValueError as error:
+        raise UsageError(f"{words!r}: {error}", fix='write, for example, "coco captions=captions.json"') from error
+    if not parts:
+        raise UsageError("the name of the dataset is empty", fix="name a path, or a reader with its options")
+    return parts[0], parts[1:]
+
+
+def _reader_options(source: str | None, pairs: Sequence[str], named: dict[str, Any]) -> dict[str, Any]:
+    from crosslens.data import reader_options
+
+    options = key_values("-D", pairs, "captions_per_image=5", named)
+    if source is None:
+        if options:
+            raise UsageError(f"the reader option {next(iter(options))!r} requires --dataset", fix="pass --dataset too")
+        return {}
+    declared = reader_options(source) if options else {}
+    return {key: declared[key].parse(value) if key in declared else value for key, value in options.items()}
+
+
+def key_values(flag: str, pairs: Sequence[str], example: str, known: dict[str, str] | None = None) -> dict[str, str]:
+    """``KEY=VALUE`` arguments of a flag, added to those that are ``known`` already."""
+    values = dict(known or {})
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (equals and key):
+            raise UsageError(f"{flag} {pair!r} is not KEY=VALUE", fix=f"write, for example, {flag} {example}")
+        if key in values:
+            raise UsageError(f"the option {key!r} is given twice", fix="drop one of the two")
+        values[key] = value
+    return values
+
+
+def typed(name: str, value: str, parameter: inspect.Parameter | None) -> Any:
+    """The value as the type that a parameter declares; as it is where it declares a text, or nothing."""
+    kinds = set(re.findall(r"\w+", str(parameter.annotation))) if parameter is not None else set()
+    for kind, (convert, noun) in _CONVERT.items():
+        if kind in kinds and "str" not in kinds:
+            try:
+                return convert(value.lower())
+            except (ValueError, KeyError) as error:
+                raise UsageError(f"{name} = {value!r}", fix=f"{name} must be {noun}") from error
+    return value

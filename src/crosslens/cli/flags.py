@@ -1,0 +1,206 @@
+"""Flags of the command line, spelled out from options classes, and options in messages written as flags."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+
+import typer
+
+from crosslens.core import Declaration, Options, Spelling, declarations, option, python_spelling
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what already exists.")]
+Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads or processes. [default: all cores]")]
+
+OUTPUT = ("-o", "--output")
+"""The spelling of the flag that says where results are written."""
+
+_TYPES = {"str": str, "Path": Path, "int": int, "float": float, "bool": bool}
+_PYTHON_NAMES: dict[str, tuple[str, ...]] = {
+    "relevance": ("qrels",),
+    "runs": ("run",),
+    "directions": ("direction",),
+    "models": ("model",),
+    "images": ("image_embeddings", "images_output"),
+    "captions": ("caption_embeddings",),
+    "perturbations": ("perturb", "name"),
+}
+"""Keyword arguments of Python functions whose flags have other names: the first that a command has is meant."""
+
+
+@dataclass(frozen=True)
+class IntervalOptions(Options):
+    """How the intervals of a result are computed."""
+
+    seed: int = option(0, "Seed of the intervals.", metavar="N")
+    resamples: int = option(1000, "Resamples for the intervals; 0 for none.", metavar="N")
+    level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE")
+
+
+@dataclass(frozen=True)
+class Flags:
+    """How a command takes an options class: ``Annotated[EncodeOptions, Flags(without=("skip_bad",))]``.
+
+    ``required`` fields must be given, ``help`` replaces help texts.
+    """
+
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    help: Mapping[str, str] = field(default_factory=dict)
+
+
+def command(*examples: str) -> Callable[[F], F]:
+    """Decorate a command: its options classes become flags, the examples go under its help text."""
+
+    def decorate(function: F) -> F:
+        expanded = expand_options(function)
+        # The first line keeps click from wrapping the others.
+        vars(expanded)["epilog"] = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
+        return expanded
+
+    return decorate
+
+
+def expand_options(function: F) -> F:
+    """The function with a flag for each parameter that is an ``option``, and each field of its options classes."""
+    hints = get_type_hints(function, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    expanded: dict[str, tuple[type[Options], set[str]]] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        kind, flags = _options_class(hints[name])
+        if kind is not None:
+            own = _flags_of(kind, flags)
+            expanded[name] = kind, {flag.name for flag in own}
+            parameters += own
+        elif isinstance(parameter.default, Field):
+            declared = parameter.default.metadata["option"]
+            parameters.append(_flag(name, hints[name], parameter.default.default, declared))
+        else:
+            parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+
+    def call(**arguments: Any) -> Any:
+        options = {name: _collect(kind, own, arguments) for name, (kind, own) in expanded.items()}
+        return function(**arguments, **options)
+
+    call.__name__, call.__doc__, call.__module__ = function.__name__, function.__doc__, function.__module__
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    vars(call)["__signature__"] = inspect.Signature(parameters)
+    return call  # type: ignore[return-value]
+
+
+def _options_class(annotation: Any) -> tuple[type[Options] | None, Flags]:
+    kind, *details = get_args(annotation) or (annotation,)
+    if not (isinstance(kind, type) and issubclass(kind, Options)):
+        return None, Flags()
+    return kind, next((detail for detail in details if isinstance(detail, Flags)), Flags())
+
+
+def _flags_of(kind: type[Options], flags: Flags) -> list[inspect.Parameter]:
+    parameters = []
+    declared = declarations(kind)
+    for name in (*flags.only, *flags.without, *flags.required, *flags.help):
+        assert name in declared, f"{kind.__name__} has no option {name}"
+    by_name: dict[str, Field[Any]] = {entry.name: entry for entry in fields(kind)}
+    for name, declaration in declared.items():
+        if declaration.hidden or name in flags.without or (flags.only and name not in flags.only):
+            continue
+        annotation, default = _flag_type(str(by_name[name].type)), by_name[name].default
+        if default is None or default == ():
+            annotation, default = annotation | None, None
+        if name in flags.required:
+            default = ...
+        declaration = replace(declaration, help=flags.help.get(name, declaration.help))
+        parameters.append(_flag(_parameter_name(name, declaration), annotation, default, declaration))
+        if declaration.switch_off is not None:
+            flag, _, about = declaration.switch_off.partition(" ")
+            parameters.append(_flag(_switch_name(flag), bool, False, Declaration(about, flags=(flag,))))
+    return parameters
+
+
+def _flag(name: str, annotation: Any, default: Any, declared: Declaration) -> inspect.Parameter:
+    """A parameter that typer reads; a default of ``...`` makes it required."""
+    spelled = declared.flags or (f"--{name.replace('_', '-')}",)
+    limits: dict[str, Any] = {} if declared.minimum is None else {"min": declared.minimum}
+    info = typer.Option(*spelled, metavar=declared.metavar, help=declared.help, **limits)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        annotation=Annotated[annotation, info],
+        default=inspect.Parameter.empty if default is ... else default,
+    )
+
+
+def _flag_type(annotation: str) -> Any:
+    """What a flag holds, from the annotation of its field: the first type of a union that can be typed in."""
+    outer = set(re.findall(r"\w+", re.sub(r"\[.*?\]", "", annotation)))
+    for name, kind in _TYPES.items():
+        if name in outer:
+            return kind
+    inner = next(_TYPES[name] for name in re.findall(r"\w+", annotation) if name in _TYPES)
+    return list[inner]  # type: ignore[valid-type]
+
+
+def _switch_name(flag: str) -> str:
+    return flag.removeprefix("--").replace("-", "_")
+
+
+def _parameter_name(name: str, declared: Declaration) -> str:
+    """What the command calls an option: as its flag, for two options classes may have fields of one name."""
+    return _switch_name(max(declared.flags, key=len).partition("/")[0]) if declared.flags else name
+
+
+def _collect(kind: type[Options], own: set[str], arguments: dict[str, Any]) -> Options:
+    """The options object of a command, from its ``own`` flags, which are taken out of ``arguments``."""
+    values = {}
+    for name, declared in declarations(kind).items():
+        parameter = _parameter_name(name, declared)
+        if parameter in own:
+            value = arguments.pop(parameter)
+            values[name] = tuple(value) if isinstance(value, list) else value
+            if declared.switch_off is not None and arguments.pop(_switch_name(declared.switch_off.split()[0])):
+                values[name] = False
+    defaults = {entry.name for entry in fields(kind) if entry.default == ()}
+    return kind(**{name: () if value is None and name in defaults else value for name, value in values.items()})
+
+
+def flag_spelling(command: Any) -> Spelling:
+    """How options in messages are written for whoever called this command."""
+    flags = {parameter.name: parameter for parameter in command.params if parameter.param_type_name == "option"}
+
+    def spell(name: str, value: str | None) -> str:
+        name = next((alias for alias in _PYTHON_NAMES.get(name, ()) if alias in flags), name)
+        off = flags[f"no_{name}"].opts if f"no_{name}" in flags else getattr(flags.get(name), "secondary_opts", ())
+        if value == "False" and off:
+            return str(max(off, key=len))
+        if name in flags:
+            flag = max(flags[name].opts, key=len)
+            return flag if value is None or flags[name].is_flag else f"{flag} {_typed_in(value)}"
+        if _is_reader_option(name):
+            return f"-D {name}={'' if value is None else _typed_in(value)}"
+        return python_spelling(name, value)
+
+    return spell
+
+
+def _typed_in(value: str) -> str:
+    """A value as it is typed in a shell, from how Python writes it."""
+    try:
+        content = ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return value
+    return str(content).lower() if isinstance(content, bool) else str(content)
+
+
+def _is_reader_option(name: str) -> bool:
+    from crosslens.data import READERS
+
+    return any(name in entry.details["options"] for entry in READERS)

@@ -1,0 +1,41 @@
+"""Lazy exports: a package offers the names that its ``__init__.pyi`` states, and loads each when it is first used.
+
+One list serves the type checker, editors and the running program. ``from crosslens.rank import Scorer`` loads the
+module that defines ``Scorer`` and nothing else of the package.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+def offer(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of ``package``, from the stub file beside its ``__init__``."""
+    module = sys.modules[package]
+    homes = _homes(Path(str(module.__file__)).with_suffix(".pyi"))
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home, original = homes[name]
+        value = getattr(import_module(home), original)
+        setattr(module, name, value)
+        return value
+
+    return load, lambda: sorted(homes), sorted(homes)
+
+
+def _homes(stub: Path) -> dict[str, tuple[str, str]]:
+    """Public name → its module and its name there, from lines such as ``from crosslens.rank.x import A as A``."""
+    statements = ast.parse(stub.read_text(encoding="utf-8")).body
+    return {
+        alias.asname or alias.name: (str(statement.module), alias.name)
+        for statement in statements
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }

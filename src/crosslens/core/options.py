@@ -1,0 +1,91 @@
+"""Options declared once: a field with its help text serves Python, recipes and the command line.
+
+An options class is a frozen dataclass that derives from :class:`Options` and whose fields come from :func:`option`::
+
+    @dataclass(frozen=True)
+    class SearchOptions(Options):
+        depth: int = option(10, "How many items of each list are kept.", metavar="N", minimum=1)
+
+Python passes ``depth=5``, a recipe ``depth = 5``, the command line ``--depth 5``: each reads this declaration.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from crosslens.core.errors import UnknownNameError, UsageError
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What is known of an option besides its name, type and default."""
+
+    help: str
+    metavar: str | None = None
+    flags: tuple[str, ...] = ()
+    """Spelling on the command line where it is not ``--name``; none if ``hidden``."""
+    switch_off: str | None = None
+    """A flag of its own that sets the option to False, for example ``--no-cache``, and its help text after a space."""
+    minimum: float | None = None
+    above: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] = ()
+    hidden: bool = False
+    """True for what only Python can pass: an object, a callable."""
+
+
+def option(default: Any, help: str, **declared: Any) -> Any:
+    """A dataclass field that is an option; keywords are the attributes of :class:`Declaration`."""
+    return field(default=default, metadata={"option": Declaration(help, **declared)})
+
+
+@dataclass(frozen=True)
+class Options:
+    """What all options classes can do: check their values, and pick their own out of keyword arguments."""
+
+    def __post_init__(self) -> None:
+        for name, declared in declarations(type(self)).items():
+            _check(name, getattr(self, name), declared)
+
+    @classmethod
+    def pick(cls, arguments: dict[str, Any]) -> Self:
+        """The options among ``arguments``, which are taken out of it."""
+        return cls(**{name: arguments.pop(name) for name in declarations(cls) if name in arguments})
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Self:
+        """The options; an argument of another name raises, with the nearest names."""
+        rest = dict(arguments)
+        options = cls.pick(rest)
+        refuse_unknown(rest, declarations(cls))
+        return options
+
+
+def declarations(kind: type) -> dict[str, Declaration]:
+    """Name → declaration of every option of an options class, in order."""
+    return {field.name: field.metadata["option"] for field in fields(kind) if "option" in field.metadata}
+
+
+def refuse_unknown(arguments: Iterable[str], known: Iterable[str]) -> None:
+    """Raise for the first of ``arguments``, if there is any: no options class knows it."""
+    for name in arguments:
+        raise UnknownNameError("option", name, known)
+
+
+def _check(name: str, value: Any, declared: Declaration) -> None:
+    if value is None:
+        return
+    if declared.choices and value not in declared.choices:
+        error = UnknownNameError(name.replace("_", " "), str(value), declared.choices)
+        error.option = name
+        raise error
+    for bound, rule, holds in (
+        (declared.minimum, "at least", operator.ge),
+        (declared.above, "above", operator.gt),
+        (declared.below, "below", operator.lt),
+    ):
+        if bound is not None and not holds(value, bound):
+            raise UsageError(f"{name} is {value}", fix=f"{name} must be {rule} {bound:g}", option=name)

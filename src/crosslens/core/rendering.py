@@ -1,0 +1,92 @@
+"""Results as plain text: the same on a terminal, in a pipe and in a notebook.
+
+A result class derives from :class:`Printable`; ``report/text/`` has a function for it, registered under the class's
+name. So ``print(result)`` works from Python, and no result knows how it is formatted.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crosslens.core.registry import Registry
+
+RENDERERS: Registry[Callable[..., str]] = Registry("renderer", "renderers")
+"""Class name → a function of the result, a width and options that returns its text."""
+
+
+class Printable:
+    """A result whose text is made by its renderer."""
+
+    def text(self, *width: int | None, **options: Any) -> str:
+        """The result as a table; ``width``: the most columns it may take, or None for as many as it needs."""
+        return RENDERERS[type(self).__name__].value(self, *width, **options)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+PAGE_WIDTH = 80
+"""The default width of text, in columns."""
+
+_GAP = "   "
+_NARROWEST = 30
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Text in rows and columns. ``align`` has one letter per column: ``l`` or ``r``."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    align: str
+
+    @property
+    def width(self) -> int:
+        """How wide the table is with all columns side by side."""
+        sizes = self._sizes()
+        return sum(sizes) + len(_GAP) * (len(sizes) - 1)
+
+    def text(self, width: int | None = None) -> str:
+        """Columns padded to their widest cell; those past ``width`` continue in a further block below."""
+        sizes = self._sizes()
+        blocks = [self._block(columns, sizes) for columns in _fit(sizes, width)]
+        return "\n\n".join(blocks)
+
+    def _sizes(self) -> list[int]:
+        return [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
+
+    def _block(self, columns: Sequence[int], sizes: Sequence[int]) -> str:
+        lines = (self.header, *self.rows)
+        return "\n".join(_GAP.join(_pad(row[c], sizes[c], self.align[c]) for c in columns).rstrip() for row in lines)
+
+
+def two_columns(rows: Sequence[tuple[str, str]], width: int = PAGE_WIDTH, indent: int = 0) -> str:
+    """Names on the left, their text beside them, wrapped to ``width``."""
+    left = max((len(name) for name, _ in rows), default=0) + indent + len(_GAP)
+    lines = []
+    for name, text in rows:
+        first, *more = textwrap.wrap(text, max(_NARROWEST, width - left)) or [""]
+        lines.append(f"{' ' * indent + name:<{left}}{first}".rstrip())
+        lines += [" " * left + line for line in more]
+    return "\n".join(lines)
+
+
+def _fit(sizes: Sequence[int], width: int | None) -> list[list[int]]:
+    """Which columns are in which block; the first column opens every block."""
+    blocks: list[list[int]] = [[0]]
+    used = sizes[0]
+    for column in range(1, len(sizes)):
+        needed = len(_GAP) + sizes[column]
+        if width is not None and len(blocks[-1]) > 1 and used + needed > width:
+            blocks.append([0])
+            used = sizes[0]
+        blocks[-1].append(column)
+        used += needed
+    return blocks
+
+
+def _pad(cell: str, size: int, align: str) -> str:
+    return cell.rjust(size) if align == "r" else cell.ljust(size)

@@ -1,0 +1,158 @@
+"""What every reader checks of its rows; a :data:`RowName` names a row the way its format does."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from crosslens.core import InputError, UnknownNameError
+
+RowName = Callable[[int], int | str]
+"""From the index of a row to its name in a message: ``line 17``, ``annotation 16``, row 16."""
+
+_TYPE_NAMES = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number with a fraction",
+    list: "a list",
+    dict: "an object",
+}
+
+
+def counted(what: str) -> RowName:
+    """Rows of a JSON array: ``annotation 16``."""
+    return lambda index: f"{what} {index}"
+
+
+def on_lines(lines: Sequence[int]) -> RowName:
+    """Rows on these lines of a text file: ``line 17``."""
+    return lambda index: f"line {lines[index]}"
+
+
+def by_row(index: int) -> int:
+    """Rows of a table without lines: ``row 16``."""
+    return index
+
+
+def check_unique(ids: Sequence[str], what: str, row_name: RowName) -> None:
+    """Every id once."""
+    if len(set(ids)) == len(ids):
+        return
+    first: dict[str, int] = {}
+    for index, name in enumerate(ids):
+        if name in first:
+            earlier = row_name(first[name])
+            raise InputError(
+                f"duplicate {what} id {name!r} (first at {earlier if isinstance(earlier, str) else f'row {earlier}'})",
+                row=row_name(index),
+                expected=f"each {what} once",
+                fix="remove or rename one of the two",
+            )
+        first[name] = index
+
+
+def check_known(ids: Sequence[str], known: Collection[str], what: str, row_name: RowName) -> None:
+    """Every id among the ``known`` ones."""
+    known = known if isinstance(known, (set, dict)) else set(known)
+    index = next((index for index, name in enumerate(ids) if name not in known), None)
+    if index is None:
+        return
+    near = UnknownNameError(what, ids[index], list(known)[:20_000]).suggestions
+    raise InputError(
+        f"unknown {what} id {ids[index]!r}",
+        row=row_name(index),
+        expected=f"one of the {len(known)} {what} ids",
+        fix=f"did you mean {near[0]!r}?" if near else f"add the {what} {ids[index]!r}, or remove this entry",
+    )
+
+
+def check_texts(texts: Sequence[Any], row_name: RowName) -> list[str]:
+    """Captions: strings with something in them."""
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(
+                f"the caption is {_type_name(text)}", row=row_name(index), expected="a string", fix="quote the caption"
+            )
+        if not text or text.isspace():
+            raise InputError(
+                "empty caption",
+                row=row_name(index),
+                expected="a non-empty text",
+                fix="write the caption or remove it",
+                code="empty-caption",
+            )
+    return list(texts)
+
+
+def check_ids(values: Sequence[Any], what: str, row_name: RowName) -> list[str]:
+    """Ids: non-empty strings or whole numbers, returned as strings."""
+    for index, value in enumerate(values):
+        if type(value) is int or (type(value) is str and value):
+            continue
+        raise InputError(
+            f"the {what} is {_type_name(value)}",
+            row=row_name(index),
+            expected="a non-empty string or a whole number",
+            fix=f"give this entry its {what}",
+        )
+    return [str(value) for value in values]
+
+
+def box_columns(boxes: Sequence[Any], row_name: RowName) -> dict[str, list[float | None]]:
+    """The columns x, y, w, h from boxes ``[x, y, width, height]``; None is an object without a box.
+
+    A box of no width or no height is stored as no box: published annotations contain a few (rounding), and there is
+    nothing inside them to look at.
+    """
+    rows: list[tuple[float | None, ...]] = []
+    for index, box in enumerate(boxes):
+        if box is not None and not _is_box(box):
+            raise InputError(
+                f"bad box {box!r}",
+                row=row_name(index),
+                expected="[x, y, width, height] in pixels: four finite numbers, width and height not negative",
+                fix="correct the box, or leave it out for an object without one",
+            )
+        is_empty = box is None or box[2] == 0 or box[3] == 0
+        rows.append((None,) * 4 if is_empty else tuple(float(side) for side in box))
+    return {name: [row[side] for row in rows] for side, name in enumerate("xywh")}
+
+
+def _is_box(box: Any) -> bool:
+    if not isinstance(box, (list, tuple)) or len(box) != 4:
+        return False
+    if not all(type(side) in (int, float) and math.isfinite(side) for side in box):
+        return False
+    return bool(box[2] >= 0 and box[3] >= 0)
+
+
+def number_within(images: Sequence[str], mark: str = "#") -> list[str]:
+    """Ids for rows that have none: ``<image>#<n>``, counted from 0 within each image."""
+    seen: Counter[str] = Counter()
+    ids = []
+    for image in images:
+        ids.append(f"{image}{mark}{seen[image]}")
+        seen[image] += 1
+    return ids
+
+
+def ids_or_numbers(
+    values: Sequence[Any], images: Sequence[str], what: str, row_name: RowName, mark: str = "#"
+) -> list[str]:
+    """The ids in ``values``, numbers within the image where they are None."""
+    numbers = number_within(images, mark)
+    ids = [number if value is None else value for value, number in zip(values, numbers, strict=True)]
+    return check_ids(ids, what, row_name)
+
+
+def counted_noun(number: int, noun: str) -> str:
+    """``1 column``, ``2 columns``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _type_name(value: Any) -> str:
+    if value is None:
+        return "missing (null)"
+    return "empty" if value == "" else _TYPE_NAMES.get(type(value), type(value).__name__)

@@ -1,0 +1,108 @@
+"""Precomputed features as VSE++ and SCAN publish them: ``{split}_ims.npy`` beside ``{split}_caps.txt``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import Dataset, Embeddings, InputError, UsageError, reading
+from crosslens.data.io.checks import check_texts, check_unique, number_within, on_lines
+from crosslens.data.io.files import read_array, read_lines
+from crosslens.data.registries import READERS
+
+_BLOCK = 1_024
+
+
+@READERS.register("precomputed")
+def read_precomputed_captions(folder: str | Path, split: str, captions_per_image: int = 5) -> Dataset:
+    """Precomputed features, ``{split}_ims.npy`` + ``{split}_caps.txt``: the images and their captions.
+
+    folder: the folder that holds both files
+    split: which pair of files to read, such as ``test``
+    captions_per_image: how many captions, one per line and together, each image has
+
+    Image rows may come once per image or repeated once per caption; repeated rows are counted once. Image ids are read
+    from ``{split}_ids.txt`` where it exists, otherwise images are called ``0``, ``1``, … The features themselves:
+    :func:`crosslens.data.read_precomputed`.
+    """
+    return _read(Path(folder), split, captions_per_image)[0]
+
+
+def read_precomputed(
+    folder: str | Path, split: str, captions_per_image: int = 5, model: str = ""
+) -> tuple[Dataset, Embeddings]:
+    """Images and captions of a precomputed split, and the images' features: one row per image, in their order."""
+    dataset, rows = _read(Path(folder), split, captions_per_image)
+    with reading(Path(folder) / f"{split}_ims.npy"):
+        return dataset, Embeddings(dataset.image_ids, rows, model=model)
+
+
+def _read(folder: Path, split: str, each: int) -> tuple[Dataset, np.ndarray[Any, Any]]:
+    if each < 1:
+        raise UsageError(f"captions_per_image is {each}", fix="use 1 or more")
+    caption_file, image_file = folder / f"{split}_caps.txt", folder / f"{split}_ims.npy"
+    with reading(caption_file):
+        lines = read_lines(caption_file)
+        texts = check_texts([line.strip() for line in lines], on_lines(range(1, len(lines) + 1)))
+        if len(texts) % each:
+            raise InputError(
+                f"{len(texts)} captions",
+                expected=f"{each} captions for every image",
+                fix="check that no line is missing, or pass captions_per_image=",
+            )
+    rows = _image_rows(image_file, len(texts), each)
+    ids = _image_ids(folder / f"{split}_ids.txt", len(rows), each)
+    owners = [image for image in ids for _ in range(each)]
+    dataset = Dataset(
+        f"{folder.name}/{split}",
+        pl.DataFrame({"image": ids}),
+        pl.DataFrame({"caption": number_within(owners), "image": owners, "text": texts}),
+    )
+    return dataset, rows
+
+
+def _image_rows(file: Path, captions: int, each: int) -> np.ndarray[Any, Any]:
+    """One row per image; where rows are repeated per caption, they must really be repeated."""
+    rows = read_array(file)
+    if rows.ndim < 2 or len(rows) not in (captions, captions // each):
+        raise InputError(
+            f"an array of shape {rows.shape} beside {captions} captions",
+            file=file,
+            expected=f"{captions // each} rows (one per image) or {captions} rows (one per caption)",
+            fix="check that both files are of the same split, or pass captions_per_image=",
+        )
+    if len(rows) < captions or each == 1:
+        return rows
+    for start in range(0, captions, _BLOCK * each):
+        block = rows[start : start + _BLOCK * each]
+        same = np.equal(block.reshape(-1, each, *block.shape[1:]), block[::each, None])
+        differs = ~same.reshape(len(block), -1).all(axis=1)
+        if differs.any():
+            raise InputError(
+                f"this row differs from row {start + int(np.argmax(differs)) // each * each}",
+                file=file,
+                row=start + int(np.argmax(differs)),
+                expected=f"every image's row {each} times in a row, as there are as many rows as captions",
+                fix="pass captions_per_image=1 if every image has one caption",
+            )
+    return rows[::each]
+
+
+def _image_ids(file: Path, images: int, each: int) -> list[str]:
+    """The ids of an optional file, once per image or once per caption; numbers without one."""
+    if not file.exists():
+        return [str(number) for number in range(images)]
+    with reading(file):
+        ids = [line.strip() for line in read_lines(file)]
+        if len(ids) not in (images, images * each):
+            raise InputError(
+                f"{len(ids)} ids for {images} images",
+                expected=f"{images} lines (one per image) or {images * each} lines (one per caption)",
+                fix="check that the file is of the same split, or remove it to number the images",
+            )
+        step = len(ids) // images
+        check_unique(ids[::step], "image", on_lines(range(1, len(ids) + 1, step)))
+        return ids[::step]

@@ -1,0 +1,178 @@
+"""Visual Genome: images, region descriptions as captions, objects, attributes and relationships."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from crosslens.core import Dataset, InputError, reading
+from crosslens.data.io.checks import box_columns, check_known, check_unique
+from crosslens.data.io.dataset_tables import OBJECT_TYPES, REGION_SIDES, box_of, no_captions, text_columns
+from crosslens.data.io.files import read_json
+from crosslens.data.io.records import Records
+from crosslens.data.registries import READERS
+
+
+@READERS.register("visual_genome")
+def read_visual_genome(
+    folder: str | Path, objects: bool = True, relations: bool = True, skip_empty: bool = False
+) -> Dataset:
+    """Visual Genome: region descriptions as captions, objects with attributes and synsets, relationships.
+
+    folder: the folder of ``image_data.json`` and, each optional, ``region_descriptions.json``, ``objects.json``,
+        ``attributes.json``, ``relationships.json`` (all may be .gz)
+    objects: read objects and their attributes
+    relations: read relationships, and the objects that only they mention
+    skip_empty: leave out regions without a description instead of refusing the file
+
+    A caption's id is its region's; the region's box is kept in the columns x, y, width, height of the captions.
+    """
+    folder = Path(folder)
+    images = _images(folder)
+    captions = _regions(folder, images, skip_empty)
+    gathered = _Objects()
+    known = set(images["image"])
+    links = None
+    if objects and (file := _part(folder, "objects")):
+        with reading(file):
+            gathered.add(*_grouped(file, "objects", known))
+    if objects and (file := _part(folder, "attributes")):
+        with reading(file):
+            gathered.describe(*_grouped(file, "attributes", known))
+    if relations and (file := _part(folder, "relationships")):
+        with reading(file):
+            links = gathered.relate(*_grouped(file, "relationships", known))
+    return Dataset("visual_genome", images, captions, gathered.table(), links)
+
+
+def _part(folder: Path, name: str) -> Path | None:
+    return next((file for file in (folder / f"{name}.json", folder / f"{name}.json.gz") if file.exists()), None)
+
+
+def _images(folder: Path) -> pl.DataFrame:
+    file = _part(folder, "image_data") or folder / "image_data.json"
+    content = read_json(file)
+    with reading(file):
+        records = Records.of(content, "image", '[{"image_id", "width", "height", "url", …}]')
+        ids = records.ids("image_id")
+        check_unique(ids, "image", records.row_name)
+        urls = [url if isinstance(url, str) else "" for url in records.optional("url")]
+        columns = {
+            **text_columns(image=ids, file=[_file(url) for url in urls]),
+            "width": pl.Series(records.numbers("width"), dtype=pl.Int64),
+            "height": pl.Series(records.numbers("height"), dtype=pl.Int64),
+        }
+        return pl.DataFrame({**columns, **records.free((*columns, "image_id", "url"))})
+
+
+def _file(url: str) -> str | None:
+    """Of an address on the web its last folder and name, which is how the published images lie; else all of it."""
+    return ("/".join(url.split("/")[-2:]) if "://" in url else url) or None
+
+
+def _regions(folder: Path, images: pl.DataFrame, skip_empty: bool) -> pl.DataFrame:
+    file = _part(folder, "region_descriptions")
+    if file is None:
+        return no_captions()
+    content = read_json(file)
+    with reading(file):
+        groups = Records.of(content, "image", '[{"id", "regions": [{"region_id", "phrase", …}]}]')
+        group_ids = groups.ids("id" if groups.has("id") else "image_id")
+        check_known(group_ids, set(images["image"]), "image", groups.row_name)
+        regions, owners = groups.nested("regions", "region")
+        if skip_empty:
+            kept = [index for index, phrase in enumerate(regions.values("phrase")) if str(phrase or "").strip()]
+            regions, owners = regions.only(kept), [owners[index] for index in kept]
+        ids = regions.ids("region_id")
+        check_unique(ids, "caption", regions.row_name)
+        try:
+            texts = regions.texts("phrase")
+        except InputError as error:
+            if error.code == "empty-caption":
+                error.fix = "write the phrase, or pass skip_empty=True to leave such regions out"
+            raise
+        columns = text_columns(caption=ids, image=[group_ids[owner] for owner in owners], text=texts)
+        sides = {side: pl.Series(regions.reals(side), dtype=pl.Float64) for side in REGION_SIDES}
+        return pl.DataFrame(columns | sides)
+
+
+def _grouped(file: Path, key: str, images: set[str]) -> tuple[Records, list[str]]:
+    """The records in the lists ``key`` of a file's images, and the image of each."""
+    groups = Records.of(read_json(file), "image", f'[{{"image_id", "{key}": [ … ]}}]')
+    ids = groups.ids("image_id")
+    check_known(ids, images, "image", groups.row_name)
+    records, owners = groups.nested(key, key.removesuffix("s"))
+    return records, [ids[owner] for owner in owners]
+
+
+@dataclass
+class _Objects:
+    """Objects gathered from several files, by image and id; one object may be mentioned in all of them."""
+
+    rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    merged: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def add(self, records: Records, images: list[str]) -> list[tuple[str, str]]:
+        """Enter the objects not met before; the keys of all."""
+        boxes = box_columns([box_of(row) for row in records.rows], records.row_name)
+        keys = []
+        ids, synsets, twins = records.ids("object_id"), records.lists("synsets"), records.lists("merged_object_ids")
+        for index, (image, object_id) in enumerate(zip(images, ids, strict=True)):
+            key = (image, self.merged.get((image, object_id), object_id))
+            keys.append(key)
+            if key in self.rows:
+                continue
+            self.rows[key] = {
+                "image": image,
+                "object": object_id,
+                "name": _name(records.rows[index], records.row_name(index)),
+                "synset": str(synsets[index][0]) if synsets[index] else None,
+                **{side: boxes[side][index] for side in "xywh"},
+                "attributes": None,
+            }
+            # Objects that annotators drew twice were merged; relationships still name them by either id.
+            for twin in twins[index]:
+                self.merged.setdefault((image, str(twin)), object_id)
+        return keys
+
+    def describe(self, records: Records, images: list[str]) -> None:
+        """Enter objects with their attributes."""
+        keys = self.add(records, images)
+        for key, words in zip(keys, records.lists("attributes"), strict=True):
+            if words:
+                self.rows[key]["attributes"] = [str(word).strip() for word in words if str(word).strip()]
+
+    def relate(self, records: Records, images: list[str]) -> pl.DataFrame:
+        """Enter the objects at both ends of relationships; the relationships."""
+        ends = {}
+        for end in ("subject", "object"):
+            for index, row in enumerate(records.values(end)):
+                if not isinstance(row, dict):
+                    raise InputError(
+                        f"{end!r} is {row!r:.60}",
+                        row=records.row_name(index),
+                        expected=f"the {end} as an object with object_id, names and a box",
+                        fix="use relationships.json as published",
+                    )
+            ends[end] = [key[1] for key in self.add(Records(records.values(end), records.row_name), images)]
+        return pl.DataFrame(text_columns(image=images, **ends, predicate=records.strings("predicate")))
+
+    def table(self) -> pl.DataFrame | None:
+        if not self.rows:
+            return None
+        return pl.DataFrame(list(self.rows.values()), schema_overrides=OBJECT_TYPES, infer_schema_length=None)
+
+
+def _name(row: dict[str, Any], row_name: int | str) -> str:
+    names = row.get("names") or [row.get("name")]
+    if isinstance(names, list) and isinstance(names[0], str) and names[0].strip():
+        return names[0]
+    raise InputError(
+        f"object {row.get('object_id')} has no name",
+        row=row_name,
+        expected="'names': [name, …] or 'name'",
+        fix="name the object, or remove it",
+    )

@@ -1,0 +1,1 @@
+"""One module per output format; each registers its writer and says what its format cannot hold."""

@@ -1,0 +1,85 @@
+"""The plain format: a table of captions, and a second one of images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from crosslens.core import Dataset, InputError, UsageError, argument
+from crosslens.data.conversion_loss import lost_columns, lost_objects
+from crosslens.data.io.files import format_suffix, writing_bytes
+from crosslens.data.io.tables import PLAIN_SUFFIXES
+from crosslens.data.registries import WRITERS
+from crosslens.data.writing import check_image_order
+
+_FLAT_SUFFIXES = (".csv", ".tsv")
+
+
+def _lost(dataset: Dataset, path: Path, images: Path | None) -> list[str]:
+    lost = _lost_lists("caption", dataset.captions, path)
+    if images is None:
+        return lost + lost_columns("image", dataset.images) + lost_objects(dataset)
+    if format_suffix(images) == ".jsonl":
+        return lost
+    return lost + _lost_lists("image", dataset.images, images) + lost_objects(dataset)
+
+
+def _lost_lists(what: str, table: pl.DataFrame, path: Path) -> list[str]:
+    return lost_columns(what, table, nested_only=True) if format_suffix(path) in _FLAT_SUFFIXES else []
+
+
+@WRITERS.register("plain", loses=_lost, second_file=True)
+def write_plain(dataset: Dataset, path: Path, images: Path | None = None) -> None:
+    """A .jsonl, .csv, .tsv or .parquet file with a row per caption; ``images``: a second one with a row per image."""
+    if images is not None:
+        _write_table(_image_rows(dataset, images), images)
+    else:
+        fix = f"pass {argument('images')} to write the images to a file of their own"
+        check_image_order(dataset, dataset.captions["image"], path, fix)
+    first = ("image", "caption", "text")
+    _write_table(dataset.captions.select(*first, pl.exclude(first)), path)
+
+
+def _image_rows(dataset: Dataset, path: Path) -> pl.DataFrame:
+    """One row per image; for JSON lines with lists of its objects and relations."""
+    images = dataset.images
+    if format_suffix(path) != ".jsonl":
+        return images
+    for name, table in (("objects", dataset.objects), ("relations", dataset.relations)):
+        if table is not None:
+            rows = pl.struct(pl.exclude("image")).alias(name)
+            images = images.join(
+                table.group_by("image", maintain_order=True).agg(rows), on="image", how="left", maintain_order="left"
+            )
+    return images
+
+
+def _write_table(frame: pl.DataFrame, path: Path) -> None:
+    suffix = format_suffix(path)
+    if suffix not in PLAIN_SUFFIXES:
+        raise UsageError(f"{path} ends in {suffix!r}", fix=f"use one of: {', '.join(PLAIN_SUFFIXES)}")
+    flat = frame.select(name for name, kind in frame.schema.items() if not kind.is_nested())
+    with writing_bytes(path) as out:
+        if suffix == ".jsonl":
+            frame.write_ndjson(out)
+        elif suffix == ".parquet":
+            frame.write_parquet(out)
+        elif suffix == ".csv":
+            flat.write_csv(out)
+        else:
+            _check_tabs(flat, path)
+            flat.write_csv(out, separator="\t", quote_style="never")
+
+
+def _check_tabs(frame: pl.DataFrame, path: Path) -> None:
+    for name in frame.columns:
+        if frame[name].dtype == pl.String and frame[name].str.contains(r"[\t\n\r]").any():
+            row = int(frame[name].str.contains(r"[\t\n\r]").fill_null(False).arg_true()[0])
+            raise InputError(
+                f"the {name} {frame[name][row]!r:.60} holds a tab or line break",
+                file=path,
+                row=row,
+                expected="values on one line: a .tsv file has no quotes",
+                fix="write a .csv or .jsonl file",
+            )

@@ -1,0 +1,145 @@
+"""Visual Genome: five JSON files in a folder, as its reader takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from crosslens.core import ConflictError, Dataset, InputError, atomic_folder
+from crosslens.data.conversion_loss import KEY_COLUMNS, OBJECT_KEYS, lost_columns
+from crosslens.data.io.dataset_tables import REGION_SIDES
+from crosslens.data.io.files import writing_text
+from crosslens.data.io.json_ids import to_json, with_json_ids
+from crosslens.data.registries import WRITERS
+
+_IMAGE_KEYS = ("image_id", "url")
+"""What Visual Genome has a meaning of its own for, so that no free column of the images can be called so."""
+
+Row = dict[str, Any]
+Rows = dict[str, list[Row]]
+
+
+def _written_columns(images: pl.DataFrame) -> list[str]:
+    return [name for name, kind in images.schema.items() if not kind.is_nested() and name not in _IMAGE_KEYS]
+
+
+def _lost(dataset: Dataset, path: Path, images: Path | None) -> list[str]:
+    return [
+        *lost_columns("image", dataset.images, _written_columns(dataset.images)),
+        *lost_columns("caption", dataset.captions, (*KEY_COLUMNS, *REGION_SIDES)),
+        *lost_columns("object", dataset.objects, (*OBJECT_KEYS, "synset", "attributes")),
+    ]
+
+
+@WRITERS.register("visual_genome", loses=_lost, by_image=True)
+def write_visual_genome(dataset: Dataset, path: Path) -> None:
+    """A folder of five JSON files: captions as regions, objects, attributes and relationships.
+
+    A caption's region is that of its columns x, y, width and height, or the whole image.
+    """
+    if path.exists() and not (path / "image_data.json").exists():
+        raise ConflictError(
+            f"{path} exists and holds no image_data.json", fix="choose another path: only Visual Genome is replaced"
+        )
+    images = list(dataset.images.select(_written_columns(dataset.images)).iter_rows(named=True))
+    captions, objects, relations = map(_by_image, (dataset.captions, dataset.objects, dataset.relations))
+
+    def per_image(key: str, entries: Callable[[Row], list[Row]], image_id: str = "image_id") -> Iterator[Row]:
+        return (with_json_ids({image_id: row["image"], key: entries(row)}, image_id) for row in images)
+
+    with atomic_folder(path) as folder:
+        _write(folder / "image_data.json", map(_image, images))
+        regions = per_image("regions", partial(_regions, captions), "id")
+        _write(folder / "region_descriptions.json", regions)
+        if objects or relations:
+            _write(folder / "objects.json", per_image("objects", partial(_objects, objects)))
+            _write(
+                folder / "attributes.json", per_image("attributes", partial(_objects, objects, keys=("attributes",)))
+            )
+            relationships = _Relationships(objects, relations)
+            _write(folder / "relationships.json", per_image("relationships", relationships.of))
+
+
+def _by_image(table: pl.DataFrame | None) -> Rows:
+    groups: Rows = {}
+    for row in () if table is None else table.iter_rows(named=True):
+        groups.setdefault(row["image"], []).append(row)
+    return groups
+
+
+def _image(row: Row) -> Row:
+    first = {"image_id": row["image"], "url": row.get("file"), "width": row.get("width"), "height": row.get("height")}
+    return with_json_ids(first | {key: value for key, value in row.items() if key not in ("image", "file")}, "image_id")
+
+
+def _regions(captions: Rows, image: Row) -> list[Row]:
+    return [_region(caption, image) for caption in captions.get(image["image"], [])]
+
+
+def _region(caption: Row, image: Row) -> Row:
+    box = {side: caption.get(side) for side in REGION_SIDES}
+    if None in box.values():
+        whole = {"x": 0, "y": 0, "width": image.get("width"), "height": image.get("height")}
+        box = {} if None in whole.values() else whole
+    entry = {"region_id": caption["caption"], "image_id": image["image"], "phrase": caption["text"]}
+    return with_json_ids(entry | _whole(box), "region_id", "image_id")
+
+
+def _objects(objects: Rows, image: Row, keys: tuple[str, ...] = ()) -> list[Row]:
+    return [_object(row, keys) for row in objects.get(image["image"], [])]
+
+
+def _object(row: Row, keys: tuple[str, ...] = ()) -> Row:
+    if row["name"] is None:
+        raise InputError(
+            f"object {row['object']!r} in image {row['image']!r} has no name",
+            expected="a name for every object: Visual Genome has no field for objects without",
+            fix="filter such objects out first",
+        )
+    synsets = [] if row["synset"] is None else [row["synset"]]
+    more = {key: row[key] or [] for key in keys}
+    entry = {"object_id": row["object"], "names": [row["name"]], "synsets": synsets}
+    return with_json_ids(entry | _whole({side: row[side] for side in "xywh"}) | more, "object_id")
+
+
+class _Relationships:
+    """Relations with both of their objects written out, numbered from 1."""
+
+    def __init__(self, objects: Rows, relations: Rows) -> None:
+        self._objects, self._relations = objects, relations
+        self._count = 0
+
+    def of(self, image: Row) -> list[Row]:
+        rows = self._relations.get(image["image"], [])
+        known = {row["object"]: row for row in self._objects.get(image["image"], [])} if rows else {}
+        return [self._entry(row, known) for row in rows]
+
+    def _entry(self, row: Row, known: dict[str, Row]) -> Row:
+        for end in ("subject", "object"):
+            if row[end] not in known:
+                raise InputError(
+                    f"a relation of image {row['image']!r} has the {end} {row[end]!r}, which is no object of the image",
+                    expected="relations between objects of one image",
+                    fix="add the object, or remove the relation",
+                )
+        self._count += 1
+        ends = {end: _object(known[row[end]]) for end in ("subject", "object")}
+        return {"relationship_id": self._count, "predicate": row["predicate"], **ends}
+
+
+def _whole(sides: Row) -> Row:
+    """Coordinates without a needless ``.0``: in Visual Genome they are whole numbers."""
+    return {side: int(value) if value is not None and value == int(value) else value for side, value in sides.items()}
+
+
+def _write(file: Path, entries: Iterable[Row]) -> None:
+    # Entry by entry: a hundred thousand scene graphs as one value would take ten times the memory of the file.
+    with writing_text(file) as out:
+        out.write("[")
+        for number, entry in enumerate(entries):
+            out.write((",\n" if number else "") + to_json(entry))
+        out.write("]\n")

@@ -1,0 +1,91 @@
+"""Models of your own: any Python object that encodes, or that scores pairs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from crosslens.core import InputError, UsageError
+from crosslens.encode.encoder import ENCODERS, METHODS, Array, CallableEncoder, Encoder, as_array
+from crosslens.encode.images import as_pictures
+from crosslens.encode.options import EncodeOptions
+from crosslens.encode.pair_scorers import PAIR_SCORERS, PairScorer
+
+_PATH = r"(?P<path>.*):[^:]*"
+
+
+@ENCODERS.register("callable", example="my_model.py:encoder", extra=None, path=_PATH)
+def load_callable(source: str, options: EncodeOptions) -> Encoder:
+    """Your own Python object: ``module:attribute`` or ``file.py:attribute``, with encode_images, encode_texts or both.
+
+    An attribute that is a class or a function is called without arguments first. Give the object a ``revision`` (any
+    text that changes with the weights) to have its vectors cached.
+    """
+    return CallableEncoder(*_named_object(source, METHODS.values()))
+
+
+@PAIR_SCORERS.register("callable", example="my_model.py:scorer", extra=None, path=_PATH)
+def load_callable_scorer(source: str, options: EncodeOptions) -> PairScorer:
+    """Your own Python object with ``score_pairs(images, texts)``: ``module:attribute`` or ``file.py:attribute``.
+
+    An attribute that is a class or a function is called without arguments first. Images come as pictures. Give the
+    object a ``revision`` (any text that changes with the weights) to have its scores cached.
+    """
+    return CallableScorer(*_named_object(source, ("score_pairs",)))
+
+
+def _named_object(source: str, methods: Collection[str]) -> tuple[Any, str]:
+    """The object that ``module:attribute`` names, and what it is called."""
+    module, colon, attribute = source.rpartition(":")
+    if not colon or not module or not attribute:
+        raise UsageError(
+            f"{source!r} names no object", fix="write callable:module:attribute or callable:file.py:attribute"
+        )
+    model = getattr(_module(module), attribute, None)
+    if model is None:
+        raise UsageError(f"{module} has no {attribute!r}", fix="check the name")
+    if isinstance(model, type) or (callable(model) and not any(hasattr(model, method) for method in methods)):
+        model = model()
+    return model, f"callable:{Path(module).name}:{attribute}"
+
+
+class CallableScorer:
+    """Any object with ``score_pairs``, seen as a pair scorer."""
+
+    def __init__(self, model: Any, name: str) -> None:
+        if not callable(getattr(model, "score_pairs", None)):
+            raise UsageError(
+                f"{type(model).__name__} is not a pair scorer: it has no score_pairs",
+                fix="give it score_pairs(images, texts), returning one number per pair",
+            )
+        self._model = model
+        self.name = name
+        self.revision = str(getattr(model, "revision", "") or "")
+
+    def score_pairs(self, images: Sequence[Any], texts: Sequence[str]) -> Array:
+        """What the object makes of the pairs."""
+        return as_array(self._model.score_pairs(as_pictures(images), list(texts)))
+
+
+def _module(name: str) -> Any:
+    path = Path(name).expanduser()
+    if path.suffix != ".py":
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            raise UsageError(
+                f"cannot import {name!r}: {error}", fix="check the name, or write the path of a .py file"
+            ) from error
+    if not path.is_file():
+        raise InputError("no such file", file=path, expected="a Python file", fix="check the path")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,270 @@
+"""Any model exported to ONNX: a text tower with its tokenizer, an image tower, or both; no torch needed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import InputError, MissingExtraError, UnknownNameError, UsageError, file_fingerprint, reading
+from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Array, Encoder, name_of
+from crosslens.encode.images import as_pictures
+from crosslens.encode.options import EncodeOptions
+
+POOLING = ("none", "mean", "first")
+_RESAMPLING = {"nearest": 0, "bilinear": 2, "bicubic": 3}
+_DEVICE = re.compile(r"cpu|cuda(?::(\d+))?")
+
+
+@dataclass(frozen=True)
+class TextTower:
+    """``model`` takes token ids, and a mask if it has an input for one; ``tokenizer`` is a tokenizer.json.
+
+    ``output`` names the output to take (default: the first); ``pooling`` makes one vector of a sequence: ``none`` (it
+    is one already), ``mean`` over the tokens, or the ``first`` token. ``longest`` cuts texts after so many tokens;
+    ``padding`` fills them up to the longest of the ``batch``, or always to ``longest``.
+    """
+
+    model: str
+    tokenizer: str = "tokenizer.json"
+    output: str | None = None
+    pooling: str = "none"
+    longest: int | None = None
+    padding: str = "batch"
+
+
+@dataclass(frozen=True)
+class ImageTower:
+    """``model`` takes n×3×size×size pixels: the shorter side resized, the centre cut out, scaled to 0–1, normalised."""
+
+    model: str
+    output: str | None = None
+    pooling: str = "none"
+    size: int = 224
+    resampling: str = "bicubic"
+    crop: bool = True
+    mean: tuple[float, ...] = (0.48145466, 0.4578275, 0.40821073)
+    std: tuple[float, ...] = (0.26862954, 0.26130258, 0.27577711)
+
+
+@ENCODERS.register("onnx", example="towers.json", extra="onnx")
+def load_onnx(source: str, options: EncodeOptions) -> Encoder:
+    """A pair of ONNX models, or one: a JSON file that says what they are, or a text model's ``.onnx`` file.
+
+    Beside a ``.onnx`` file its ``tokenizer.json`` is expected. A JSON file holds ``text`` and ``image``, each with
+    ``model`` and the settings of that tower, and ``logit_scale``; paths start from its folder.
+    """
+    path = Path(source).expanduser()
+    if not path.is_file():
+        raise InputError(
+            "no such file", file=path, expected="a .json description or a .onnx model", fix="check the path"
+        )
+    if path.suffix == ".onnx":
+        return OnnxEncoder(path.parent, text=TextTower(path.name), name=name_of("onnx", source), options=options)
+    return described(path, name_of("onnx", source), options)
+
+
+class OnnxEncoder:
+    """One or two ONNX models. Paths in the towers start from ``base``."""
+
+    def __init__(
+        self,
+        base: str | Path = ".",
+        *,
+        text: TextTower | None = None,
+        image: ImageTower | None = None,
+        logit_scale: float | None = None,
+        name: str = "onnx",
+        options: EncodeOptions | None = None,
+    ) -> None:
+        options = options or EncodeOptions()
+        if options.precision != "fp32":
+            raise UsageError(f"precision {options.precision} with ONNX", fix="export the model in that precision")
+        if text is None and image is None:
+            raise UsageError("an ONNX encoder without a model", fix="name a text model, an image model, or both")
+        self.name, self.logit_scale = name, logit_scale
+        files = [Path(base) / file for file in _files(text, image)]
+        for file in files:
+            if not file.is_file():
+                raise InputError("no such file", file=file, expected="a model or tokenizer", fix="check the path")
+        self.revision = file_fingerprint(files)
+        self.preprocessing = json.dumps([_settings(text), _settings(image)], sort_keys=True)
+        self.abilities = frozenset(kind for kind, tower in ((TEXTS, text), (IMAGES, image)) if tower)
+        self._text = None if text is None else _TextModel(Path(base), text, options)
+        self._image = None if image is None else _ImageModel(Path(base), image, options)
+        widths = [tower.session.width for tower in (self._text, self._image) if tower is not None]
+        self.dimension = next((width for width in widths if width is not None), None)
+
+    def encode_images(self, images: Sequence[Any]) -> Array:
+        """Vectors of the image tower."""
+        if self._image is None:
+            raise UsageError(f"{self.name} has no image model", fix="name one in its description")
+        return self._image(images)
+
+    def encode_texts(self, texts: Sequence[str]) -> Array:
+        """Vectors of the text tower."""
+        if self._text is None:
+            raise UsageError(f"{self.name} has no text model", fix="name one in its description")
+        return self._text(texts)
+
+
+class _Session:
+    """An ONNX model and the one of its outputs that is wanted."""
+
+    def __init__(self, file: Path, output: str | None, options: EncodeOptions) -> None:
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise MissingExtraError("an ONNX encoder", "onnxruntime", "onnx") from error
+        provider = _provider(options.device)
+        if provider[0] not in onnxruntime.get_available_providers():
+            raise UsageError("this onnxruntime computes on the CPU only", fix="leave --device out")
+        try:
+            self._model = onnxruntime.InferenceSession(str(file), providers=[provider])
+        except Exception as error:  # the library's own kinds derive from Exception alone
+            raise InputError(f"not a model: {str(error).splitlines()[0]}", file=file, fix="export it again") from error
+        self.inputs = {node.name: node.type for node in self._model.get_inputs()}
+        outputs = {node.name: node.shape for node in self._model.get_outputs()}
+        if output is not None and output not in outputs:
+            raise UnknownNameError(f"output of {file.name}", output, outputs)
+        self.output = output or next(iter(outputs))
+        last = outputs[self.output][-1] if outputs[self.output] else None
+        self.width = last if isinstance(last, int) else None
+
+    def run(self, values: Mapping[str, Array]) -> Array:
+        array: Array = self._model.run([self.output], dict(values))[0]
+        return array
+
+
+def _provider(device: str | None) -> tuple[str, dict[str, Any]]:
+    """What onnxruntime calls the device, and which of its kind."""
+    known = _DEVICE.fullmatch(device or "cpu")
+    if known is None:
+        raise UsageError(f"unknown device {device!r}", fix="write cpu, cuda or cuda:1, or leave --device out")
+    if known[0] == "cpu":
+        return "CPUExecutionProvider", {}
+    return "CUDAExecutionProvider", {"device_id": int(known[1] or 0)}
+
+
+class _TextModel:
+    def __init__(self, base: Path, tower: TextTower, options: EncodeOptions) -> None:
+        try:
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise MissingExtraError("an ONNX text encoder", "tokenizers", "onnx") from error
+        self.tower = tower
+        self.session = _Session(base / tower.model, tower.output, options)
+        try:
+            self._tokenizer = Tokenizer.from_file(str(base / tower.tokenizer))
+        except Exception as error:  # the library raises bare Exception
+            raise InputError(f"not a tokenizer: {error}", file=base / tower.tokenizer) from error
+        limit = tower.longest or (self._tokenizer.truncation or {}).get("max_length")
+        if limit:
+            self._tokenizer.enable_truncation(int(limit))
+        stored = {key: value for key, value in (self._tokenizer.padding or {}).items() if key.startswith("pad_")}
+        self._tokenizer.enable_padding(**stored, length=limit if tower.padding == "longest" else None)
+
+    def __call__(self, texts: Sequence[str]) -> Array:
+        encodings = self._tokenizer.encode_batch(list(texts))
+        ids, mask, kinds = (
+            np.array([getattr(encoding, part) for encoding in encodings])
+            for part in ("ids", "attention_mask", "type_ids")
+        )
+        by_name = {"input_ids": ids, "attention_mask": mask, "token_type_ids": kinds}
+        values = {
+            name: by_name.get(name, ids).astype(np.int32 if "int32" in kind else np.int64)
+            for name, kind in self.session.inputs.items()
+        }
+        return _pooled(self.session.run(values), self.tower.pooling, mask)
+
+
+class _ImageModel:
+    def __init__(self, base: Path, tower: ImageTower, options: EncodeOptions) -> None:
+        if tower.resampling not in _RESAMPLING:
+            raise UnknownNameError("resampling", tower.resampling, _RESAMPLING)
+        self.tower = tower
+        self.session = _Session(base / tower.model, tower.output, options)
+
+    def __call__(self, images: Sequence[Any]) -> Array:
+        pixels = np.stack([self._pixels(picture) for picture in as_pictures(images)])
+        (name,) = self.session.inputs
+        return _pooled(self.session.run({name: pixels}), self.tower.pooling, None)
+
+    def _pixels(self, picture: Any) -> Array:
+        tower, (width, height) = self.tower, picture.size
+        share = tower.size / min(width, height)
+        shape = (tower.size, tower.size)
+        if tower.crop:
+            shape = (max(round(width * share), tower.size), max(round(height * share), tower.size))
+        resized = picture.resize(shape, _RESAMPLING[tower.resampling])
+        left, top = (shape[0] - tower.size) // 2, (shape[1] - tower.size) // 2
+        values = np.asarray(resized.crop((left, top, left + tower.size, top + tower.size)), np.float32) / 255
+        scaled: Array = (values - np.array(tower.mean, np.float32)) / np.array(tower.std, np.float32)
+        return scaled.transpose(2, 0, 1)
+
+
+def _pooled(values: Array, pooling: str, mask: Array | None) -> Array:
+    if pooling == "first":
+        return values[:, 0]
+    if pooling == "mean":
+        weights = np.ones(values.shape[:2]) if mask is None else mask
+        kept = weights[..., None].astype(np.float32)
+        return np.asarray((values * kept).sum(axis=1) / np.maximum(kept.sum(axis=1), 1e-9))
+    if pooling != "none":
+        raise UnknownNameError("pooling", pooling, POOLING)
+    return values
+
+
+def _files(text: TextTower | None, image: ImageTower | None) -> list[str]:
+    files = [] if text is None else [text.model, text.tokenizer]
+    return files if image is None else [*files, image.model]
+
+
+def _settings(tower: TextTower | ImageTower | None) -> dict[str, Any]:
+    # The files are in the revision already; where they lie must not matter.
+    return {} if tower is None else {k: v for k, v in vars(tower).items() if k not in ("model", "tokenizer")}
+
+
+def described(path: Path, name: str, options: EncodeOptions) -> Encoder:
+    """The encoder that a JSON file describes, under a name."""
+    with reading(path):
+        return _described(path, name, options)
+
+
+def _described(path: Path, name: str, options: EncodeOptions) -> Encoder:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"not valid JSON: {error}", fix="see the page on encoders") from error
+    if not isinstance(content, dict):
+        raise InputError("not a JSON object", expected='{"text": {…}, "image": {…}}')
+    for key in content:
+        if key not in ("text", "image", "logit_scale"):
+            raise UnknownNameError("key", key, ("text", "image", "logit_scale"))
+    text, image = (
+        _tower(kind, content[key], key) if key in content else None
+        for key, kind in (("text", TextTower), ("image", ImageTower))
+    )
+    return OnnxEncoder(
+        path.parent,
+        text=text,
+        image=image,
+        logit_scale=content.get("logit_scale"),
+        name=name,
+        options=options,
+    )
+
+
+def _tower(kind: Any, content: Any, where: str) -> Any:
+    known = [field.name for field in fields(kind)]
+    if not isinstance(content, dict) or "model" not in content:
+        raise InputError(f"{where} names no model", expected=f'"{where}": {{"model": "{where}.onnx", …}}')
+    for key in content:
+        if key not in known:
+            raise UnknownNameError(f"key in {where}", key, known)
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in content.items()})

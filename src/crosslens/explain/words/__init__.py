@@ -1,1 +1,0 @@
-"""What a query asks for, and whether a picture has it."""

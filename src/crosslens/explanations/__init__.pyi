@@ -1,0 +1,54 @@
+from crosslens.explanations.api import (
+    dataset_change as dataset_change,
+    dataset_of_run as dataset_of_run,
+    explain as explain,
+    image_files_of_run as image_files_of_run,
+    image_folder_of as image_folder_of,
+)
+from crosslens.explanations.concepts.metrics import concept_metrics as concept_metrics, concept_table as concept_table
+from crosslens.explanations.concepts.objects import (
+    ImageObjects as ImageObjects,
+    image_objects as image_objects,
+    objects_of as objects_of,
+)
+from crosslens.explanations.counterfactuals.options import CounterfactualOptions as CounterfactualOptions
+from crosslens.explanations.counterfactuals.result import (
+    Counterfactual as Counterfactual,
+    Counterfactuals as Counterfactuals,
+    Radius as Radius,
+)
+from crosslens.explanations.counterfactuals.search import (
+    find_counterfactual as find_counterfactual,
+    find_counterfactuals as find_counterfactuals,
+)
+from crosslens.explanations.failures import (
+    TEXT_TO_TEXT as TEXT_TO_TEXT,
+    failed_queries as failed_queries,
+    query_outcomes as query_outcomes,
+    ranking_of as ranking_of,
+)
+from crosslens.explanations.local.explainer import explain_queries as explain_queries
+from crosslens.explanations.local.explanation import Explanation as Explanation
+from crosslens.explanations.overview.comparison import (
+    OverviewComparison as OverviewComparison,
+    compare_overviews as compare_overviews,
+)
+from crosslens.explanations.overview.overview import (
+    Overview as Overview,
+    explain_run as explain_run,
+    save_overview as save_overview,
+)
+from crosslens.explanations.overview.statistics import association_rules as association_rules
+from crosslens.explanations.words.checks import OPEN as OPEN, SATISFIED as SATISFIED, VIOLATED as VIOLATED
+from crosslens.explanations.words.hypernyms import (
+    PERSON as PERSON,
+    hypernym_path as hypernym_path,
+    hypernyms_of as hypernyms_of,
+    is_tangible as is_tangible,
+    meaning as meaning,
+    same_meaning as same_meaning,
+    senses as senses,
+    synset_word as synset_word,
+)
+from crosslens.explanations.words.images import AnnotatedImage as AnnotatedImage, ImageObject as ImageObject
+from crosslens.explanations.words.mentions import GENERIC_NOUNS as GENERIC_NOUNS

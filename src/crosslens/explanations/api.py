@@ -1,0 +1,125 @@
+"""``crosslens.explain``: one query, several, or all failures of a run; and the dataset that a run was made from."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from crosslens.core import Dataset, InputError, Run, UsageError, argument, refuse_unknown
+from crosslens.data import image_files, load_dataset, path_options
+
+if TYPE_CHECKING:
+    from crosslens.explanations.local.explanation import Explanation
+    from crosslens.explanations.overview.overview import Overview
+
+
+@overload
+def explain(run: Run | str | Path, query: None = None, **options: Any) -> Overview: ...
+@overload
+def explain(run: Run | str | Path, query: str, **options: Any) -> Explanation: ...
+@overload
+def explain(run: Run | str | Path, query: Sequence[str], **options: Any) -> list[Explanation]: ...
+
+
+def explain(
+    run: Run | str | Path,
+    query: str | Sequence[str] | None = None,
+    *,
+    dataset: Dataset | str | Path | None = None,
+    dataset_options: dict[str, Any] | None = None,
+    direction: str | None = None,
+    **options: Any,
+) -> Overview | Explanation | list[Explanation]:
+    """Why a query retrieved what it did: in full for one query or a list of them; without any, over all failures.
+
+    ``run`` is a run or its folder. ``dataset`` is a dataset, a reader's name or a path with ``dataset_options`` for the
+    reader; by default the one that the run's recipe names. ``direction``: ``t2i``, ``t2t`` or ``i2t``; by default the
+    one that has the query, captions first. ``options`` for named queries: ``threshold``, ``base``, ``areas`` and
+    ``competitors``; for all failures: ``depth``, ``threshold``, ``base``, ``areas``, ``minimum``, ``resamples``,
+    ``level``, ``seed`` and ``progress``.
+    """
+    from crosslens.explanations.local.explainer import explain_queries
+    from crosslens.explanations.overview.overview import explain_run
+
+    signature = inspect.signature(explain_run if query is None else explain_queries)
+    known = [name for name, parameter in signature.parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
+    refuse_unknown([name for name in options if name not in known], known)
+    opened = Run.load(run) if isinstance(run, str | Path) else run
+    data = dataset_of_run(opened, dataset, **(dataset_options or {}))
+    named = dataset is not None or dataset_options  # a dataset named on purpose may well differ: it has more objects
+    changed = None if named else dataset_change(opened, data)
+    notes = () if changed is None else (changed,)
+    if query is None:
+        overview = explain_run(opened, data, direction, **options)
+        return replace(overview, notes=(*notes, *overview.notes))
+    explanations = explain_queries(opened, data, [query] if isinstance(query, str) else query, direction, **options)
+    explanations = [replace(explanation, notes=(*notes, *explanation.notes)) for explanation in explanations]
+    return explanations[0] if isinstance(query, str) else explanations
+
+
+def dataset_of_run(run: Run, dataset: Dataset | str | Path | None = None, **options: Any) -> Dataset:
+    """The dataset named, or else that of the run's recipe; ``options`` are its reader's."""
+    if isinstance(dataset, Dataset):
+        return dataset
+    if dataset is not None:
+        return load_dataset(str(dataset), **options)
+    table = _recipe_table(run, "dataset")
+    source = table.pop("source", None)
+    if source is None:
+        raise UsageError(f"the recipe of the run {run.name!r} names no dataset", fix=f"pass {argument('dataset')}")
+    base = run.home or Path()
+    paths = path_options(source, table, base)
+    moved = {key: str((base / value).absolute()) if key in paths else value for key, value in table.items()}
+    return load_dataset(str((base / source).absolute()) if "source" in paths else source, **{**moved, **options})
+
+
+def dataset_change(run: Run, dataset: Dataset) -> str | None:
+    """A warning where the dataset is no longer what the run was made from."""
+    known = run.provenance.get("dataset")
+    stored = known.get("fingerprint") if isinstance(known, Mapping) else None
+    if stored is None or stored == dataset.fingerprint:
+        return None
+    return f"The dataset {dataset.name} has changed since the run was made: explanations use its current content."
+
+
+def image_folder_of(run: Run) -> Path | None:
+    """The image folder that the run's recipe names."""
+    folder = _recipe_table(run, "model").get("image_folder")
+    return None if folder is None else (run.home or Path()) / folder
+
+
+def _recipe_table(run: Run, name: str) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(run.recipe)
+    except tomllib.TOMLDecodeError as error:
+        problem = f"the recipe of the run {run.name!r} cannot be read: {error}"
+        raise UsageError(problem, fix=f"pass {argument('dataset')}") from error
+    table = content.get(name, {})
+    return dict(table) if isinstance(table, Mapping) else {}
+
+
+def image_files_of_run(
+    run: Run, dataset: Dataset, images: Iterable[str], folder: str | Path | None = None
+) -> tuple[dict[str, str], str | None]:
+    """The paths of these images' files, and why there are none where there are none.
+
+    Looked for below ``folder``, else in the image folder of the run's recipe, else beside the dataset.
+    """
+    requested = set(images)
+    ids = [image for image in dataset.image_ids if image in requested]
+    subset = dataset.select(ids)
+    stated = image_folder_of(run)
+    folders = [folder] if folder is not None else [*([stated] if stated is not None and stated.is_dir() else []), None]
+    problem = None
+    for candidate in folders:
+        try:
+            paths = image_files(subset, candidate, skip_bad=True)
+        except InputError as error:
+            problem = str(error).splitlines()[0]
+        else:
+            return dict(zip(ids, paths, strict=True)), None
+    return {}, problem

@@ -1,0 +1,147 @@
+"""What annotators' words mean: the WordNet synset of an object's name, and its colour, size and material.
+
+COCO's 80 category names are mapped by hand, from reading the glosses of all senses: the first one is often wrong (a
+*mouse* is no rodent here, a *kite* no bank cheque, a *cake* no bar of soap). Food is the food, not its plant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from crosslens.language import COLOURS, SIZES, load_wordnet
+
+COCO_SYNSETS = {
+    "person": "person.n.01", "bicycle": "bicycle.n.01", "car": "car.n.01", "motorcycle": "motorcycle.n.01",
+    "airplane": "airplane.n.01", "bus": "bus.n.01", "train": "train.n.01", "truck": "truck.n.01", "boat": "boat.n.01",
+    "traffic light": "traffic_light.n.01", "fire hydrant": "fireplug.n.01", "stop sign": "street_sign.n.01",
+    "parking meter": "parking_meter.n.01", "bench": "bench.n.01", "bird": "bird.n.01", "cat": "cat.n.01",
+    "dog": "dog.n.01", "horse": "horse.n.01", "sheep": "sheep.n.01", "cow": "cow.n.01", "elephant": "elephant.n.01",
+    "bear": "bear.n.01", "zebra": "zebra.n.01", "giraffe": "giraffe.n.01", "backpack": "backpack.n.01",
+    "umbrella": "umbrella.n.01", "handbag": "bag.n.04", "tie": "necktie.n.01", "suitcase": "bag.n.06",
+    "frisbee": "frisbee.n.01", "skis": "ski.n.01", "snowboard": "snowboard.n.01", "sports ball": "ball.n.01",
+    "kite": "kite.n.03", "baseball bat": "baseball_bat.n.01", "baseball glove": "baseball_glove.n.01",
+    "skateboard": "skateboard.n.01", "surfboard": "surfboard.n.01", "tennis racket": "tennis_racket.n.01",
+    "bottle": "bottle.n.01", "wine glass": "wineglass.n.01", "cup": "cup.n.01", "fork": "fork.n.01",
+    "knife": "knife.n.01", "spoon": "spoon.n.01", "bowl": "bowl.n.01", "banana": "banana.n.02", "apple": "apple.n.01",
+    "sandwich": "sandwich.n.01", "orange": "orange.n.01", "broccoli": "broccoli.n.02", "carrot": "carrot.n.03",
+    "hot dog": "hotdog.n.02", "pizza": "pizza.n.01", "donut": "doughnut.n.02", "cake": "cake.n.03",
+    "chair": "chair.n.01", "couch": "sofa.n.01", "potted plant": "pot_plant.n.01", "bed": "bed.n.01",
+    "dining table": "dining_table.n.01", "toilet": "toilet.n.02", "tv": "television_receiver.n.01",
+    "laptop": "laptop.n.01", "mouse": "mouse.n.04", "remote": "remote_control.n.01",
+    "keyboard": "computer_keyboard.n.01", "cell phone": "cellular_telephone.n.01", "microwave": "microwave.n.02",
+    "oven": "oven.n.01", "toaster": "toaster.n.02", "sink": "sink.n.01", "refrigerator": "refrigerator.n.01",
+    "book": "book.n.02", "clock": "clock.n.01", "vase": "vase.n.01", "scissors": "scissors.n.01",
+    "teddy bear": "teddy.n.01", "hair drier": "hand_blower.n.01", "toothbrush": "toothbrush.n.01",
+}  # fmt: skip
+"""WordNet has no stop sign: the nearest is a street sign."""
+
+
+def plain_name(name: str) -> str:
+    """In lower case, with single spaces: how names are compared."""
+    return " ".join(name.replace("_", " ").lower().split())
+
+
+@lru_cache(maxsize=1 << 16)
+def synset_of_name(name: str) -> str | None:
+    """The synset that a name means, or None.
+
+    One of COCO's category names means what COCO means by it; any other name its first noun sense. Of a name of several
+    words that WordNet does not list, leading words are dropped until it lists the rest: a *red fire truck* is a fire
+    truck.
+    """
+    words = plain_name(name).split()
+    for start in range(len(words)):
+        rest = " ".join(words[start:])
+        if reviewed := COCO_SYNSETS.get(rest):
+            return reviewed
+        senses = load_wordnet().synsets(rest, "n")
+        if senses.size:
+            return load_wordnet().name(int(senses[0]))
+    return None
+
+
+@lru_cache(maxsize=1 << 16)
+def canonical_synset(synset: str) -> str:
+    """The canonical name of a synset, whichever of its words it was named by; InputError where WordNet has none."""
+    return load_wordnet().name(synset)
+
+
+Array = np.ndarray[Any, Any]
+
+ATTRIBUTE_FAMILIES = ("colour", "size", "material")
+
+_SAME_COLOUR = {"gray": "grey", "blonde": "blond", "golden": "gold"}
+
+_SAME_SIZE = {
+    "large": "big colossal enormous giant gigantic grand great huge immense large massive oversized vast",
+    "small": "compact little mini miniature minuscule petite small tiny",
+    "tall": "high tall towering",
+    "short": "low short",
+    "wide": "broad wide",
+    "narrow": "narrow slim",
+}
+
+_MATERIALS = {
+    "wood": "wood wooden timber oak pine bamboo",
+    "metal": "metal metallic steel iron aluminum aluminium chrome tin brass",
+    "stone": "stone rock rocky granite marble cobblestone slate",
+    "brick": "brick bricks",
+    "concrete": "concrete cement paved asphalt",
+    "glass": "glass glassy",
+    "plastic": "plastic vinyl",
+    "rubber": "rubber",
+    "leather": "leather",
+    "fabric": "fabric cloth cotton denim linen wool woolen woollen silk velvet fleece knit knitted",
+    "paper": "paper cardboard",
+    "ceramic": "ceramic porcelain china clay terracotta tile tiled",
+    "wicker": "wicker straw rattan",
+    "fur": "fur furry fluffy feathered",
+}
+
+
+def _spellings() -> dict[str, tuple[int, str]]:
+    """Every word → its family and its canonical value."""
+    spellings = {word: (0, _SAME_COLOUR.get(word, word)) for word in COLOURS}
+    spellings |= {word: (1, word) for word in SIZES}
+    spellings |= {word: (1, size) for size, words in _SAME_SIZE.items() for word in words.split()}
+    spellings |= {word: (2, material) for material, words in _MATERIALS.items() for word in words.split()}
+    return spellings
+
+
+_WORDS = _spellings()
+_VALUES = tuple(tuple(sorted({value for at, value in _WORDS.values() if at == family})) for family in range(3))
+"""Per family; no family has more than the 64 that fit into the bits of one number."""
+
+
+@lru_cache(maxsize=1 << 16)
+def attribute_values(attributes: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The colours, sizes and materials among an object's attributes; *dark brown* is brown."""
+    values: tuple[set[str], set[str], set[str]] = (set(), set(), set())
+    for attribute in attributes:
+        for word in re.findall(r"[^\W\d_]+", attribute.lower()):
+            if word in _WORDS:
+                family, value = _WORDS[word]
+                values[family].add(value)
+    return frozenset(values[0]), frozenset(values[1]), frozenset(values[2])
+
+
+def attribute_bits(attributes: Sequence[tuple[str, ...]]) -> Array:
+    """Per object and family its values as the bits of one number: n × 3, uint64."""
+    number: dict[tuple[str, ...], int] = {}
+    rows = [number.setdefault(words, len(number)) for words in attributes]
+    distinct = [[_bits(family, values) for family, values in enumerate(attribute_values(words))] for words in number]
+    return np.array(distinct, dtype=np.uint64).reshape(-1, len(ATTRIBUTE_FAMILIES))[rows]
+
+
+def _bits(family: int, values: Iterable[str]) -> int:
+    return sum(1 << _VALUES[family].index(value) for value in values)
+
+
+def overlap(values: frozenset[str], others: frozenset[str]) -> float:
+    """The Jaccard index of two sets of values."""
+    return len(values & others) / len(values | others)

@@ -1,0 +1,164 @@
+"""Failed queries, whose top-1 item is not relevant: what they retrieved, and the rank of the relevant item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    UNRANKED,
+    Dataset,
+    Ids,
+    InputError,
+    Ranking,
+    Run,
+    UsageError,
+    argument,
+    positions,
+)
+
+Array = np.ndarray[Any, Any]
+
+TEXT_TO_TEXT = "t2t"
+DIRECTIONS = (TEXT_TO_IMAGE, TEXT_TO_TEXT, IMAGE_TO_TEXT)
+"""The directions that can be explained; the first one that a run has is the usual one."""
+
+COLUMNS: Mapping[str, Any] = {
+    **dict.fromkeys(("query", "text", "ground_truth", "retrieved", "item", "answer"), pl.String),
+    "rank": pl.Int64,
+    **dict.fromkeys(("score", "truth_score", "margin", "margin_at_least"), pl.Float64),
+}
+
+
+def failed_queries(run: Run | Mapping[str, Ranking], dataset: Dataset, direction: str | None = None) -> pl.DataFrame:
+    """One row per failed query of a direction (the rows of :func:`query_outcomes` whose rank is not 1)."""
+    return query_outcomes(run, dataset, direction).filter(failed())
+
+
+def failed() -> pl.Expr:
+    """Which outcomes are failures."""
+    return pl.col("rank").is_null() | (pl.col("rank") != 1)
+
+
+def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction: str | None = None) -> pl.DataFrame:
+    """One row per query that has a relevant item and retrieved any item.
+
+    ``query``            the query's id, ``text`` its text (null for an image query)
+    ``ground_truth``     the relevant image: of several, the first ranked; of an image query, the image itself
+    ``retrieved``        the top-1 image; of an image query, the image of the top-1 caption
+    ``item``             the top-1 item: that image, or that caption; ``answer`` the caption's text
+    ``rank``             the rank of the relevant item; null where an imported ranking ends before it
+    ``score``            that of the top-1 item; ``truth_score`` of the relevant item, null beyond the top k
+    ``margin``           ``score − truth_score``; 0 where the top-1 item is relevant
+    ``margin_at_least``  the same where the relevant item lies beyond the top k: the difference to the last score
+    """
+    ranking = ranking_of(run, direction)
+    relevant = _FirstRelevant(ranking)
+    rows = np.flatnonzero(relevant.answered)
+    items = ranking.top_items[rows, 0]
+    texts: list[str | None] = [None] * len(rows)
+    answers: list[str | None] = [None] * len(rows)
+    if ranking.direction == IMAGE_TO_TEXT:
+        captions = _rows(ranking.item_ids, dataset.caption_ids, "caption", dataset)
+        retrieved = dataset.caption_image[captions[items]]
+        answers = [dataset.texts[row] for row in captions[items]]
+        truth = _rows(ranking.query_ids, dataset.image_ids, "image", dataset)[rows]
+    else:
+        images = _rows(ranking.item_ids, dataset.image_ids, "image", dataset)
+        retrieved, truth = images[items], images[relevant.best[rows]]
+        texts = [dataset.texts[row] for row in _rows(ranking.query_ids, dataset.caption_ids, "caption", dataset)[rows]]
+    scores, own, last = relevant.scores(rows)
+    table = {
+        "query": [ranking.query_ids[row] for row in rows],
+        "text": texts,
+        "ground_truth": [dataset.image_ids[row] for row in truth],
+        "retrieved": [dataset.image_ids[row] for row in retrieved],
+        "item": [ranking.item_ids[item] for item in items],
+        "answer": answers,
+        "rank": [None if rank == UNRANKED else int(rank) for rank in relevant.rank[rows]],
+        "score": scores,
+        "truth_score": own,
+        "margin": scores - own,
+        "margin_at_least": np.where(np.isnan(own), scores - last, np.nan),
+    }
+    return pl.DataFrame(table, schema=dict(COLUMNS), strict=False, nan_to_null=True)
+
+
+def ranking_of(run: Run | Mapping[str, Ranking], direction: str | None = None) -> Ranking:
+    """The ranking of a direction, with lists in it; by default of the first of ``DIRECTIONS`` that the run has."""
+    rankings = run.rankings if isinstance(run, Run) else run
+    run_name = run.name if isinstance(run, Run) else "this run"
+    if direction is not None and direction not in DIRECTIONS:
+        raise UsageError(f"unknown direction {direction!r}", fix=f"use one of: {', '.join(DIRECTIONS)}")
+    available = [name for name in DIRECTIONS if name in rankings]
+    if not available:
+        raise InputError(
+            f"{run_name} keeps no rankings",
+            expected="a run whose folder holds ranking-t2i or ranking-i2t",
+            fix="repeat the evaluation with a depth of 1 or more",
+        )
+    if direction is not None and direction not in available:
+        raise UsageError(f"{run_name} has no {direction} ranking", fix=f"it has: {', '.join(available)}")
+    ranking = rankings[direction or available[0]]
+    if ranking.depth == 0:
+        raise InputError(
+            f"the {ranking.direction} ranking of {run_name} keeps no top-k lists",
+            expected="at least the top-1 item of every query",
+            fix="repeat the evaluation with a depth of 1 or more (the default is 10)",
+        )
+    return ranking
+
+
+class _FirstRelevant:
+    """Per query the first ranked relevant item, and its rank; ties are ranked in gallery order, as in the lists."""
+
+    def __init__(self, ranking: Ranking) -> None:
+        self.ranking = ranking
+        counts = (ranking.grades > 0) & (ranking.above >= UNRANKED)
+        far = np.iinfo(np.int64).max
+        ranks = np.where(ranking.above == UNRANKED, far, 1 + ranking.above + ranking.tied_before)
+        order = np.flatnonzero(counts)
+        order = order[np.lexsort((ranking.relevant[order], ranks[order], ranking.rows[order]))]
+        queries, first = np.unique(ranking.rows[order], return_index=True)
+        leading = order[first]
+        self.best = np.full(len(ranking.query_ids), UNRANKED, np.int64)
+        self.rank = np.full(len(ranking.query_ids), UNRANKED, np.int64)
+        self.best[queries] = ranking.relevant[leading]
+        self.rank[queries] = np.where(ranks[leading] == far, UNRANKED, ranks[leading])
+
+    @property
+    def answered(self) -> Array:
+        """Queries with a relevant item and a top-1 item."""
+        answered: Array = (self.best != UNRANKED) & (self.ranking.top_items[:, 0] != UNRANKED)
+        return answered
+
+    def scores(self, rows: Array) -> tuple[Array, Array, Array]:
+        """Of each query: the score of the top-1 item, of the relevant item (NaN beyond the top k), of the last item."""
+        lists, values = self.ranking.top_items[rows], self.ranking.top_scores[rows].astype(np.float64)
+        kept = lists != UNRANKED
+        own = np.where((lists == self.best[rows][:, None]) & kept, values, np.nan)
+        truth = np.where(np.isnan(own).all(axis=1), np.nan, np.nanmax(np.nan_to_num(own, nan=-np.inf), axis=1))
+        last = values[np.arange(len(rows)), np.maximum(kept.sum(axis=1) - 1, 0)]
+        ranked = self.rank[rows] != UNRANKED
+        # An imported ranking may leave out an item for any reason: nothing bounds its score.
+        return values[:, 0], truth, np.where(ranked, last, np.nan)
+
+
+def _rows(ids: Ids, known: Ids, kind: str, dataset: Dataset) -> Array:
+    try:
+        return positions(ids, known, kind)
+    except InputError as error:
+        known_id = error.code == "unknown-id" and error.subject is not None
+        problem = f"the run ranks {kind} {error.subject!r}" if known_id else error.problem
+        raise InputError(
+            f"{problem}, which is not in the dataset {dataset.name!r}",
+            expected="the dataset that the run was made from",
+            fix=f"name that dataset with {argument('dataset')} and its reader options",
+            code=error.code,
+            subject=error.subject,
+        ) from error

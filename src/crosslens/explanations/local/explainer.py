@@ -1,0 +1,255 @@
+"""From a run and the ids of queries to their explanations; what all of them need is read once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import IMAGE_TO_TEXT, UNRANKED, Dataset, InputError, MissingExtraError, Ranking, Run, UsageError
+from crosslens.explanations.concepts.comparison import SizeComparison, compare_images
+from crosslens.explanations.concepts.metrics import METRICS
+from crosslens.explanations.concepts.objects import ImageObjects, objects_of
+from crosslens.explanations.failures import DIRECTIONS, query_outcomes, ranking_of
+from crosslens.explanations.local.explanation import Competitor, Explanation, MentionComparison
+from crosslens.explanations.local.findings import Findings, image_findings, mention_findings
+from crosslens.explanations.local.sentences import sentences
+from crosslens.explanations.words.checks import Vocabulary, check_mentions
+from crosslens.explanations.words.images import AnnotatedImage, annotated_image, crowd_flags
+from crosslens.explanations.words.mentions import QueryMentions, mentioned_concepts
+
+COMPETITORS = 5
+_SUGGESTED = 3
+_NO_OBJECTS = "No objects are annotated: the images are compared by what their captions mention, without boxes."
+_NO_BOXES = "The objects have no boxes: sizes and positions are not compared."
+
+
+def explain_queries(
+    run: Run | Mapping[str, Ranking],
+    dataset: Dataset,
+    queries: Sequence[str],
+    direction: str | None = None,
+    *,
+    threshold: float = 1.0,
+    base: str = "ground_truth",
+    areas: str = "share",
+    competitors: int = COMPETITORS,
+) -> list[Explanation]:
+    """Each query in full. Without a ``direction``, captions are searched for the ids first, then images."""
+    if isinstance(queries, str):
+        raise UsageError("queries must be a list", fix=f"write [{queries!r}]", option="queries")
+    ids = [str(query) for query in queries]
+    directions = [_direction_of(run, query, direction) for query in ids]
+    shared = _SharedObjects(dataset, areas)
+    sizes = SizeComparison(threshold, base)
+    explainers = {name: _Explainer(run, dataset, name, shared, sizes, competitors) for name in set(directions)}
+    for name, explainer in explainers.items():
+        explainer.parse([query for query, own in zip(ids, directions, strict=True) if own == name])
+    return [explainers[name].explain(query) for query, name in zip(ids, directions, strict=True)]
+
+
+def _direction_of(run: Run | Mapping[str, Ranking], query: str, direction: str | None) -> str:
+    """The direction that has such a query."""
+    rankings = run.rankings if isinstance(run, Run) else run
+    names = [ranking_of(run, direction).direction] if direction else [name for name in DIRECTIONS if name in rankings]
+    searched = [ranking_of(run, name) for name in names] or [ranking_of(run)]
+    for ranking in searched:
+        if query in ranking.query_ids:
+            return ranking.direction
+    known = [query_id for ranking in searched for query_id in ranking.query_ids]
+    near = difflib.get_close_matches(query, known[:100_000], n=_SUGGESTED, cutoff=0.5)
+    fix = f"did you mean {' or '.join(near)}?" if near else f"ids look like {', '.join(known[:_SUGGESTED])}"
+    raise UsageError(f"no query {query!r} in this run", fix=fix, code="unknown-id", subject=query)
+
+
+class _SharedObjects:
+    """The objects of all images, read when first needed."""
+
+    def __init__(self, dataset: Dataset, areas: str) -> None:
+        self.dataset, self.areas = dataset, areas
+
+    @cached_property
+    def objects(self) -> ImageObjects:
+        return objects_of(self.dataset, areas=self.areas)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary.of(self.objects)
+
+    @cached_property
+    def crowds(self) -> Any:
+        return crowd_flags(self.dataset, self.objects)
+
+    def image(self, image: str) -> AnnotatedImage:
+        return annotated_image(self.dataset, self.objects, image, self.crowds)
+
+
+class _Explainer:
+    """Explains the queries of one direction of a run."""
+
+    def __init__(
+        self,
+        run: Run | Mapping[str, Ranking],
+        dataset: Dataset,
+        direction: str,
+        shared: _SharedObjects,
+        sizes: SizeComparison,
+        competitors: int,
+    ) -> None:
+        self.name = run.name if isinstance(run, Run) else "run"
+        self.dataset, self.direction, self.shared, self.sizes = dataset, direction, shared, sizes
+        self.ranking = ranking_of(run, direction)
+        self.outcomes = query_outcomes(run, dataset, direction)
+        self.outcome_rows = {query: row for row, query in enumerate(self.outcomes["query"])}
+        self.competitors = competitors
+        self.rows = {query: row for row, query in enumerate(self.ranking.query_ids)}
+        self.captions = dict(dataset.captions.select("caption", "text").iter_rows())
+        self.images = dict(dataset.captions.select("caption", "image").iter_rows())
+        self.mentions: dict[str, QueryMentions] = {}
+        self.parse_notes: list[str] = []
+
+    def parse(self, queries: Sequence[str]) -> None:
+        """Parse the texts of all queries at once: a parser takes longer to start than to parse."""
+        texts = list(dict.fromkeys(text for query in queries if (text := self._inputs(query)[2]) is not None))
+        try:
+            self.mentions = dict(zip(texts, mentioned_concepts(texts), strict=True)) if texts else {}
+        except MissingExtraError as error:
+            self.parse_notes = [f"The words were not parsed: {error.problem}; {error.fix}."]
+
+    def _inputs(self, query: str) -> tuple[dict[str, Any], Competitor | None, str | None]:
+        """The outcome of a query, the item it is compared with, and the text whose mentions are checked."""
+        outcome = self._outcome(query)
+        other = self._compared_item(outcome, self._top_items(query))
+        if self.direction != IMAGE_TO_TEXT:
+            return outcome, other, outcome["text"]
+        return outcome, other, None if other is None else other.text
+
+    def explain(self, query: str) -> Explanation:
+        outcome, other, spoken = self._inputs(query)
+        right = self.shared.image(outcome["ground_truth"])
+        wrong = None if other is None else self.shared.image(other.image)
+        mentions = None if spoken is None else self.mentions.get(spoken)
+        margin = _margin(outcome, other)
+        checks = self._check(mentions, right, wrong)
+        compared, informed = self._compare(mentions, right, wrong)
+        findings = self._findings(outcome, margin, right, wrong, mentions, checks)
+        shared = ("direction", "source", "succeeded", "rank", "gallery", "margin", "margin_at_least")
+        return Explanation(
+            run=self.name,
+            dataset=self.dataset.name,
+            query=query,
+            **{name: outcome[name] for name in ("text", "score", "truth_score")},
+            **{name: getattr(findings, name) for name in shared},
+            right=right,
+            other=wrong,
+            other_item=None if other is None else other.item,
+            spoken=spoken,
+            competitors=tuple(self._top_items(query)[: self.competitors]),
+            words=checks,
+            comparison=compared,
+            informed=informed,
+            sentences=sentences(findings),
+            notes=(*self.parse_notes, *_notes([right] if wrong is None else [right, wrong])),
+        )
+
+    def _outcome(self, query: str) -> dict[str, Any]:
+        row = self.outcome_rows.get(query)
+        if row is None:
+            raise InputError(
+                f"the query {query!r} has no relevant item in this run, or its list is empty",
+                expected="a query with a relevant item",
+                fix="explain another query",
+                subject=query,
+            )
+        return self.outcomes.row(row, named=True)
+
+    def _top_items(self, query: str) -> list[Competitor]:
+        """Every item of the top k."""
+        row, ranking = self.rows[query], self.ranking
+        own = slice(ranking.offsets[row], ranking.offsets[row + 1])
+        relevant = set(ranking.relevant[own][ranking.grades[own] > 0].tolist())
+        items = [int(item) for item in ranking.top_items[row] if item != UNRANKED]
+        competitors = []
+        for rank, item in enumerate(items, start=1):
+            name, score = ranking.item_ids[item], float(ranking.top_scores[row, rank - 1])
+            image, text = (self.images[name], self.captions[name]) if self.direction == IMAGE_TO_TEXT else (name, None)
+            finite = score if np.isfinite(score) else None
+            competitors.append(Competitor(rank, name, image, finite, item in relevant, text))
+        return competitors
+
+    def _compared_item(self, outcome: Mapping[str, Any], top: Sequence[Competitor]) -> Competitor | None:
+        """The top-1 item; of a success, the first item that is not relevant, which must be of another image."""
+        if outcome["rank"] != 1:
+            return top[0]
+        return next((item for item in top if not item.right and item.image != outcome["ground_truth"]), None)
+
+    def _check(
+        self, mentions: QueryMentions | None, right: AnnotatedImage, wrong: AnnotatedImage | None
+    ) -> tuple[MentionComparison, ...]:
+        if mentions is None or wrong is None:
+            return ()
+        both = (check_mentions(mentions, image, self.shared.vocabulary) for image in (right, wrong))
+        return tuple(MentionComparison(*checks) for checks in zip(*both, strict=True))
+
+    def _compare(
+        self, mentions: QueryMentions | None, right: AnnotatedImage, wrong: AnnotatedImage | None
+    ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        if wrong is None:
+            return {}, {}
+        objects = self.shared.objects
+        rows = [int(row) for row in objects.rows([right.image, wrong.image])]
+        compared = compare_images(objects, rows[0], rows[1], sizes=self.sizes)
+        if mentions is None:
+            return compared, {}
+        mentioned = mentions.mentioned(objects.synsets)
+        informed = compare_images(objects, rows[0], rows[1], mentioned=mentioned, sizes=self.sizes)
+        return compared, {name: informed[name] for name in METRICS}
+
+    def _findings(
+        self,
+        outcome: Mapping[str, Any],
+        margin: float | None,
+        right: AnnotatedImage,
+        wrong: AnnotatedImage | None,
+        mentions: QueryMentions | None,
+        checks: Sequence[MentionComparison],
+    ) -> Findings:
+        known: dict[str, Any] = {}
+        if mentions is not None and checks:
+            own, others = [check.right for check in checks], [check.other for check in checks]
+            known |= mention_findings(mentions, *((own, others) if self.direction == IMAGE_TO_TEXT else (others, own)))
+        if wrong is not None:
+            reported = [phrase.noun for name in ("lacking", "lacking_both") for phrase in known.get(name, ())]
+            known |= image_findings(right, wrong, reported)
+        return Findings(
+            direction=self.direction,
+            source=right.source,
+            succeeded=outcome["rank"] == 1,
+            rank=outcome["rank"],
+            gallery=int(self.ranking.known[self.rows[outcome["query"]]]),
+            margin=margin,
+            margin_at_least=outcome["margin_at_least"],
+            compared=wrong is not None,
+            checked=mentions is not None,
+            **known,
+        )
+
+
+def _margin(outcome: Mapping[str, Any], other: Competitor | None) -> float | None:
+    """The score of the top-1 item minus that of the relevant item or, of a success, of the next item."""
+    if outcome["rank"] != 1:
+        return None if outcome["margin"] is None else float(outcome["margin"])
+    if other is None or other.score is None or outcome["score"] is None:
+        return None
+    return float(outcome["score"]) - other.score
+
+
+def _notes(images: Sequence[AnnotatedImage]) -> list[str]:
+    if images[0].source == "captions":
+        return [_NO_OBJECTS]
+    notes = [f"No object of image {image.image} is annotated." for image in images if not image.objects]
+    objects = [item for image in images for item in image.objects]
+    return [*notes, _NO_BOXES] if objects and not any(item.box for item in objects) else notes

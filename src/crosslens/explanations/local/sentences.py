@@ -1,0 +1,321 @@
+"""Two sentences in plain English about one query. Every clause is built from a finding, and lists its claims.
+
+First the forms of nouns and numbers: *an apple*, *grass*, *two sheep*, *a cat and a leaf*; then the sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
+from math import isfinite
+
+from crosslens.explanations.local.explanation import Claim, Sentence
+from crosslens.explanations.local.findings import Findings, ObjectPhrase, WrongValue
+from crosslens.explanations.words.mentions import word_set
+from crosslens.language import NUMBERS, is_plural, pluralise, takes_an
+
+_MASS = word_set(
+    """air asphalt bacon beer bread broccoli butter cardboard cement cheese chocolate clothing coffee concrete corn
+    cutlery dirt equipment fabric fog food foliage fruit fur furniture graffiti grass gravel greenery hair hay ice
+    jewelry juice land lettuce lighting luggage meat metal milk mud paint pavement pepperoni plastic rain rice sand
+    scenery seaweed silverware smoke snow soil soup steam straw sunlight sushi tea text traffic trash vegetation water
+    wheat wine wood writing"""
+)
+"""Nouns without an article or a plural."""
+_CAPITALS = {"tv": "TV", "atm": "ATM", "suv": "SUV", "dvd": "DVD", "cd": "CD", "pc": "PC", "usb": "USB", "atv": "ATV"}
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_DIGITS = 3
+
+
+def spelled(name: str) -> str:
+    """Names are kept in lower case; a few have capitals."""
+    return " ".join(_CAPITALS.get(word, word) for word in name.split(" "))
+
+
+def with_article(name: str) -> str:
+    """A noun with its indefinite article, if it takes one."""
+    name = spelled(name)
+    if is_plural(name) or _is_mass(name):
+        return name
+    return f"{'an' if takes_an(name) else 'a'} {name}"
+
+
+def plural(name: str) -> str:
+    """The plural; a name that is plural already stays."""
+    name = spelled(name)
+    return name if is_plural(name) or _is_mass(name) else pluralise(name)
+
+
+def _is_mass(name: str) -> bool:
+    """By the head noun: *loaf of bread* is countable."""
+    return name.split(" of ")[0].split(" ")[-1] in _MASS
+
+
+def counted(number: int, name: str) -> str:
+    """*one dog*, *three dogs*, *42 dogs*; *no dog*."""
+    if number == 0:
+        return f"no {spelled(name)}"
+    return f"{number_word(number)} {spelled(name) if number == 1 else plural(name)}"
+
+
+def number_word(number: int) -> str:
+    """Small numbers as words."""
+    return NUMBERS[number] if number < len(NUMBERS) else f"{number:,}"
+
+
+def listed(parts: Sequence[str], joint: str = "and") -> str:
+    """*a*, *a and b*, *a, b and c*."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {joint} {parts[-1]}"
+
+
+def ordinal(rank: int) -> str:
+    """*second*, *13th*."""
+    if rank <= len(_ORDINALS):
+        return _ORDINALS[rank - 1]
+    ending = "th" if rank % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(rank % 10, "th")
+    return f"{rank:,}{ending}"
+
+
+def rounded(value: float) -> str:
+    """Three significant digits."""
+    return f"{value:.{_DIGITS}g}" if abs(value) < 10**_DIGITS else f"{value:,.0f}"
+
+
+def rounded_down(value: float) -> str:
+    """Three significant digits, never more than the value: for what is said to be *at least* so much."""
+    if not isfinite(value) or value <= 0:
+        return "0"
+    # In decimals: between the smallest floats no power of ten has a reciprocal.
+    shown = Context(prec=_DIGITS, rounding=ROUND_DOWN).create_decimal_from_float(value)
+    return f"{float(shown):.{_DIGITS}g}"
+
+
+RIGHT, OTHER, WORDS, RANKING = "right", "other", "words", "ranking"
+_MOST_NAMES, _MOST_FAULTS = 3, 2
+_SIDES = {"left": "to the left of", "right": "to the right of", "above": "above", "below": "below"}
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """How the images and the text are called: it depends on the direction, and on what came first."""
+
+    subject: str
+    """Whose words they are: *The query*."""
+    verb: str
+    checked: str
+    """The image that the words are checked against, and ``about`` which of the two that is."""
+    about: str
+    other: str
+    """The other image, seen from the right one."""
+    other_image: str
+    right: str
+    """The right image as the subject of a clause after *unlike*."""
+
+    @staticmethod
+    def of(findings: Findings) -> _Terms:
+        if findings.direction == "i2t":
+            caption = "The next caption of another picture" if findings.succeeded else "The retrieved caption"
+            home = f"the picture of {'that' if findings.succeeded else 'the retrieved'} caption"
+            return _Terms(caption, "speaks of", "the query picture", RIGHT, home, home, "the query picture")
+        which = "next" if findings.succeeded else "retrieved"
+        checked = f"the {which} picture"
+        return _Terms("The query", "asks for", checked, OTHER, f"the {which} one", checked, "it")
+
+    @property
+    def lower_subject(self) -> str:
+        return self.subject[:1].lower() + self.subject[1:]
+
+
+def sentences(findings: Findings) -> tuple[Sentence, Sentence]:
+    """What is wrong (or right) with the retrieved image, and the rank: of a failure the words first."""
+    terms = _Terms.of(findings)
+    words, ranking = _about_words(findings, terms), _about_ranking(findings, terms)
+    return (ranking, words) if findings.succeeded else (words, ranking)
+
+
+# What the words ask for
+
+
+def _about_words(findings: Findings, terms: _Terms) -> Sentence:
+    if not findings.compared:
+        return Sentence("No other picture was kept to compare it with.")
+    faults = _faults(findings, terms)[:_MOST_FAULTS]
+    if faults:
+        text = f"; it also {terms.verb} ".join(clause.text for clause in faults)
+        return Sentence(f"{terms.subject} {terms.verb} {text}.", _claims(faults))
+    if findings.lacking_both:
+        clause = _lacking_both(findings)
+        return Sentence(f"{terms.subject} names {clause.text}.", clause.claims)
+    if findings.fitting:
+        return _fitting(findings, terms)
+    if not findings.checked:
+        return Sentence(f"{terms.subject} was not read word by word.")
+    seen = "captions" if findings.source == "captions" else "annotated objects"
+    text = f"Nothing that {terms.lower_subject} {terms.verb} can be checked against the {seen}."
+    return Sentence(text, (Claim(WORDS, "unchecked"),))
+
+
+def _faults(findings: Findings, terms: _Terms) -> list[Sentence]:
+    """What is wrong with the checked image, the plainest first; each continues after *asks for*."""
+    faults = [_lacking(findings, terms)] if findings.lacking else []
+    for wrong in findings.wrong_counts:
+        text = f"{counted(wrong.asked, wrong.noun)}, but {terms.checked} has {number_word(wrong.observed)}"
+        claims = Claim(WORDS, "count", wrong.noun, wrong.asked), Claim(terms.about, "count", wrong.noun, wrong.observed)
+        faults.append(Sentence(text, claims))
+    faults += [_wrong_value(wrong, findings, terms) for wrong in findings.wrong_values]
+    for misplaced in findings.misplaced:
+        where = f"{_SIDES[misplaced.side]} {with_article(misplaced.other)}"
+        text = f"{with_article(misplaced.noun)} {where}, but in {terms.checked} no {spelled(misplaced.noun)} is there"
+        value = (misplaced.side, misplaced.other)
+        claims = Claim(WORDS, "place", misplaced.noun, value), Claim(terms.about, "not placed", misplaced.noun, value)
+        faults.append(Sentence(text, claims))
+    return faults
+
+
+def _lacking(findings: Findings, terms: _Terms) -> Sentence:
+    shown = findings.lacking[:_MOST_NAMES]
+    if findings.source == "captions":
+        them = ("", " either of them", " any of them")[len(shown) - 1]
+        text = f"{'which' if len(shown) == 1 else 'but'} no caption of {terms.checked} mentions{them}"
+    else:
+        text = f"but {terms.checked} has {('none', 'neither', 'none of them')[len(shown) - 1]}"
+    claims = (*_as_claimed(shown), *(Claim(terms.about, "lacks", asked.noun) for asked in shown))
+    return Sentence(f"{listed([_called(asked) for asked in shown])}, {text}", claims)
+
+
+def _lacking_both(findings: Findings) -> Sentence:
+    shown = findings.lacking_both[:_MOST_NAMES]
+    alone = "one" if with_article(shown[0].noun) != spelled(shown[0].noun) and not shown[0].plural else "any"
+    if findings.source == "captions":
+        text = f"no caption of either picture mentions {'that' if len(shown) == 1 else 'any of them'}"
+    else:
+        text = f"neither picture has {(alone, 'either', 'any of them')[len(shown) - 1]}"
+    lacks = [Claim(about, "lacks", asked.noun) for asked in shown for about in (RIGHT, OTHER)]
+    return Sentence(f"{listed([_called(asked) for asked in shown])}, but {text}", (*_as_claimed(shown), *lacks))
+
+
+def _as_claimed(phrases: Sequence[ObjectPhrase]) -> list[Claim]:
+    """What the words are said to ask for."""
+    counts = [Claim(WORDS, "count", asked.noun, asked.number) for asked in phrases if asked.number is not None]
+    return [*(Claim(WORDS, "name", asked.noun) for asked in phrases), *counts]
+
+
+def _wrong_value(wrong: WrongValue, findings: Findings, terms: _Terms) -> Sentence:
+    name, observed = wrong.phrase.noun, listed(wrong.observed)
+    asked = f"{wrong.asked} {plural(name)}" if wrong.phrase.plural else with_article(f"{wrong.asked} {name}")
+    value = f"made of {observed}" if wrong.family == "material" else observed
+    if findings.source == "captions":
+        it = "them" if wrong.phrase.plural else "it"
+        text = f"{asked}, but the captions of {terms.checked} call {it} {observed}"
+    elif wrong.number == 1:
+        text = f"{asked}, but the one in {terms.checked} is {value}"
+    else:
+        text = f"{asked}, but those in {terms.checked} are {value}"
+    claims = (
+        Claim(WORDS, wrong.family, name, wrong.asked),
+        Claim(terms.about, wrong.family, name, wrong.observed),
+        Claim(terms.about, "several" if wrong.number > 1 else "single", name, wrong.number),
+    )
+    return Sentence(text, claims[:2] if findings.source == "captions" else claims)
+
+
+def _fitting(findings: Findings, terms: _Terms) -> Sentence:
+    shown = findings.fitting[:_MOST_NAMES]
+    names = listed([_plainly(asked) for asked in shown])
+    if findings.source == "captions":
+        fits = f"the captions of {terms.checked} fit: they mention {names}"
+    else:
+        fits = f"{terms.checked} fits: it has {names}"
+    claims = [
+        Claim(about, kind, asked.noun) for asked in shown for about, kind in ((WORDS, "name"), (terms.about, "has"))
+    ]
+    text = f"As far as the words of {terms.lower_subject} can be checked, {fits}."
+    return Sentence(text, (*claims, Claim(WORDS, "no fault")))
+
+
+# The rank of the relevant item, and how the images differ
+
+
+def _about_ranking(findings: Findings, terms: _Terms) -> Sentence:
+    clauses = [_rank(findings), *([_difference(findings, terms)] if findings.compared else [])]
+    clauses = [clause for clause in clauses if clause.text]
+    return Sentence("; ".join(clause.text for clause in clauses) + ".", _claims(clauses))
+
+
+def _rank(findings: Findings) -> Sentence:
+    what = "caption" if findings.direction == "i2t" else "picture"
+    right = "A caption of the query picture" if findings.direction == "i2t" else "The right picture"
+    among = f"of {findings.gallery:,} {what}s"
+    if findings.rank is None:
+        return Sentence(f"{right} is not in the list that was kept", (Claim(RANKING, "unlisted"),))
+    if findings.succeeded:
+        text = f"{right} comes first {among}"
+    else:
+        best = "The best caption of the query picture" if findings.direction == "i2t" else right
+        text = f"{best} comes {ordinal(findings.rank)} {among}"
+    claims = [Claim(RANKING, "rank", value=findings.rank), Claim(RANKING, "gallery", value=findings.gallery)]
+    if findings.margin == 0:
+        text += ", with the same score as the next" if findings.succeeded else ", with the same score as the first"
+        claims.append(Claim(RANKING, "margin", value=0.0))
+    elif findings.margin is not None:
+        ahead = "ahead of the next" if findings.succeeded else "behind the first"
+        text += f", {rounded(abs(findings.margin))} {ahead} in score"
+        claims.append(Claim(RANKING, "margin", value=findings.margin))
+    elif findings.margin_at_least:
+        text += f", at least {rounded_down(findings.margin_at_least)} behind the first in score"
+        claims.append(Claim(RANKING, "margin at least", value=findings.margin_at_least))
+    return Sentence(text, tuple(claims))
+
+
+def _difference(findings: Findings, terms: _Terms) -> Sentence:
+    """What the right image has and the other lacks, or the reverse; else a count; else what both have."""
+    reported = {asked.noun for asked in (*findings.lacking, *findings.lacking_both)}
+    more = [named for named in findings.only_right if named.noun not in reported][:_MOST_NAMES]
+    less = [named for named in findings.only_other if named.noun not in reported][:_MOST_NAMES]
+    if more or less:
+        claims = [*_one_sided(more, RIGHT, OTHER), *_one_sided(less, OTHER, RIGHT)]
+        have = listed([_plainly(named) for named in more]) if more else ""
+        lack = f"no {listed([spelled(named.noun) for named in less], 'or')}" if less else ""
+        return Sentence(
+            f"{_unlike(findings, terms)} {', but '.join(part for part in (have, lack) if part)}", tuple(claims)
+        )
+    if findings.counts:
+        name, mine, theirs = findings.counts[0]
+        text = f"{terms.right} has {counted(mine, name)}, {terms.other_image} {number_word(theirs)}"
+        return Sentence(text, (Claim(RIGHT, "count", name, mine), Claim(OTHER, "count", name, theirs)))
+    if findings.both:
+        shared = findings.both[:_MOST_NAMES]
+        verb = "the captions of both mention" if findings.source == "captions" else "both pictures have"
+        claims = [Claim(about, "has", named.noun) for named in shared for about in (RIGHT, OTHER)]
+        return Sentence(f"{verb} {listed([_plainly(named) for named in shared])}", tuple(claims))
+    return Sentence("")
+
+
+def _one_sided(phrases: Sequence[ObjectPhrase], having: str, lacking: str) -> list[Claim]:
+    return [
+        claim for named in phrases for claim in (Claim(having, "has", named.noun), Claim(lacking, "lacks", named.noun))
+    ]
+
+
+def _unlike(findings: Findings, terms: _Terms) -> str:
+    if findings.source == "captions":
+        its = "its captions" if terms.right == "it" else f"the captions of {terms.right}"
+        return f"unlike those of {terms.other}, {its} mention"
+    return f"unlike {terms.other}, {terms.right} has"
+
+
+# Forms of a phrase
+
+
+def _plainly(named: ObjectPhrase) -> str:
+    return plural(named.noun) if named.plural else with_article(named.noun)
+
+
+def _called(asked: ObjectPhrase) -> str:
+    """As the words call it, with its number if they give one."""
+    return _plainly(asked) if not asked.number else counted(asked.number, asked.noun)
+
+
+def _claims(clauses: Sequence[Sentence]) -> tuple[Claim, ...]:
+    return tuple(claim for clause in clauses for claim in clause.claims)

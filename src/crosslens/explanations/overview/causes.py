@@ -1,0 +1,252 @@
+"""Why a query failed: which of its mentions the retrieved image violates.
+
+A mention is violated where the relevant image confirms it and the retrieved one contradicts it, by annotations first
+and captions second; what the relevant image's own annotation does not confirm says nothing about the retrieved one.
+
+A cause is true where a mention of its kind is violated, null where one could not be judged (and none is violated),
+false otherwise: where all are satisfied, or the query mentions nothing of the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.explanations.overview.evidence import Evidence
+from crosslens.explanations.words.checks import OPEN, SATISFIED, VIOLATED, Vocabulary, check_mention
+from crosslens.explanations.words.images import AnnotatedImage
+from crosslens.explanations.words.mentions import (
+    GENERIC_NOUNS,
+    LIGHT_VERBS,
+    NON_SPATIAL_PREPOSITIONS,
+    PARTICLES,
+    VAGUE_ATTRIBUTES,
+    Mention,
+    QueryMentions,
+)
+from crosslens.language import load_wordnet
+from crosslens.statistics import Bootstrap
+
+CAUSES = ("object", "count", "colour", "size", "position", "action", "detail")
+"""What may be wrong, in the order by which the main cause is chosen."""
+NEAR_MISS = "near miss"
+"""Nothing that the query mentions is violated, and most of what can be judged is there: it may be relevant too."""
+UNCLEAR = "unclear"
+"""Nothing is violated, but more of what the query mentions is open than is there."""
+OUTCOMES = (*CAUSES, NEAR_MISS, UNCLEAR)
+"""Every failure has one of them as its main cause."""
+MAIN = "main_cause"
+SALIENT = 1 / 10
+"""A query may or may not count what is smaller than this share of the largest object of its kind: passers-by behind."""
+
+_SHARES: dict[str, Any] = {
+    "cause": pl.String,
+    **dict.fromkeys(("asked", "open", "count"), pl.Int64),
+    **dict.fromkeys(("share", "low", "high", "of_asked"), pl.Float64),
+    "main": pl.Int64,
+    "main_share": pl.Float64,
+    "alone": pl.Int64,
+}
+
+
+@dataclass(frozen=True)
+class MentionJudgement:
+    """One mention of a query, judged against the retrieved image.
+
+    ``holds`` is None where nothing is known; ``evidence`` names what decided: the ``annotations`` or the ``captions``.
+    """
+
+    cause: str
+    holds: bool | None
+    evidence: str = ""
+
+
+def judge_mentions(
+    query: QueryMentions, caption: str | None, right: str, wrong: str, evidence: Evidence
+) -> list[MentionJudgement]:
+    """Every mention of a query, judged; ``caption`` is the query's id, whose own words are no evidence.
+
+    Mentions of an object that the retrieved image lacks are left out: the object is what is wrong then. So are words
+    without visible meaning.
+    """
+    judge = _Judge(caption, right, wrong, evidence)
+    judgements = [judge.judge(mention) for mention in query]
+    return [judgement for judgement in judgements if judgement is not None]
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Judges the mentions of one failed query; ``right`` is the relevant image, ``wrong`` the retrieved one."""
+
+    caption: str | None
+    right: str
+    wrong: str
+    evidence: Evidence
+
+    @property
+    def source(self) -> str:
+        return self.evidence.annotated[self.wrong].source
+
+    def judge(self, mention: Mention) -> MentionJudgement | None:
+        if mention.kind == "object":
+            return self._object(mention.noun)
+        nouns = (mention.noun, mention.other) if mention.kind == "relation" else (mention.noun,)
+        if not all(self.evidence.has_or_mentions(self.wrong, noun) for noun in nouns):
+            return None
+        return self._property(mention)
+
+    def _object(self, noun: str) -> MentionJudgement | None:
+        """Missing where the annotation of the right image has it, and neither annotation nor captions of the wrong."""
+        if noun in GENERIC_NOUNS:
+            return None
+        if self.evidence.has(self.wrong, noun):
+            return MentionJudgement("object", True, self.source)
+        if not self.evidence.has(self.right, noun):
+            return self._by_words("detail", ("n", noun))
+        if self.evidence.words[self.wrong].contain("n", noun):
+            return MentionJudgement("object", True, "captions")
+        return MentionJudgement("object", False, self.source)
+
+    def _property(self, mention: Mention) -> MentionJudgement | None:
+        """A count, attribute, action or relation of an object that is there."""
+        verb = mention.value.split(" ")[0]
+        if mention.kind == "action" or (mention.kind == "relation" and _is_verb(verb)):
+            return None if verb in LIGHT_VERBS else self._by_words("action", ("v", verb))
+        if mention.kind == "detail" and mention.value in VAGUE_ATTRIBUTES:
+            return None
+        if mention.kind == "count":
+            return self._count(mention)
+        cause = {"material": "detail", "relation": "position"}.get(mention.kind, mention.kind)
+        annotated, vocabulary = self.evidence.annotated, self.evidence.vocabulary
+        wrong = check_mention(mention, annotated[self.wrong], vocabulary).verdict
+        if wrong == SATISFIED:
+            return MentionJudgement(cause, True, self.source)
+        if wrong == VIOLATED:
+            right = check_mention(mention, annotated[self.right], vocabulary).verdict
+            return MentionJudgement(cause, False if right == SATISFIED else None, self.source)
+        if mention.kind == "relation":
+            return MentionJudgement(cause, None) if verb not in NON_SPATIAL_PREPOSITIONS else None
+        if mention.kind == "detail":
+            return self._by_words(cause, ("a", mention.value), ("v", verb))
+        return self._by_mentioned(cause, mention)
+
+    def _count(self, mention: Mention) -> MentionJudgement:
+        """Whether the number lies between how many objects stand out and how many there are, in either image."""
+        required = mention.number
+        right, wrong = (
+            _count_range(self.evidence.annotated[image], mention.noun) for image in (self.right, self.wrong)
+        )
+        if required is None or right is None or wrong is None:
+            return MentionJudgement("count", None, self.source)
+        if wrong[0] <= required <= wrong[1]:
+            return MentionJudgement("count", True, self.source)
+        return MentionJudgement("count", False if right[0] <= required <= right[1] else None, self.source)
+
+    def _by_mentioned(self, cause: str, mention: Mention) -> MentionJudgement:
+        """By the attributes that captions state: contradicted only where they state another value."""
+        image = self.evidence.mentioned.get(self.wrong)
+        if self.source == "captions" or image is None or not image.of(mention.noun):
+            return MentionJudgement(cause, None)
+        verdict = check_mention(mention, image, Vocabulary((), (), complete=True)).verdict
+        return MentionJudgement(cause, {SATISFIED: True, VIOLATED: False, OPEN: None}[verdict], "captions")
+
+    def _by_words(self, cause: str, *words: tuple[str, str]) -> MentionJudgement:
+        """By the words of captions: contradicted where another caption of the right image has one, and none here."""
+        right, wrong = self.evidence.words[self.right], self.evidence.words[self.wrong]
+        if any(wrong.contain(*word) for word in words):
+            return MentionJudgement(cause, True, "captions")
+        confirmed = any(right.contain(*word, exclude=self.caption) for word in words)
+        return MentionJudgement(cause, False if confirmed and wrong.words else None, "captions")
+
+
+def _count_range(image: AnnotatedImage, noun: str) -> tuple[int, int] | None:
+    """The fewest and the most that a person would count; None where that is impossible, as in a crowd.
+
+    Two men are among the persons annotated: at most all of them, at least none.
+    """
+    certain = image.of(noun)
+    possible = [item for item in image.objects if item.may_be_a(noun) and not item.is_a(noun)]
+    if image.source == "captions" or any(item.crowd for item in (*certain, *possible)):
+        return None
+    areas = [item.area or 0.0 for item in certain]
+    return sum(area >= SALIENT * max(areas) for area in areas), len(certain) + len(possible)
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_verb(word: str) -> bool:
+    return word not in PARTICLES and bool(load_wordnet().synsets(word, "v").size)
+
+
+def cause_column(cause: str) -> str:
+    """The column of a cause in the table of failures."""
+    return f"cause_{cause.replace(' ', '_')}"
+
+
+def cause_table(judged: Sequence[Iterable[MentionJudgement]]) -> pl.DataFrame:
+    """One row per failure: a boolean column per cause, for near misses and unclear ones, and the main cause.
+
+    ``mentions`` and ``unjudged`` count what the query mentions and what of it could not be judged; ``by_captions`` is
+    true where captions decided about a cause.
+    """
+    rows = [_cause_row(list(judgements)) for judgements in judged]
+    schema: dict[str, Any] = {cause_column(cause): pl.Boolean for cause in OUTCOMES}
+    schema |= {MAIN: pl.String, "mentions": pl.Int64, "unjudged": pl.Int64, "by_captions": pl.Boolean}
+    return pl.DataFrame(rows, schema=schema | {f"asks_{cause}": pl.Int64 for cause in CAUSES})
+
+
+def _cause_row(judgements: Sequence[MentionJudgement]) -> dict[str, Any]:
+    holds = {cause: [item.holds for item in judgements if item.cause == cause] for cause in CAUSES}
+    violated = {cause: True if False in holds[cause] else None if None in holds[cause] else False for cause in CAUSES}
+    main = next((cause for cause in CAUSES if violated[cause]), NEAR_MISS if _mostly_there(judgements) else UNCLEAR)
+    return {
+        **{cause_column(cause): violated[cause] for cause in CAUSES},
+        cause_column(NEAR_MISS): main == NEAR_MISS,
+        cause_column(UNCLEAR): main == UNCLEAR,
+        MAIN: main,
+        "mentions": len(judgements),
+        "unjudged": sum(item.holds is None for item in judgements),
+        "by_captions": any(item.holds is False and item.evidence == "captions" for item in judgements),
+        **{f"asks_{cause}": len(holds[cause]) for cause in CAUSES},
+    }
+
+
+def _mostly_there(judgements: Sequence[MentionJudgement]) -> bool:
+    """Whether more mentions are satisfied than open. Positions do not count: boxes hardly ever decide them."""
+    holds = [item.holds for item in judgements if item.cause != "position"]
+    return 0 < holds.count(True) >= holds.count(None)
+
+
+def cause_shares(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) -> pl.DataFrame:
+    """One row per cause, then the near misses and the unclear ones.
+
+    ``asked``: failures whose query mentions anything of the kind; ``open``: those of them that could not be judged;
+    ``count``: failures with this cause, ``share`` of all failures with its interval over images; ``of_asked``: of those
+    asked and judged; ``main`` and ``main_share``: where it is the main cause; ``alone``: where it is the only one.
+    """
+    causes = pl.col([cause_column(cause) for cause in CAUSES]).fill_null(False).cast(pl.Int64)
+    single = failures.select(single=pl.sum_horizontal(causes) == 1)["single"]
+    rows = []
+    for cause in OUTCOMES:
+        column = failures[cause_column(cause)]
+        true, unknown = column.fill_null(False), column.null_count()
+        estimate = draws.estimate(true.cast(pl.Float64).to_numpy(), level=level)
+        asked = int((failures[f"asks_{cause}"] > 0).sum()) if cause in CAUSES else None
+        count, main = int(true.sum()), int((failures[MAIN] == cause).sum())
+        rows.append({
+            "cause": cause, "asked": asked, "open": unknown, "count": count, "share": finite(estimate.mean),
+            "low": finite(estimate.low), "high": finite(estimate.high),
+            "of_asked": count / (asked - unknown) if asked is not None and asked > unknown else None,
+            "main": main, "main_share": main / failures.height if failures.height else None,
+            "alone": int((true & single).sum()) if cause in CAUSES else None,
+        })  # fmt: skip
+    return pl.DataFrame(rows, schema=_SHARES)
+
+
+def finite(value: float) -> float | None:
+    """The value, or None for NaN and infinity."""
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,1 @@
+"""What a query mentions, and whether an image has it."""

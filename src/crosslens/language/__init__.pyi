@@ -1,0 +1,47 @@
+from crosslens.language.articles import takes_an as takes_an
+from crosslens.language.colour_names import (
+    COLOUR_THRESHOLDS as COLOUR_THRESHOLDS,
+    Colour as Colour,
+    ColourSpace as ColourSpace,
+    ColourValues as ColourValues,
+    check_colour_space as check_colour_space,
+    colour_distance as colour_distance,
+    named_colours as named_colours,
+)
+from crosslens.language.inflection import (
+    inflected as inflected,
+    is_plural as is_plural,
+    pluralise as pluralise,
+    singularise as singularise,
+    third_person as third_person,
+)
+from crosslens.language.irregular import SAME_IN_PLURAL as SAME_IN_PLURAL
+from crosslens.language.parse import Parse as Parse, Parses as Parses
+from crosslens.language.parse_repair import is_phrase as is_phrase
+from crosslens.language.parsing import parse_texts as parse_texts
+from crosslens.language.scene_graphs import (
+    PositionedGraph as PositionedGraph,
+    SceneGraph as SceneGraph,
+    positioned_graph as positioned_graph,
+    scene_graph as scene_graph,
+)
+from crosslens.language.scene_words import (
+    COLOURS as COLOURS,
+    COUNTED_AS as COUNTED_AS,
+    FEMALE as FEMALE,
+    HE as HE,
+    IT as IT,
+    KINDS as KINDS,
+    MALE as MALE,
+    NUMBERS as NUMBERS,
+    QUANTITIES as QUANTITIES,
+    SHE as SHE,
+    SIDES as SIDES,
+    SIZES as SIZES,
+    THEY as THEY,
+    is_number as is_number,
+    number_word as number_word,
+)
+from crosslens.language.spacy_pipeline import find_pipeline as find_pipeline
+from crosslens.language.tokens import tokenize as tokenize, tokenizer as tokenizer
+from crosslens.language.wordnet import load_wordnet as load_wordnet

@@ -1,0 +1,211 @@
+"""Scene graphs: the objects, attributes and relations that a caption mentions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from crosslens.language.grammar import Grammar
+from crosslens.language.parse import Parse
+from crosslens.language.scene_words import LIGHT_VERBS
+from crosslens.language.wordnet import load_wordnet
+
+
+@dataclass(frozen=True)
+class SceneGraph:
+    """Objects, attributes ``(object, attribute)`` and relations ``(object, relation, object)``, each once.
+
+    All words are lemmas in lower case; a name of several words has spaces in it.
+    """
+
+    objects: tuple[str, ...] = ()
+    attributes: tuple[tuple[str, str], ...] = ()
+    relations: tuple[tuple[str, str, str], ...] = ()
+
+    def tuples(self) -> tuple[tuple[str, ...], ...]:
+        """The graph as SPICE counts it: tuples of one, two and three words."""
+        return (*((name,) for name in self.objects), *self.attributes, *self.relations)
+
+    def __str__(self) -> str:
+        return " ".join(f"({', '.join(words)})" for words in self.tuples())
+
+
+class PositionedGraph(NamedTuple):
+    """A scene graph over the positions of tokens in ``parse``.
+
+    ``objects`` maps each token that is an object to its name; the others name an object by its token.
+    """
+
+    parse: Parse
+    objects: dict[int, str]
+    attributes: tuple[tuple[int, str], ...]
+    relations: tuple[tuple[int, str, int], ...]
+
+
+def positioned_graph(parse: Parse) -> PositionedGraph:
+    """The scene graph of one parsed caption, with the positions of its words."""
+    reading = _Reading(parse)
+    reading.graph()
+    names = {token: reading.grammar.names[token] for token in sorted(reading.grammar.objects())}
+    attributes, relations = dict.fromkeys(sorted(reading.attributes)), dict.fromkeys(sorted(reading.relations))
+    return PositionedGraph(reading.parse, names, tuple(attributes), tuple(relations))
+
+
+def scene_graph(parse: Parse) -> SceneGraph:
+    """The scene graph of one parsed caption."""
+    return _Reading(parse).graph()
+
+
+def scene_graphs(parses: Iterable[Parse]) -> list[SceneGraph]:
+    """The scene graph of every parse."""
+    return [scene_graph(parse) for parse in parses]
+
+
+class _Reading:
+    """Goes through a parse once, collecting tuples over token positions."""
+
+    def __init__(self, parse: Parse) -> None:
+        self.grammar = Grammar(parse)
+        self.parse = self.grammar.parse
+        self.attributes: list[tuple[int, str]] = []
+        self.relations: list[tuple[int, str, int]] = []
+
+    def graph(self) -> SceneGraph:
+        for token in range(len(self.parse)):
+            if self.grammar.is_noun(token) or token in self.grammar.quantity_of:
+                self._noun(token)
+            elif self.grammar.is_verb(token):
+                self._verb(token)
+        names = self.grammar.names
+        objects = dict.fromkeys(names[token] for token in sorted(self.grammar.objects()))
+        attributes = dict.fromkeys((names[token], word) for token, word in sorted(self.attributes))
+        relations = dict.fromkeys(
+            (names[subject], name, names[target]) for subject, name, target in sorted(self.relations)
+        )
+        return SceneGraph(tuple(objects), tuple(attributes), tuple(relations))
+
+    def _noun(self, token: int) -> None:
+        """Modifiers, possessors and prepositions of a noun."""
+        referent = self.grammar.referent(token)
+        if referent is None:
+            return
+        quantity = token in self.grammar.quantity_of
+        if quantity:
+            word = self.grammar.quantity(token)
+            if word:
+                self.attributes += [(noun, word) for noun in self.grammar.referents(self.grammar.quantity_of[token])]
+        else:
+            self._modifiers(token)
+        for owner in self.grammar.below(token, "poss"):
+            self._relate(self.grammar.referents(owner), "have", [referent])
+        for name, others in self.grammar.prepositions(token):
+            if not (quantity and name == "of"):
+                self._relate([referent], name, others)
+
+    def _modifiers(self, noun: int) -> None:
+        for child in self.grammar.children[noun]:
+            arc = self.parse.arcs[child]
+            if arc == "amod" and child not in self.grammar.absorbed:
+                for adjective in self.grammar.listed(child):
+                    self._describe([noun], adjective)
+            elif arc == "nummod":
+                self.attributes.append((noun, self.grammar.numeral(child)))
+            elif arc in ("compound", "nmod") and not self._in_name(child, noun):
+                self._describe([noun], child)
+
+    def _in_name(self, token: int, noun: int) -> bool:
+        return self.parse.words[token].lower() in self.grammar.names[noun].split(" ")[:-1]
+
+    def _describe(self, nouns: list[int], word: int) -> None:
+        """An adjective, participle or noun as an attribute; *full of food* relates as well."""
+        self.attributes += [(noun, self._attribute(word)) for noun in nouns]
+        for other in self.grammar.below(word, "amod"):  # a bright orange jacket
+            self._describe(nouns, other)
+        for name, others in self.grammar.prepositions(word):
+            self._relate(nouns, f"{self._attribute(word)} {name}", others)
+
+    def _attribute(self, token: int) -> str:
+        word, lemma = self.parse.words[token].lower(), self.parse.lemmas[token]
+        if self.parse.pos[token] == "NUM":
+            return self.grammar.numeral(token)
+        if token >= 2 and self.parse.words[token - 1] == "-" and self.parse.heads[token - 2] == token:
+            return f"{self.parse.words[token - 2].lower()}-{word}"  # long-sleeved
+        # Not every participle has a verb behind it: nothing is ever "wooded" by somebody who woods.
+        return lemma if self.parse.pos[token] != "VERB" or _is_verb_lemma(lemma) else word
+
+    def _verb(self, verb: int) -> None:
+        if self.parse.lemmas[verb] == "be":
+            self._copula(verb)
+            return
+        subjects = self.grammar.subjects(verb)
+        objects = self._objects(verb)
+        described = [child for child in self.grammar.below(verb, "acomp", "oprd") if self.parse.pos[child] == "ADJ"]
+        passive = self._is_passive(verb)
+        agents = [agent for name, others in self.grammar.prepositions(verb) if name == "by" for agent in others]
+        name = self._verb_name(verb)
+        if passive and agents:
+            self._relate(agents, name, subjects)
+        elif objects and not passive:
+            self._relate(subjects, name, objects)
+        elif self._gap(verb):
+            self._relate(subjects, name, self.grammar.referents(self.parse.heads[verb]))
+        elif self.parse.lemmas[verb] not in LIGHT_VERBS and not self.grammar.below(verb, "acomp"):
+            self.attributes += [(subject, name) for subject in subjects]
+        for preposition, others in self.grammar.prepositions(verb):
+            if not (passive and preposition == "by"):
+                self._relate(subjects, preposition, others)
+        for child in described:
+            for adjective in self.grammar.listed(child):
+                self._describe(objects or subjects, adjective)
+
+    def _objects(self, verb: int) -> list[int]:
+        """The objects of a verb; of *watches a calf drink*, the calf."""
+        direct = self.grammar.below(verb, "dobj")
+        clauses = self.grammar.below(verb, "ccomp")
+        inner = [subject for clause in clauses for subject in self.grammar.below(clause, "nsubj")]
+        return [noun for child in (*direct, *inner) for noun in self.grammar.referents(child)]
+
+    def _gap(self, verb: int) -> bool:
+        """*the ball the boy kicks*: a clause with a subject of its own, whose object is the noun it hangs on."""
+        own = self.grammar.below(verb, "nsubj")
+        relative = any(self.parse.tags[subject] in ("WP", "WDT") for subject in own)
+        dangling = any(not self.grammar.children[child] for child in self.grammar.below(verb, "prep"))
+        return self.parse.arcs[verb] == "relcl" and bool(own) and not relative and not dangling
+
+    def _is_passive(self, verb: int) -> bool:
+        if self.grammar.below(verb, "nsubjpass", "auxpass"):
+            return True
+        if self.parse.tags[verb] != "VBN" or self.grammar.below(verb, "aux", "nsubj"):
+            return False
+        head = self.parse.heads[verb]
+        return self.parse.arcs[verb] != "conj" or self.parse.tags[head] == "VBN"
+
+    def _verb_name(self, verb: int) -> str:
+        particles = (self.parse.words[child].lower() for child in self.grammar.below(verb, "prt"))
+        return " ".join((self.parse.lemmas[verb], *particles))
+
+    def _copula(self, verb: int) -> None:
+        """*The dog is big*, *the dog is a poodle*, *the dog is on the bed*, *there is a dog on the bed*."""
+        attributes = self.grammar.below(verb, "attr")
+        nouns = [noun for child in attributes for noun in self.grammar.referents(child)]
+        subjects = nouns if self.grammar.below(verb, "expl") else self.grammar.subjects(verb)
+        for child in (*self.grammar.below(verb, "acomp", "oprd"), *attributes):
+            for word in self.grammar.listed(child):
+                if self.parse.pos[word] in ("ADJ", "NUM", "VERB"):
+                    self._describe(subjects, word)
+        described = [subject for subject in subjects if subject not in nouns]
+        self.attributes += [(subject, self.grammar.names[noun]) for subject in described for noun in nouns]
+        for name, others in self.grammar.prepositions(verb):
+            self._relate(subjects, name, others)
+
+    def _relate(self, subjects: Iterable[int], name: str, targets: Iterable[int]) -> None:
+        pairs = itertools.product(subjects, targets)
+        self.relations += [(subject, name, target) for subject, target in pairs if subject != target]
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_verb_lemma(lemma: str) -> bool:
+    return bool(load_wordnet().synsets(lemma, "v").size)

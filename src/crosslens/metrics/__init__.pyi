@@ -1,0 +1,41 @@
+from crosslens.metrics.computation import (
+    Observations as Observations,
+    compute as compute,
+    compute_across as compute_across,
+    measure as measure,
+    observations as observations,
+    parts_across as parts_across,
+    ranks_of as ranks_of,
+)
+from crosslens.metrics.coverage import TIES as TIES, Ties as Ties
+from crosslens.metrics.families.dcg import OWN_SCORES as OWN_SCORES
+from crosslens.metrics.families.rsum import RSUM_CUTOFFS as RSUM_CUTOFFS
+from crosslens.metrics.family import (
+    METRICS as METRICS,
+    Family as Family,
+    MetricSpec as MetricSpec,
+    Option as Option,
+    Unit as Unit,
+    family_of as family_of,
+    metric as metric,
+    read_spec as read_spec,
+)
+from crosslens.metrics.formatting import (
+    format_count as format_count,
+    format_figure as format_figure,
+    format_interval as format_interval,
+    spec_of as spec_of,
+    unit_of as unit_of,
+    unit_sentence as unit_sentence,
+    with_intervals as with_intervals,
+)
+from crosslens.metrics.gain_matrix import GainMatrix as GainMatrix
+from crosslens.metrics.graded import GradedRanking as GradedRanking
+from crosslens.metrics.relevant_ranks import RelevantRanks as RelevantRanks
+from crosslens.metrics.request import (
+    DEFAULT_METRICS as DEFAULT_METRICS,
+    MetricRequest as MetricRequest,
+    parse_metric as parse_metric,
+    parse_metrics as parse_metrics,
+    split_metrics as split_metrics,
+)

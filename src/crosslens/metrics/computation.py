@@ -1,0 +1,265 @@
+"""Rankings in, metrics out: one value per query, and figures with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, InputError, MetricValues, Ranking, UsageError
+from crosslens.metrics.coverage import Coverage, FloatArray, IntArray, Ties, require_ties
+from crosslens.metrics.family import Family, MetricSpec, family_of
+from crosslens.metrics.gain_matrix import GainMatrix
+from crosslens.metrics.graded import GradedRanking
+from crosslens.metrics.relevant_ranks import ExpectedRanks, OrderedRanks, RelevantPairs, RelevantRanks
+from crosslens.metrics.request import MetricRequest, parse_metrics
+from crosslens.statistics import Bootstrap, sum_of_means
+
+_RANKS: WeakKeyDictionary[Ranking, tuple[RelevantPairs, dict[Ties, RelevantRanks]]] = WeakKeyDictionary()
+_BOTH = (IMAGE_TO_TEXT, TEXT_TO_IMAGE)
+
+
+class Observations(NamedTuple):
+    """The values a metric's figure is taken over: usually one per query; one per pair for a pooled metric."""
+
+    values: FloatArray
+    rows: IntArray | None
+    """The query of each value; None: one value per query, in order."""
+
+
+def compute(
+    spec: MetricSpec, ranking: Ranking, ties: Ties = "stable", gains: Mapping[str, GainMatrix] | None = None
+) -> FloatArray:
+    """One value per query; NaN for queries without a relevant item.
+
+    A graded metric needs ``gains``: for each φ (or relevance encoder) it names, the gains of items.
+    For a pooled metric (``MedR[all]``) that is the query's own median or mean; its figure is taken over
+    :func:`observations`.
+    """
+    values, rows = observations(spec, ranking, ties, gains)
+    if rows is None:
+        return values
+    middle = _segment_means if family_of(spec).statistic_of(spec) == "mean" else _segment_medians
+    return middle(values, ranking.offsets)
+
+
+def observations(
+    spec: MetricSpec, ranking: Ranking, ties: Ties = "stable", gains: Mapping[str, GainMatrix] | None = None
+) -> Observations:
+    """The values whose mean or median is the figure of this metric."""
+    family = family_of(spec)
+    if family.across:
+        raise UsageError(f"{spec} needs both directions", fix="use compute_across")
+    with _naming(spec, ranking.direction), np.errstate(divide="ignore", invalid="ignore"):
+        values = family.function(_input_of(family, ranking, ties, gains), family.checked(spec))
+    if family.pooled(spec):
+        return Observations(values, ranking.rows)
+    return Observations(np.where(ranking.relevant_counts > 0, values, np.nan), None)
+
+
+def compute_across(
+    spec: MetricSpec,
+    rankings: Mapping[str, Ranking],
+    clusters: Mapping[str, IntArray],
+    ties: Ties = "stable",
+    strata: IntArray | None = None,
+    gains: Mapping[str, GainMatrix] | None = None,
+) -> FloatArray:
+    """One value per image (query of ``i2t``), whose plain mean is the sum of the two directions' means.
+
+    ``clusters`` names the image of every query of each direction. An image's value is its own part of the i2t mean
+    plus the parts of its captions in the t2i mean, each scaled by the number of images: that keeps the mean exact with
+    any number of captions per image and with excluded queries (resampling images then takes those numbers as given).
+    With ``strata`` (the fold of every image) it is exact within each. NaN: neither the image nor a caption counts.
+    """
+    family = family_of(spec)
+    if not family.across:
+        raise UsageError(f"{spec} belongs to one direction", fix="use compute")
+    missing = [direction for direction in _BOTH if direction not in rankings]
+    if missing:
+        raise UsageError(f"{spec} needs both directions, and {missing[0]} is missing", fix="evaluate both directions")
+    parts = parts_across(spec, {direction: rankings[direction] for direction in _BOTH}, ties, gains)
+    images = len(rankings[IMAGE_TO_TEXT].query_ids)
+    stratum = np.zeros(images, np.int64) if strata is None else np.unique(strata, return_inverse=True)[1]
+    counted = np.zeros(images, bool)
+    image_rows, values = {}, {}
+    for direction, part in parts.items():
+        valid = np.isfinite(part)
+        image_rows[direction] = _image_rows(direction, rankings[direction], clusters)[valid]
+        values[direction] = part[valid]
+        counted[image_rows[direction]] = True
+    total = np.zeros(images)
+    for direction, rows in image_rows.items():
+        # Queries that count, per stratum; every image of a stratum without any has nothing to scale.
+        queries = np.bincount(stratum[rows], minlength=int(stratum.max(initial=0)) + 1)
+        scale = np.bincount(stratum[counted], minlength=len(queries)) / np.maximum(queries, 1)
+        total += scale[stratum] * np.bincount(rows, values[direction], images)
+    return np.where(counted, total, np.nan)
+
+
+def parts_across(
+    spec: MetricSpec,
+    rankings: Mapping[str, Ranking],
+    ties: Ties = "stable",
+    gains: Mapping[str, GainMatrix] | None = None,
+) -> dict[str, FloatArray]:
+    """Per direction, one value per query (NaN: does not count); the figure is the sum of the directions' means."""
+    family = family_of(spec)
+    with _naming(spec, None), np.errstate(divide="ignore", invalid="ignore"):
+        inputs = {direction: _input_of(family, ranking, ties, gains) for direction, ranking in rankings.items()}
+        parts = family.function(inputs, family.checked(spec))
+    return {name: np.where(ranking.relevant_counts > 0, parts[name], np.nan) for name, ranking in rankings.items()}
+
+
+def ranks_of(ranking: Ranking, ties: Ties = "stable") -> RelevantRanks:
+    """The ranks of the relevant items under a tie mode; computed once, and dropped with the ranking."""
+    require_ties(ties)
+    if ranking not in _RANKS:
+        _RANKS[ranking] = RelevantPairs(ranking), {}
+    pairs, known = _RANKS[ranking]
+    if ties not in known:
+        coverage = Coverage(ranking, ties)
+        known[ties] = ExpectedRanks(pairs, coverage) if ties == "expected" else OrderedRanks(pairs, coverage, ties)
+    return known[ties]
+
+
+def _input_of(
+    family: Family, ranking: Ranking, ties: Ties, gains: Mapping[str, GainMatrix] | None
+) -> RelevantRanks | GradedRanking:
+    require_ties(ties)
+    return GradedRanking(ranking, ties, gains or {}) if family.graded else ranks_of(ranking, ties)
+
+
+def _image_rows(direction: str, ranking: Ranking, clusters: Mapping[str, IntArray]) -> IntArray:
+    """For every query, the row of its image among the i2t queries."""
+    images, own = clusters[IMAGE_TO_TEXT], clusters[direction]
+    order = np.argsort(images, kind="stable")
+    ordered = images[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        raise InputError("two i2t queries have the same cluster", expected="one i2t query per image")
+    nearest = np.searchsorted(ordered, own)
+    known = ordered[np.minimum(nearest, len(ordered) - 1)] == own if len(ordered) else nearest < 0
+    if not known.all():
+        query = ranking.query_ids[int(np.argmin(known))]
+        raise InputError(
+            f"the image of {direction} query {query!r} is not among the i2t queries",
+            expected="both directions over the same images",
+            fix="leave Rsum out, or evaluate both directions on the same images",
+        )
+    return np.asarray(order[nearest], np.int64)
+
+
+def _segment_means(values: FloatArray, offsets: IntArray) -> FloatArray:
+    counts = np.diff(offsets)
+    sums = np.bincount(np.repeat(np.arange(len(counts)), counts), values, len(counts))
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _segment_medians(values: FloatArray, offsets: IntArray) -> FloatArray:
+    """The median of each run of values, which are ascending within a run."""
+    counts = np.diff(offsets)
+    result = np.full(len(counts), np.nan)
+    some = counts > 0
+    start, size = offsets[:-1][some], counts[some]
+    result[some] = (values[start + (size - 1) // 2] + values[start + size // 2]) / 2
+    return result
+
+
+@contextmanager
+def _naming(spec: MetricSpec, direction: str | None) -> Iterator[None]:
+    """Name in an error the metric that could not be computed."""
+    try:
+        yield
+    except InputError as error:
+        error.add_context(f"{direction}/{spec} cannot be computed" if direction else f"{spec} cannot be computed")
+        raise
+
+
+def measure(
+    rankings: Mapping[str, Ranking],
+    clusters: Mapping[str, IntArray],
+    metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
+    *,
+    ties: Ties = "stable",
+    strata: Mapping[str, IntArray] | None = None,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    gains: Mapping[str, GainMatrix] | None = None,
+) -> dict[str, MetricValues]:
+    """Compute metrics of one or both directions, each with its interval over images.
+
+    ``clusters`` names, per direction, the image of every query; ``strata`` its fold. Without ``metrics`` the default
+    ones are computed, ``Rsum`` only where both directions are there; a named metric that cannot be computed raises.
+    ``gains`` are the matrices behind graded metrics, by the name in the metric's brackets.
+    """
+    draws = {
+        direction: Bootstrap(clusters[direction], resamples, seed, None if strata is None else strata[direction])
+        for direction in rankings
+    }
+    results: dict[str, MetricValues] = {}
+    for request in parse_metrics(metrics):
+        spec = request.spec
+        if family_of(spec).across:
+            if metrics is not None or set(_BOTH) <= set(rankings):
+                results[str(spec)] = _measure_across(spec, rankings, clusters, ties, strata, draws, level, gains)
+            continue
+        if request.direction is not None and request.direction not in rankings:
+            ranked = f"ranked directions: {', '.join(rankings) or 'none'}"
+            raise UsageError(f"{request} needs a direction that was not ranked", fix=ranked)
+        for name in rankings if request.direction is None else (request.direction,):
+            results[f"{name}/{spec}"] = _measure(spec, rankings[name], ties, draws[name], level, gains)
+    return results
+
+
+def _measure(
+    spec: MetricSpec,
+    ranking: Ranking,
+    ties: Ties,
+    draws: Bootstrap,
+    level: float,
+    gains: Mapping[str, GainMatrix] | None,
+) -> MetricValues:
+    statistic = family_of(spec).statistic_of(spec)
+    values, rows = observations(spec, ranking, ties, gains)
+    figure = draws.estimate(values, statistic, level=level, rows=rows)
+    return MetricValues(
+        f"{ranking.direction}/{spec}",
+        ranking.query_ids,
+        values if rows is None else compute(spec, ranking, ties, gains),
+        draws.clusters,
+        figure.mean,
+        figure.low,
+        figure.high,
+        statistic,
+        level,
+    )
+
+
+def _measure_across(
+    spec: MetricSpec,
+    rankings: Mapping[str, Ranking],
+    clusters: Mapping[str, IntArray],
+    ties: Ties,
+    strata: Mapping[str, IntArray] | None,
+    draws: Mapping[str, Bootstrap],
+    level: float,
+    gains: Mapping[str, GainMatrix] | None,
+) -> MetricValues:
+    values = compute_across(spec, rankings, clusters, ties, None if strata is None else strata[IMAGE_TO_TEXT], gains)
+    # Not from the values of single images: with unequal numbers of captions a resample has more or fewer of them.
+    parts = parts_across(spec, {direction: rankings[direction] for direction in _BOTH}, ties, gains)
+    figure = sum_of_means([(draws[direction], part) for direction, part in parts.items()], level)
+    return MetricValues(
+        str(spec),
+        rankings[IMAGE_TO_TEXT].query_ids,
+        values,
+        np.asarray(clusters[IMAGE_TO_TEXT]),
+        figure.mean,
+        figure.low,
+        figure.high,
+        level=level,
+    )

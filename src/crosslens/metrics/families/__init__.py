@@ -1,0 +1,1 @@
+"""The metric families, one module per group; importing a module registers its metrics."""

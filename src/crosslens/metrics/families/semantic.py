@@ -1,0 +1,133 @@
+"""Semantic metrics: every pair has a gain, its similarity φ, whether it is annotated or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from crosslens.metrics.coverage import FloatArray
+from crosslens.metrics.families.rsum import RSUM_CUTOFFS
+from crosslens.metrics.family import MetricSpec, Option, metric
+from crosslens.metrics.graded import GradedRanking
+
+FIVE = "Biten et al., Is an Image Worth Five Sentences? (WACV 2022)"
+
+PHI = Option(
+    "φ",
+    "how similar a caption is to an image's captions, by name (crosslens similarity --list), or one of your own",
+    "name",
+    default="cider",
+)
+NON_GT = Option("non-gt", "ground-truth items are removed from the retrieved and from the ideal list")
+EQ5 = Option("eq5", "as equation 5 of the paper prints it: of the top k only items among the m most similar count")
+M = Option("m", "how many of the most similar items count as relevant; equal ones in gallery order", "setting",
+           default="20", whole_number=True)  # fmt: skip
+
+
+@metric(
+    "NCS",
+    cutoff="required",
+    options=(
+        PHI,
+        EQ5,
+        Option("m", "for eq5: how many of the most similar items count (as many as k unless given)", "setting",
+               whole_number=True, needs="eq5"),
+        NON_GT,
+    ),
+    graded=True,
+    definition="Σ φ over the retrieved top k / Σ φ over the k largest φ of the query; no rank discount; "
+    "skipped where the latter is not above 0",
+    source=FIVE,
+)  # fmt: skip
+def ncs(graded: GradedRanking, spec: MetricSpec) -> FloatArray:
+    """Normalised cumulative semantic score: φ of what was retrieved, against the most that could have been."""
+    phi, non_gt = _phi(spec), spec.has("non-gt")
+    count = int(spec.setting("m") or spec.k)
+    ideal = graded.best(phi, count, non_gt=non_gt).values.sum(axis=1)
+    values = graded.values(phi, non_gt=non_gt)
+    if spec.has("eq5"):
+        values = values * (graded.ideal_ranks(phi, count, non_gt=non_gt) < count)
+    retrieved = graded.top_k(non_gt=non_gt).arranged(values, spec.k).sum(axis=1)
+    return np.where(ideal > 0, retrieved / np.where(ideal > 0, ideal, 1), np.nan)
+
+
+@metric(
+    "Nsum",
+    options=(PHI, EQ5, NON_GT),
+    range=(0, 600),
+    across=True,
+    graded=True,
+    definition="the sum of the six NCS@1, NCS@5 and NCS@10 of both directions, in percent",
+    source=FIVE,
+)
+def nsum(graded: Mapping[str, GradedRanking], spec: MetricSpec) -> Mapping[str, FloatArray]:
+    """The sum of NCS@1, NCS@5 and NCS@10 of both directions, in percent (0 to 600)."""
+    return {
+        direction: _sum_of_means([ncs(own, MetricSpec("NCS", spec.options, k)) for k in RSUM_CUTOFFS], own)
+        for direction, own in graded.items()
+    }
+
+
+def _sum_of_means(parts: Sequence[FloatArray], graded: GradedRanking) -> FloatArray:
+    """One value per query, whose mean is the sum of the parts' means, in percent; each part may skip other queries."""
+    judged = graded.ranking.relevant_counts > 0
+    valid = [np.isfinite(part) & judged for part in parts]
+    if not all(own.any() for own in valid):
+        return np.full(len(judged), np.nan)
+    counted = np.any(valid, axis=0)
+    total = sum(
+        np.where(own, part, 0) * (counted.sum() / max(own.sum(), 1)) for part, own in zip(parts, valid, strict=True)
+    )
+    return np.where(counted, 100 * total, np.nan)
+
+
+@metric(
+    "SR",
+    cutoff="required",
+    options=(
+        PHI,
+        M,
+        NON_GT,
+        Option(
+            "by-image",
+            "m images instead of m items: those with the largest mean φ over their captions; i2t: all their captions "
+            "are relevant, t2i: all captions of an image are one query",
+            excludes=("non-gt",),
+        ),
+    ),
+    graded=True,
+    definition="of the m items most similar to the query by φ, the share that is among the retrieved top k",
+    source=FIVE,
+)
+def semantic_recall(graded: GradedRanking, spec: MetricSpec) -> FloatArray:
+    """Semantic recall: the share of the m most similar items, annotated or not, that is in the top k."""
+    phi, non_gt, count = _phi(spec), spec.has("non-gt"), int(spec.setting("m") or 0)
+    if spec.has("by-image"):
+        members, sizes = graded.of_best_images(phi, count)
+    else:
+        sizes = (graded.best(phi, count, non_gt=non_gt).items >= 0).sum(axis=1)
+        members = graded.ideal_ranks(phi, count, non_gt=non_gt) < count
+    retrieved = graded.top_k(non_gt=non_gt).arranged(members.astype(np.float64), spec.k).sum(axis=1)
+    return np.where(sizes > 0, retrieved / np.maximum(sizes, 1), np.nan)
+
+
+@metric(
+    "SRhit",
+    cutoff="required",
+    options=(PHI, M, NON_GT),
+    graded=True,
+    definition="1 if any of the m items most similar to the query by φ is among the retrieved top k, else 0",
+    source=f"{FIVE}, the “Recall” of its Figure 3",
+)
+def semantic_hit(graded: GradedRanking, spec: MetricSpec) -> FloatArray:
+    """Whether any of the m most similar items, annotated or not, is in the top k."""
+    phi, non_gt, count = _phi(spec), spec.has("non-gt"), int(spec.setting("m") or 0)
+    some = (graded.best(phi, count, non_gt=non_gt).items >= 0).any(axis=1)
+    members = graded.ideal_ranks(phi, count, non_gt=non_gt) < count
+    return np.where(some, graded.top_k(non_gt=non_gt).chance(members, spec.k), np.nan)
+
+
+def _phi(spec: MetricSpec) -> str:
+    """The name of φ: it is the first option, and always there."""
+    return spec.options[0]

@@ -1,0 +1,81 @@
+"""Figures formatted for people: a share in percent with its interval, a rank as a plain number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from crosslens.core import UsageError, split_name
+from crosslens.metrics.family import METRICS, MetricSpec, Unit, family_of, read_spec
+
+_UNITS: Mapping[Unit, str] = {
+    "rank": "as a rank",
+    "points": "as a sum of percentages",
+    "number": "as a plain number",
+}
+_FINER = 3
+"""Decimals that a plain number has beyond a percentage: the papers print four."""
+_MISSING = "–"
+
+
+def spec_of(name: str) -> MetricSpec | None:
+    """The metric behind the name of a result (``t2i/Hit@5``); None if it is from a plug-in that is not installed."""
+    try:
+        spec = read_spec(split_name(name)[1])
+    except UsageError:
+        return None
+    return spec if spec.family in METRICS else None
+
+
+def unit_of(name: str) -> Unit:
+    """How people read a metric: a ``share`` in percent, a ``rank``, ``points`` of a sum, or a plain ``number``."""
+    spec = spec_of(name)
+    if spec is not None and family_of(spec).unit is not None:
+        return family_of(spec).unit or "share"
+    if spec is None or family_of(spec).is_fraction:  # nearly all metrics are shares: so is an unknown one
+        return "share"
+    return "points" if math.isfinite(family_of(spec).range[1]) else "rank"
+
+
+def format_figure(name: str, value: float, decimals: int = 1, *, signed: bool = False) -> str:
+    """One number of the metric ``name``: a share in percent, anything else as it is; ``signed`` for a difference."""
+    if not math.isfinite(value):
+        return _MISSING
+    kind = unit_of(name)
+    decimals += _FINER if kind == "number" else 0
+    number = round(100 * value if kind == "share" else value, decimals) + 0.0  # no "-0.0"
+    text = f"{number:{'+' if signed else ''}.{decimals}f}"
+    return text.removesuffix("." + "0" * decimals) if kind == "rank" else text
+
+
+def format_interval(name: str, low: float, high: float, decimals: int = 1, *, signed: bool = False) -> str:
+    """The interval of a metric, ``[56.9, 59.7]``; nothing where there is none."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    bounds = (format_figure(name, bound, decimals, signed=signed) for bound in (low, high))
+    return f"[{', '.join(bounds)}]"
+
+
+def with_intervals(figures: Iterable[str], intervals: Iterable[str]) -> list[str]:
+    """One column of a table: figures with their intervals, the numbers under each other."""
+    figures = list(figures)
+    width = max(map(len, figures), default=0)
+    return [f"{number:>{width}}  {bounds}".rstrip() for number, bounds in zip(figures, intervals, strict=True)]
+
+
+def unit_sentence(names: Iterable[str]) -> str:
+    """In what these metrics are given: ``In percent, MedR as a rank.``"""
+    named: dict[Unit, dict[str, None]] = {}
+    for name in names:
+        named.setdefault(unit_of(name), {})[split_name(name)[1]] = None
+    parts = ["in percent"] if "share" in named else []
+    parts += [f"{', '.join(named[kind])} {_UNITS[kind]}" for kind in _UNITS if kind in named]
+    sentence = ", ".join(parts)
+    return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def format_count(number: int, noun: str) -> str:
+    """``1 query``, ``5,000 images``: a count that agrees with its noun."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"

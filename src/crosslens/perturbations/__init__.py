@@ -1,0 +1,5 @@
+"""Captions and images, changed on purpose."""
+
+from crosslens.core import offer
+
+__getattr__, __dir__, __all__ = offer(__name__)

@@ -1,0 +1,1 @@
+"""Images changed on purpose: blurred, covered, cropped, each in five severities."""

@@ -1,0 +1,203 @@
+"""Captions in, changed captions out: each by its own draws, whatever other captions there are."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from crosslens.core import Dataset, Entry, InputError, Progress, SilentProgress, UsageError, stage
+from crosslens.language import parse_texts
+from crosslens.perturbations.caption import Caption
+from crosslens.perturbations.draws import Draws
+from crosslens.perturbations.edit import Perturbed, apply_edits
+from crosslens.perturbations.registry import PERTURBATIONS, CannotApply, Perturbation
+
+Captions = Sequence[str] | Mapping[str, str] | Dataset
+
+_STEP = 1_000
+"""Captions between two reports of progress."""
+
+
+def perturb(
+    name: str,
+    captions: Captions,
+    *,
+    seed: int = 0,
+    pipeline: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> tuple[Perturbed, ...]:
+    """Every caption changed by the perturbation ``name``, in their order.
+
+    ``captions`` are texts, a mapping from id to text, or a dataset. What happens to a caption depends on the seed, the
+    perturbation and its id (of plain texts: the text) alone, so that adding, removing or reordering captions changes
+    no other. ``options`` go to the perturbation; ``pipeline`` names the spaCy pipeline that tags, where tags are
+    needed, and ``threads`` how many processes tag.
+    """
+    results = perturb_all([name], captions, seed=seed, pipeline=pipeline, threads=threads, progress=progress, **options)
+    return results[name]
+
+
+def perturb_all(names: Sequence[str], captions: Captions, **options: Any) -> dict[str, tuple[Perturbed, ...]]:
+    """Several perturbations of the same captions, which are parsed once; options are those of :func:`perturb_each`."""
+    return dict(perturb_each(names, captions, **options))
+
+
+def perturb_each(
+    names: Sequence[str],
+    captions: Captions,
+    *,
+    corpus: Captions | None = None,
+    seed: int = 0,
+    pipeline: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Iterator[tuple[str, tuple[Perturbed, ...]]]:
+    """As :func:`perturb_all`, one perturbation after the other, for those who need not hold all results at once.
+
+    An option goes to all perturbations that know it. ``corpus`` are the captions that decide what follows from all of
+    them, such as which colours occur (default: the captions themselves).
+    """
+    watcher = progress or SilentProgress()
+    prepared, calls = prepare_calls(names, captions, corpus, options, pipeline, threads, watcher)
+    for call in calls:
+        yield call.entry.name, _perturb_captions(call, prepared, seed, watcher)
+
+
+class PerturbationCall(NamedTuple):
+    """A perturbation with the options that it is called with."""
+
+    entry: Entry[Perturbation]
+    options: Mapping[str, Any]
+
+
+def prepare_calls(
+    names: Sequence[str],
+    captions: Captions,
+    corpus: Captions | None,
+    options: Mapping[str, Any],
+    pipeline: str | None,
+    threads: int | None,
+    progress: Progress,
+) -> tuple[list[Caption], list[PerturbationCall]]:
+    """The captions, parsed where one of the perturbations needs tags, and each perturbation with its options.
+
+    A perturbation gets the options that it knows, and those that follow from all captions.
+    """
+    entries = [PERTURBATIONS[name] for name in names]
+    check_options(entries, options)
+    prepared = prepare_captions(entries, captions, pipeline, threads, progress)
+    dependent = [entry for entry in entries if entry.details["corpus"] is not None]
+    everything = prepared
+    if dependent and corpus is not None:
+        everything = prepare_captions(dependent, corpus, pipeline, threads, progress)
+    calls = []
+    for entry in entries:
+        known = {name: value for name, value in options.items() if name in options_of(entry)}
+        corpus_options = entry.details["corpus"]
+        derived = {} if corpus_options is None else corpus_options(everything)
+        calls.append(PerturbationCall(entry, {**derived, **known}))
+    return prepared, calls
+
+
+def prepare_captions(
+    entries: Sequence[Entry[Perturbation]],
+    captions: Captions,
+    pipeline: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> list[Caption]:
+    """The captions as the perturbations see them, parsed where one of them needs tags."""
+    ids, texts = _ids_and_texts(captions)
+    parses: Any = [None] * len(texts)
+    if any(entry.details["tags"] for entry in entries):
+        _check_unicode(texts)
+        parses = parse_texts(texts, pipeline=pipeline, threads=threads, progress=progress or SilentProgress())
+    with _without_garbage_collection():
+        return [Caption(text, id, parse) for text, id, parse in zip(texts, ids, parses, strict=True)]
+
+
+def _perturb_captions(
+    call: PerturbationCall, captions: list[Caption], seed: int, progress: Progress
+) -> tuple[Perturbed, ...]:
+    name = call.entry.name
+    results = []
+    with stage(progress, f"perturbing: {name}", len(captions)), _without_garbage_collection():
+        for start in range(0, len(captions), _STEP):
+            part = captions[start : start + _STEP]
+            results += [_perturb_caption(call, caption, Draws(seed, name, caption.id)) for caption in part]
+            progress.advance(len(part))
+    return tuple(results)
+
+
+def _perturb_caption(call: PerturbationCall, caption: Caption, draws: Draws) -> Perturbed:
+    try:
+        edits = call.entry.value(caption, draws, **call.options)
+    except CannotApply as reason:
+        return Perturbed(caption.text, caption.text, False, str(reason))
+    return Perturbed(caption.text, apply_edits(caption.text, edits), True, "", edits)
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Nothing made here refers back to itself, and all of it stays: looking through it for garbage takes most time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            if not gc.get_freeze_count():  # to the old generation, unseen: the young one would be looked through now
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
+
+
+def _ids_and_texts(captions: Captions) -> tuple[Sequence[str | None], Sequence[str]]:
+    if isinstance(captions, Dataset):
+        return captions.caption_ids, captions.texts
+    if isinstance(captions, str):
+        raise InputError("captions is one text", expected="a list of texts", fix="put the text into a list")
+    if isinstance(captions, Mapping):
+        ids: Sequence[str | None] = [str(id) for id in captions]
+        texts: Sequence[str] = list(captions.values())
+    else:
+        texts = list(captions)
+        ids = [None] * len(texts)
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"{text!r:.60} is not a text", row=row, expected="texts", fix="remove or fix this row")
+    return ids, texts
+
+
+def _check_unicode(texts: Sequence[str]) -> None:
+    """Raise where a text holds half a character, as wrong decoding leaves it: no parser takes that."""
+    for row, text in enumerate(texts):
+        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+            raise InputError(
+                f"{text!r:.60} contains half a character (a lone surrogate)",
+                row=row,
+                expected="valid Unicode",
+                fix="decode the file as UTF-8",
+            )
+
+
+def options_of(entry: Entry[Perturbation]) -> dict[str, inspect.Parameter]:
+    """The options that a perturbation takes, by name."""
+    _, _, *known = inspect.signature(entry.value).parameters.values()
+    return {parameter.name: parameter for parameter in known}
+
+
+def check_options(entries: Sequence[Entry[Perturbation]], options: Mapping[str, Any]) -> None:
+    """Raise where an option is known to none of the perturbations."""
+    known = {option for entry in entries for option in options_of(entry)}
+    for option in options:
+        if option not in known:
+            names = ", ".join(entry.name for entry in entries)
+            fix = f"known: {', '.join(sorted(known))}" if known else "it takes none"
+            raise UsageError(f"{names} has no option {option!r}", fix=fix)

@@ -1,0 +1,49 @@
+from crosslens.pipeline.caption_sets import compare_caption_sets as compare_caption_sets
+from crosslens.pipeline.comparison import compare as compare, run_labels as run_labels
+from crosslens.pipeline.comparison_results import (
+    CaptionSets as CaptionSets,
+    Comparison as Comparison,
+    MetricChange as MetricChange,
+    MetricComparison as MetricComparison,
+    QueryDifference as QueryDifference,
+)
+from crosslens.pipeline.curves import (
+    CURVE_FAMILIES as CURVE_FAMILIES,
+    Curves as Curves,
+    curve as curve,
+    parse_counts as parse_counts,
+)
+from crosslens.pipeline.demo import Demo as Demo, require_extras as require_extras, require_model as require_model
+from crosslens.pipeline.encoding import note_skipped as note_skipped
+from crosslens.pipeline.evaluation import evaluate as evaluate
+from crosslens.pipeline.inputs import align_embeddings as align_embeddings
+from crosslens.pipeline.options import (
+    CaptionSetOptions as CaptionSetOptions,
+    EvaluateArguments as EvaluateArguments,
+    EvaluateOptions as EvaluateOptions,
+    RobustnessOptions as RobustnessOptions,
+    SignificanceOptions as SignificanceOptions,
+)
+from crosslens.pipeline.recipe.execute import run_recipe as run_recipe
+from crosslens.pipeline.recipe.inputs import read_embeddings as read_embeddings
+from crosslens.pipeline.recipe.options import (
+    InputOptions as InputOptions,
+    ModelOptions as ModelOptions,
+    RerankOptions as RerankOptions,
+)
+from crosslens.pipeline.recipe.recipe import Recipe as Recipe
+from crosslens.pipeline.robustness_study.part_of_speech import POOLED as POOLED
+from crosslens.pipeline.robustness_study.query_changes import (
+    CHANGE_FIGURES as CHANGE_FIGURES,
+    CHANGE_GROUPS as CHANGE_GROUPS,
+)
+from crosslens.pipeline.robustness_study.study_directory import (
+    ROBUSTNESS_FILE as ROBUSTNESS_FILE,
+    Robustness as Robustness,
+)
+from crosslens.pipeline.robustness_study.study_runner import robustness as robustness
+from crosslens.pipeline.robustness_study.tables import (
+    direction_rsum as direction_rsum,
+    higher_is_better as higher_is_better,
+)
+from crosslens.pipeline.robustness_study.variants import read_variants as read_variants, read_vectors as read_vectors

@@ -1,0 +1,157 @@
+"""What comparisons found: of runs on the same queries, and of two caption sets of the same images."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from crosslens.core import Printable, Run, Statistic, UnknownNameError, json_form
+
+if TYPE_CHECKING:
+    from crosslens.analyze import GranularityComparison
+
+
+@dataclass(frozen=True)
+class QueryDifference:
+    """One query and its value in both runs."""
+
+    query: str
+    baseline: float
+    other: float
+
+
+@dataclass(frozen=True)
+class MetricComparison:
+    """One metric of two runs on the same queries; ``difference`` is other − baseline.
+
+    A query is won where the other run is better: above the baseline, or below it for a metric such as ``MedR``.
+    """
+
+    metric: str
+    baseline: str
+    other: str
+    baseline_mean: float
+    other_mean: float
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    adjusted_p: float
+    n: int
+    wins: int
+    losses: int
+    ties: int
+    largest_gains: tuple[QueryDifference, ...]
+    largest_losses: tuple[QueryDifference, ...]
+    statistic: Statistic = "mean"
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True)
+class MetricChange:
+    """One metric on two caption sets; ``difference`` is after − before, ``relative`` the same as a share of before.
+
+    ``better`` and ``worse`` count images: by the mean over an image's own queries.
+    """
+
+    metric: str
+    before: float
+    after: float
+    difference: float
+    low: float
+    high: float
+    relative: float
+    relative_low: float
+    relative_high: float
+    p_value: float
+    adjusted_p: float
+    images: int
+    better: int
+    worse: int
+    statistic: Statistic = "mean"
+    higher_is_better: bool = True
+
+
+Result = TypeVar("Result", MetricComparison, MetricChange)
+
+
+class SignificanceResults(Printable, Generic[Result]):
+    """A comparison metric by metric, and how it was tested."""
+
+    results: tuple[Result, ...]
+    correction: str
+    permutations: int
+    seed: int
+    level: float
+
+    def __getitem__(self, metric: str) -> Result:
+        """The result of a metric; the first, where there are several."""
+        for result in self.results:
+            if result.metric == metric:
+                return result
+        raise UnknownNameError("metric in this comparison", metric, [result.metric for result in self.results])
+
+    def test_facts(self) -> dict[str, Any]:
+        """How differences were tested, for the JSON form."""
+        return {
+            "test": "paired permutation over images, two-sided",
+            "correction": self.correction,
+            "permutations": self.permutations,
+            "seed": self.seed,
+            "level": self.level,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison(SignificanceResults[MetricComparison]):
+    """The first run against each of the others, metric by metric; prints as a table."""
+
+    baseline: str
+    others: tuple[str, ...]
+    results: tuple[MetricComparison, ...]
+    correction: str
+    permutations: int
+    seed: int
+    level: float
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: fractions, never percent; None where there is no number."""
+        return {
+            "baseline": self.baseline,
+            "others": list(self.others),
+            **self.test_facts(),
+            "comparisons": [json_form(asdict(result)) for result in self.results],
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class CaptionSets(SignificanceResults[MetricChange]):
+    """Two caption sets under one model: the change of every metric, both runs, and the captions' granularity."""
+
+    names: tuple[str, str]
+    runs: tuple[Run, Run]
+    results: tuple[MetricChange, ...]
+    granularity: GranularityComparison | None
+    model: str
+    correction: str
+    permutations: int
+    seed: int
+    level: float
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: fractions, never percent; None where there is no number."""
+        return {
+            "model": self.model,
+            **{side: self._facts(number) for number, side in enumerate(("before", "after"))},
+            **self.test_facts(),
+            "metrics": {result.metric: json_form(asdict(result)) for result in self.results},
+            "granularity": None if self.granularity is None else self.granularity.as_dict(),
+            "notes": list(self.notes),
+        }
+
+    def _facts(self, number: int) -> dict[str, Any]:
+        dataset = self.runs[number].provenance["dataset"]
+        return {"name": self.names[number], "images": dataset["images"], "captions": dataset["captions"]}

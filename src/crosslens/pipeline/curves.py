@@ -1,0 +1,147 @@
+"""Semantic recall against m, the number of similar items that count as relevant: one curve per run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    Dataset,
+    InputError,
+    MetricValues,
+    Progress,
+    Ranking,
+    Relevance,
+    Run,
+    UsageError,
+    argument,
+    split_name,
+)
+from crosslens.metrics import measure, parse_metric, parse_metrics
+from crosslens.pipeline.comparison import run_labels
+from crosslens.pipeline.graded_relevance import GradedRelevance
+
+CURVE_FAMILIES = ("SR", "SRhit")
+_MOST_POINTS = 1000
+
+
+@dataclass(frozen=True)
+class Curves:
+    """``values[run][family]`` holds one figure for each of ``counts``, the values of m."""
+
+    phi: str
+    k: int
+    direction: str
+    non_gt: bool
+    counts: tuple[int, ...]
+    values: Mapping[str, Mapping[str, tuple[MetricValues, ...]]]
+    dataset: str = ""
+    similarity: Mapping[str, Any] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: fractions, never percent."""
+        return {
+            "phi": self.phi,
+            "similarity": dict(self.similarity or {}),
+            "dataset": self.dataset,
+            "direction": self.direction,
+            "k": self.k,
+            "non_gt": self.non_gt,
+            "m": list(self.counts),
+            "runs": {
+                run: {family: [value.as_dict() for value in values] for family, values in families.items()}
+                for run, families in self.values.items()
+            },
+        }
+
+
+def curve(
+    runs: Sequence[Run],
+    dataset: Dataset,
+    phi: Any = "cider",
+    *,
+    m: Sequence[int] = tuple(range(1, 51)),
+    k: int = 5,
+    direction: str = TEXT_TO_IMAGE,
+    non_gt: bool = True,
+    seed: int = 0,
+    resamples: int = 1000,
+    level: float = 0.95,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Curves:
+    """``SR[φ, m]@k`` and ``SRhit[φ, m]@k`` of each run for every m, from the rankings that the runs keep.
+
+    ``phi`` is a name, or whatever :func:`crosslens.relevance_matrix` takes. With ``non_gt`` the ground truth is left
+    out of both sides, as in FIVE's Figure 3.
+    """
+    runs = tuple(runs)
+    if not runs:
+        raise UsageError("no runs", fix="name at least one")
+    name = phi if isinstance(phi, str) and not phi.endswith((".npy", ".csv")) else "matrix"
+    counts = tuple(dict.fromkeys(map(int, m)))
+    flag = ", non-gt" if non_gt else ""
+    specs = [
+        parse_metric(f"{family}[{name}, m={count}{flag}]@{k}").spec for family in CURVE_FAMILIES for count in counts
+    ]
+    rankings = [_ranking(run, dataset, direction) for run in runs]
+    graded = GradedRelevance(parse_metrics(specs), dataset, {name: phi})
+    gains, fingerprints = graded.gains({direction: _relevance(rankings[0])}, (), threads=threads, progress=progress)
+    values = {}
+    for label, run, ranking in zip(run_labels(runs), runs, rankings, strict=True):
+        clusters = {direction: _clusters(run, direction)}
+        measured = measure(
+            {direction: ranking}, clusters, specs, resamples=resamples, level=level, seed=seed, gains=gains
+        )
+        values[label] = {
+            family: tuple(measured[f"{direction}/{spec}"] for spec in specs if spec.family == family)
+            for family in CURVE_FAMILIES
+        }
+    similarity = {**graded.description["similarities"][name], **fingerprints[name]}
+    return Curves(name, k, direction, non_gt, counts, values, dataset.name, similarity)
+
+
+def parse_counts(text: str) -> tuple[int, ...]:
+    """Values of m as people write them: ``1..50``, ``1,5,10``, ``1..10,20,30``."""
+    counts: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*([1-9]\d*)\s*(?:\.\.\s*([1-9]\d*)\s*)?", part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if last < first:
+            raise UsageError(f"cannot read the values of m {text!r}", fix="write them as 1..50, or as 1,5,10,20")
+        counts += range(first, min(last, first + _MOST_POINTS) + 1)
+    if len(counts) > _MOST_POINTS:
+        raise UsageError(f"more than {_MOST_POINTS:,} values of m", fix="name fewer, such as 1,5,10,20,50")
+    return tuple(dict.fromkeys(counts))
+
+
+def _ranking(run: Run, dataset: Dataset, direction: str) -> Ranking:
+    if direction not in run.rankings:
+        kept = ", ".join(run.rankings) or "none"
+        raise UsageError(f"{run.name} has no ranking of {direction}", fix=f"choose one that it has: {kept}")
+    if run.provenance.get("options", {}).get("folds", 1) != 1:
+        raise UsageError(f"{run.name} was ranked within folds", fix="evaluate it without folds for a curve")
+    ranking = run.rankings[direction]
+    ids = (dataset.image_ids, dataset.caption_ids)
+    if (ranking.query_ids, ranking.item_ids) != (ids if direction == IMAGE_TO_TEXT else ids[::-1]):
+        raise InputError(
+            f"{run.name} is over other images or captions than the dataset {dataset.name!r}",
+            expected="runs of one dataset, in its order",
+            fix=f"evaluate the runs on the same dataset, or pass theirs: {argument('dataset')}",
+        )
+    return ranking
+
+
+def _relevance(ranking: Ranking) -> Relevance:
+    return Relevance.from_indices(ranking.query_ids, ranking.item_ids, ranking.rows, ranking.relevant, ranking.grades)
+
+
+def _clusters(run: Run, direction: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    clusters = [values.clusters for name, values in run.values.items() if split_name(name)[0] == direction]
+    return clusters[0] if clusters else np.arange(len(run.rankings[direction].query_ids))

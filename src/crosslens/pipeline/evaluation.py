@@ -1,0 +1,297 @@
+"""Evaluation: scores or ranked lists in, a :class:`Run` with every metric, interval and ranking out."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import (
+    BOTH,
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    Dataset,
+    InputError,
+    Progress,
+    RankedLists,
+    Ranking,
+    Relevance,
+    Run,
+    SilentProgress,
+    UsageError,
+    argument,
+    fingerprint,
+)
+from crosslens.metrics import (
+    MetricRequest,
+    MetricSpec,
+    Ties,
+    compute,
+    compute_across,
+    family_of,
+    measure,
+    parse_metrics,
+)
+from crosslens.pipeline.graded_relevance import GradedRelevance
+from crosslens.pipeline.inputs import TEXT_TO_TEXT, check_dataset
+from crosslens.pipeline.options import EvaluateArguments, refuse_other_keywords
+from crosslens.pipeline.rankers import ExecutionOptions, ListRanker, Ranker, ScoreRanker
+from crosslens.pipeline.run_directory import RunDirectory, scratch_folder
+
+if TYPE_CHECKING:
+    from crosslens.encode import SecondStage
+
+Array = np.ndarray[Any, Any]
+
+_GROUPABLE = pl.exclude(pl.Struct, pl.Array, pl.Binary)
+
+
+def evaluate(
+    dataset: Dataset | None = None,
+    *,
+    images: Any = None,
+    captions: Any = None,
+    scores: Any = None,
+    run: RankedLists | Mapping[str, Any] | None = None,
+    relevance: Relevance | Mapping[str, Any] | None = None,
+    second_stage: SecondStage | None = None,
+    metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Run:
+    """Evaluate embeddings, a score matrix or ranked lists.
+
+    ``images`` and ``captions`` are arrays aligned with the dataset's ids, or :class:`Embeddings`, which are matched by
+    id; ``scores`` is an images × captions matrix; ``run`` holds ranked lists, which may come without a dataset if
+    ``relevance`` says what is relevant. Without ``relevance`` a caption belongs to its image. Lists and judgements may
+    also be plain ``{query: [item, …]}``, and given by direction: ``{"i2t": …, "t2i": …}``. ``second_stage`` has a pair
+    scorer re-rank the top of every list before anything is measured; the lists that a run keeps are then no longer
+    than what it re-ranked.
+
+    ``options`` are those of :class:`EvaluateArguments`: ``directions``, ``score`` (the score function; default: by the
+    kind of embeddings), ``ties``, ``folds`` (rank within that many consecutive parts of the images), ``depth``,
+    ``seed``, ``resamples``, ``level``, ``backend``, ``device``, ``tile``, ``threads``, ``name``, ``recipe``,
+    ``command``. For graded metrics, ``phi`` names similarities (``{"mine": matrix}``, a file or a function, for
+    ``NCS[mine]@10``), and ``scores_from`` relevance encoders (``DCGcm[scores_from=clip]@10``): a score matrix, or a
+    pair of image and caption embeddings.
+
+    With ``output`` the run is written as a folder; calling again with the same inputs resumes it or returns what is
+    there, and a folder with a different run raises unless ``overwrite``. ``backend``, ``device``, ``tile`` and
+    ``threads`` change how fast the result comes, never the result.
+    """
+    check_dataset(dataset)
+    refuse_other_keywords(options, evaluate, EvaluateArguments)
+    arguments = EvaluateArguments.pick(options)
+    requests = parse_metrics(metrics)
+    ranker = _ranker(dataset, images, captions, scores, run, relevance, arguments)
+    graded = GradedRelevance(requests, dataset, arguments.phi, arguments.scores_from)
+    depth = max(arguments.depth, *(request.spec.cutoff or 0 for request in requests), graded.depth(ranker.relevance))
+    provenance = _provenance(dataset, requests, arguments, depth, ranker, graded, second_stage)
+    directory = None if output is None else RunDirectory(output, provenance["key"], overwrite=overwrite)
+    if directory is not None and directory.finished is not None:
+        return directory.finished
+    execution = ExecutionOptions(
+        arguments.backend, arguments.device, arguments.tile, arguments.threads, progress or SilentProgress()
+    )
+    rankings = _rankings(ranker, second_stage, depth, execution, directory)
+    if metrics is None:
+        requests, notes = _computable(requests, rankings, ranker.clusters(rankings), cast(Ties, arguments.ties))
+        provenance["notes"] += notes
+    with scratch_folder(None if directory is None else directory.checkpoint) as folder:
+        gains, fingerprints = graded.gains(
+            ranker.relevance, ranker.parts, folder=folder, threads=execution.threads, progress=execution.progress
+        )
+        values = measure(
+            rankings, ranker.clusters(rankings), requests, ties=cast(Ties, arguments.ties), strata=ranker.strata,
+            resamples=arguments.resamples, level=arguments.level, seed=arguments.seed, gains=gains,
+        )  # fmt: skip
+    for similarity, facts in fingerprints.items():
+        provenance["similarities"][similarity] |= facts
+    provenance["notes"] += graded.notes(rankings)
+    name = arguments.name or _default_name(output, provenance)
+    result = Run(name, values, rankings, _grouping_columns(dataset, rankings), provenance, arguments.recipe)
+    if directory is not None:
+        directory.finish(result)
+    return result
+
+
+def _ranker(
+    dataset: Dataset | None, images: Any, captions: Any, scores: Any, run: RankedLists | Mapping[str, Any] | None,
+    relevance: Relevance | Mapping[str, Any] | None, options: EvaluateArguments,
+) -> Ranker:  # fmt: skip
+    if run is not None:
+        if images is not None or captions is not None or scores is not None:
+            raise UsageError(
+                "both ranked lists and scores",
+                fix=f"pass {argument('run')} alone, or embeddings, or {argument('scores')}",
+            )
+        return ListRanker(dataset, run, relevance, options)
+    if dataset is None:
+        raise UsageError("scores without a dataset", fix="pass the dataset whose ids the scores are aligned with")
+    return ScoreRanker(dataset, images, captions, scores, relevance, options)
+
+
+def _provenance(
+    dataset: Dataset | None, requests: Sequence[MetricRequest], options: EvaluateArguments, depth: int,
+    ranker: Ranker, graded: GradedRelevance, second_stage: SecondStage | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Everything the result depends on, its fingerprint under ``key``, and then what is good to know."""
+    provenance: dict[str, Any] = {
+        "options": {
+            "metrics": [str(request) for request in requests],
+            "ties": options.ties,
+            "folds": options.folds,
+            "depth": depth,
+            "seed": options.seed,
+            "resamples": options.resamples,
+            "level": options.level,
+        }
+    }
+    if dataset is not None:
+        provenance["dataset"] = dataset_facts(dataset)
+    provenance |= {**ranker.description, **graded.description}
+    notes = list(dict.fromkeys(note for request in requests for note in request.notes))
+    if second_stage is not None:
+        provenance["second_stage"] = second_stage.description
+        notes.append(f"the top {second_stage.depth:,} of every list is re-ranked by {second_stage.scorer.name}")
+    scored = isinstance(ranker, ScoreRanker)
+    return provenance | {
+        "key": fingerprint("evaluation", provenance),
+        "notes": notes,
+        "seed": options.seed,
+        "versions": _versions(),
+        "computed_with": {"backend": options.backend, "device": options.device} if scored else {},
+        "command": list(options.command or ()),
+    }
+
+
+def dataset_facts(dataset: Dataset) -> dict[str, Any]:
+    """A dataset as runs describe it."""
+    return {
+        "name": dataset.name,
+        "images": len(dataset.image_ids),
+        "captions": len(dataset.caption_ids),
+        "fingerprint": dataset.fingerprint,
+    }
+
+
+def _versions() -> dict[str, str]:
+    packages = ("crosslens", "numpy", "scipy", "polars", "numba")
+    return {"python": platform.python_version(), **{package: version(package) for package in packages}}
+
+
+def _rankings(
+    ranker: Ranker, second_stage: SecondStage | None, depth: int, execution: ExecutionOptions,
+    directory: RunDirectory | None,
+) -> dict[str, Ranking]:  # fmt: skip
+    """The rankings that an interrupted run has stored, or new ones."""
+    stored = {} if directory is None else directory.rankings(ranker.directions)
+    if stored:
+        return stored
+    deepest = depth if second_stage is None else max(depth, second_stage.depth)
+    rankings = ranker.rank(deepest, execution, None if directory is None else directory.checkpoint)
+    if second_stage is not None:
+        rankings = {
+            direction: second_stage.reorder(ranking, depth, execution.progress)
+            for direction, ranking in rankings.items()
+        }
+    if directory is not None:
+        directory.store(rankings)
+    return rankings
+
+
+def _computable(
+    requests: list[MetricRequest], rankings: Mapping[str, Ranking], clusters: Mapping[str, Array], ties: Ties
+) -> tuple[list[MetricRequest], list[str]]:
+    """The default metrics that these rankings allow, and a note on those that need longer lists."""
+    if not _has_both_directions(rankings):
+        requests = [request for request in requests if not family_of(request.spec).across]
+    if all(ranking.complete for ranking in rankings.values()):
+        return requests, []
+    computable, too_deep = [], []
+    for request in requests:
+        try:
+            if family_of(request.spec).across:
+                compute_across(request.spec, rankings, clusters, ties)
+            else:
+                for ranking in rankings.values():
+                    compute(request.spec, ranking, ties)
+            computable.append(request)
+        except InputError:
+            too_deep.append(str(request))
+    if not computable:
+        return requests, []
+    return computable, [f"left out, as the lists are too short for them: {', '.join(too_deep)}"] if too_deep else []
+
+
+def _has_both_directions(rankings: Mapping[str, Ranking]) -> bool:
+    """Whether both directions are there, over the same images."""
+    if not {IMAGE_TO_TEXT, TEXT_TO_IMAGE} <= set(rankings):
+        return False
+    t2i = rankings[TEXT_TO_IMAGE]
+    return bool((t2i.relevant_counts == 1).all()) and set(t2i.item_ids) <= set(rankings[IMAGE_TO_TEXT].query_ids)
+
+
+def _default_name(output: str | Path | None, provenance: Mapping[str, Any]) -> str:
+    if output is not None:
+        return Path(output).resolve().name
+    inputs = provenance.get("inputs", {}).values()
+    models = {facts.get("model") or facts.get("system") or "" for facts in inputs} - {""}
+    name = " + ".join(sorted(models)) or "run"
+    return f"{name}, re-ranked by {provenance['second_stage']['model']}" if "second_stage" in provenance else name
+
+
+def _grouping_columns(dataset: Dataset | None, rankings: Mapping[str, Ranking]) -> dict[str, pl.DataFrame]:
+    """Per direction, a table aligned with its queries to group results by; a caption has its image's columns too."""
+    if dataset is None:
+        return {}
+    images, captions = _image_columns(dataset), dataset.captions.select(_GROUPABLE)
+    own = images.drop(_shared_caption_columns(dataset))
+    own = own.rename({name: f"image_{name}" for name in own.columns if name in captions.columns and name != "image"})
+    of_captions = captions.join(own, on="image", how="left", maintain_order="left").drop("caption")
+    of_images = images.drop("image")
+    tables = {IMAGE_TO_TEXT: of_images, TEXT_TO_IMAGE: of_captions, TEXT_TO_TEXT: of_captions, BOTH: of_images}
+    present = {*rankings, *([BOTH] if len(rankings) > 1 else [])}
+    return {
+        direction: table
+        for direction, table in tables.items()
+        if direction in present
+        and table.width
+        and (direction == BOTH or table.height == len(rankings[direction].query_ids))
+    }
+
+
+def _image_columns(dataset: Dataset) -> pl.DataFrame:
+    """The images' own columns, the names of their objects, and what all captions of an image agree on."""
+    images = dataset.images.select(_GROUPABLE)
+    if dataset.objects is not None and "objects" not in images.columns:
+        names = dataset.objects.group_by("image").agg(pl.col("name").drop_nulls().unique().sort().alias("objects"))
+        images = images.join(names, on="image", how="left", maintain_order="left")
+    shared = _shared_caption_columns(dataset)
+    if shared:
+        values = dataset.captions.group_by("image").agg(pl.col(shared).first())
+        images = images.join(values, on="image", how="left", maintain_order="left")
+    return images
+
+
+def _shared_caption_columns(dataset: Dataset) -> list[str]:
+    """Caption columns that describe the image: a table of captions often has them in every row."""
+    candidates = [
+        name
+        for name, kind in dataset.captions.schema.items()
+        if name not in ("caption", "image", "text", *dataset.images.columns) and not kind.is_nested()
+    ]
+    if not candidates or not dataset.captions.height:
+        return []
+    # Where no image has two captions, every column would pass: then nothing is known about the image.
+    if dataset.captions["image"].n_unique() == dataset.captions.height:
+        return []
+    values = dataset.captions.group_by("image").agg(pl.col(candidates).n_unique()).select(pl.col(candidates).max())
+    return [name for name in candidates if values[name][0] == 1]

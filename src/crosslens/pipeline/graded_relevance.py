@@ -1,0 +1,162 @@
+"""What graded metrics measure with: the φ and the relevance encoders that they name, prepared for one evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import Dataset, Progress, Ranking, Relevance, UsageError, argument, fingerprint, reading
+from crosslens.metrics import OWN_SCORES, RSUM_CUTOFFS, GainMatrix, MetricRequest, family_of
+from crosslens.pipeline.inputs import ScoreSource, as_array, score_source
+from crosslens.similarity import PrecomputedSimilarity, Similarity, load_similarity, relevance_matrix
+
+Array = np.ndarray[Any, Any]
+
+_IN_MEMORY = 2 << 30
+"""Bytes of a matrix that are kept in memory; a larger one is written to disk while it is needed."""
+
+
+def option_values(requests: Sequence[MetricRequest], option: str) -> list[str]:
+    """The values of ``option`` in the graded metrics among ``requests``, each once."""
+    return list(dict.fromkeys(value for value, _ in _named(requests, option)))
+
+
+def _named(requests: Sequence[MetricRequest], option: str) -> Iterator[tuple[str, MetricRequest]]:
+    for request in requests:
+        family = family_of(request.spec)
+        value = family.value_of(request.spec, option) if family.graded else None
+        if value is not None:
+            yield value, request
+
+
+class GradedRelevance:
+    """The values behind the graded metrics among ``requests``.
+
+    ``phi`` and ``encoders`` give what names in the metrics stand for; a φ that is not among them is looked up in the
+    registry. Names are checked at once; what takes time is done by :meth:`gains`.
+    """
+
+    def __init__(
+        self,
+        requests: Sequence[MetricRequest],
+        dataset: Dataset | None,
+        phi: Mapping[str, Any] | None = None,
+        encoders: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._requests = [request for request in requests if family_of(request.spec).graded]
+        self._own = OWN_SCORES in option_values(requests, "scores_from")
+        self._similarities: dict[str, Similarity] = {}
+        self._encoders: dict[str, ScoreSource] = {}
+        self.description: dict[str, Any] = {}
+        named = [*_named(requests, "φ"), *(pair for pair in _named(requests, "scores_from") if pair[0] != OWN_SCORES)]
+        if not named:
+            return
+        if dataset is None:
+            raise UsageError(
+                f"{named[0][1]} requires the captions and images themselves", fix=f"pass {argument('dataset')}"
+            )
+        self._dataset = dataset
+        for name in option_values(requests, "φ"):
+            self._similarities[name] = self._load_similarity(name, (phi or {}).get(name, name))
+        for name in option_values(requests, "scores_from"):
+            if name != OWN_SCORES:
+                self._encoders[name] = self._load_encoder(name, encoders or {})
+        if self._similarities:
+            self.description["similarities"] = {
+                name: {"name": similarity.name, "revision": similarity.revision}
+                for name, similarity in self._similarities.items()
+            }
+        if self._encoders:
+            self.description["scores_from"] = {
+                name: dict(source.description) for name, source in self._encoders.items()
+            }
+
+    def depth(self, relevance: Mapping[str, Relevance]) -> int:
+        """How much of each list the metrics need."""
+        return max((_cutoff(request) + _removed(request, relevance) for request in self._requests), default=0)
+
+    def gains(
+        self,
+        relevance: Mapping[str, Relevance],
+        parts: Sequence[tuple[Array, Array]],
+        *,
+        folder: Path | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[dict[str, GainMatrix], dict[str, Any]]:
+        """The values by name, and the fingerprints of the matrices they come from."""
+        gains = {name: GainMatrix.of_scorer(source.scorer) for name, source in self._encoders.items()}
+        fingerprints = {}
+        deepest = max(
+            (int(request.spec.setting("m") or _cutoff(request)) + _removed(request, relevance)
+             for request in self._requests), default=1,
+        )  # fmt: skip
+        for name, similarity in self._similarities.items():
+            matrix = self._matrix(name, folder, threads, progress)
+            known = matrix is getattr(similarity, "values", None)  # the revision of a given matrix is its hash
+            digest = similarity.revision if known else fingerprint("similarity-matrix", {"values": matrix})
+            fingerprints[name] = {"fingerprint": digest}
+            with reading(getattr(similarity, "file", None) or f"φ {name!r}"):
+                gains[name] = GainMatrix(
+                    matrix, image_of=self._dataset.caption_image, parts=parts, deepest=deepest, threads=threads
+                )
+        return gains, fingerprints
+
+    def notes(self, rankings: Mapping[str, Ranking]) -> list[str]:
+        """What a reader of the values should know about them."""
+        tops = (float(np.nanmax(np.abs(ranking.top_scores), initial=0)) for ranking in rankings.values())
+        largest = max(tops, default=0)
+        if not self._own or largest <= 1.001:
+            return []
+        return [
+            f"DCGcm with the model's own scores, which reach {largest:.3g}: they are not cosines, so an unlabelled "
+            "item can count for more than a labelled one"
+        ]
+
+    def _load_similarity(self, name: str, source: Any) -> Similarity:
+        if isinstance(source, list) or hasattr(source, "detach"):
+            source = as_array(source, f"φ {name!r}")
+        with reading(f"φ {name!r}"):
+            similarity = load_similarity(source)
+            if isinstance(similarity, PrecomputedSimilarity):
+                similarity.prepare_ids(self._dataset)  # a matrix of other items is refused before the long work
+        return similarity
+
+    def _load_encoder(self, name: str, encoders: Mapping[str, Any]) -> ScoreSource:
+        if name not in encoders:
+            raise UsageError(
+                f"scores_from={name} is not defined",
+                fix=f"pass scores_from={{{name!r}: scores}} or scores_from={{{name!r}: (images, captions)}}",
+                subject=name,
+            )
+        source = encoders[name]
+        if isinstance(source, tuple) and len(source) == 2:
+            return score_source(self._dataset, *source)
+        return score_source(self._dataset, scores=source)
+
+    def _matrix(self, name: str, folder: Path | None, threads: int | None, progress: Progress | None) -> Array:
+        similarity, ids = self._similarities[name], (self._dataset.image_ids, self._dataset.caption_ids)
+        if isinstance(similarity, PrecomputedSimilarity) and similarity.image_ids in (None, ids[0]) and (
+            similarity.caption_ids in (None, ids[1])
+        ):  # fmt: skip
+            return similarity.values  # may be a memory map: not copied
+        output = None
+        if folder is not None and 4 * len(ids[0]) * len(ids[1]) > _IN_MEMORY:
+            folder.mkdir(parents=True, exist_ok=True)
+            output = folder / f"phi-{fingerprint('phi', self.description['similarities'][name])}.npy"
+        return relevance_matrix(self._dataset, similarity, output=output, threads=threads, progress=progress)
+
+
+def _cutoff(request: MetricRequest) -> int:
+    return request.spec.cutoff or RSUM_CUTOFFS[-1]
+
+
+def _removed(request: MetricRequest, relevance: Mapping[str, Relevance]) -> int:
+    """The most ground-truth items that are taken out of a list."""
+    if not request.spec.has("non-gt"):
+        return 0
+    counts = [np.bincount(judged.rows[judged.grades > 0], minlength=1).max(initial=0) for judged in relevance.values()]
+    return int(max(counts, default=0))

@@ -1,0 +1,244 @@
+"""What an evaluation can be given, brought into one form: scores, ranked lists, relevance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    Dataset,
+    Embeddings,
+    Ids,
+    InputError,
+    RankedLists,
+    Relevance,
+    UsageError,
+    argument,
+    fingerprint,
+    positions,
+)
+from crosslens.rank import ScoreMatrix, Scorer, default_score, scorer_of
+
+Array = np.ndarray[Any, Any]
+
+TEXT_TO_TEXT = "t2t"
+"""Text-only retrieval: captions are the queries, and the images' vectors come from other captions."""
+
+DIRECTIONS = (IMAGE_TO_TEXT, TEXT_TO_IMAGE, TEXT_TO_TEXT)
+
+
+@dataclass(frozen=True)
+class ScoreSource:
+    """Something that scores images against captions: ``restricted`` gives the scorer of a part of them."""
+
+    restricted: Callable[[Array | slice, Array | slice], Scorer]
+    description: Mapping[str, Any]
+    score: str | None = None
+    """The name of the score function; none for a matrix."""
+
+    @property
+    def scorer(self) -> Scorer:
+        """The scorer of all images and captions."""
+        return self.restricted(slice(None), slice(None))
+
+
+def check_dataset(dataset: Any) -> None:
+    """Raise for anything but a dataset or None."""
+    if dataset is not None and not isinstance(dataset, Dataset):
+        raise UsageError(f"not a dataset: {dataset!r}", fix="pass what load_dataset returns")
+
+
+def score_source(
+    dataset: Dataset, images: Any = None, captions: Any = None, scores: Any = None, score: str | None = None
+) -> ScoreSource:
+    """The scores that embeddings or a matrix give."""
+    if scores is not None:
+        if images is not None or captions is not None:
+            raise UsageError("both embeddings and a score matrix", fix="pass one or the other")
+        return _matrix_source(dataset, as_array(scores, "scores"))
+    if images is None or captions is None:
+        inputs = f"both {argument('images')} and {argument('captions')}, or {argument('scores')}, or {argument('run')}"
+        raise UsageError(f"no {'image' if images is None else 'caption'} embeddings", fix=f"pass {inputs}")
+    left = align_embeddings(images, dataset.image_ids, "image")
+    right = align_embeddings(captions, dataset.caption_ids, "caption")
+    name = score or default_score(left.kind, right.kind)
+    # A wrong name or mismatched dimensions should be found before the long work.
+    scorer_of(_part(left, slice(0, 1)), _part(right, slice(0, 1)), name)
+
+    def restricted(rows: Array | slice, columns: Array | slice) -> Scorer:
+        return scorer_of(_part(left, rows), _part(right, columns), name)
+
+    return ScoreSource(restricted, {"images": _facts(left), "captions": _facts(right)}, name)
+
+
+def _facts(vectors: Embeddings) -> dict[str, Any]:
+    shape = list(vectors.vectors.shape)
+    return {"model": vectors.model, "kind": vectors.kind, "shape": shape, "fingerprint": vectors.fingerprint}
+
+
+def align_embeddings(vectors: Any, ids: Ids, what: str) -> Embeddings:
+    """Embeddings in the order of ``ids``: arrays must have that order already, Embeddings are matched by id."""
+    if not isinstance(vectors, Embeddings):
+        array = as_array(vectors, f"{what} embeddings")
+        if array.ndim < 2 or len(array) != len(ids):
+            raise InputError(
+                f"{what} embeddings of shape {array.shape} for {len(ids)} {what}s",
+                expected=f"one row per {what}, in the order of the dataset's {what} ids",
+                fix="encode the same split, or pass Embeddings with ids",
+            )
+        return Embeddings(ids, array)
+    if vectors.ids == ids:
+        return vectors
+    try:
+        order = positions(ids, vectors.ids, what)
+    except InputError as error:
+        raise InputError(
+            f"no embedding for {what} {ids[error.row] if isinstance(error.row, int) else ''!r}",
+            expected=f"a vector for each of the {len(ids)} {what}s of the dataset",
+            fix="encode the missing items, or select the images that have one",
+        ) from error
+    variance = None if vectors.variance is None else vectors.variance[order]
+    return Embeddings(ids, vectors.vectors[order], variance, vectors.model)
+
+
+def as_array(values: Any, what: str) -> Array:
+    """A numpy array from lists, memory maps (left on disk) or torch tensors on any device."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
+    try:
+        return np.asanyarray(values)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} cannot be read as an array: {error}", expected="a table of numbers") from error
+
+
+def _matrix_source(dataset: Dataset, matrix: Array) -> ScoreSource:
+    shape = (len(dataset.image_ids), len(dataset.caption_ids))
+    if matrix.shape != shape:
+        transposed = matrix.shape == shape[::-1]
+        raise InputError(
+            f"score matrix of shape {matrix.shape}",
+            expected=f"{shape[0]} images × {shape[1]} captions, in the dataset's order",
+            fix="transpose it" if transposed else "check that scores and dataset are of the same split",
+        )
+
+    def restricted(rows: Array | slice, columns: Array | slice) -> Scorer:
+        if isinstance(rows, slice) or isinstance(columns, slice):
+            return ScoreMatrix(matrix[rows, columns])
+        return ScoreMatrix(matrix[np.ix_(rows, columns)])
+
+    facts = {"shape": list(matrix.shape), "fingerprint": fingerprint("scores", {"scores": matrix})}
+    return ScoreSource(restricted, {"scores": facts})
+
+
+def relevance_by_direction(
+    dataset: Dataset, relevance: Relevance | Mapping[str, Any] | None
+) -> tuple[dict[str, Relevance], dict[str, Any]]:
+    """Relevance of both directions over all of the dataset's ids, and a description of where it came from."""
+    if relevance is None:
+        forward = Relevance.from_dataset(dataset)
+        return {IMAGE_TO_TEXT: forward, TEXT_TO_IMAGE: forward.flip()}, {"source": forward.source}
+    parsed = parse_relevance(relevance)
+    by_direction = parsed if isinstance(parsed, dict) else {_direction_of(parsed, dataset): parsed}
+    both = {
+        direction: _extended(judged, *direction_ids(dataset, direction)) for direction, judged in by_direction.items()
+    }
+    for direction, opposite in ((IMAGE_TO_TEXT, TEXT_TO_IMAGE), (TEXT_TO_IMAGE, IMAGE_TO_TEXT)):
+        if direction not in both:
+            both[direction] = both[opposite].flip()
+    return both, relevance_facts(both)
+
+
+def relevance_facts(relevance: Mapping[str, Relevance]) -> dict[str, Any]:
+    """Per direction, where judgements came from and their hash."""
+    return {
+        direction: {"source": judged.source, "fingerprint": judged.fingerprint}
+        for direction, judged in relevance.items()
+    }
+
+
+def parse_relevance(relevance: Relevance | Mapping[str, Any]) -> Relevance | dict[str, Relevance]:
+    """Judgements, by direction if they are given so; from plain ``{query: [item, …]}`` too."""
+    if isinstance(relevance, Relevance):
+        return relevance
+    if relevance and set(relevance) <= set(DIRECTIONS):
+        return {
+            direction: judged if isinstance(judged, Relevance) else Relevance.of(judged)
+            for direction, judged in relevance.items()
+        }
+    return Relevance.of(relevance)
+
+
+def direction_ids(dataset: Dataset, direction: str) -> tuple[Ids, Ids]:
+    """The query ids and the item ids of a direction."""
+    if direction == IMAGE_TO_TEXT:
+        return dataset.image_ids, dataset.caption_ids
+    if direction in (TEXT_TO_IMAGE, TEXT_TO_TEXT):
+        return dataset.caption_ids, dataset.image_ids
+    raise UsageError(f"unknown direction {direction!r}", fix="use 'i2t' or 't2i'; 't2t' for text-only retrieval")
+
+
+def _extended(relevance: Relevance, query_ids: Ids, item_ids: Ids) -> Relevance:
+    """The same judgements among these queries and items; a judged id that is not among them raises."""
+    if (relevance.query_ids, relevance.item_ids) == (query_ids, item_ids):
+        return relevance
+    rows = positions(relevance.query_ids, query_ids, "query")
+    columns = positions(relevance.item_ids, item_ids, "item")
+    return Relevance.from_indices(
+        query_ids, item_ids, rows[relevance.rows], columns[relevance.items], relevance.grades, relevance.source
+    )
+
+
+def lists_by_direction(
+    dataset: Dataset | None, run: RankedLists | Mapping[str, Any], directions: Sequence[str] | None
+) -> dict[str, RankedLists]:
+    """Ranked lists by their direction; from plain ``{query: [item, …]}`` too."""
+    if isinstance(run, Mapping) and run and set(run) <= set(DIRECTIONS):
+        return {
+            direction: lists if isinstance(lists, RankedLists) else RankedLists.of(lists)
+            for direction, lists in run.items()
+        }
+    if isinstance(run, Mapping):
+        run = RankedLists.of(run)
+    if directions:
+        if len(directions) != 1:
+            raise UsageError(f"one run, but {len(directions)} directions", fix="pass run={'i2t': …, 't2i': …} for both")
+        return {directions[0]: run}
+    return {IMAGE_TO_TEXT if dataset is None else _direction_of(run, dataset): run}
+
+
+def _direction_of(value: Relevance | RankedLists, dataset: Dataset) -> str:
+    """The direction whose query ids and item ids these are."""
+    images, captions = set(dataset.image_ids), set(dataset.caption_ids)
+    queries, items = set(value.query_ids), set(value.item_ids)
+    sides = {IMAGE_TO_TEXT: (images, captions), TEXT_TO_IMAGE: (captions, images)}
+    # A stray id is for the check of that direction to name; here only the sides matter.
+    partial = [name for name, (left, right) in sides.items() if queries & left and (items & right or not items)]
+    complete = [name for name in partial if queries <= sides[name][0] and items <= sides[name][1]]
+    what = "judgements" if isinstance(value, Relevance) else "run"
+    if not partial:
+        unknown = next(iter(queries - images - captions), None) or next(iter(items - images - captions), "")
+        raise InputError(
+            f"the ids of the {what} are not those of the dataset (such as {unknown!r})",
+            expected="queries and items among the dataset's image and caption ids",
+            fix="check that both are of the same split and use the same ids",
+        )
+    if len(complete) == 1 or len(partial) == 1:
+        return (complete or partial)[0]
+    raise UsageError(
+        f"the {what} fit both directions: image ids and caption ids overlap",
+        fix="name the direction: i2t (image to text) or t2i (text to image)",
+    )
+
+
+def _part(embeddings: Embeddings, rows: Array | slice) -> Embeddings:
+    if isinstance(rows, slice) and rows == slice(None):
+        return embeddings
+    ids = embeddings.ids[rows] if isinstance(rows, slice) else tuple(embeddings.ids[row] for row in rows)
+    variance = None if embeddings.variance is None else embeddings.variance[rows]
+    return Embeddings(ids, embeddings.vectors[rows], variance, embeddings.model)

@@ -1,0 +1,123 @@
+"""The options of the pipeline's functions, each declared once for Python, recipes and the command line."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from crosslens.core import Options, UsageError, declarations, option, refuse_unknown
+
+if TYPE_CHECKING:
+    from crosslens.encode import Summariser
+
+_SCORE = "How two embeddings are compared. [default: by their kind, cosine for single vectors]"
+_TIES = "How tied scores are ranked: stable, optimistic, pessimistic or expected."
+_FOLDS = "Mean over N consecutive parts of the images; 5 for COCO 1K."
+_RESAMPLES = "Resamples for the intervals; 0 for none."
+_LEVEL = "Confidence level of the intervals."
+_THREADS = "Threads to use."
+_COMMAND = "The command line, stored with the run."
+
+
+@dataclass(frozen=True)
+class EvaluateOptions(Options):
+    """How something is evaluated: the keywords of :func:`crosslens.evaluate` and a recipe's ``[options]``."""
+
+    metrics: tuple[str, ...] = option((), 'Such as "Hit@1 t2i/mAP@R" (see crosslens metrics).', metavar="NAMES")
+    directions: tuple[str, ...] = option(
+        (),
+        "May be given twice. [default: both; i2t for --run without --dataset]",
+        metavar="i2t|t2i",
+        flags=("--direction",),
+    )
+    score: str | None = option(None, _SCORE, metavar="NAME")
+    ties: str = option("stable", _TIES, metavar="MODE")
+    folds: int = option(1, _FOLDS, metavar="N", minimum=1)
+    depth: int = option(10, "How many items of each list the run keeps.", metavar="N", minimum=1)
+    seed: int = option(0, "Seed of the intervals.", metavar="N", minimum=0)
+    resamples: int = option(1000, _RESAMPLES, metavar="N", minimum=0)
+    level: float = option(0.95, _LEVEL, metavar="SHARE")
+    backend: str = option("numpy", "What ranks: numpy or torch.", metavar="NAME")
+    device: str | None = option(None, "For torch and models: cpu, cuda, cuda:1.", metavar="NAME")
+    tile: int | None = option(None, "Rows scored at a time.", metavar="N", minimum=1)
+    threads: int | None = option(None, _THREADS, metavar="N", minimum=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_level(self.level)
+
+
+@dataclass(frozen=True)
+class EvaluateArguments(EvaluateOptions):
+    """All keywords of :func:`crosslens.evaluate` that are not data: with those that no ``[options]`` table has."""
+
+    name: str | None = option(None, "Name of the run. [default: the output folder's name]", metavar="TEXT")
+    phi: Mapping[str, Any] | None = option(None, "Similarities by the name that metrics use.", hidden=True)
+    scores_from: Mapping[str, Any] | None = option(None, "Relevance encoders by name.", hidden=True)
+    recipe: str = option("", "The recipe, stored with the run.", hidden=True)
+    command: Sequence[str] | None = option(None, _COMMAND, hidden=True)
+
+
+@dataclass(frozen=True)
+class SignificanceOptions(Options):
+    """How differences are tested."""
+
+    correction: str = option("holm", "Correction for several tests: holm, bh or none.", metavar="NAME")
+    permutations: int = option(10_000, "Permutations of the paired tests.", metavar="N", minimum=1)
+    resamples: int = option(1000, _RESAMPLES, metavar="N", minimum=0)
+    level: float = option(0.95, _LEVEL, metavar="SHARE")
+    seed: int = option(0, "Seed of intervals, tests and perturbations.", metavar="N", minimum=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_level(self.level)
+
+
+@dataclass(frozen=True)
+class RobustnessOptions(SignificanceOptions):
+    """How a robustness study is made: the keywords of :func:`crosslens.robustness` besides data and models."""
+
+    seeds: int = option(1, "Perturb with this many seeds, and report the spread.", metavar="N", minimum=1)
+    options: Mapping[str, Any] | None = option(None, "Options of the perturbations, such as k=2.", hidden=True)
+    image_text: str | Summariser | None = option(
+        None, "Text-only retrieval: mean, or a summariser, as in evaluate.", metavar="HOW"
+    )
+    query_caption: int = option(0, "Which caption is the query in text-only retrieval, from 0.", metavar="N", minimum=0)
+    directions: tuple[str, ...] = option(
+        (), "May be given twice. [default: both]", metavar="i2t|t2i", flags=("--direction",)
+    )
+    score: str | None = option(None, _SCORE, metavar="NAME")
+    listed: int = option(20, "How many of the most brittle queries are listed.", hidden=True)
+    threads: int | None = option(None, _THREADS, metavar="N", minimum=1)
+    name: str = option("embeddings", "Name of the model whose vectors are given.", hidden=True)
+    command: Sequence[str] | None = option(None, _COMMAND, hidden=True)
+
+
+@dataclass(frozen=True)
+class CaptionSetOptions(SignificanceOptions):
+    """How two caption sets are compared: the keywords of :func:`crosslens.compare_caption_sets` besides data."""
+
+    shared_images: bool = option(False, "Compare the images that both sets have, instead of stopping.")
+    score: str | None = option(None, _SCORE, metavar="NAME")
+    ties: str = option("stable", _TIES, metavar="MODE")
+    folds: int = option(1, _FOLDS, metavar="N", minimum=1)
+    granularity: bool | None = option(
+        None,
+        "Measure the captions themselves. [default: where the extra language is installed]",
+        switch_off="--no-granularity Do not measure the captions themselves.",
+    )
+    threads: int | None = option(None, _THREADS, metavar="N", minimum=1)
+    command: Sequence[str] | None = option(None, _COMMAND, hidden=True)
+
+
+def refuse_other_keywords(arguments: Iterable[str], function: Callable[..., Any], *kinds: type[Options]) -> None:
+    """Raise for the first keyword argument that neither ``function`` nor its options classes have."""
+    known = {*inspect.signature(function).parameters, *(name for kind in kinds for name in declarations(kind))}
+    refuse_unknown((name for name in arguments if name not in known), known)
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise UsageError(f"level = {level}", fix="level must be between 0 and 1, for example 0.95", option="level")

@@ -1,0 +1,285 @@
+"""Rankings for an evaluation: from scores over a dataset, whole or in folds, or from given lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    UNRANKED,
+    Dataset,
+    Ids,
+    InputError,
+    Progress,
+    RankedLists,
+    Ranking,
+    Relevance,
+    UsageError,
+    argument,
+    positions,
+)
+from crosslens.pipeline.inputs import (
+    TEXT_TO_TEXT,
+    direction_ids,
+    lists_by_direction,
+    parse_relevance,
+    relevance_by_direction,
+    relevance_facts,
+    score_source,
+)
+from crosslens.pipeline.options import EvaluateOptions
+from crosslens.rank import rank_both, rank_lists
+
+Array = np.ndarray[Any, Any]
+
+
+class Fold(NamedTuple):
+    """Rows of the images and captions of one fold."""
+
+    images: Array
+    captions: Array
+
+    def sides(self, direction: str) -> tuple[Array, Array]:
+        """The rows of queries and of items."""
+        return (self.images, self.captions) if direction == IMAGE_TO_TEXT else (self.captions, self.images)
+
+
+def split_folds(dataset: Dataset, count: int) -> list[Fold]:
+    """``count`` consecutive parts of the images (1,000 each for COCO's 5,000 in 5), with their captions."""
+    if not isinstance(count, int) or not 1 <= count <= len(dataset.image_ids):
+        raise UsageError(
+            f"{count} folds of {len(dataset.image_ids)} images", fix="use a whole number from 1 to the number of images"
+        )
+    return [
+        Fold(rows, np.flatnonzero((dataset.caption_image >= rows[0]) & (dataset.caption_image <= rows[-1])))
+        for rows in np.array_split(np.arange(len(dataset.image_ids)), count)
+    ]
+
+
+def fold_numbers(dataset: Dataset, folds: Sequence[Fold]) -> dict[str, Array]:
+    """Per direction, the fold of every query."""
+    of_image = np.concatenate([np.full(len(fold.images), number) for number, fold in enumerate(folds)])
+    of_caption = of_image[dataset.caption_image]
+    return {IMAGE_TO_TEXT: of_image, TEXT_TO_IMAGE: of_caption, TEXT_TO_TEXT: of_caption}
+
+
+def within_fold(relevance: Mapping[str, Relevance], fold: Fold) -> dict[str, Relevance]:
+    """The judgements whose query and item are both in the fold."""
+    return {direction: _restricted(judged, *fold.sides(direction)) for direction, judged in relevance.items()}
+
+
+def _restricted(relevance: Relevance, queries: Array, items: Array) -> Relevance:
+    row_of, column_of = np.full(len(relevance.query_ids), -1), np.full(len(relevance.item_ids), -1)
+    row_of[queries], column_of[items] = np.arange(len(queries)), np.arange(len(items))
+    rows, columns = row_of[relevance.rows], column_of[relevance.items]
+    inside = (rows >= 0) & (columns >= 0)
+    return Relevance.from_indices(
+        tuple(relevance.query_ids[row] for row in queries),
+        tuple(relevance.item_ids[column] for column in items),
+        rows[inside],
+        columns[inside],
+        relevance.grades[inside],
+        relevance.source,
+    )
+
+
+def join_folds(parts: Sequence[Ranking], folds: Sequence[Fold], query_ids: Ids, item_ids: Ids) -> Ranking:
+    """One ranking over all queries, each ranked in its fold; indices are those of the whole dataset."""
+    sides = [fold.sides(parts[0].direction) for fold in folds]
+    depth = max(part.depth for part in parts)
+    queries = np.concatenate([rows for rows, _ in sides])
+    lists = [_global_lists(part, items, depth) for part, (_, items) in zip(parts, sides, strict=True)]
+    rows = np.concatenate([own[part.rows] for part, (own, _) in zip(parts, sides, strict=True)])
+    relevant = np.concatenate([items[part.relevant] for part, (_, items) in zip(parts, sides, strict=True)])
+    order = np.lexsort((relevant, rows))
+    counts = np.bincount(rows, minlength=len(query_ids))
+
+    def by_query(values: Sequence[Array]) -> Array:
+        joined = np.concatenate(values)
+        ordered = np.empty_like(joined)
+        ordered[queries] = joined
+        return ordered
+
+    def by_pair(name: str) -> Array:
+        return np.concatenate([getattr(part, name) for part in parts])[order]
+
+    return replace(
+        parts[0],
+        query_ids=query_ids,
+        item_ids=item_ids,
+        top_items=by_query([items for items, _ in lists]),
+        top_scores=by_query([scores for _, scores in lists]),
+        known=by_query([part.known for part in parts]),
+        offsets=np.concatenate([[0], np.cumsum(counts)]),
+        relevant=relevant[order],
+        grades=by_pair("grades"),
+        above=by_pair("above"),
+        tied=by_pair("tied"),
+        tied_before=by_pair("tied_before"),
+    )
+
+
+def _global_lists(part: Ranking, items: Array, depth: int) -> tuple[Array, Array]:
+    """A fold's lists in the indices of the whole dataset, padded to a common depth."""
+    shape = (len(part.query_ids), depth)
+    top_items, top_scores = np.full(shape, UNRANKED, np.int64), np.full(shape, np.nan, part.top_scores.dtype)
+    top_items[:, : part.depth] = items[part.top_items]
+    top_scores[:, : part.depth] = part.top_scores
+    return top_items, top_scores
+
+
+@dataclass(frozen=True)
+class ExecutionOptions:
+    """How to compute; changes nothing about the result."""
+
+    backend: str
+    device: str | None
+    tile: int | None
+    threads: int | None
+    progress: Progress
+
+
+class Ranker(Protocol):
+    """Makes the rankings of an evaluation, and knows how queries group into images and folds."""
+
+    directions: tuple[str, ...]
+    description: dict[str, Any]
+    relevance: dict[str, Relevance]
+    strata: dict[str, Array] | None
+    parts: Sequence[tuple[Array, Array]]
+    """Rows of images and of captions of each fold; none without folds."""
+
+    def rank(self, depth: int, execution: ExecutionOptions, checkpoint: Path | None) -> dict[str, Ranking]:
+        """The ranking of every direction, with the top ``depth`` of every list."""
+
+    def clusters(self, rankings: Mapping[str, Ranking]) -> dict[str, Array]:
+        """Per direction, the image of every query."""
+
+
+class ScoreRanker:
+    """Ranks by embeddings or a score matrix over a dataset."""
+
+    def __init__(
+        self, dataset: Dataset, images: Any, captions: Any, scores: Any,
+        relevance: Relevance | Mapping[str, Any] | None, options: EvaluateOptions,
+    ) -> None:  # fmt: skip
+        if not dataset.caption_ids:
+            raise InputError(
+                "a dataset without captions", expected="at least one caption", fix="check the captions file"
+            )
+        self.dataset = dataset
+        self.source = score_source(dataset, images, captions, scores, options.score)
+        self.relevance, facts = relevance_by_direction(dataset, relevance)
+        self.directions = tuple(options.directions or (IMAGE_TO_TEXT, TEXT_TO_IMAGE))
+        for direction in self.directions:
+            direction_ids(dataset, direction)
+        self.folds = split_folds(dataset, options.folds)
+        self.strata = None if options.folds == 1 else fold_numbers(dataset, self.folds)
+        self.parts: Sequence[tuple[Array, Array]] = () if options.folds == 1 else self.folds
+        self.description = {
+            "inputs": dict(self.source.description),
+            "relevance": facts,
+            "score": self.source.score,
+            "directions": list(self.directions),
+        }
+
+    def rank(self, depth: int, execution: ExecutionOptions, checkpoint: Path | None) -> dict[str, Ranking]:
+        """One pass over all scores, or one per fold."""
+        options: dict[str, Any] = {"depth": depth, **vars(execution)}
+        if len(self.folds) == 1:
+            rankings = rank_both(self.source.scorer, self.relevance, checkpoint=checkpoint, **options)
+        else:
+            parts = [
+                rank_both(self.source.restricted(*fold), within_fold(self.relevance, fold), **options)
+                for fold in self.folds
+            ]
+            rankings = {
+                name: join_folds([part[name] for part in parts], self.folds, *direction_ids(self.dataset, name))
+                for name in self.relevance
+            }
+        # Text-only retrieval is t2i by another name: whose vectors the images' are makes no difference to ranking.
+        rankings[TEXT_TO_TEXT] = replace(rankings[TEXT_TO_IMAGE], direction=TEXT_TO_TEXT)
+        return {direction: rankings[direction] for direction in self.directions}
+
+    def clusters(self, rankings: Mapping[str, Ranking]) -> dict[str, Array]:
+        """A caption goes with its image."""
+        images = np.arange(len(self.dataset.image_ids))
+        return {
+            direction: images if direction == IMAGE_TO_TEXT else self.dataset.caption_image for direction in rankings
+        }
+
+
+class ListRanker:
+    """Finds the relevant items in given lists, with or without the dataset they are over."""
+
+    def __init__(
+        self, dataset: Dataset | None, run: RankedLists | Mapping[str, Any],
+        relevance: Relevance | Mapping[str, Any] | None, options: EvaluateOptions,
+    ) -> None:  # fmt: skip
+        if options.folds != 1:
+            raise UsageError(
+                "folds need scores", fix="ranked lists cannot be ranked again within folds; leave folds out"
+            )
+        self.dataset = dataset
+        self.strata: dict[str, Array] | None = None
+        self.parts: Sequence[tuple[Array, Array]] = ()
+        self.lists = lists_by_direction(dataset, run, options.directions)
+        self.directions = tuple(self.lists)
+        if dataset is not None:
+            for direction, lists in self.lists.items():
+                positions(lists.query_ids, direction_ids(dataset, direction)[0], "query")
+            self.relevance, facts = relevance_by_direction(dataset, relevance)
+        elif relevance is None:
+            raise UsageError("a run without judgements", fix=f"pass {argument('relevance')}, or the dataset")
+        else:
+            self.relevance = self._parse_relevance(relevance)
+            facts = relevance_facts(self.relevance)
+        self.description = {
+            "inputs": {
+                direction: {"system": lists.system, "fingerprint": lists.fingerprint}
+                for direction, lists in self.lists.items()
+            },
+            "relevance": facts,
+            "directions": list(self.directions),
+        }
+
+    def _parse_relevance(self, relevance: Relevance | Mapping[str, Any]) -> dict[str, Relevance]:
+        parsed = parse_relevance(relevance)
+        if isinstance(parsed, dict):
+            missing = [direction for direction in self.directions if direction not in parsed]
+            if missing:
+                raise UsageError(f"no judgements for {missing[0]}", fix="pass relevance for every direction of the run")
+            return parsed
+        if len(self.directions) == 1:
+            return {self.directions[0]: parsed}
+        # One set of judgements for both directions is of the direction whose queries have its query ids.
+        matches = [name for name, lists in self.lists.items() if set(lists.query_ids) & set(parsed.query_ids)]
+        if len(matches) != 1:
+            raise UsageError("the direction of the judgements is ambiguous", fix="pass relevance={'i2t': …, 't2i': …}")
+        return {direction: parsed if direction == matches[0] else parsed.flip() for direction in self.directions}
+
+    def rank(self, depth: int, execution: ExecutionOptions, checkpoint: Path | None) -> dict[str, Ranking]:
+        """Find the relevant items in the lists."""
+        rankings = {}
+        for direction, lists in self.lists.items():
+            gallery = None if self.dataset is None else direction_ids(self.dataset, direction)[1]
+            rankings[direction] = rank_lists(lists, self.relevance[direction], direction, gallery=gallery, depth=depth)
+        return rankings
+
+    def clusters(self, rankings: Mapping[str, Ranking]) -> dict[str, Array]:
+        """A caption goes with its relevant image; where that is not one image, every query is a cluster."""
+        clusters: dict[str, Array] = {}
+        for direction, ranking in rankings.items():
+            clusters[direction] = np.arange(len(ranking.query_ids))
+            if direction == TEXT_TO_IMAGE and (ranking.relevant_counts == 1).all():
+                images = rankings[IMAGE_TO_TEXT].query_ids if IMAGE_TO_TEXT in rankings else ranking.item_ids
+                row_of = {image: row for row, image in enumerate(images)}
+                rows = np.array([row_of.get(ranking.item_ids[item], -1) for item in ranking.relevant], np.int64)
+                clusters[direction] = rows if (rows >= 0).all() else clusters[direction]
+        return clusters

@@ -1,0 +1,212 @@
+"""The tables of a recipe besides its ``[options]``: their keys, and which of them exclude or require each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from crosslens.core import Options, UsageError, argument, option
+from crosslens.encode import EncodeOptions
+
+_EMBEDDINGS = ".npy in the dataset's order, or an embeddings folder."
+_IMAGE_TEXT = (
+    "Text-only retrieval: an image is the mean of its other captions' vectors (mean), or a summary of them "
+    "(extractive, transformers:t5-small)."
+)
+_RERANK = (
+    "Re-rank the top of every list by a model that looks at image and text together: blip:NAME or "
+    "callable:FILE.py:NAME."
+)
+_PHI = "A similarity of your own for graded metrics, images × captions (.npy, .csv): NCS[NAME]@10."
+_SCORES_FROM = (
+    "A relevance encoder for DCGcm[scores_from=NAME]@10: a run folder, a .npy of scores, a folder that encode wrote, "
+    "or KIND:SOURCE."
+)
+
+
+def _declared_by_encode(name: str) -> Any:
+    """An option of :class:`EncodeOptions` that recipes have, too."""
+    original = next(entry for entry in fields(EncodeOptions) if entry.name == name)
+    return field(default=original.default, metadata=original.metadata)
+
+
+@dataclass(frozen=True)
+class InputOptions(Options):
+    """The files that are evaluated: embeddings of both sides, or scores, or ranked lists."""
+
+    image_embeddings: str | None = option(None, _EMBEDDINGS, metavar="FILE")
+    caption_embeddings: str | None = option(None, _EMBEDDINGS, metavar="FILE")
+    image_ids: str | None = option(None, "The image of each row of the .npy, one id per line.", metavar="FILE")
+    caption_ids: str | None = option(None, "The caption of each row of the .npy, one id per line.", metavar="FILE")
+    scores: str | None = option(None, "A .npy of scores, images × captions.", metavar="FILE")
+    runs: tuple[str, ...] = option((), "Ranked lists; twice for both directions.", metavar="FILE", flags=("--run",))
+    qrels: str | None = option(None, "Which items are relevant, instead of the captions' own images.", metavar="FILE")
+    phi: tuple[str, ...] = option((), _PHI, metavar="NAME=FILE")
+    scores_from: tuple[str, ...] = option((), _SCORES_FROM, metavar="NAME=SOURCE")
+
+
+@dataclass(frozen=True)
+class ModelOptions(Options):
+    """The encoder that makes the embeddings, instead of files that hold them.
+
+    ``image_text`` selects text-only retrieval: an image is represented by its captions, except the one that is the
+    query. ``image_folder`` and ``precision`` are those of re-ranking, too.
+    """
+
+    name: str | None = option(
+        None,
+        "A model that encodes the dataset (see crosslens encode --list).",
+        metavar="KIND:SOURCE",
+        flags=("--model",),
+    )
+    image_folder: str | None = _declared_by_encode("image_folder")
+    image_text: str | None = option(None, _IMAGE_TEXT, metavar="HOW")
+    query_caption: int = option(0, "Which caption is the query in text-only retrieval, from 0.", metavar="N", minimum=0)
+    precision: str = _declared_by_encode("precision")
+    skip_bad: bool = _declared_by_encode("skip_bad")
+
+    def encode_options(self, options: EncodeOptions) -> EncodeOptions:
+        """``options`` with what the recipe determines."""
+        return replace(options, image_folder=self.image_folder, precision=self.precision, skip_bad=self.skip_bad)
+
+
+@dataclass(frozen=True)
+class RerankOptions(Options):
+    """The pair scorer that re-ranks the top of every list."""
+
+    model: str | None = option(None, _RERANK, metavar="KIND:SOURCE", flags=("--rerank",))
+    depth: int = option(
+        100, "How many items of every list are re-ranked.", metavar="N", minimum=1, flags=("--rerank-depth",)
+    )
+
+
+NAMED_INPUTS = ("phi", "scores_from")
+"""Inputs of the form ``NAME=SOURCE``: what names in graded metrics stand for."""
+
+
+def parse_named_input(text: str, key: str) -> tuple[str, str]:
+    """The name and the source in ``NAME=SOURCE``."""
+    name, mark, source = text.partition("=")
+    if not (mark and name.strip() and source.strip()):
+        raise UsageError(
+            f"{argument(key, text)}: not of the form NAME=SOURCE",
+            fix=f"write {argument(key, 'mine=file.npy')}",
+            option=key,
+        )
+    return name.strip(), source.strip()
+
+
+def parse_named_inputs(texts: Sequence[str], key: str) -> dict[str, str]:
+    """Names and sources; every name may occur once only."""
+    sources: dict[str, str] = {}
+    for name, source in (parse_named_input(text, key) for text in texts):
+        if name in sources:
+            raise UsageError(f"{argument(key, name)} is given twice", fix="give each source its own name", option=key)
+        sources[name] = source
+    return sources
+
+
+RECIPE_KEYS = {"model": "a name in [model]", "rerank": "a model in [rerank]", "dataset": "a [dataset]"}
+"""How recipes write what is not simply a key."""
+
+
+@dataclass(frozen=True)
+class InputConflict:
+    """Inputs that exclude or require each other, under the key of a recipe."""
+
+    key: tuple[str, ...]
+    problem: str
+    fix: str
+
+
+def first_conflict(
+    inputs: InputOptions, model: ModelOptions, rerank: RerankOptions, directions: Sequence[str], dataset: bool,
+    spell: Callable[[str], str] = argument,
+) -> InputConflict | None:  # fmt: skip
+    """The first conflict of an evaluation with or without a dataset; ``spell`` writes keys for the reader."""
+    conflicts = (
+        *_of_ids(inputs, spell),
+        *_of_rerank(rerank, model, dataset, spell),
+        *_of_model(model, rerank, directions, dataset, spell),
+        *_of_sources(inputs, model, spell),
+        *_of_company(inputs, directions, dataset, spell),
+    )
+    return next(iter(conflicts), None)
+
+
+def _of_ids(inputs: InputOptions, spell: Callable[[str], str]) -> Iterator[InputConflict]:
+    for side in ("image", "caption"):
+        if getattr(inputs, f"{side}_ids") and not getattr(inputs, f"{side}_embeddings"):
+            fix = f"add {spell(f'{side}_embeddings')}"
+            yield InputConflict(("inputs", f"{side}_ids"), f"{side} ids without {side} embeddings", fix)
+
+
+def _of_rerank(
+    rerank: RerankOptions, model: ModelOptions, dataset: bool, spell: Callable[[str], str]
+) -> Iterator[InputConflict]:
+    if rerank.model is None:
+        if rerank != RerankOptions():
+            fix = f"add {spell('rerank')}, or drop it"
+            yield InputConflict(("rerank",), "a re-ranking depth without a model", fix)
+        return
+    key = ("rerank", "model")
+    if not dataset:
+        yield InputConflict(key, f"{spell('rerank')} requires {spell('dataset')}", f"add {spell('dataset')}")
+    if model.image_text:
+        fix = f"drop {spell('rerank')}, or {spell('image_text')}"
+        yield InputConflict(key, "text-only retrieval has no images to re-rank", fix)
+
+
+def _of_model(
+    model: ModelOptions, rerank: RerankOptions, directions: Sequence[str], dataset: bool, spell: Callable[[str], str]
+) -> Iterator[InputConflict]:
+    own = model if rerank.model is None else replace(model, image_folder=None, precision=ModelOptions().precision)
+    if model.name is None and own != ModelOptions():
+        yield InputConflict(("model",), "options for a model, but no model", f"add {spell('model')}, or drop them")
+    if model.name is not None and not dataset:
+        problem = f"{spell('model')} requires {spell('dataset')}"
+        yield InputConflict(("model", "name"), problem, f"add {spell('dataset')}")
+    if model.image_text and directions:
+        problem = "text-only retrieval has one direction, t2t"
+        yield InputConflict(("model", "image_text"), problem, f"drop {spell('directions')}")
+
+
+def _of_sources(inputs: InputOptions, model: ModelOptions, spell: Callable[[str], str]) -> Iterator[InputConflict]:
+    """Exactly one kind of input is evaluated."""
+    images, captions = inputs.image_embeddings, inputs.caption_embeddings
+    sources = (
+        ("embeddings", images or captions, ("inputs", "image_embeddings" if images else "caption_embeddings")),
+        ("scores", inputs.scores, ("inputs", "scores")),
+        ("runs", inputs.runs, ("inputs", "runs")),
+        ("a model", model.name, ("model", "name")),
+    )
+    present = [(name, key) for name, value, key in sources if value]
+    if not present:
+        embeddings = f"{spell('image_embeddings')} and {spell('caption_embeddings')}"
+        fix = f"add {embeddings}, or {spell('scores')}, or {spell('runs')}, or {spell('model')}"
+        yield InputConflict(("inputs",), "nothing to evaluate", fix)
+    elif len(present) > 1:
+        both = " and ".join(name for name, _ in present)
+        yield InputConflict(present[-1][1], f"both {both}", "evaluate one of them at a time")
+    elif bool(images) != bool(captions):
+        missing = "caption" if images else "image"
+        yield InputConflict(present[0][1], f"no {missing} embeddings", f"add {spell(f'{missing}_embeddings')}")
+
+
+def _of_company(
+    inputs: InputOptions, directions: Sequence[str], dataset: bool, spell: Callable[[str], str]
+) -> Iterator[InputConflict]:
+    """What scores and lists require beside them."""
+    if not set(directions) <= {"i2t", "t2i"}:
+        fix = "use i2t (image to text), t2i (text to image), or both"
+        yield InputConflict(("options", "directions"), f"directions = {', '.join(directions)}", fix)
+    if inputs.scores and not dataset:
+        yield InputConflict(("inputs", "scores"), "scores without a dataset", f"add {spell('dataset')}")
+    if inputs.runs and not dataset and not inputs.qrels:
+        fix = f"add {spell('qrels')}, or {spell('dataset')}"
+        yield InputConflict(("inputs", "runs"), "a run without judgements", fix)
+    if inputs.runs and directions and len(directions) != len(inputs.runs):
+        problem = f"{len(inputs.runs)} run files and {len(directions)} directions"
+        fix = f"name {spell('directions')} for each of {spell('runs')}, in that order"
+        yield InputConflict(("inputs", "runs"), problem, fix)

@@ -1,0 +1,169 @@
+"""Which queries change, and how: ranks lower or higher, groups by score, overlaps, and the most brittle ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import IMAGE_TO_TEXT
+from crosslens.pipeline.robustness_study.variant_runner import FloatArray, QueryResults
+from crosslens.pipeline.robustness_study.variants import BoolArray, Variant
+
+CHANGE_GROUPS = ("decreased", "increased", "unchanged")
+CHANGE_FIGURES = ("Hit@1", "Hit@10", "MRR@10", "MRR", "Fails")
+
+PAIR_COLUMNS: Mapping[str, Any] = {
+    "model": pl.String, "first": pl.String, "second": pl.String, "group": pl.String,
+    "jaccard": pl.Float64, "among_changed": pl.Float64,
+}  # fmt: skip
+
+BRITTLE_COLUMNS: Mapping[str, Any] = {
+    "model": pl.String, "place": pl.Int64, "query": pl.String, "mean_drop": pl.Float64, "rank_before": pl.Float64,
+    "original": pl.String, "perturbation": pl.String, "rank_after": pl.Float64, "drop": pl.Float64, "text": pl.String,
+}  # fmt: skip
+"""``drop`` is in hits (0 to 3); ``mean_drop`` is its mean over all variants, unchanged captions counting as 0."""
+
+QUERY_COLUMNS: Mapping[str, Any] = {
+    "model": pl.String, "perturbation": pl.String, "seed": pl.Int64, "query": pl.String, "applied": pl.Boolean,
+    "rank_before": pl.Float64, "rank_after": pl.Float64, "hits_before": pl.Float64, "hits_after": pl.Float64,
+    "own_score_before": pl.Float64, "own_score_after": pl.Float64, "up_while_similarity_down": pl.Boolean,
+}  # fmt: skip
+
+Variants = Mapping[str, Variant]
+Results = Mapping[str, QueryResults]
+
+
+def change_row(model: str, variant: Variant, before: QueryResults, after: QueryResults) -> dict[str, Any]:
+    """EXPL's Tables 4 and 5 for one variant: changed queries, how their ranks moved, figures before and after.
+
+    A query is ranked lower where its relevant item has a larger rank than before. Shares are of changed queries that
+    have a relevant item; figures are over all queries, and (``changed_…``) over the changed ones.
+    """
+    counted = np.isfinite(before.rank)
+    changed = touched(before, variant) & counted
+    lower, higher = after.rank > before.rank, after.rank < before.rank
+    groups = {group: int((members & counted).sum()) for group, members in change_groups(before, after).items()}
+    row: dict[str, Any] = {
+        "model": model, "perturbation": variant.perturbation, "seed": variant.seed,
+        "queries": int(counted.sum()), "changed": int(changed.sum()), "changed_share": _share(changed, counted),
+        "lower": _share(lower, changed), "higher": _share(higher, changed), "same": _share(~lower & ~higher, changed),
+        **groups,
+        "up_while_similarity_down": int(improved_by_less(variant, before, after).sum()),
+    }  # fmt: skip
+    for prefix, queries in (("", counted), ("changed_", changed)):
+        for when, results in (("before", before), ("after", after)):
+            for figure, value in _figures(results.rank[queries]).items():
+                row[f"{prefix}{figure} {when}"] = value
+    return row
+
+
+def touched(results: QueryResults, variant: Variant) -> BoolArray:
+    """Per query of the tables' direction, whether it changed."""
+    return variant.touched(images=results.direction == IMAGE_TO_TEXT)
+
+
+def improved_by_less(variant: Variant, before: QueryResults, after: QueryResults) -> BoolArray:
+    """Changed queries whose relevant item has a better rank although its own score is lower."""
+    return touched(before, variant) & (after.rank < before.rank) & (after.own < before.own)
+
+
+def change_groups(before: QueryResults, after: QueryResults) -> dict[str, BoolArray]:
+    """Queries by the change of their score, which is Hit@1 + Hit@5 + Hit@10."""
+    score = after.hits - before.hits
+    return {"decreased": score < 0, "increased": score > 0, "unchanged": score == 0}
+
+
+def overlap_rows(model: str, before: QueryResults, results: Results, variants: Variants) -> list[dict[str, Any]]:
+    """BRIT's Table 5 for one model, and the pairs of variants that it averages.
+
+    The definition is ours: the Jaccard similarity of two variants' sets of queries, for each group, averaged over all
+    pairs of variants. ``among_changed`` is over queries that both variants changed. A pair whose sets are both
+    empty does not count.
+    """
+    rows = []
+    members = {label: change_groups(before, after) for label, after in results.items()}
+    for first, second in combinations(results, 2):
+        both = touched(before, variants[first]) & touched(before, variants[second])
+        for group in CHANGE_GROUPS:
+            left, right = members[first][group], members[second][group]
+            rows.append(
+                {"model": model, "first": variants[first].perturbation, "second": variants[second].perturbation,
+                 "group": group, "jaccard": jaccard(left, right), "among_changed": jaccard(left & both, right & both)}
+            )  # fmt: skip
+    return rows
+
+
+def jaccard(left: BoolArray, right: BoolArray) -> float:
+    """Common members / members of either; NaN for two empty sets."""
+    return _share(left & right, left | right)
+
+
+def mean_overlap(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Per model and group, the mean over pairs of variants."""
+    return pairs.group_by("model", "group", maintain_order=True).agg(
+        pl.col("jaccard", "among_changed").fill_nan(None).mean(),
+        pl.col("jaccard").fill_nan(None).count().alias("pairs"),
+    )
+
+
+def brittle_rows(
+    model: str, before: QueryResults, results: Results, variants: Variants, most: int
+) -> list[dict[str, Any]]:
+    """The queries with the largest mean drop of hits; among equals, those whose ranks drop furthest."""
+    labels = list(results)
+    drops = np.array([before.hits - results[label].hits for label in labels])
+    rank_drops = np.log2([results[label].rank / before.rank for label in labels]).mean(axis=0)
+    means = drops.mean(axis=0)
+    # The order is by figures and then by id, so that it does not depend on the order of the dataset.
+    order = sorted(np.flatnonzero(means > 0), key=lambda row: (-means[row], -rank_drops[row], before.query_ids[row]))
+    rows = []
+    for position, row in enumerate(order[:most], start=1):
+        for number, label in enumerate(labels):
+            if touched(before, variants[label])[row]:
+                rows.append(
+                    {"model": model, "place": position, "query": before.query_ids[row], "mean_drop": float(means[row]),
+                     "rank_before": float(before.rank[row]), "perturbation": variants[label].perturbation,
+                     "rank_after": float(results[label].rank[row]), "drop": float(drops[number][row]),
+                     **_texts(before, variants[label], int(row))}
+                )  # fmt: skip
+    return rows
+
+
+def _texts(before: QueryResults, variant: Variant, row: int) -> dict[str, str | None]:
+    """A caption before and after; none where images are the queries, and the same where pictures changed."""
+    if before.direction == IMAGE_TO_TEXT:
+        return {"original": None, "text": None}
+    if variant.captions is None:
+        return dict.fromkeys(("original", "text"), variant.dataset.texts[row])
+    return {"original": variant.captions[row].original, "text": variant.captions[row].text}
+
+
+def query_table(model: str, variant: Variant, before: QueryResults, after: QueryResults) -> pl.DataFrame:
+    """Every query before and after."""
+    count = len(before.query_ids)
+    return pl.DataFrame(
+        {
+            "model": [model] * count, "perturbation": [variant.perturbation] * count, "seed": [variant.seed] * count,
+            "query": before.query_ids, "applied": touched(before, variant),
+            "rank_before": before.rank, "rank_after": after.rank,
+            "hits_before": before.hits, "hits_after": after.hits,
+            "own_score_before": before.own, "own_score_after": after.own,
+            "up_while_similarity_down": improved_by_less(variant, before, after),
+        },
+        schema=dict(QUERY_COLUMNS),
+    )  # fmt: skip
+
+
+def _share(part: BoolArray, whole: BoolArray) -> float:
+    return float((part & whole).sum() / whole.sum()) if whole.any() else float("nan")
+
+
+def _figures(rank: FloatArray) -> dict[str, float]:
+    if not len(rank):
+        return dict.fromkeys(CHANGE_FIGURES, float("nan"))
+    values = (rank <= 1, rank <= 10, np.where(rank <= 10, 1 / rank, 0), 1 / rank, rank > 1)
+    return {figure: float(value.mean()) for figure, value in zip(CHANGE_FIGURES, values, strict=True)}

@@ -1,0 +1,231 @@
+"""Robustness studies: every model on every variant, each encoded and ranked once, however often it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from crosslens.core import Dataset, InputError, Progress, SilentProgress, UsageError, argument, json_form
+from crosslens.encode import EncodeOptions
+from crosslens.metrics import MetricRequest, MetricSpec
+from crosslens.perturbations import PERTURBATIONS, chosen_perturbations, is_image_perturbation
+from crosslens.pipeline.encoding import load_model
+from crosslens.pipeline.evaluation import dataset_facts
+from crosslens.pipeline.inputs import check_dataset
+from crosslens.pipeline.options import RobustnessOptions, refuse_other_keywords
+from crosslens.pipeline.robustness_study.study_directory import PICTURES, Robustness, StudyDirectory, folder_name
+from crosslens.pipeline.robustness_study.tables import StudyTables, significance_settings
+from crosslens.pipeline.robustness_study.variant_runner import QueryResults, StudySettings, VariantRunner
+from crosslens.pipeline.robustness_study.variants import GIVEN, ORIGINAL, Variant, given_variant, make_variants
+from crosslens.pipeline.robustness_study.vectors import GivenVectors, ModelVectors, VariantEncoding, VectorSource
+from crosslens.pipeline.run_directory import scratch_folder
+from crosslens.statistics import correct
+
+
+def robustness(
+    dataset: Dataset,
+    *,
+    model: Any = None,
+    models: Mapping[str, Any] | Sequence[Any] | None = None,
+    images: Any = None,
+    captions: Any = None,
+    variants: Mapping[str, Any] | None = None,
+    perturbed: Mapping[str, Dataset] | None = None,
+    perturbations: str | Iterable[str] | None = None,
+    metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Robustness:
+    """Evaluate models on a dataset and on perturbed variants of it, and measure what the perturbations change.
+
+    ``models`` (or one ``model``) are names such as ``clip:…`` or encoders, as a list or under names of your own.
+    Without one, ``images`` and ``captions`` are the vectors of the original and ``variants`` those of the variants by
+    perturbation: of captions, or a pair (images, captions) with None for what did not change. ``perturbations`` are
+    names and groups (``all``, ``adversarial``, ``beyond``, ``everything``, ``images``, ``blur@3``); without them,
+    those that ``variants`` or ``perturbed`` name, or ``all``. ``perturbed`` holds datasets that are perturbed already,
+    by name; the others are made here.
+
+    Perturbed are the captions, which are the queries of ``t2i`` and the gallery of ``i2t``; or the pictures, the other
+    way round. Only what changed is encoded. With ``output`` there is a run folder for every model and variant, and
+    interrupted studies resume: finished variants are neither encoded nor ranked again.
+
+    ``options`` are those of :class:`RobustnessOptions`: ``seed``, ``seeds`` (perturb with seed, seed + 1, …),
+    ``options`` of the perturbations, ``image_text`` (``mean``, or a summariser: caption ``query_caption`` of each image
+    is the query, the image's other captions stand for the image and stay as they are), ``directions``, ``score``,
+    ``correction``, ``permutations``, ``resamples``, ``level``, ``listed``, ``threads``, ``name``, ``command``; and for
+    a model those of :class:`EncodeOptions`: ``image_folder``, ``precision``, ``device``, ``batch_size``, ``cache``,
+    ``offline``, ``notify``.
+    """
+    refuse_other_keywords(options, robustness, RobustnessOptions, EncodeOptions)
+    encode_options, study_options = EncodeOptions.pick(options), RobustnessOptions.pick(options)
+    names = _perturbation_names(perturbations, {**(variants or {}), **(perturbed or {})})
+    _check_inputs(dataset, model, models, images, captions, variants)
+    _check_options(study_options, encode_options, names, variants or (), perturbed or ())
+    settings = StudySettings.of(study_options, metrics)
+    directory = None
+    if output is not None:
+        directory = StudyDirectory(output, settings.key(dataset, study_options.options), overwrite=overwrite)
+        directory.refuse_loss("perturbations", names)
+        directory.refuse_fewer_seeds(study_options.seeds)
+    progress = progress or SilentProgress()
+    with scratch_folder(None if directory is None else directory.folder / PICTURES) as scratch:
+        encoding = VariantEncoding(
+            encode_options, study_options.image_text, study_options.query_caption, study_options.threads, scratch
+        )
+        queries = encoding.queries(dataset)
+        changed = _variants(queries, dataset, names, perturbed or {}, study_options, progress)
+
+        def vector_source(name: str, encoder: Any, taken: Iterable[str]) -> VectorSource:
+            if encoder is None:
+                return GivenVectors(name, queries, images, captions, variants or {})
+            loaded = load_model(encoder, encode_options)
+            return ModelVectors(_unused_name(name or loaded.name, taken), loaded, dataset, encoding)
+
+        results = _run_models(
+            _named_models(study_options.name, model, models),
+            vector_source,
+            VariantRunner(queries, settings, directory, study_options.threads, study_options.command, progress),
+            changed,
+        )
+        tables = StudyTables(queries, {variant.label: variant for variant in changed}, results, study_options)
+        return _result(tables, directory, _about(dataset, settings, study_options), progress)
+
+
+def _run_models(
+    models: Sequence[tuple[str, Any]],
+    vector_source: Callable[[str, Any, Iterable[str]], VectorSource],
+    runner: VariantRunner,
+    variants: Sequence[Variant],
+) -> dict[str, dict[str, QueryResults]]:
+    """The results of every model on the original and on every variant."""
+    if runner.directory is not None:
+        runner.directory.begin()
+    results: dict[str, dict[str, QueryResults]] = {}
+    for name, encoder in models:
+        vectors = vector_source(name, encoder, results)
+        if runner.directory is not None:  # names are known when models are loaded; work on them comes after
+            unnamed = len(models) - len(results) - 1
+            runner.directory.refuse_loss("models", {*results, vectors.name}, unnamed=unnamed)
+        results[vectors.name] = {ORIGINAL: runner.run(vectors, None)}
+        for variant in variants:
+            results[vectors.name][variant.label] = runner.run(vectors, variant)
+    return results
+
+
+def _result(
+    tables: StudyTables, directory: StudyDirectory | None, about: dict[str, Any], progress: Progress
+) -> Robustness:
+    """The tables; where the folder has the same ones already, those."""
+    if directory is None:
+        return tables.result(about, progress)
+    about |= {"setting": directory.setting, "key": tables.key}
+    result = _stored(directory) if directory.stored.get("key") == tables.key else None
+    if result is None:
+        result = tables.result(about, progress)
+        result.save(directory.folder)
+    directory.finish()
+    return result
+
+
+def _stored(directory: StudyDirectory) -> Robustness | None:
+    """The stored tables; None where they are damaged."""
+    try:
+        return Robustness.load(directory.folder)
+    except InputError:
+        return None
+
+
+def _about(dataset: Dataset, settings: StudySettings, options: RobustnessOptions) -> dict[str, Any]:
+    perturbing = json_form(dict(options.options or {}))
+    return {
+        "dataset": dataset_facts(dataset),
+        "options": {**vars(settings), "seeds": options.seeds, "perturbing": perturbing},
+        "testing": significance_settings(options),
+        "command": list(options.command or ()),
+        "notes": [],
+    }
+
+
+def _perturbation_names(perturbations: str | Iterable[str] | None, given: Mapping[str, Any]) -> tuple[str, ...]:
+    if perturbations is None:
+        return tuple(given) or chosen_perturbations("all")
+    words = perturbations.split(",") if isinstance(perturbations, str) else list(perturbations)
+    words = [word.strip() for word in words if word.strip()]
+    groups = [[word] if word in given else chosen_perturbations([word]) for word in words]
+    return tuple(dict.fromkeys(name for group in groups for name in group)) or chosen_perturbations("")
+
+
+def _check_inputs(dataset: Dataset, model: Any, models: Any, images: Any, captions: Any, variants: Any) -> None:
+    """Raise for inputs that exclude or require each other, before the long work."""
+    if dataset is None:
+        raise UsageError("no dataset", fix="pass what load_dataset returns")
+    check_dataset(dataset)
+    if model is not None and models is not None:
+        raise UsageError(f"both {argument('model')} and {argument('models')}", fix="pass one of them")
+    if variants is not None and (model is not None or models is not None):
+        raise UsageError("both a model and the variants' vectors", fix="pass one or the other")
+    if variants is None and model is None and not models:
+        raise UsageError("neither a model nor the variants' vectors", fix=f"pass {argument('model', 'tiny')}, say")
+    if variants is None and (images is not None or captions is not None):
+        raise UsageError("both a model and embeddings of the original", fix="pass one or the other")
+
+
+def _check_options(
+    options: RobustnessOptions, encoding: EncodeOptions, names: Sequence[str], variants: Iterable[str],
+    perturbed: Iterable[str],
+) -> None:  # fmt: skip
+    pictures = [name for name in names if is_image_perturbation(name)]
+    if options.image_text is not None and pictures:
+        raise UsageError(f"{pictures[0]} changes pictures, and text-only retrieval has none", fix="leave it out")
+    if encoding.skip_bad:
+        raise UsageError(
+            "robustness studies need every image", fix=f"leave out {argument('skip_bad')}", option="skip_bad"
+        )
+    correct([], options.correction)
+    variants, perturbed = list(variants), list(perturbed)
+    if variants and options.seeds > 1:
+        raise UsageError(f"{options.seeds} seeds, but one set of vectors for each variant", fix="use one seed")
+    if perturbed and options.seeds > 1:
+        raise UsageError(f"{options.seeds} seeds, but datasets that are perturbed already", fix="use one seed")
+    for name in (*variants, *perturbed):
+        if name == ORIGINAL or folder_name(name) != name:
+            raise UsageError(
+                f"a variant cannot be called {name!r}",
+                fix="name it by its perturbation, such as char_swap; the original's vectors are images and captions",
+            )
+
+
+def _variants(
+    queries: Dataset, dataset: Dataset, names: Sequence[str], given: Mapping[str, Dataset],
+    options: RobustnessOptions, progress: Progress,
+) -> list[Variant]:  # fmt: skip
+    """Those that are perturbed already, and those that are made here; of an unknown name only vectors exist."""
+    seeds = range(options.seed, options.seed + options.seeds)
+    missing = [name for name in names if name not in given]
+    known = [name for name in missing if is_image_perturbation(name) or name in PERTURBATIONS]
+    variants = make_variants(
+        queries, known, seeds, corpus=dataset, options=options.options, threads=options.threads, progress=progress
+    )
+    variants += [given_variant(queries, name, changed, seeds[0]) for name, changed in given.items() if name in names]
+    variants += [Variant(name, seeds[0], name, GIVEN, queries) for name in missing if name not in known]
+    return sorted(variants, key=lambda variant: (variant.seed, names.index(variant.perturbation)))
+
+
+def _named_models(name: str, model: Any, models: Mapping[str, Any] | Sequence[Any] | None) -> list[tuple[str, Any]]:
+    """Names (empty: the model's own) and models; (name, None) where vectors are given instead."""
+    if isinstance(models, Mapping):
+        return list(models.items())
+    several = [model] if model is not None else [models] if isinstance(models, str) else list(models or ())
+    return [("", encoder) for encoder in several] or [(name, None)]
+
+
+def _unused_name(name: str, taken: Iterable[str]) -> str:
+    label, number = name, 1
+    folders = set(map(folder_name, taken))
+    while folder_name(label) in folders:
+        number += 1
+        label = f"{name} ({number})"
+    return label

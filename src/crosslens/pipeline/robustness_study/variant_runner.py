@@ -1,0 +1,208 @@
+"""One model on one variant: loaded if it is finished, else encoded, ranked and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    RUN_FILE,
+    TEXT_TO_IMAGE,
+    Dataset,
+    Ids,
+    InputError,
+    Progress,
+    Ranking,
+    Run,
+    UsageError,
+    atomic_file,
+    fingerprint,
+)
+from crosslens.metrics import RSUM_CUTOFFS, parse_metrics, ranks_of
+from crosslens.pipeline.evaluation import evaluate
+from crosslens.pipeline.inputs import TEXT_TO_TEXT, score_source
+from crosslens.pipeline.options import RobustnessOptions
+from crosslens.pipeline.robustness_study.study_directory import StudyDirectory
+from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant
+from crosslens.pipeline.robustness_study.vectors import VectorSource
+from crosslens.rank import Scorer
+
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
+
+DEFAULT_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR")
+BOTH_DIRECTIONS = (IMAGE_TO_TEXT, TEXT_TO_IMAGE)
+_KEY = "crosslens.key"
+_COLUMNS = ("query", "cluster", "rank", "hits", "own_score")
+
+
+@dataclass(frozen=True, eq=False)
+class QueryResults:
+    """One entry per query of the direction that the tables are about; NaN where a query has no relevant item.
+
+    ``rank`` is that of the best-ranked relevant item, ``hits`` is Hit@1 + Hit@5 + Hit@10 (from 0 to 3: what the
+    query adds to ``Rsum``, before it is averaged), ``own`` the query's score with its relevant item.
+    """
+
+    run: Run
+    direction: str
+    query_ids: Ids
+    clusters: IntArray
+    """The image of every query."""
+    rank: FloatArray
+    hits: FloatArray
+    own: FloatArray
+
+    @staticmethod
+    def of(run: Run, direction: str, dataset: Dataset, scorer: Scorer) -> QueryResults:
+        """Rank and hits of every query, and its score with its relevant item."""
+        ranking = run.rankings[direction]
+        ranks = ranks_of(ranking)
+        some = ranking.relevant_counts > 0
+        rank = np.where(some, ranks.first(), np.nan)
+        hits = np.where(some, np.sum([ranks.hit(k) for k in RSUM_CUTOFFS], axis=0), np.nan)
+        images = np.arange(len(dataset.image_ids)) if direction == IMAGE_TO_TEXT else dataset.caption_image
+        return QueryResults(run, direction, ranking.query_ids, images, rank, hits, _own_scores(ranking, scorer))
+
+    def save(self, file: Path, key: str) -> None:
+        """Write what is not in the run; written after it, so that with this file a variant is complete."""
+        queries = pl.Series(self.query_ids, dtype=pl.String)
+        values = (queries, self.clusters, self.rank, self.hits, self.own)
+        table = pl.DataFrame(dict(zip(_COLUMNS, values, strict=True)))
+        with atomic_file(file) as partial:
+            table.write_parquet(partial, metadata={_KEY: key})
+
+    @staticmethod
+    def load(folder: Path, file: Path, key: str | None, direction: str) -> QueryResults | None:
+        """A finished variant of this key; None where it has to be computed."""
+        if key is None or not file.exists() or not (folder / RUN_FILE).exists():
+            return None
+        try:
+            if pl.read_parquet_metadata(file).get(_KEY) != key:
+                return None
+            table, run = pl.read_parquet(file), Run.load(folder)
+        except (OSError, pl.exceptions.PolarsError, InputError):  # damaged
+            return None
+        if table.columns != list(_COLUMNS):
+            return None
+        arrays = (table[name].to_numpy() for name in _COLUMNS[1:])
+        return QueryResults(run, direction, tuple(table["query"]), *arrays)
+
+
+def _own_scores(ranking: Ranking, scorer: Scorer) -> FloatArray:
+    queries, items = ranking.rows, ranking.relevant
+    images, captions = (queries, items) if ranking.direction == IMAGE_TO_TEXT else (items, queries)
+    own = np.full(len(ranking.query_ids), -np.inf)
+    np.maximum.at(own, queries, np.asarray(scorer.exact(images, captions), np.float64))
+    return np.where(np.isfinite(own), own, np.nan)
+
+
+@dataclass(frozen=True)
+class StudySettings:
+    """What all runs of a study share; stored, and part of their keys."""
+
+    directions: tuple[str, ...]
+    metrics: tuple[str, ...]
+    score: str | None
+    text: str
+    query: int
+    resamples: int
+    level: float
+    seed: int
+
+    @staticmethod
+    def of(options: RobustnessOptions, metrics: Any) -> StudySettings:
+        """With the default directions and metrics, where none are named."""
+        text_only = options.image_text is not None
+        default = (TEXT_TO_TEXT,) if text_only else BOTH_DIRECTIONS
+        directions = tuple(options.directions or default)
+        if text_only and directions != default:
+            raise UsageError("text-only retrieval has one direction, t2t", fix="leave out the directions")
+        for direction in directions:
+            if direction not in BOTH_DIRECTIONS and not text_only:
+                raise UsageError(
+                    "t2t is for text-only retrieval"
+                    if direction == TEXT_TO_TEXT
+                    else f"unknown direction {direction!r}",
+                    fix="use i2t or t2i; for text-only retrieval set image_text",
+                )
+        sums = ("Rsum",) if set(BOTH_DIRECTIONS) <= set(directions) else ()
+        requests = parse_metrics((*DEFAULT_METRICS, *sums) if metrics is None else metrics)
+        text = str(getattr(options.image_text, "name", options.image_text)) if text_only else ""
+        return StudySettings(
+            directions, tuple(map(str, requests)), options.score, text, options.query_caption, options.resamples,
+            options.level, options.seed,
+        )  # fmt: skip
+
+    @property
+    def table_direction(self) -> str:
+        """The direction whose queries the tables are about: captions, where captions are queries at all."""
+        return next(name for name in (TEXT_TO_IMAGE, TEXT_TO_TEXT, IMAGE_TO_TEXT) if name in self.directions)
+
+    def key(self, dataset: Dataset, perturbation_options: Mapping[str, Any] | None) -> str:
+        """The same for two studies whose runs can be in one folder."""
+        perturbing = {"perturbing": repr(sorted(perturbation_options.items()))} if perturbation_options else {}
+        return fingerprint("robustness", {"dataset": dataset.fingerprint, **vars(self), **perturbing})
+
+
+@dataclass(frozen=True)
+class VariantRunner:
+    """Evaluates models on the dataset and on its variants."""
+
+    dataset: Dataset
+    settings: StudySettings
+    directory: StudyDirectory | None
+    threads: int | None
+    command: Sequence[str] | None
+    progress: Progress
+
+    def run(self, vectors: VectorSource, variant: Variant | None) -> QueryResults:
+        """The results on a variant, or on the original (None): stored ones, or new ones that are then stored."""
+        label, name = ORIGINAL if variant is None else variant.label, vectors.name
+        direction = self.settings.table_direction
+        vectors_key = vectors.key(variant)
+        key = None if vectors_key is None else fingerprint("outcome", {"vectors": vectors_key, **vars(self.settings)})
+        folder = None if self.directory is None else self.directory.run_folder(name, label)
+        file = None if self.directory is None else self.directory.results_file(name, label)
+        if folder is not None and file is not None:
+            stored = QueryResults.load(folder, file, key, direction)
+            if stored is not None:
+                return stored
+        results = self._evaluate(vectors, variant, f"{name}, {label}", folder)
+        if file is not None:
+            results.save(file, key or "")
+        return results
+
+    def _evaluate(self, vectors: VectorSource, variant: Variant | None, name: str, folder: Path | None) -> QueryResults:
+        progress = _PrefixedProgress(self.progress, name)
+        images, captions = vectors.of(variant, progress)
+        dataset, settings = self.dataset if variant is None else variant.dataset, self.settings
+        run = evaluate(
+            dataset, images=images, captions=captions, directions=settings.directions, metrics=settings.metrics,
+            score=settings.score, resamples=settings.resamples, level=settings.level, seed=settings.seed,
+            threads=self.threads, name=name, output=folder, overwrite=True, command=self.command, progress=progress,
+        )  # fmt: skip
+        scorer = score_source(dataset, images, captions, score=settings.score).scorer
+        return QueryResults.of(run, settings.table_direction, dataset, scorer)
+
+
+class _PrefixedProgress:
+    """Progress labelled with a model and variant."""
+
+    def __init__(self, progress: Progress, prefix: str) -> None:
+        self._progress, self._prefix = progress, prefix
+
+    def start(self, label: str, total: int) -> None:
+        self._progress.start(f"{self._prefix}: {label}", total)
+
+    def advance(self, steps: int = 1) -> None:
+        self._progress.advance(steps)
+
+    def finish(self) -> None:
+        self._progress.finish()

@@ -1,0 +1,209 @@
+"""The variants of a dataset: the same ids with other captions or other pictures, made here or read from files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import HEADER_FILE, Dataset, Embeddings, InputError, Progress, UsageError, positions, read_header
+from crosslens.data import existing_file, read_array
+from crosslens.perturbations import PERTURBATIONS, Edit, Perturbed, is_image_perturbation, perturb_all, read_perturbed
+
+BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
+
+ORIGINAL = "original"
+"""The name of the unchanged dataset among the variants."""
+GIVEN = "given"
+"""The level of a variant that is given and is not a registered perturbation."""
+IMAGES = "images"
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """A changed dataset: ``captions`` holds the edits of every caption; None where the pictures changed."""
+
+    perturbation: str
+    seed: int
+    label: str
+    level: str
+    dataset: Dataset
+    captions: tuple[Perturbed, ...] | None = None
+    pictures: Dataset | None = None
+    """The dataset of the changed pictures, if they are given."""
+
+    @cached_property
+    def applied(self) -> BoolArray:
+        """Per caption, whether its query changed: its text, or all the pictures."""
+        if self.captions is None:
+            return np.ones(len(self.dataset.caption_ids), np.bool_)
+        return np.fromiter((caption.applied for caption in self.captions), np.bool_, len(self.captions))
+
+    def touched(self, *, images: bool) -> BoolArray:
+        """Per caption or per image, whether it changed; an image did where one of its captions did."""
+        if not images:
+            return self.applied
+        if self.captions is None:
+            return np.ones(len(self.dataset.image_ids), np.bool_)
+        touched = np.zeros(len(self.dataset.image_ids), np.bool_)
+        touched[self.dataset.caption_image[self.applied]] = True
+        return touched
+
+    def table(self) -> pl.DataFrame:
+        """Every caption before and after, with its edits; nothing where only pictures changed."""
+        rows = [
+            (self.perturbation, self.seed, id, caption.original, caption.text, caption.applied, caption.reason,
+             [{"start": e.start, "end": e.end, "before": e.before, "after": e.after} for e in caption.edits])
+            for id, caption in zip(self.dataset.caption_ids, self.captions or (), strict=False)
+        ]  # fmt: skip
+        return pl.DataFrame(rows, schema=CAPTION_COLUMNS, orient="row")
+
+
+CAPTION_COLUMNS: Mapping[str, Any] = {
+    "perturbation": pl.String,
+    "seed": pl.Int64,
+    "caption": pl.String,
+    "original": pl.String,
+    "text": pl.String,
+    "applied": pl.Boolean,
+    "reason": pl.String,
+    "edits": pl.List(pl.Struct({"start": pl.Int64, "end": pl.Int64, "before": pl.String, "after": pl.String})),
+}
+
+
+def make_variants(
+    dataset: Dataset,
+    names: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    corpus: Dataset | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> list[Variant]:
+    """Every perturbation of the dataset under every seed; captions are parsed once.
+
+    ``corpus`` is the dataset that this one is a part of: what occurs in it decides what ``color_in`` chooses from.
+    """
+    texts = [name for name in names if not is_image_perturbation(name)]
+    if options and not texts:
+        raise UsageError(f"options ({', '.join(options)}), but no captions to perturb", fix="leave out the options")
+    variants = []
+    for seed in seeds:
+        perturbed = (
+            perturb_all(texts, dataset, corpus=corpus, seed=seed, threads=threads, progress=progress, **(options or {}))
+            if texts
+            else {}
+        )
+        for name in names:
+            label = name if seed == seeds[0] else f"{name}.seed{seed}"
+            if name in perturbed:
+                level, captions = PERTURBATIONS[name].details["level"], perturbed[name]
+                variants.append(Variant(name, seed, label, level, _with_texts(dataset, captions), captions))
+            else:
+                variants.append(Variant(name, seed, label, IMAGES, dataset))
+    return variants
+
+
+def given_variant(dataset: Dataset, name: str, changed: Dataset, seed: int = 0) -> Variant:
+    """A variant given as a dataset with the same ids: other captions, or (``blur@3``) other pictures."""
+    if is_image_perturbation(name):
+        return Variant(name, seed, name, IMAGES, dataset, pictures=changed)
+    try:
+        rows = positions(dataset.caption_ids, changed.caption_ids, "caption")
+    except InputError as error:
+        raise InputError(
+            f"the variant {name!r} is not of the same captions: {error.problem}",
+            expected="a caption of the same id for every caption of the dataset",
+            fix="perturb the dataset that is evaluated",
+        ) from error
+    known = (
+        read_perturbed(changed) if {"original", "applied", "reason", "edits"} <= set(changed.captions.columns) else None
+    )
+    results = []
+    for number, row in enumerate(rows):
+        old, new = dataset.texts[number], changed.texts[row]
+        if known is not None and known[row].original != old:
+            raise InputError(
+                f"the variant {name!r} was made from another text of caption {dataset.caption_ids[number]!r}",
+                expected=repr(old),
+                fix="perturb the dataset that is evaluated",
+            )
+        results.append(Perturbed(old, new, old != new, edits=whole_edit(old, new)) if known is None else known[row])
+    level = PERTURBATIONS[name].details["level"] if name in PERTURBATIONS else GIVEN
+    return Variant(name, seed, name, level, _with_texts(dataset, results), tuple(results))
+
+
+def whole_edit(old: str, new: str) -> tuple[Edit, ...]:
+    """One edit from the first character that differs to the last; none where nothing does."""
+    if old == new:
+        return ()
+    start = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    tail = 0
+    while tail < min(len(old), len(new)) - start and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return (Edit(start, len(old) - tail, old[start : len(old) - tail], new[start : len(new) - tail]),)
+
+
+def _with_texts(dataset: Dataset, results: Sequence[Perturbed]) -> Dataset:
+    """The dataset with other texts, and columns about the edits for grouping."""
+    columns = dataset.captions.with_columns(
+        pl.Series("text", [result.text for result in results], dtype=pl.String),
+        pl.Series("original", [result.original for result in results], dtype=pl.String),
+        pl.Series("applied", [result.applied for result in results], dtype=pl.Boolean),
+    )
+    return replace(dataset, captions=columns)
+
+
+def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset]]:
+    """By perturbation, the vectors and the datasets in a folder.
+
+    ``char_swap.npy`` holds vectors in the order of the dataset's captions (``blur@3.npy``: of its images), a folder
+    ``char_swap/`` embeddings with ids, or a dataset.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError("no such folder", file=folder, expected="the folder of the variants", fix="check the path")
+    vectors: dict[str, Any] = {}
+    datasets: dict[str, Dataset] = {}
+    for part in sorted(folder.iterdir()):
+        name = part.name.removesuffix(".npy")
+        if part.suffix == ".npy":
+            vectors[name] = _as_variant(name, read_array(part))
+        elif (part / HEADER_FILE).is_file():
+            if _kind(part) == "crosslens/embeddings":
+                vectors[name] = _as_variant(name, Embeddings.load(part))
+            elif _kind(part) == "crosslens/dataset":
+                datasets[name] = Dataset.load(part)
+    if not vectors and not datasets:
+        raise InputError(
+            "no variants here",
+            file=folder,
+            expected="NAME.npy, or folders NAME with embeddings or a dataset, each named by its perturbation",
+            fix="write them with crosslens perturb -o",
+        )
+    return vectors, datasets
+
+
+def read_vectors(path: str | Path | None) -> Any:
+    """Vectors from a ``.npy`` file or an embeddings folder; None for None."""
+    if path is None:
+        return None
+    return Embeddings.load(path) if Path(path).is_dir() else read_array(existing_file(path))
+
+
+def _as_variant(name: str, vectors: Any) -> Any:
+    return (vectors, None) if is_image_perturbation(name) else vectors
+
+
+def _kind(folder: Path) -> str:
+    try:
+        return str(json.loads((folder / HEADER_FILE).read_text(encoding="utf-8")).get("format"))
+    except (ValueError, AttributeError):
+        return str(read_header(folder / HEADER_FILE, "dataset"))  # raises

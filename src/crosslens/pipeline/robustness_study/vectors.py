@@ -1,0 +1,195 @@
+"""The vectors of the variants: from a model that encodes what changed, or given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from crosslens.core import Dataset, Embeddings, Progress, UsageError, argument, fingerprint, reading
+from crosslens.data import image_files, outer_file
+from crosslens.encode import (
+    IMAGES,
+    TEXTS,
+    EncodeOptions,
+    Encoder,
+    StoredEmbeddings,
+    encode_dataset,
+    encode_images,
+    encode_texts,
+    label,
+    query_captions,
+    require_modality,
+    text_only,
+)
+from crosslens.perturbations import perturb_images
+from crosslens.pipeline.encoding import stream_options
+from crosslens.pipeline.inputs import align_embeddings
+from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant
+
+Pair = tuple[Embeddings, Embeddings]
+"""The vectors of images and of captions."""
+
+
+class VectorSource(Protocol):
+    """The vectors of one model for the dataset and its variants."""
+
+    name: str
+
+    def key(self, variant: Variant | None) -> str | None:
+        """A hash of what the vectors depend on, without computing them; None where that is not known."""
+
+    def of(self, variant: Variant | None, progress: Progress) -> Pair:
+        """The vectors of a variant, or of the original (None)."""
+
+
+@dataclass(frozen=True)
+class VariantEncoding:
+    """How a model encodes variants."""
+
+    options: EncodeOptions
+    image_text: Any
+    query: int
+    threads: int | None
+    scratch: Path
+    """The folder of perturbed pictures while they are needed."""
+
+    def queries(self, dataset: Dataset) -> Dataset:
+        """The dataset with the captions that are queries: all, or one of each image in text-only retrieval."""
+        return dataset if self.image_text is None else query_captions(dataset, self.query)
+
+
+class ModelVectors:
+    """From a model: the original is encoded once, and of a variant only what changed."""
+
+    def __init__(self, name: str, encoder: Encoder, dataset: Dataset, encoding: VariantEncoding) -> None:
+        if isinstance(encoder, StoredEmbeddings):
+            raise UsageError(
+                f"{encoder.name} holds vectors and cannot encode changed captions",
+                fix=f"name the model that made them, or pass the variants' vectors: {argument('variants')}",
+            )
+        require_modality(encoder, TEXTS)
+        if encoding.image_text is None:
+            require_modality(encoder, IMAGES)
+        self.name, self.encoder, self.dataset, self.encoding = name, encoder, dataset, encoding
+
+    def key(self, variant: Variant | None) -> str | None:
+        if not self.encoder.revision:
+            return None
+        encoding = self.encoding
+        return fingerprint(
+            "variant",
+            {
+                "dataset": self.dataset.fingerprint,
+                "encoder": [self.encoder.name, self.encoder.revision, getattr(self.encoder, "preprocessing", "")],
+                "precision": encoding.options.precision,
+                "image_text": str(getattr(encoding.image_text, "name", encoding.image_text)),
+                "query": encoding.query,
+                "pictures": self._pictures,
+                "variant": [] if variant is None else [variant.label, str(variant.seed), *variant.dataset.texts],
+                "changed_pictures": _stamps(variant.pictures) if variant is not None and variant.pictures else [],
+            },
+        )
+
+    @cached_property
+    def _pictures(self) -> list[str]:
+        return [] if self.encoding.image_text is not None else _stamps(self.dataset, self.encoding.options.image_folder)
+
+    def of(self, variant: Variant | None, progress: Progress) -> Pair:
+        images, captions = self._original(progress)
+        if variant is None:
+            return images, captions
+        if variant.captions is None:
+            return self._perturbed_images(variant, progress), captions
+        rows = [row for row, caption in enumerate(variant.captions) if caption.text != caption.original]
+        if not rows:
+            return images, captions
+        texts = [variant.captions[row].text for row in rows]
+        vectors = np.array(captions.vectors)
+        vectors[rows] = encode_texts(self.encoder, texts, **stream_options(self.encoding.options, progress)).rows
+        return images, Embeddings(captions.ids, vectors, model=captions.model)
+
+    def _original(self, progress: Progress) -> Pair:
+        if not hasattr(self, "_encoded"):
+            self._encoded = self._encode_original(stream_options(self.encoding.options, progress))
+        return self._encoded
+
+    def _encode_original(self, options: dict[str, Any]) -> Pair:
+        encoding = self.encoding
+        if encoding.image_text is not None:
+            texts = text_only(
+                self.dataset, self.encoder, query=encoding.query, image_text=encoding.image_text, **options
+            )
+            return texts.images, texts.captions
+        encoded = encode_dataset(self.dataset, self.encoder, image_folder=encoding.options.image_folder, **options)
+        assert encoded.images is not None
+        assert encoded.captions is not None
+        return encoded.images, encoded.captions
+
+    def _perturbed_images(self, variant: Variant, progress: Progress) -> Embeddings:
+        options = self.encoding.options
+        pictures = variant.pictures or perturb_images(
+            self.dataset, variant.perturbation, self.encoding.scratch / variant.label, seed=variant.seed,
+            threads=self.encoding.threads, image_folder=options.image_folder, overwrite=True, progress=progress,
+        )  # fmt: skip
+        encoded = encode_images(
+            self.encoder, image_files(pictures), names=pictures.image_ids, **stream_options(options, progress)
+        )
+        return Embeddings(pictures.image_ids, encoded.rows, model=label(self.encoder))
+
+
+def _stamps(dataset: Dataset, folder: str | Path | None = None) -> list[str]:
+    """Sizes and modification times of picture files: to read them all would be most of encoding's work."""
+    files = dict.fromkeys(map(outer_file, image_files(dataset, folder)))
+    return [f"{facts.st_size} {facts.st_mtime_ns}" for facts in (file.stat() for file in files)]
+
+
+class GivenVectors:
+    """Vectors that are given: of the original, and by name those of every variant.
+
+    Those of a variant are of its captions, or a pair of images' and captions' of which one may be None.
+    """
+
+    def __init__(self, name: str, dataset: Dataset, images: Any, captions: Any, variants: Mapping[str, Any]) -> None:
+        if images is None or captions is None:
+            missing = "image" if images is None else "caption"
+            raise UsageError(
+                f"no {missing} embeddings of the original", fix=f"pass {argument(f'{missing}s')}, or a model"
+            )
+        self.name = name
+        original = (
+            align_embeddings(images, dataset.image_ids, "image"),
+            align_embeddings(captions, dataset.caption_ids, "caption"),
+        )
+        self._pairs: dict[str, Pair] = {ORIGINAL: original}
+        for variant, vectors in variants.items():
+            new_images, new_captions = vectors if isinstance(vectors, tuple) else (None, vectors)
+            with reading(f"variant {variant!r}"):
+                self._pairs[variant] = (
+                    original[0] if new_images is None else align_embeddings(new_images, dataset.image_ids, "image"),
+                    original[1]
+                    if new_captions is None
+                    else align_embeddings(new_captions, dataset.caption_ids, "caption"),
+                )
+
+    def key(self, variant: Variant | None) -> str | None:
+        images, captions = self._pair(variant)
+        label = ORIGINAL if variant is None else variant.label
+        parts = {"images": images.fingerprint, "captions": captions.fingerprint, "label": label}
+        return fingerprint("ready variant", parts)
+
+    def of(self, variant: Variant | None, progress: Progress) -> Pair:
+        return self._pair(variant)
+
+    def _pair(self, variant: Variant | None) -> Pair:
+        name = ORIGINAL if variant is None else variant.perturbation
+        if name not in self._pairs:
+            known = ", ".join(known for known in self._pairs if known != ORIGINAL) or "none"
+            raise UsageError(
+                f"no embeddings of the variant {name!r}", fix=f"pass them, or leave it out; there are: {known}"
+            )
+        return self._pairs[name]

@@ -1,0 +1,195 @@
+"""Rankings from scores, exact and in both directions at once, or from ready-made lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    UNRANKED,
+    Ids,
+    InputError,
+    Progress,
+    RankedLists,
+    Ranking,
+    Relevance,
+    SilentProgress,
+    UnknownNameError,
+    UsageError,
+    argument,
+    as_top_scores,
+    available_cores,
+    positions,
+    wait_for_all,
+)
+from crosslens.rank.direction_state import Direction, assemble
+from crosslens.rank.scorers import Scorer
+
+Array = np.ndarray[Any, Any]
+
+BACKENDS = ("numpy", "torch")
+
+
+def rank_both(
+    scorer: Scorer,
+    relevance: Relevance | Mapping[str, Relevance],
+    *,
+    depth: int = 10,
+    backend: str = "numpy",
+    device: str | None = None,
+    tile: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    checkpoint: str | Path | None = None,
+    names: tuple[str, str] = (IMAGE_TO_TEXT, TEXT_TO_IMAGE),
+) -> dict[str, Ranking]:
+    """Rank rows against columns and columns against rows in one pass over the scores.
+
+    ``relevance`` is seen from the rows, or one per direction where the two differ. The result does not depend on
+    ``tile``, ``threads``, ``backend`` or ``device``: they only change how fast it comes. ``checkpoint`` is a folder
+    in which a long pass keeps its state; an interrupted pass resumes from it.
+    """
+    for name, value in (("depth", depth), ("tile", tile), ("threads", threads)):
+        if value is not None and value < 1:
+            raise UsageError(f"{name} is {value}", fix=f"use {argument(name, 1)} or more", option=name)
+    if backend not in BACKENDS:
+        raise UnknownNameError("backend", backend, BACKENDS)
+    if device is not None and backend == "numpy":
+        raise UsageError(
+            f"the numpy backend cannot use the device {device!r}",
+            fix=f"use {argument('backend', 'torch')}",
+            option="device",
+        )
+    both = relevance if isinstance(relevance, Mapping) else {names[0]: relevance, names[1]: relevance.flip()}
+    relevant = [both[name].relevant() for name in names]
+    _check_shape(scorer, *relevant)
+    rows, columns = (Direction.of(relevant[axis], scorer, depth, as_rows=axis == 0) for axis in (0, 1))
+    progress = progress or SilentProgress()
+    if backend == "torch":
+        from crosslens.rank.torch_pass import rank_with_torch
+
+        return rank_with_torch(rows, columns, names, device, tile, progress)
+    from crosslens.rank.tiles import TILE, run_pass
+
+    finished = run_pass(rows, columns, tile or TILE, threads or available_cores(), progress, checkpoint)
+    with ThreadPoolExecutor(2) as pool:
+        jobs = {
+            name: pool.submit(assemble, direction, name, finished.tallies(direction))
+            for name, direction in zip(names, (rows, columns), strict=True)
+        }
+        wait_for_all(jobs.values())
+        return {name: job.result() for name, job in jobs.items()}
+
+
+def _check_shape(scorer: Scorer, rows: Relevance, columns: Relevance) -> None:
+    if 0 in scorer.shape:
+        raise InputError(
+            f"nothing to rank: {scorer.shape[0]} × {scorer.shape[1]} scores", expected="a non-empty gallery"
+        )
+    shape = (len(rows.query_ids), len(rows.item_ids))
+    if scorer.shape != shape or shape != (len(columns.item_ids), len(columns.query_ids)):
+        raise InputError(
+            f"scores of shape {scorer.shape[0]} × {scorer.shape[1]} for relevance of {shape[0]} × {shape[1]}",
+            expected="a row per image and a column per caption, in the dataset's order",
+            fix="check that scores and dataset are of the same split, and not transposed",
+        )
+    if np.abs(rows.grades).sum() == 0 and np.abs(columns.grades).sum() == 0:
+        raise InputError("no relevant pair at all", fix="check that the ids of the judgements match the dataset's")
+
+
+def rank_lists(
+    lists: RankedLists, relevance: Relevance, direction: str, *, gallery: Ids | None = None, depth: int = 10
+) -> Ranking:
+    """Rank every relevant item by its query's list; an item that is not listed stays unranked.
+
+    ``gallery`` names all items that could have been listed; a listed item outside it raises. Without one, the judged
+    and the listed items together are the gallery. Queries that only one of the two sides knows are kept: without a
+    relevant item a query is counted and excluded, without a list it raises in any metric that needs the list.
+    """
+    relevance = relevance.relevant()
+    query_ids = tuple(dict.fromkeys((*relevance.query_ids, *lists.query_ids)))
+    item_ids = gallery or tuple(dict.fromkeys((*relevance.item_ids, *lists.item_ids)))
+    if gallery:
+        _check_gallery(lists, relevance, gallery)
+    list_rows = positions(lists.query_ids, query_ids, "query")
+    lengths = np.diff(lists.offsets)
+    known = np.zeros(len(query_ids), np.int64)
+    known[list_rows] = lengths
+    rows = np.repeat(list_rows, lengths)
+    columns = positions(lists.item_ids, item_ids, "item")[lists.items]
+    rank = np.arange(len(rows)) - np.repeat(lists.offsets[:-1], lengths)
+
+    keep = min(depth, int(known.max(initial=0)))
+    top_items = np.full((len(query_ids), keep), UNRANKED, np.int64)
+    top_scores = np.full((len(query_ids), keep), np.nan, np.float64)
+    kept = rank < keep
+    top_items[rows[kept], rank[kept]] = columns[kept]
+    top_scores[rows[kept], rank[kept]] = lists.scores[kept]
+
+    relevant = positions(relevance.item_ids, item_ids, "item")[relevance.items]
+    pairs = positions(relevance.query_ids, query_ids, "query")[relevance.rows] * len(item_ids) + relevant
+    above, tied, tied_before = _count_listed(rows, rows * len(item_ids) + columns, rank, lists.scores, pairs)
+    # Relevance queries come first and in their own order, so its rows carry over; list-only queries have none.
+    offsets = np.full(len(query_ids) + 1, len(pairs), np.int64)
+    offsets[: len(relevance.offsets)] = relevance.offsets
+    return Ranking(
+        direction,
+        query_ids,
+        item_ids,
+        top_items,
+        as_top_scores(top_scores),
+        known,
+        offsets,
+        relevant,
+        relevance.grades,
+        above,
+        tied,
+        tied_before,
+        complete=bool((known == len(item_ids)).all()) and gallery is not None,
+    )
+
+
+def _check_gallery(lists: RankedLists, relevance: Relevance, gallery: Ids) -> None:
+    known = set(gallery)
+    unknown = [item for item in (*lists.item_ids, *relevance.item_ids) if item not in known]
+    if unknown:
+        others = f", nor are {len(unknown) - 1} others of the run" if len(unknown) > 1 else ""
+        raise InputError(
+            f"item {unknown[0]!r} is not in the gallery{others}",
+            expected=f"one of its {len(gallery)} ids",
+            fix=f"check that both are of the same split, or pass judgements ({argument('qrels')}) instead of a "
+            "dataset: an item that nobody judged then counts as irrelevant",
+            code="unknown-id",
+            subject=unknown[0],
+        )
+
+
+def _count_listed(rows: Array, keys: Array, rank: Array, scores: Array, pairs: Array) -> tuple[Array, Array, Array]:
+    """How many listed items are above each relevant pair, tied with it, and tied before it.
+
+    ``keys`` number the listed (query, item) pairs, ``pairs`` the relevant ones in the same way.
+    """
+    # A run of equal scores within one list is a group of ties: where it starts, and how long it is.
+    starts = np.ones(len(rows), bool)
+    starts[1:] = (rows[1:] != rows[:-1]) | (scores[1:] != scores[:-1])
+    group = np.cumsum(starts) - 1
+    first = np.flatnonzero(starts)
+    size = np.diff(np.append(first, len(rows)))
+
+    order = np.argsort(keys, kind="stable")
+    nearest = np.searchsorted(keys[order], pairs)
+    inside = nearest < len(keys)
+    listed = np.zeros(len(pairs), bool)
+    listed[inside] = keys[order[nearest[inside]]] == pairs[inside]
+    above, tied, before = (np.full(len(pairs), fill, np.int64) for fill in (UNRANKED, 0, 0))
+    entry = order[nearest[listed]]
+    above[listed] = rank[first[group[entry]]]
+    tied[listed] = size[group[entry]] - 1
+    before[listed] = entry - first[group[entry]]
+    return above, tied, before

@@ -1,0 +1,253 @@
+"""Score functions by name, with options in brackets: ``cosine``, ``smooth-chamfer[alpha=16]``, ``match[samples=7]``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import (
+    Embeddings,
+    InputError,
+    Options,
+    Registry,
+    UsageError,
+    argument,
+    declarations,
+    option,
+    random_stream,
+)
+from crosslens.rank.scorers import InnerProduct, Scorer, check_dimensions, rounding_bound, single_vectors, unit_rows
+
+Array = np.ndarray[Any, Any]
+ScoreFunction = Callable[..., Scorer]
+Pooling = Callable[[Array], Array]
+"""Turns products of shape (rows, row vectors, columns, column vectors) into scores of shape (rows, columns)."""
+
+SCORES: Registry[ScoreFunction] = Registry("score function", "scores")
+_DEFAULTS = {"probabilistic": "csd", "multi": "max", "single": "cosine"}
+"""By kind of embeddings, the most particular first."""
+
+
+def score_function(name: str, kind: str, options: type[Options] = Options) -> Callable[[ScoreFunction], ScoreFunction]:
+    """Register a score function: ``(images, captions, **options) -> Scorer``.
+
+    ``kind`` is the kind of embeddings it takes (``single``, ``multi``, ``probabilistic``), ``options`` declares the
+    numbers that may be written in its brackets.
+    """
+    return SCORES.register(name, kind=kind, options=options)
+
+
+def default_score(*kinds: str) -> str:
+    """The score function of embeddings of these kinds where none is named."""
+    return next(score for kind, score in _DEFAULTS.items() if kind in kinds)
+
+
+def scorer_of(images: Embeddings, captions: Embeddings, score: str = "cosine") -> Scorer:
+    """The scorer that a name such as ``cosine`` or ``smooth-chamfer[alpha=8]`` stands for."""
+    name, values = _parse(score)
+    entry = SCORES[name]
+    declared = entry.details["options"]
+    for key in values:
+        if key not in declarations(declared):
+            known = ", ".join(f"{key}={value:g}" for key, value in vars(declared()).items()) or "none"
+            raise UsageError(f"score function {name!r} has no option {key!r}", fix=f"its options: {known}")
+    options = declared(**values)
+    _check_kinds(images, captions, name, entry.details["kind"])
+    return entry.value(images, captions, **vars(options))
+
+
+@score_function("cosine", "single")
+def cosine(images: Embeddings, captions: Embeddings) -> Scorer:
+    """Inner product of the vectors at length 1."""
+    return InnerProduct(single_vectors(images, unit=True), single_vectors(captions, unit=True), unit=True)
+
+
+@score_function("dot", "single")
+def dot(images: Embeddings, captions: Embeddings) -> Scorer:
+    """Inner product of the vectors as they are."""
+    return InnerProduct(single_vectors(images, unit=False), single_vectors(captions, unit=False))
+
+
+@score_function("max", "multi")
+def best_pair(images: Embeddings, captions: Embeddings) -> Scorer:
+    """Largest cosine over all pairs of vectors of the two items (PVSE)."""
+    return PooledProduct(unit_rows(_vector_sets(images)), unit_rows(_vector_sets(captions)), _maximum)
+
+
+@dataclass(frozen=True)
+class ChamferOptions(Options):
+    """How soft the best match is."""
+
+    alpha: float = option(16.0, "Sharpness of the soft maximum: the larger, the nearer to the maximum.", above=0)
+
+
+@score_function("smooth-chamfer", "multi", ChamferOptions)
+def smooth_chamfer(images: Embeddings, captions: Embeddings, alpha: float) -> Scorer:
+    """Soft best matches of all vectors of both items, averaged (DivE)."""
+    return PooledProduct(unit_rows(_vector_sets(images)), unit_rows(_vector_sets(captions)), _chamfer(alpha))
+
+
+@score_function("csd", "probabilistic")
+def csd(images: Embeddings, captions: Embeddings) -> Scorer:
+    """Minus the expected squared distance of the two distributions: closed form, ranks like the match probability."""
+
+    def moments(embeddings: Embeddings) -> tuple[Array, Array]:
+        mean, variance = embeddings.vectors.astype(np.float64), np.asarray(embeddings.variance, np.float64)
+        return mean, (mean**2 + variance).sum(axis=1)
+
+    def extend(mean: Array, *columns: Array) -> Array:
+        return np.ascontiguousarray(np.column_stack([np.sqrt(2) * mean, *columns]), np.float32)
+
+    (left, left_square), (right, right_square) = moments(images), moments(captions)
+    return InnerProduct(
+        extend(left, -left_square, np.ones(len(left))), extend(right, np.ones(len(right)), -right_square)
+    )
+
+
+@dataclass(frozen=True)
+class MatchOptions(Options):
+    """The sigmoid, and how the distributions are sampled."""
+
+    samples: float = option(7, "Samples drawn of each distribution.", minimum=1)
+    a: float = option(1.0, "Scale of the distance.")
+    b: float = option(0.0, "Shift of the distance.")
+    seed: float = option(0, "Seed of the samples.")
+
+
+@score_function("match", "probabilistic", MatchOptions)
+def match(images: Embeddings, captions: Embeddings, samples: float, a: float, b: float, seed: float) -> Scorer:
+    """Match probability of PCME: mean of sigmoid(b - a · distance) over pairs of samples of the two distributions."""
+
+    def draw(embeddings: Embeddings, what: str) -> Array:
+        deviation = np.sqrt(np.asarray(embeddings.variance, np.float64))[:, None, :]
+        shape = (int(samples), embeddings.dimension)
+        streams = (random_stream(int(seed), "match", what, item) for item in embeddings.ids)
+        noise = np.stack([stream.standard_normal(shape) for stream in streams])
+        return np.asarray(embeddings.vectors[:, None, :] + noise * deviation, np.float64)
+
+    def extend(points: Array, *, first: bool) -> Array:
+        half = -0.5 * (points**2).sum(axis=2, keepdims=True)
+        ones = np.ones_like(half)
+        return np.concatenate([points, half, ones] if first else [points, ones, half], axis=2)
+
+    return PooledProduct(
+        extend(draw(images, "image"), first=True),
+        extend(draw(captions, "caption"), first=False),
+        _match_probability(a, b),
+        precision=np.float64,
+    )
+
+
+class PooledProduct:
+    """Products of all pairs of vectors of two items, pooled into one score.
+
+    ``pooling`` must not stretch differences: if every product changes by at most e, so does the score. ``precision``
+    is the type the products are computed in.
+    """
+
+    precision = np.float32
+
+    def __init__(
+        self, rows: Array, columns: Array, pooling: Pooling, *, precision: type[np.floating[Any]] = np.float32
+    ) -> None:
+        check_dimensions(rows, columns)
+        self.rows, self.columns, self.pooling, self.products_in = rows, columns, pooling, precision
+        self.shape = (len(rows), len(columns))
+        self.work = rows.shape[1] * columns.shape[1] * rows.shape[2]
+        longest = _longest(rows) * _longest(columns)
+        bound = rounding_bound(rows.shape[2]) * longest + 4e-6 * max(1.0, longest)  # products, then pooling
+        slack = np.float32(bound if precision is np.float32 else 1e-6 * max(1.0, longest))
+        self.row_slack = np.full(self.shape[0], slack, np.float32)
+        self.column_slack = np.full(self.shape[1], slack, np.float32)
+
+    def tile(self, rows: slice, columns: slice) -> Array:
+        """One matrix product of all vectors of the block, then pooled."""
+        left = self.rows[rows].astype(self.products_in, copy=False)
+        right = self.columns[columns].astype(self.products_in, copy=False)
+        width = left.shape[2]
+        products = left.reshape(-1, width) @ right.reshape(-1, width).T
+        products = products.reshape(len(left), left.shape[1], len(right), right.shape[1])
+        return np.ascontiguousarray(self.pooling(products), np.float32)
+
+    def exact(self, rows: Array, columns: Array) -> Array:
+        """The same in float64, rounded once."""
+        out = np.empty(len(rows), np.float32)
+        for start in range(0, len(rows), 1024):
+            part = slice(start, start + 1024)
+            left = self.rows[rows[part]].astype(np.float64)
+            right = self.columns[columns[part]].astype(np.float64)
+            products = np.einsum("pkd,pld->pkl", left, right, optimize=False)
+            out[part] = self.pooling(products[:, :, None, :])[:, 0]
+        return out
+
+
+def _maximum(products: Array) -> Array:
+    return np.asarray(products.max(axis=(1, 3)))
+
+
+def _chamfer(alpha: float) -> Pooling:
+    """Every vector's soft best match on the other side (log-sum-exp with ``alpha``), averaged over both sides."""
+
+    def log_sum_exp(values: Array, axis: int) -> Array:
+        largest = values.max(axis=axis, keepdims=True)
+        return np.asarray(np.log(np.exp(values - largest).sum(axis=axis)) + largest.squeeze(axis))
+
+    def pool(products: Array) -> Array:
+        scaled = products * products.dtype.type(alpha)
+        forward = log_sum_exp(scaled, 3).mean(axis=1)
+        backward = log_sum_exp(scaled, 1).mean(axis=2)
+        return np.asarray((forward + backward) / products.dtype.type(2 * alpha))
+
+    return pool
+
+
+def _match_probability(scale: float, shift: float) -> Pooling:
+    """Mean over pairs of samples of sigmoid(shift - scale · distance); expects minus half the squared distances."""
+
+    def pool(products: Array) -> Array:
+        distance = np.sqrt(np.maximum(-2 * products, 0))
+        return np.asarray((1 / (1 + np.exp(np.clip(scale * distance - shift, -700, 700)))).mean(axis=(1, 3)))
+
+    return pool
+
+
+def _longest(vectors: Array) -> float:
+    starts = range(0, max(1, len(vectors)), 4096)
+    blocks = (np.asarray(vectors[start : start + 4096], np.float64) for start in starts)
+    return max(float(np.sqrt(np.einsum("nkd,nkd->nk", block, block).max(initial=0.0))) for block in blocks)
+
+
+def _parse(score: str) -> tuple[str, dict[str, float]]:
+    shape = re.fullmatch(r"\s*([\w-]+)\s*(?:\[(.*)\])?\s*", score)
+    try:
+        if shape is None:
+            raise ValueError
+        parts = [part.partition("=") for part in (shape[2] or "").split(",") if part.strip()]
+        return shape[1], {key.strip(): float(value) for key, _, value in parts}
+    except ValueError:
+        fix = "write it as name or name[option=number]"
+        raise UsageError(f"cannot read the score function {score!r}", fix=fix, option="score") from None
+
+
+def _vector_sets(embeddings: Embeddings) -> Array:
+    """n×k×d: an item with one vector is a set of one."""
+    return embeddings.vectors if embeddings.vectors.ndim == 3 else embeddings.vectors[:, None, :]
+
+
+def _check_kinds(images: Embeddings, captions: Embeddings, name: str, kind: str) -> None:
+    for what, embeddings in (("image", images), ("caption", captions)):
+        own, shape = embeddings.kind, embeddings.vectors.shape
+        fits = own == kind or (kind == "multi" and own == "single") or shape[1:-1] == (1,)
+        if kind == "single" and own == "probabilistic":
+            fits = True  # the means are vectors like any others
+        if not fits:
+            usable = [argument("score", entry.name) for entry in SCORES if entry.details["kind"] == own]
+            raise InputError(
+                f"score function {name!r} cannot score {own} {what} embeddings of shape {shape}",
+                expected=f"{kind} embeddings",
+                fix=f"use {' or '.join(usable)}",
+            )

@@ -1,0 +1,1 @@
+"""Results as HTML pages that need no other file."""

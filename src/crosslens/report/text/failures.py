@@ -1,0 +1,232 @@
+"""All failures of a run as text: concept metrics, causes, rules, the most frequent confusions."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from crosslens.core import PAGE_WIDTH, Grid
+from crosslens.explanations import Overview, OverviewComparison, synset_word
+from crosslens.metrics import format_count
+
+METRIC_NAMES: Mapping[str, str] = {
+    "CA": "CA, %",
+    "NonCommonSimilarity": "NCS",
+    "CE": "CE",
+    "SD": "SD",
+    "SD[binary]": "SD[binary], %",
+    "object_hit": "objects hit",
+    "object_miss": "objects missed",
+    "object_extra": "objects extra",
+    "matched_synsets": "matched, %",
+    "wrong_count": "wrong count, %",
+    "attribute_agreement": "attributes, %",
+    "spatial_agreement": "places, %",
+}
+"""How tables call the metrics."""
+_PERCENT = tuple(name for name, words in METRIC_NAMES.items() if words.endswith("%"))
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class TitledTable:
+    """A table under its title, with the lines that explain it."""
+
+    title: str
+    grid: Grid
+    notes: tuple[str, ...] = ()
+
+
+def overview_text(overview: Overview, width: int | None = None, *, shown: int = _SHOWN) -> str:
+    """All tables of an overview."""
+    return _text(_head(overview), overview_sections(overview, shown), overview.notes, width)
+
+
+def comparison_text(comparison: OverviewComparison, width: int | None = None, *, shown: int = _SHOWN) -> str:
+    """Where two runs fail differently."""
+    return _text(comparison_head(comparison), comparison_sections(comparison, shown), comparison.first.notes, width)
+
+
+def overview_sections(overview: Overview, shown: int = _SHOWN) -> list[TitledTable]:
+    """The tables of an overview; those that would be empty are left out."""
+    kinds = "" if overview.depth is None else f", {overview.depth} steps below the top of WordNet's tree"
+    sections = [
+        TitledTable("Right and retrieved image, mean over failures", metric_grid(overview), _metric_notes(overview)),
+        TitledTable("Causes", cause_grid(overview), (
+            "asked: failures whose query mentions it; open: of these, undecided; main: counted once per failure, by "
+            "the first that applies from above.",)),
+        TitledTable("Rules", rule_grid(overview.rules, shown), (
+            "p: Fisher's exact test that A makes B likelier, corrected for all rules tested.",)),
+        TitledTable(f"Confused with{kinds}", atlas_grid(overview.atlas, shown), (
+            "times: failures whose right image has the first and whose retrieved image has the second instead; lift: "
+            "how much more often than chance; (2): the word's second sense in WordNet.",)),
+        TitledTable(f"Query concepts, and what was retrieved instead{kinds}", atlas_grid(overview.query_atlas, shown)),
+        TitledTable("Correlations over failures", correlation_grid(overview)),
+    ]  # fmt: skip
+    return [section for section in sections if section.grid.rows]
+
+
+def metric_grid(overview: Overview) -> Grid:
+    """Metrics down; query-agnostic and query-informed side by side."""
+    by_scope = {(row["scope"], row["metric"]): row for row in overview.metrics.to_dicts()}
+    rows = []
+    for metric, words in METRIC_NAMES.items():
+        cells = [by_scope["all", metric], by_scope["query", metric]]
+        if any(row["mean"] is not None for row in cells):
+            rows.append(
+                (words, *(cell for row in cells for cell in (metric_cell(metric, row), f"{row['undefined']:,}")))
+            )
+    return Grid(("", "every object", "skipped", "query concepts", "skipped"), tuple(rows), "lrrrr")
+
+
+def metric_cell(metric: str, row: Mapping[str, Any]) -> str:
+    """A mean with its interval."""
+    if row["mean"] is None:
+        return "–"
+    scale, digits = (100, 1) if metric in _PERCENT else (1, 3 if metric == "NonCommonSimilarity" else 2)
+    return with_interval(row, scale, digits)
+
+
+def with_interval(
+    row: Mapping[str, Any], scale: float = 1, digits: int = 2, name: str = "mean", *, signed: bool = False
+) -> str:
+    """A figure and its interval, where it has one."""
+    sign = "+" if signed else ""
+    numbers = [row[name], row["low"], row["high"]]
+    if numbers[0] is None:
+        return "–"
+    written = [
+        None if number is None else f"{round(scale * number, digits) + 0.0:{sign}.{digits}f}" for number in numbers
+    ]
+    return f"{written[0]} [{written[1]}, {written[2]}]" if written[1] is not None else str(written[0])
+
+
+def _metric_notes(overview: Overview) -> tuple[str, ...]:
+    rows = {row["metric"]: row for row in overview.metrics.filter(pl.col("scope") == "all").to_dicts()}
+    pooled = {name: row["pooled"] for name, row in rows.items() if row["pooled"] is not None}
+    totals = (f"{rows['object_hit']['total']:,.0f} objects hit, {rows['object_miss']['total']:,.0f} missed",)
+    shares = (f"{METRIC_NAMES[name].removesuffix(', %')} {100 * share:.1f}%" for name, share in pooled.items())
+    return (
+        "CA: concepts of the right image that the retrieved one has; NCS: path similarity of the others, matched; CE: "
+        "difference of counts; SD: difference of box areas; matched: synsets in a pair of NCS, of all not in common; "
+        "wrong count: of common concepts; attributes, places: agreement of common objects.",
+        f"skipped: failures in which a metric is undefined. {100 * overview.level:g}% intervals resample images.",
+        f"Over all failures together: {'; '.join((*totals, *shares))}.",
+    )
+
+
+def cause_grid(overview: Overview) -> Grid:
+    """Causes down."""
+    rows = [
+        (
+            row["cause"],
+            "" if row["asked"] is None else f"{row['asked']:,}",
+            "" if row["asked"] is None else f"{row['open']:,}",
+            f"{row['count']:,}",
+            with_interval(row, 100, 1, "share"),
+            f"{100 * row['main_share']:.1f}",
+        )
+        for row in overview.causes.to_dicts()
+    ]
+    return Grid(("cause", "asked", "open", "failures", "% of failures", "main, %"), tuple(rows), "lrrrrr")
+
+
+def rule_grid(rules: pl.DataFrame, shown: int) -> Grid:
+    """Rules that chance does not explain first; only those that make something likelier."""
+    rows = [
+        (
+            " and ".join(row["if"]), row["then"], f"{row['count']:,}", f"{100 * row['support']:.1f}",
+            f"{100 * row['confidence']:.1f}", f"{row['lift']:.2f}", _p(row["p_adjusted"]),
+        )
+        for row in rules.filter(pl.col("lift") > 1).head(shown).to_dicts()
+    ]  # fmt: skip
+    return Grid(("if wrong", "then wrong", "times", "support, %", "confidence, %", "lift", "p"), tuple(rows), "llrrrrr")
+
+
+def atlas_grid(atlas: pl.DataFrame, shown: int) -> Grid:
+    """The most frequent confusions."""
+    rows = [
+        (
+            synset_label(row["expected"]), synset_label(row["shown"]), f"{row['count']:,}",
+            f"{100 * row['share_of_expected']:.0f}", f"{row['lift']:.1f}", f"{row['similarity']:.2f}",
+        )
+        for row in atlas.head(shown).to_dicts()
+    ]  # fmt: skip
+    return Grid(("expected", "shown", "times", "of expected, %", "lift", "similarity"), tuple(rows), "llrrrr")
+
+
+def correlation_grid(overview: Overview) -> Grid:
+    """Each two metrics, Spearman and Kendall."""
+    rows = []
+    for row in overview.correlations.filter(pl.col("spearman").is_not_null()).to_dicts():
+        cells = [
+            with_interval({"mean": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]})
+            for name in ("spearman", "kendall-b")
+        ]
+        names = (METRIC_NAMES.get(row[side], row[side]).removesuffix(", %") for side in ("first", "second"))
+        rows.append((", ".join(names), *cells, f"{row['failures']:,}"))
+    return Grid(("", "Spearman ρ", "Kendall τ-b", "failures"), tuple(rows), "lrrr")
+
+
+def comparison_sections(comparison: OverviewComparison, shown: int = _SHOWN) -> list[TitledTable]:
+    """Causes and confusions, side by side."""
+    rows = [("all failures", *_sides(comparison.failed.to_dicts()[0]))]
+    rows += [(row["cause"], *_sides(row)) for row in comparison.causes.to_dicts()]
+    head = ("first", "second", "difference", "only first", "only second")
+    pairs = [
+        (f"{synset_label(row['expected'])} → {synset_label(row['shown'])}", *_sides(row))
+        for row in comparison.confusions.head(shown).to_dicts()
+    ]
+    sections = [
+        TitledTable("Failures by cause", Grid(("", *head), tuple(rows), "lrrrrr")),
+        TitledTable("Confused with", Grid(("", *head), tuple(pairs), "lrrrrr"), ("The largest differences first.",)),
+    ]
+    return [section for section in sections if section.grid.rows]
+
+
+def comparison_head(comparison: OverviewComparison) -> str:
+    """Which runs, over how many queries."""
+    return (
+        f"first: {comparison.first.run}, second: {comparison.second.run}; "
+        f"{format_count(comparison.queries, 'query')} in both "
+        f"({comparison.first.direction}); difference: second − first, in percent of them"
+    )
+
+
+def synset_label(synset: str) -> str:
+    """A synset as people call it; with its number where it is not the first sense."""
+    word, number = synset_word(synset), synset.rsplit(".", 1)[-1]
+    return word if number == "01" else f"{word} ({number.lstrip('0')})"
+
+
+def _sides(row: Mapping[str, Any]) -> tuple[str, ...]:
+    difference = with_interval(row, 100, 1, "difference", signed=True)
+    return f"{row['first']:,}", f"{row['second']:,}", difference, f"{row['only_first']:,}", f"{row['only_second']:,}"
+
+
+def _head(overview: Overview) -> str:
+    whole, failed = overview.queries.height, overview.failures.height
+    return (
+        f"{overview.run} on {overview.dataset}: {failed:,} of {format_count(whole, 'query')} failed "
+        f"({100 * failed / whole:.1f}%), {overview.direction}; concepts from {overview.source}"
+    )
+
+
+def _text(head: str, sections: Sequence[TitledTable], notes: Sequence[str], width: int | None) -> str:
+    room = width or PAGE_WIDTH
+    parts = [textwrap.fill(head, room)]
+    for section in sections:
+        under = [textwrap.fill(note, room) for note in section.notes]
+        parts.append("\n".join([section.title, "", section.grid.text(width), *(["", *under] if under else [])]))
+    if notes:
+        listed = [textwrap.fill(note, room, initial_indent="- ", subsequent_indent="  ") for note in notes]
+        parts.append("\n".join(["Limits of these facts", "", *listed]))
+    return "\n\n\n".join(parts)
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"

@@ -1,0 +1,314 @@
+"""A robustness study as tables, for a terminal or in Markdown."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import polars as pl
+
+from crosslens.core import PAGE_WIDTH, Grid, UnknownNameError, split_name
+from crosslens.metrics import format_count, format_figure, format_interval, unit_sentence, with_intervals
+from crosslens.pipeline import CHANGE_FIGURES, CHANGE_GROUPS, Robustness, direction_rsum, higher_is_better
+from crosslens.report.export.tables import grid_markdown
+from crosslens.report.text.robustness_captions import MIN_CAPTIONS, brittle_lines, spread_grids, word_grids
+
+DEFAULT_TABLES = ("models", "drops", "applied", "seeds", "changes", "overlap", "words", "captions")
+"""The sections that are printed unless others are chosen."""
+
+
+@dataclass(frozen=True)
+class TableSection:
+    """A heading, tables each with a line above it, sentences that say what is shown, and lines that are no table."""
+
+    title: str
+    grids: tuple[tuple[str, Grid], ...] = ()
+    notes: tuple[str, ...] = ()
+    lines: tuple[str, ...] = field(default=())
+
+
+def robustness_text(study: Robustness, names: Iterable[str] | None = None, width: int | None = PAGE_WIDTH) -> str:
+    """The sections as plain text; tables up to ``width``."""
+    parts = [study_summary(study)]
+    for section in table_sections(study, names):
+        parts.append(section.title)
+        parts += [f"{above}\n{grid.text(width)}" if above else grid.text(width) for above, grid in section.grids]
+        parts += ["\n".join(section.lines)] if section.lines else []
+        parts += ["\n".join(line for note in section.notes for line in textwrap.wrap(note, PAGE_WIDTH))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def robustness_markdown(study: Robustness, names: Iterable[str] | None = None) -> str:
+    """The sections as a page."""
+    parts = [study_summary(study)]
+    for section in table_sections(study, names):
+        parts += [f"## {section.title}", *section.notes]
+        for above, grid in section.grids:
+            parts += [f"**{above}**" if above else "", grid_markdown(grid).rstrip()]
+        parts += ["```text\n" + "\n".join(section.lines) + "\n```"] if section.lines else []
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def study_summary(study: Robustness) -> str:
+    """The dataset, the queries, how many models and perturbations."""
+    data = study.about.get("dataset", {})
+    rows = study.drops.filter(pl.col("metric") == direction_rsum(study.direction))
+    queries = format_count(rows["queries"][0], "image" if study.direction == "i2t" else "caption")
+    phrases = {"t2t": "query the other captions of their images", "t2i": "query their images"}
+    return (
+        f"{data.get('name', 'a dataset')}: {queries} {phrases.get(study.direction, 'query their captions')}, "
+        f"{format_count(len(study.models), 'model')}, {format_count(len(study.perturbations), 'perturbation')}"
+    )
+
+
+def table_sections(study: Robustness, names: Iterable[str] | None = None) -> list[TableSection]:
+    """The sections by name, those without content left out."""
+    chosen = list(names) if names is not None else list(DEFAULT_TABLES)
+    for name in chosen:
+        if name not in ROBUSTNESS_TABLES:
+            raise UnknownNameError("table", name, ROBUSTNESS_TABLES)
+    return [
+        section for section in (ROBUSTNESS_TABLES[name](study) for name in chosen) if section.grids or section.lines
+    ]
+
+
+def _drops(study: Robustness) -> TableSection:
+    grids = []
+    for model, rows in _by_model(study, _of_headline(study)):
+        drops = with_intervals(
+            [format_figure(study.headline, row["drop"], signed=True) for row in rows],
+            [format_interval(study.headline, row["low"], row["high"], signed=True) for row in rows],
+        )
+        lines = tuple(
+            (row["perturbation"], _percent(row["applied_share"]), drop, _percent(row["relative"]), _p(study, row))
+            for row, drop in zip(rows, drops, strict=True)
+        )
+        above = f"{model}: {_called(study.headline)} {format_figure(study.headline, rows[0]['before'])} before"
+        grids.append((above, Grid(("perturbation", "applied", "drop", "relative", "p"), lines, "lrlrr")))
+    return TableSection(f"Drop of {_called(study.headline)}", tuple(grids), _about_drops(study))
+
+
+def _about_drops(study: Robustness) -> tuple[str, ...]:
+    testing = study.about.get("testing", {})
+    share = f"{100 * testing.get('level', 0.95):g}%"
+    half = (
+        f" It is Hit@1 + Hit@5 + Hit@10 of {split_name(study.headline)[0]}, in percent."
+        if "/" in study.headline
+        else ""
+    )
+    tests = len(study.models) * study.drops.select("perturbation", "seed").n_unique()
+    permutations = testing.get("permutations", 10_000)
+    least = f"; {permutations:,} permutations give no p below {tests / (permutations + 1):.4f}"
+    if testing.get("correction") != "holm":
+        least = ""
+    corrected = {"holm": "corrected by Holm", "bh": "corrected by Benjamini–Hochberg"}.get(
+        testing.get("correction", ""), "not corrected"
+    )
+    return (
+        f"Drop: before − after, in points; above 0 is worse.{half} In brackets: {share} interval, from resampling "
+        "images. Relative: of the figure before. Applied: the share of captions that changed. "
+        f"p: paired permutation test over images, two-sided, {corrected} for {format_count(tests, 'test')}{least}.",
+    )
+
+
+def _applied(study: Robustness) -> TableSection:
+    """The drop over the queries that changed, where some did not; of one direction, as images mix their captions."""
+    grids = []
+    metric = direction_rsum(study.direction)
+    for model, every in _by_model(study, _of_metric(study, metric)):
+        rows = [row for row in every if row["applied_share"] < 1 and row["applied"]]
+        drops = with_intervals(
+            [format_figure(metric, row["applied_drop"], signed=True) for row in rows],
+            [format_interval(metric, row["applied_low"], row["applied_high"], signed=True) for row in rows],
+        )
+        lines = tuple((o["perturbation"], f"{o['applied']:,}", drop) for o, drop in zip(rows, drops, strict=True))
+        if lines:
+            grids.append((model, Grid(("perturbation", "applied to", "drop over those"), lines, "lrl")))
+    return TableSection(f"Drop of {_called(metric)} where it applied", tuple(grids))
+
+
+def _models(study: Robustness) -> TableSection:
+    """The heat map as a table, where there are several models."""
+    if len(study.models) < 2:
+        return TableSection("")
+    drops = {(row["model"], row["perturbation"]): row["drop"] for row in _of_headline(study)}
+    rows = [
+        (name, *(format_figure(study.headline, drops[model, name], signed=True) for model in study.models))
+        for name in study.perturbations
+    ]
+    means = [pl.Series([drops[model, name] for name in study.perturbations]).mean() for model in study.models]
+    rows.append(("mean", *(format_figure(study.headline, float(str(mean)), signed=True) for mean in means)))
+    grid = Grid(("perturbation", *study.models), tuple(rows), "l" + "r" * len(study.models))
+    return TableSection(f"Drop of {_called(study.headline)}, all models", (("", grid),))
+
+
+def _metrics(study: Robustness) -> TableSection:
+    """Every chosen metric after, and its drop."""
+    names = [name for name in study.drops["metric"].unique(maintain_order=True) if name != study.headline]
+    grids = []
+    for model, rows in _by_model(study, _first_seed(study.drops).to_dicts()):
+        cells = {(row["perturbation"], row["metric"]): row for row in rows}
+        first = study.perturbations[0]
+        lines = [("original", *(format_figure(name, cells[first, name]["before"]) for name in names))]
+        for variant in study.perturbations:
+            each = [cells[variant, name] for name in names]
+            lines.append(
+                (
+                    variant,
+                    *(
+                        f"{format_figure(row['metric'], row['after'])} "
+                        f"({format_figure(row['metric'], _change(row), signed=True)})"
+                        for row in each
+                    ),
+                )
+            )
+        titles = tuple(name + ("" if higher_is_better(name) else " ↓") for name in names)
+        grids.append((model, Grid(("perturbation", *titles), tuple(lines), "l" + "r" * len(names))))
+    about = f"The figure after, and in brackets after − before. {unit_sentence(names)}" if names else ""
+    return TableSection("Every metric", tuple(grids), (about,))
+
+
+def _changes(study: Robustness) -> TableSection:
+    grids = []
+    for model, rows in _by_model(study, study.changes.to_dicts()):
+        moves = tuple(
+            (row["perturbation"], f"{row['changed']:,}", *(_percent(row[way]) for way in ("lower", "higher", "same")),
+             f"{row['up_while_similarity_down']:,}")
+            for row in rows
+        )  # fmt: skip
+        grids.append((model, Grid(("perturbation", "changed", "lower", "higher", "same", "odd"), moves, "lrrrrr")))
+        lines = [("original", *(_percent(rows[0][f"{name} before"]) for name in CHANGE_FIGURES))]
+        lines += [(row["perturbation"], *(_percent(row[f"{name} after"]) for name in CHANGE_FIGURES)) for row in rows]
+        grids.append(
+            (
+                "",
+                Grid(
+                    ("over all queries", *CHANGE_FIGURES[:-1], "Fails ↓"), tuple(lines), "l" + "r" * len(CHANGE_FIGURES)
+                ),
+            )
+        )
+    notes = (
+        "Changed: queries that the perturbation applied to. Lower, higher, same: the share of those whose right answer "
+        "is ranked lower (a larger rank), higher, or the same. Odd: ranked higher although its own "
+        "similarity to the query went down.",
+    )
+    return TableSection("Where changed queries go", tuple(grids), notes)
+
+
+def _groups(study: Robustness) -> TableSection:
+    grids = [
+        (model, Grid(("perturbation", *CHANGE_GROUPS), tuple(map(_group_row, rows)), "lrrr"))
+        for model, rows in _by_model(study, study.changes.to_dicts())
+    ]
+    return TableSection(
+        "Queries by score", tuple(grids), ("The score of a query is Hit@1 + Hit@5 + Hit@10, from 0 to 3.",)
+    )
+
+
+def _group_row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return row["perturbation"], *(f"{row[group]:,}" for group in CHANGE_GROUPS)
+
+
+def _overlap(study: Robustness) -> TableSection:
+    values = {(row["model"], row["group"]): row for row in study.overlap.to_dicts()}
+    if not values:
+        return TableSection("")
+    rows = tuple(
+        (
+            model,
+            *(
+                _number(values[model, group][column])
+                for column in ("jaccard", "among_changed")
+                for group in CHANGE_GROUPS
+            ),
+        )
+        for model in study.models
+    )
+    header = ("model", *CHANGE_GROUPS, "decr.*", "incr.*", "unch.*")
+    notes = (
+        "Jaccard similarity of the sets of queries whose score (Hit@1 + Hit@5 + Hit@10) decreased, increased or "
+        "stayed, mean over all pairs of perturbations. With *: only queries that both of a pair changed. The exact "
+        "procedure of the paper's table is unpublished; this definition is ours.",
+    )
+    return TableSection("Do perturbations hit the same queries?", (("", Grid(header, rows, "lrrrrrr")),), notes)
+
+
+def _words(study: Robustness) -> TableSection:
+    notes = (
+        "Mean change of the score of a caption when a word of this kind is edited, in points of half an Rsum (a "
+        "caption at rank 1 scores 300), with its interval; decreased: the share of those captions that lose "
+        f"score. Parts of speech with fewer than {MIN_CAPTIONS} captions are left out.",
+    )
+    return TableSection("Which words matter most?", tuple(word_grids(study)), notes)
+
+
+def _captions(study: Robustness) -> TableSection:
+    notes = ("Mean drop: of Hit@1 + Hit@5 + Hit@10, over all perturbations.",)
+    what = "images" if study.direction == "i2t" else "captions"
+    return TableSection(f"The most brittle {what}", lines=tuple(brittle_lines(study)), notes=notes)
+
+
+def _seeds(study: Robustness) -> TableSection:
+    notes = ("The drop under several seeds of the perturbations; the other tables are of the first seed.",)
+    return TableSection(f"Drop of {_called(study.headline)} over seeds", tuple(spread_grids(study)), notes)
+
+
+def _change(row: Mapping[str, Any]) -> float:
+    return float(row["after"]) - float(row["before"])
+
+
+def _first_seed(table: pl.DataFrame) -> pl.DataFrame:
+    return table.filter(pl.col("seed") == table["seed"][0]) if table.height else table
+
+
+def _of_headline(study: Robustness) -> list[dict[str, Any]]:
+    return _of_metric(study, study.headline)
+
+
+def _of_metric(study: Robustness, metric: str) -> list[dict[str, Any]]:
+    """The drops of a metric; over several seeds, the first one's."""
+    return _first_seed(study.drops).filter(pl.col("metric") == metric).to_dicts()
+
+
+def _by_model(study: Robustness, rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    each = [(model, [row for row in rows if row["model"] == model]) for model in study.models]
+    return [(model, own) for model, own in each if own]
+
+
+def _called(metric: str) -> str:
+    return f"{metric} (half of Rsum)" if metric.endswith("/Rsum") else metric
+
+
+def _percent(value: float | None) -> str:
+    return f"{100 * value:.1f}%" if value is not None and isfinite(value) else "–"
+
+
+def _number(value: float | None) -> str:
+    return f"{value:.4f}" if value is not None and isfinite(value) else "–"
+
+
+def _p(study: Robustness, row: Mapping[str, Any]) -> str:
+    p = row["adjusted_p"]
+    if p is None or not isfinite(p):
+        return "–"
+    decimals = max(3, len(str(study.about.get("testing", {}).get("permutations", 10_000))) - 2)
+    least = 10.0**-decimals
+    return f"<{least:.{decimals}f}" if p < least / 2 else f"{p:.{decimals}f}"
+
+
+ROBUSTNESS_TABLES: dict[str, Callable[[Robustness], TableSection]] = {
+    "models": _models,
+    "drops": _drops,
+    "applied": _applied,
+    "metrics": _metrics,
+    "changes": _changes,
+    "groups": _groups,
+    "overlap": _overlap,
+    "words": _words,
+    "captions": _captions,
+    "seeds": _seeds,
+}
+"""Name → section."""

@@ -1,0 +1,32 @@
+from crosslens.similarity.embedding import EmbeddingSimilarity as EmbeddingSimilarity
+from crosslens.similarity.loading import load_similarity as load_similarity, prepare_dataset as prepare_dataset
+from crosslens.similarity.matrix import (
+    pairs_table as pairs_table,
+    read_pairs as read_pairs,
+    relevance_matrix as relevance_matrix,
+    relevance_pairs as relevance_pairs,
+    summarise_matrix as summarise_matrix,
+    write_pairs as write_pairs,
+)
+from crosslens.similarity.measures.cider import Cider as Cider
+from crosslens.similarity.precomputed import (
+    PrecomputedSimilarity as PrecomputedSimilarity,
+    description_file as description_file,
+)
+from crosslens.similarity.protocol import (
+    SIMILARITIES as SIMILARITIES,
+    Array as Array,
+    IdSimilarity as IdSimilarity,
+    Phi as Phi,
+    PreparedSimilarity as PreparedSimilarity,
+    Similarity as Similarity,
+    references_of as references_of,
+)
+from crosslens.similarity.semantic import (
+    Semantic as Semantic,
+    TextEncoder as TextEncoder,
+    load_semantic_fit as load_semantic_fit,
+    packaged_semantic_fits as packaged_semantic_fits,
+    semantic_fits as semantic_fits,
+)
+from crosslens.similarity.threads import in_parallel as in_parallel, thread_count as thread_count

@@ -1,0 +1,132 @@
+"""Loading a φ: by its name, from a matrix, or from a Python function."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import Dataset, InputError, Progress, UsageError
+from crosslens.similarity.precomputed import MATRIX_SUFFIXES, PrecomputedSimilarity
+from crosslens.similarity.protocol import (
+    SIMILARITIES,
+    Array,
+    CaptionFunction,
+    IdSimilarity,
+    Phi,
+    PreparedSimilarity,
+    References,
+    Similarity,
+    Texts,
+    references_of,
+)
+
+
+def load_similarity(phi: Phi, **options: Any) -> Similarity:
+    """Load the φ of a name such as ``cider``, ``spice-object`` or ``embed:sentence:all-MiniLM-L6-v2``.
+
+    A path or a name that ends in .npy or .csv is a matrix on disk; an array is a matrix in memory (images × captions);
+    a function is called with an image's reference captions and one caption. A similarity is returned as it is.
+    ``options`` go to the named φ; see the reference page for what each takes.
+    """
+    if isinstance(phi, str):
+        kind, _, source = phi.partition(":")
+        if kind not in SIMILARITIES and Path(phi).suffix.lower() in MATRIX_SUFFIXES:
+            phi = Path(phi)
+        else:
+            return _call_factory(phi, SIMILARITIES[kind].value, source, options)
+    if options:
+        raise UsageError(
+            f"{', '.join(sorted(options))}: only a φ loaded by name takes options",
+            fix="set them on the object itself, or pass the name of a φ",
+        )
+    if isinstance(phi, Path | np.ndarray):
+        return PrecomputedSimilarity(phi)
+    if isinstance(phi, Similarity):
+        return phi
+    if callable(phi):
+        return CallableSimilarity(phi)
+    raise UsageError(
+        f"{phi!r:.60} is no φ", fix="pass a name, a .npy or .csv file, an array, or a function φ(references, caption)"
+    )
+
+
+def prepare_dataset(
+    dataset: Dataset, phi: Phi = "cider", *, progress: Progress | None = None, threads: int | None = None
+) -> PreparedSimilarity:
+    """φ for the images × captions of a dataset; rows and columns are in the order of its ids.
+
+    The references of an image are its captions. A caption that is itself among them is compared with all of them,
+    itself included. An image without captions has no references: its row is 0.
+    """
+    similarity = load_similarity(phi)
+    if isinstance(similarity, IdSimilarity):
+        return similarity.prepare_ids(dataset)
+    return similarity.prepare(references_of(dataset), dataset.texts, progress=progress, threads=threads)
+
+
+def _call_factory(name: str, factory: Callable[..., Similarity], source: str, options: dict[str, Any]) -> Similarity:
+    _, *known = inspect.signature(factory).parameters
+    for option in options:
+        if option not in known:
+            accepted = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise UsageError(f"{name} has no option {option!r}", fix=accepted, option=option)
+    return factory(source, **options)
+
+
+class CallableSimilarity:
+    """A Python function as φ. It is called once per cell, so it suits some pairs or a small collection.
+
+    There is no way to know when a function changes: ``revision`` is empty, and its numbers are never reused.
+    """
+
+    revision = ""
+
+    def __init__(self, function: CaptionFunction) -> None:
+        self.function = function
+        self.name = "own:" + (getattr(function, "__qualname__", None) or type(function).__qualname__)
+
+    def prepare(
+        self, references: References, captions: Texts, *, progress: Progress | None = None, threads: int | None = None
+    ) -> PreparedCallable:
+        """Keep the texts: the function is called when numbers are read."""
+        return PreparedCallable(self.function, self.name, references, captions)
+
+
+class PreparedCallable:
+    """A function with the texts that it is called with."""
+
+    def __init__(self, function: CaptionFunction, name: str, references: References, captions: Texts) -> None:
+        self._function, self._name, self._references, self._captions = function, name, references, captions
+        self.shape = (len(references), len(captions))
+
+    def block(self, rows: slice) -> Array:
+        """Whole rows: float32, (rows, captions)."""
+        images = range(self.shape[0])[rows]
+        values = [self._value(image, caption) for image in images for caption in range(self.shape[1])]
+        return np.array(values, np.float32).reshape(len(images), self.shape[1])
+
+    def pairs(self, images: Array, captions: Array) -> Array:
+        """Single cells: float32, one per pair of positions."""
+        cells = zip(np.asarray(images).tolist(), np.asarray(captions).tolist(), strict=True)
+        return np.array([self._value(image, caption) for image, caption in cells], np.float32)
+
+    def _value(self, image: int, caption: int) -> float:
+        references = self._references[image]
+        value = self._function(references, self._captions[caption]) if len(references) else 0.0
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise InputError(
+                f"{self._name} returned {value!r:.40} for the caption {self._captions[caption]!r:.60}",
+                row=f"image {image}",
+                expected="a finite number",
+                fix="return a finite number for every pair",
+            )
+        return number

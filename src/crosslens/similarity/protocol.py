@@ -1,0 +1,90 @@
+"""What every φ is: sets of reference captions against single captions, whole rows or single cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence, Sized
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from crosslens.core import Dataset, Progress, Registry
+
+Array = np.ndarray[Any, Any]
+Texts = Sequence[str]
+References = Sequence[Texts]
+"""The reference captions of each image."""
+
+
+@runtime_checkable
+class PreparedSimilarity(Protocol):
+    """A φ prepared for one collection: images (by their reference captions) × captions.
+
+    ``block`` and ``pairs`` give the same number for the same cell at any number of threads (embeddings: to 1e-6).
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of images, number of captions."""
+
+    def block(self, rows: slice) -> Array:
+        """Whole rows: float32, (rows, captions)."""
+
+    def pairs(self, images: Array, captions: Array) -> Array:
+        """Single cells: float32, one per pair of positions."""
+
+
+@runtime_checkable
+class Similarity(Protocol):
+    """φ(G, c): how much a caption c says what the reference captions G say; larger is more similar.
+
+    ``name`` is what it is loaded by. ``revision`` changes whenever its numbers may: together they identify the numbers
+    in caches and reports.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is loaded by."""
+
+    @property
+    def revision(self) -> str:
+        """Another revision, other numbers."""
+
+    def prepare(
+        self, references: References, captions: Texts, *, progress: Progress | None = None, threads: int | None = None
+    ) -> PreparedSimilarity:
+        """Prepare φ for these reference sets (one per image) and captions."""
+
+
+@runtime_checkable
+class IdSimilarity(Protocol):
+    """A φ whose numbers belong to ids and not to texts: a precomputed matrix."""
+
+    def prepare_ids(self, dataset: Dataset) -> PreparedSimilarity:
+        """The numbers of this dataset's images and captions."""
+
+
+CaptionFunction = Callable[[Texts, str], float]
+"""φ(references, caption)."""
+
+Phi = str | Path | Array | Similarity | CaptionFunction
+"""How a φ may be passed: a name, a file, a matrix, a Similarity, or a function φ(references, caption)."""
+
+SIMILARITIES: Registry[Callable[..., Similarity]] = Registry(
+    "similarity", "similarities", ("crosslens.similarity.measures",)
+)
+"""Kinds of φ. One is named ``kind`` or ``kind:source``; its factory is called with the source ('' without one) and with
+the caller's options by keyword."""
+
+
+def references_of(dataset: Dataset) -> list[list[str]]:
+    """For each image, in the order of the dataset, its captions."""
+    references: list[list[str]] = [[] for _ in range(dataset.images.height)]
+    for text, image in zip(dataset.texts, dataset.caption_image.tolist(), strict=True):
+        references[image].append(text)
+    return references
+
+
+def group_starts(groups: Iterable[Sized]) -> Array:
+    """Where each group starts when all are put in a row, and one past the last: int64."""
+    return np.concatenate([[0], np.cumsum([len(group) for group in groups])]).astype(np.int64)

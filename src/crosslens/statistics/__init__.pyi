@@ -1,0 +1,26 @@
+from crosslens.statistics.aggregation import aggregate as aggregate
+from crosslens.statistics.bootstrap import (
+    Bootstrap as Bootstrap,
+    Estimate as Estimate,
+    estimate as estimate,
+    sum_of_means as sum_of_means,
+)
+from crosslens.statistics.corrections import (
+    CORRECTIONS as CORRECTIONS,
+    benjamini_hochberg as benjamini_hochberg,
+    correct as correct,
+    holm as holm,
+)
+from crosslens.statistics.correlation import (
+    COEFFICIENTS as COEFFICIENTS,
+    Correlations as Correlations,
+    JudgeAgreement as JudgeAgreement,
+    correlations as correlations,
+    judge_agreement as judge_agreement,
+)
+from crosslens.statistics.paired import (
+    PairedChange as PairedChange,
+    Samples as Samples,
+    paired_samples as paired_samples,
+)
+from crosslens.statistics.permutation import PairedTest as PairedTest, paired_permutation as paired_permutation

@@ -1,0 +1,1 @@
+"""How pictures are drawn: polygons and letters in a few colours."""

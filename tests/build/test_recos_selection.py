@@ -1,0 +1,194 @@
+"""Which images and descriptions a RECOS benchmark has: by hand, and every decision by other means."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import crosslens as cl
+from crosslens.build import RecosSettings, build_recos
+from tests.build.recos_builds import SETTINGS, angle, build, toy
+from tests.build.toy_models import Words
+
+
+def test_neighbours_worked_out_by_hand(tmp_path: Path) -> None:
+    """One original per task; the nearest of its source is the confusable, unless it is the same picture."""
+    points = {"a": angle(0), "a copy": angle(1), "a near": angle(20), "b": angle(180), "b near": angle(200)}
+    points |= {"a far": angle(50), "b far": angle(150)}
+    sources = [name[0] for name in points]
+    dataset, encoder = toy(points, tmp_path, source=sources, task=[*"xyyxyyy"])
+    tasks = {"a": "one", "b": "two"}
+    named = pl.Series("task", [tasks.get(image, "rest") for image in points])
+    dataset = replace(dataset, images=dataset.images.with_columns(named))
+    settings = RecosSettings(
+        k=2, eta=1, temperature=0.1, descriptions=2, originals=2, similar=1, duplicate_cosine=math.cos(math.radians(2))
+    )
+    # Quotas go to the tasks in turn, alphabetically: "one" and "rest" have theirs.
+    found = build_recos(dataset, encoder, replace(settings, originals=3), generator=None)
+    roles = dict(found.versions["v2"].images.select("image", "role").iter_rows())
+    originals = {image for image, role in roles.items() if role == "original"}
+    assert {"a", "b"} <= originals
+    (third,) = originals - {"a", "b"}
+    chosen = {one["image"]: one["confusable"] for one in found.log.of("confusable")}
+    free_a = [name for name in ("a near", "a far") if name != third]
+    free_b = [name for name in ("b near", "b far") if name != third]
+    if third != "a copy":
+        assert chosen["a"] == free_a[0], "the copy is the same picture"
+    assert chosen["b"] == free_b[0]
+    assert any("a copy" in json.dumps(one) for one in found.log.of("confusable")), "the copy was passed over"
+
+
+def test_without_a_generator_what_is_outside_is_dropped(tmp_path: Path) -> None:
+    """Six images in a row, 3° apart, and one opposite, to which the last of the row is nearer than any other by far."""
+    points = {f"near {n}": angle(3 * n) for n in range(6)} | {"alone": angle(180)}
+    dataset, encoder = toy(points, tmp_path)
+    settings = RecosSettings(
+        k=3, eta=0.9, temperature=0.001, descriptions=2, originals=7, duplicate_cosine=2, similar=2
+    )
+    found = build_recos(dataset, encoder, settings, generator=None)
+    for one in found.log.of("check"):
+        kept = 0.05 * math.log(3) <= one["dis"] <= 0.95 * math.log(3)
+        assert (one["verdict"] == "kept") == kept
+    images = {one["image"]: one["verdict"] for one in found.log.of("original")}
+    good = {one["image"] for one in found.log.of("check") if one["verdict"] == "kept"}
+    assert {image for image, verdict in images.items() if verdict == "kept"} == good
+    assert set(found.versions["v0"].image_ids) == good
+    assert good == set(dataset.image_ids) - {"alone"}
+    assert "6 of 7 originals: 1 image had fewer than 2 descriptions in the band" in found.notes
+
+
+def test_too_few_originals_are_explained_by_what_became_of_the_others(tmp_path: Path) -> None:
+    """Ten images in a row, the last three at the same point: of those only one can be in."""
+    points = {f"image {n}": angle(20 * min(n, 7)) for n in range(10)}
+    dataset, encoder = toy(points, tmp_path)
+    settings = RecosSettings(k=3, eta=1, temperature=0.1, descriptions=2, originals=10, similar=0)
+    twins = build_recos(dataset, encoder, settings, generator=None)
+    (why,) = [one for one in twins.notes if "of 10 originals" in one]
+    assert why.startswith("8 of 10 originals: 2 images were the same picture as others")
+    assert "descriptions" not in why
+    many = build_recos(dataset, encoder, replace(settings, originals=12), generator=None)
+    assert any("8 of 12 originals: there are 10 candidates; 2 images were" in one for one in many.notes)
+    tasks = ["x"] * 5 + ["y"] * 5
+    named = replace(dataset, images=dataset.images.with_columns(pl.Series("task", tasks)))
+    shared = build_recos(named, encoder, replace(settings, originals=9), generator=None)
+    # Five of x were wanted and four of y, of which two are copies of a third.
+    assert Counter(shared.versions["v0"].images["task"])["y"] == 3
+    (why,) = [one for one in shared.notes if "of 9 originals" in one]
+    assert "2 images were the same picture" in why
+    half = build_recos(named, encoder, replace(settings, originals=8), generator=None)
+    (why,) = [one for one in half.notes if "of 8 originals" in one]
+    assert why.startswith("7 of 8 originals: 2 images were")
+    assert why.endswith("; 1 image is of tasks that have their share already")
+
+
+def test_how_many_originals_have_a_confusable_is_said(tmp_path: Path) -> None:
+    """The images of task x are alone in their sources, those of y share one; each task has one original."""
+    points = {f"image {n}": angle(10 * n) for n in range(8)}
+    sources = [f"own {n}" for n in range(4)] + ["shared"] * 4
+    dataset, encoder = toy(points, tmp_path, source=sources, task=[*"xxxxyyyy"])
+    settings = RecosSettings(k=3, eta=1, temperature=0.1, descriptions=2, originals=2, similar=0, duplicate_cosine=2)
+    found = build_recos(dataset, encoder, settings, generator=None, output=tmp_path / "bench")
+    assert Counter(found.versions["v1"].images["role"]) == {"original": 2, "confusable": 1}
+    for page in ("README.md", "v1/README.md"):
+        assert "for 1 of 2 originals a confusable image" in (tmp_path / "bench" / page).read_text()
+    (why,) = [one for one in found.notes if "no confusable" in one]
+    assert why.startswith("1 of 2 originals have no confusable")
+    assert why.endswith("--source-column task takes confusables from the whole task")
+    settings = replace(settings, source_column="task")
+    whole = build_recos(dataset, encoder, settings, generator=None)
+    assert "for each original a confusable image" in whole.versions["v1"].card.notes
+    less = build_recos(dataset, encoder, replace(settings, originals=7), generator=None)
+    (why,) = [one for one in less.notes if "no confusable" in one]
+    assert "--source-column" not in why, "it is the task already"
+
+
+def test_what_is_built_is_what_was_asked_for(scenes: cl.Dataset, folder: Path) -> None:
+    found = build(scenes, folder)
+    v0, v1, v2 = (found.versions[name] for name in ("v0", "v1", "v2"))
+    assert v1.image_ids[: len(v0.image_ids)] == v0.image_ids
+    assert v2.image_ids[: len(v1.image_ids)] == v1.image_ids
+    assert v2.caption_ids == v1.caption_ids
+    assert len(v0.image_ids) <= 12
+    assert set(v0.images["task"]) <= {"object", "colour", "count"}
+    for version in (v0, v1):
+        assert set(Counter(version.captions["image"]).values()) == {3}, "three descriptions each"
+        assert set(version.captions["image"]) == set(version.image_ids)
+        words = [" ".join(text.lower().split()) for text in version.texts]
+        assert len(set(words)) == len(words), "no text is given to two images"
+    roles = Counter(v2.images["role"])
+    assert roles["original"] == len(v0.image_ids)
+    assert roles["similar"] > 0
+    assert v2.objects is not None
+    assert set(v2.objects["image"]) <= set(v2.image_ids)
+    assert "text to image only" in v2.card.notes
+
+
+def test_every_description_of_v0_is_in_the_band(scenes: cl.Dataset, folder: Path) -> None:
+    from PIL import Image
+
+    found = build(scenes, folder)
+    v0 = found.versions["v0"]
+    files = [folder / file for file in scenes.images["file"]]
+    images = Words().encode_images([Image.open(file).convert("RGB") for file in files]).astype(np.float64)
+    images /= np.linalg.norm(images, axis=1, keepdims=True)
+    texts = Words().encode_texts(v0.texts).astype(np.float64)
+    texts /= np.linalg.norm(texts, axis=1, keepdims=True)
+    row_of = {image: row for row, image in enumerate(scenes.image_ids)}
+    for vector, image, dis in zip(texts, v0.captions["image"], v0.captions["dis"], strict=True):
+        scores = images @ vector
+        scores[row_of[image]] = -np.inf
+        logits = np.sort(scores)[-10:] * 20.0
+        p = np.exp(logits - logits.max())
+        p /= p.sum()
+        assert dis == pytest.approx(-(p * np.log(p)).sum(), abs=1e-5)
+        assert 0.1 * math.log(10) <= dis <= 0.9 * math.log(10)
+
+
+def test_confusables_are_the_nearest_that_may_be(scenes: cl.Dataset, folder: Path) -> None:
+    from PIL import Image
+
+    found = build(scenes, folder, replace(SETTINGS, duplicate_bits=-1))
+    images = Words().encode_images([Image.open(folder / file).convert("RGB") for file in scenes.images["file"]])
+    images = images.astype(np.float64) / np.linalg.norm(images.astype(np.float64), axis=1, keepdims=True)
+    row_of = {image: row for row, image in enumerate(scenes.image_ids)}
+    source = dict(scenes.images.select("image", "task").iter_rows())
+    taken = set(found.versions["v0"].image_ids)
+    for one in found.log.of("confusable"):
+        own = row_of[one["image"]]
+        allowed = [
+            image
+            for image in scenes.image_ids
+            if image not in taken
+            and source[image] == source[one["image"]]
+            and (images[[row_of[other] for other in taken]] @ images[row_of[image]]).max() < 0.98
+        ]
+        best = max(allowed, key=lambda image: images[row_of[image]] @ images[own])
+        assert one["confusable"] == best
+        assert one["cosine"] == pytest.approx(images[row_of[best]] @ images[own], abs=1e-5)
+        taken.add(best)
+
+
+def test_a_copied_picture_is_in_the_benchmark_once(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
+    """Every picture twice, the second time packed as a JPEG."""
+    from PIL import Image
+
+    half = scenes.select(scenes.image_ids[:30])
+    for row, file in enumerate(half.images["file"]):
+        Image.open(folder / file).save(tmp_path / f"{row}.png")
+        Image.open(folder / file).convert("RGB").save(tmp_path / f"{row}.jpg", quality=70)
+    copies = half.images.with_columns(
+        pl.Series("file", [f"{row}.jpg" for row in range(30)]), image=pl.lit("copy ") + pl.col("image")
+    )
+    images = pl.concat([half.images.with_columns(pl.Series("file", [f"{row}.png" for row in range(30)])), copies])
+    doubled = cl.Dataset("doubled", images, half.captions)
+    found = build(doubled, tmp_path, replace(SETTINGS, duplicate_cosine=2, similar=40))
+    inside = [image.removeprefix("copy ") for image in found.versions["v2"].image_ids]
+    assert len(inside) > 20
+    assert len(set(inside)) == len(inside)

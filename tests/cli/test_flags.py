@@ -1,0 +1,210 @@
+"""Options classes as flags of a command, and options in messages written as flags."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from crosslens.cli.datasets import DatasetOptions
+from crosslens.cli.entry import _command_of
+from crosslens.cli.flags import Flags, Json, command, expand_options, flag_spelling
+from crosslens.core import Options, errors, option
+from crosslens.encode import EncodeOptions
+
+from .conftest import Call
+
+
+@dataclass(frozen=True)
+class SearchOptions(Options):
+    """How lists are made."""
+
+    depth: int = option(10, "Items that are kept.", metavar="N", minimum=1)
+    model: str | None = option(None, "The model.", metavar="NAME")
+    mode: str = option("fast", "fast or exact.", metavar="MODE", choices=("fast", "exact"))
+    store: Path | str | bool | None = option(
+        None, "Where vectors are kept.", metavar="FOLDER", switch_off="--no-store Keep nothing."
+    )
+    names: tuple[str, ...] = option((), "Names.", metavar="NAME", flags=("-N", "--name"))
+    strict: bool = option(False, "Stop at the first mistake.")
+    callback: Any = option(print, "Called with every note.", hidden=True)
+
+
+def run(function: Any, *words: str) -> tuple[int, str, list[dict[str, Any]]]:
+    """Call a command with these words: exit code, output, and what the command received."""
+    received: list[dict[str, Any]] = []
+    application = typer.Typer(rich_markup_mode=None)
+    application.command()(function(received))
+    outcome = CliRunner().invoke(application, list(words))
+    return outcome.exit_code, outcome.output, received
+
+
+def whole(received: list[dict[str, Any]]) -> Any:
+    @command("crosslens search --depth 5")
+    def search(
+        options: SearchOptions, limit: int | None = option(None, "At most.", metavar="N"), json: Json = False
+    ) -> None:
+        """Search."""
+        received.append({"options": options, "limit": limit, "json": json})
+
+    return search
+
+
+def part(received: list[dict[str, Any]]) -> Any:
+    @expand_options
+    def search(
+        options: Annotated[
+            SearchOptions, Flags(without=("store", "strict"), required=("model",), help={"depth": "Another text."})
+        ],
+    ) -> None:
+        received.append({"options": options})
+
+    return search
+
+
+def test_without_flags_the_defaults_hold() -> None:
+    code, _, received = run(whole)
+    assert code == 0
+    assert received == [{"options": SearchOptions(), "limit": None, "json": False}]
+
+
+def test_every_field_is_a_flag() -> None:
+    words = ["--depth", "5", "--model", "clip", "--mode", "exact", "--store", "here", "-N", "a", "--name", "b"]
+    code, _, received = run(whole, *words, "--strict", "--limit", "3", "--json")
+    assert code == 0
+    expected = SearchOptions(depth=5, model="clip", mode="exact", store="here", names=("a", "b"), strict=True)
+    assert received == [{"options": expected, "limit": 3, "json": True}]
+
+
+def test_an_option_is_switched_off_by_its_own_flag() -> None:
+    assert run(whole, "--no-store")[2][0]["options"].store is False
+
+
+def test_help_shows_what_is_declared() -> None:
+    _, text, _ = run(whole, "--help")
+    for words in (
+        "--depth N",
+        "Items that are kept.",
+        "[default: 10; x>=1]",
+        "--no-store",
+        "Keep nothing.",
+        "-N, --name",
+    ):
+        assert words in text
+    assert "callback" not in text
+
+
+@pytest.mark.parametrize("value", ["0", "many"])
+def test_values_are_checked(value: str) -> None:
+    code, text, _ = run(whole, "--depth", value)
+    assert code == 2
+    assert "'--depth'" in text
+
+
+def test_choices_are_checked_with_a_suggestion() -> None:
+    application = typer.Typer()
+    application.command()(whole([]))
+    outcome = CliRunner().invoke(application, ["--mode", "fats"])
+    assert isinstance(outcome.exception, errors.UnknownNameError)
+    assert "did you mean fast" in str(outcome.exception)
+
+
+def test_a_command_takes_some_of_the_fields() -> None:
+    _, text, _ = run(part, "--help")
+    assert "--store" not in text
+    assert "--strict" not in text
+    assert "Another text." in text
+    code, text, _ = run(part)
+    assert code == 2
+    assert "Missing option '--model'" in text
+    assert run(part, "--model", "clip")[2] == [{"options": SearchOptions(model="clip")}]
+
+
+def test_only() -> None:
+    def only(received: list[dict[str, Any]]) -> Any:
+        @expand_options
+        def search(options: Annotated[SearchOptions, Flags(only=("depth",))]) -> None:
+            received.append({"options": options})
+
+        return search
+
+    assert run(only, "--depth", "3")[2] == [{"options": SearchOptions(depth=3)}]
+    assert run(only, "--model", "clip")[0] == 2
+
+
+def test_a_flag_of_the_command_may_be_called_like_a_field_that_it_leaves_out() -> None:
+    def own(received: list[dict[str, Any]]) -> Any:
+        @expand_options
+        def search(
+            options: Annotated[SearchOptions, Flags(without=("model",))], model: str = option("mine", "Another.")
+        ) -> None:
+            received.append({"options": options, "model": model})
+
+        return search
+
+    assert run(own)[2] == [{"options": SearchOptions(), "model": "mine"}]
+
+
+def test_a_misspelled_field_is_a_bug() -> None:
+    with pytest.raises(AssertionError, match="no option depht"):
+
+        @expand_options
+        def search(options: Annotated[SearchOptions, Flags(without=("depht",))]) -> None: ...
+
+
+def test_the_signature_is_spelled_out() -> None:
+    """The reference pages read types and defaults from it."""
+    search = whole([])
+    parameters = inspect.signature(search).parameters
+    assert list(parameters)[:3] == ["depth", "model", "mode"]
+    assert search.__doc__ == "Search."
+    assert search.epilog == "\b\nExamples:\n  crosslens search --depth 5"
+
+
+def test_the_flags_that_commands_share() -> None:
+    encode = set(inspect.signature(expand_options(_both)).parameters)
+    assert {"precision", "device", "batch_size", "cache", "no_cache", "offline", "image_folder", "skip_bad"} <= encode
+    assert {"dataset", "captions", "instances", "images", "split", "data"} <= encode
+
+
+def _both(encode: EncodeOptions, source: DatasetOptions) -> None: ...
+
+
+# Options in messages
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value", "shown"),
+    [
+        (("evaluate",), "overwrite", True, "--overwrite"),
+        (("evaluate",), "batch_size", 16, "--batch-size 16"),
+        (("evaluate",), "score", "dot", "--score dot"),
+        (("evaluate",), "qrels", None, "--qrels"),
+        (("evaluate",), "relevance", None, "--qrels"),
+        (("evaluate",), "cache", False, "--no-cache"),
+        (("evaluate",), "split", "test", "--split test"),
+        (("evaluate",), "skip_empty", True, "-D skip_empty=true"),
+        (("data", "describe"), "text_column", None, "-D text_column="),
+        (("evaluate",), "images", None, "--image-embeddings"),
+        (("data", "convert"), "images", None, "--images-output"),
+        (("hard-negatives",), "crop", False, "--no-crop"),
+        (("show",), "no_such_option", 3, "no_such_option=3"),
+        ((), "overwrite", True, "overwrite=True"),
+    ],
+)
+def test_options_are_spelled_as_flags(words: tuple[str, ...], name: str, value: Any, shown: str) -> None:
+    error = errors.UsageError("x", fix=f"pass {errors.argument(name, value)}")
+    assert error.render(flag_spelling(_command_of(words))) == f"x\n  fix: pass {shown}"
+
+
+def test_errors_suggest_flags(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise errors.UsageError("x", fix=f"pass {errors.argument('overwrite', True)}")
+
+    monkeypatch.setattr("crosslens.core.run.Run.load", fail)
+    assert call("plot", "somewhere", "-o", "x.html").err == "error: x\n  fix: pass --overwrite\n"

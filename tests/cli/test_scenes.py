@@ -1,0 +1,129 @@
+"""The demo: everything from nothing, resumed, and honest about it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from crosslens.core.run import Run
+from crosslens.synth import write_scenes
+
+from .conftest import Call
+
+pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
+pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
+
+MODEL = """
+import numpy as np
+
+class Model:
+    '''Colours of a picture, letters of a text: an encoder, not a good one.'''
+    revision = "one"
+    def encode_images(self, images):
+        return np.stack([np.asarray(one.resize((4, 4)), np.float32).reshape(-1)[:26] for one in images])
+    def encode_texts(self, texts):
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        return np.array([[text.lower().count(letter) + 0.01 for letter in letters] for text in texts], np.float32)
+"""
+IMAGES = 12
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model of one's own and a cache of its own."""
+    (tmp_path / "model.py").write_text(MODEL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+WORDS = ("demo", "--model", "callable:model.py:Model", "--images", str(IMAGES), "-o", "tryout")
+
+
+def test_the_whole_way(call: Call, root: Path) -> None:
+    outcome = call(*WORDS)
+    assert outcome.code == 0
+    assert f"searches {IMAGES} drawn scenes with {5 * IMAGES} captions" in outcome.out
+    folder = root / "tryout"
+    assert {entry.name for entry in folder.iterdir()} == {
+        *("scenes", "scenes-v0", "scenes-v1", "v0", "v1", "v2", "tasks.html")
+    }
+    runs = {version: Run.load(folder / version) for version in ("v0", "v1", "v2")}
+    for version, factor in (("v0", 1), ("v1", 2), ("v2", 16)):
+        assert runs[version].provenance["dataset"]["images"] == factor * IMAGES
+    assert runs["v2"]["t2i/Hit@1"].n == 2 * 5 * IMAGES
+    assert not [name for name in runs["v2"] if name.startswith("i2t/")], "similar scenes have no captions to find"
+    assert ["task", "v0", "v1", "v2"] in [line.split() for line in outcome.out.splitlines()]
+    assert "crosslens run tryout/v0/recipe.toml" in outcome.out
+
+    before = {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.is_file()}
+    again = call(*WORDS)
+    assert again.out == outcome.out
+    assert {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.is_file()} == before
+    for version in runs:
+        assert "every query has the same value" in call("run", folder / version / "recipe.toml").err
+    assert call(*WORDS, "--seed", "8").code == 5
+    replaced = call(*WORDS, "--seed", "8", "--overwrite", "--json")
+    assert replaced.code == 0
+    assert set(replaced.json["runs"]) == {"tryout/v0", "tryout/v1", "tryout/v2"}
+    assert set(replaced.json["side_by_side"]["metrics"]["t2i/Hit@1"]) == {"v0", "v1", "v2"}
+
+
+def test_versions_are_those_that_synth_writes(call: Call, root: Path) -> None:
+    assert call(*WORDS, "--json").code == 0
+    for version in ("v0", "v1"):
+        fresh = write_scenes(root / version, IMAGES, seed=7, version=version, workers=1)
+        stored = json.loads((root / "tryout" / version / "run.json").read_text())
+        assert stored["provenance"]["dataset"]["fingerprint"] == fresh.fingerprint
+
+
+def test_ctrl_c_is_clean_and_the_next_run_goes_on(root: Path) -> None:
+    words = [sys.executable, "-m", "crosslens", *WORDS[:4], "20", "-o", "tryout"]
+    running = subprocess.Popen(words, cwd=root, stderr=subprocess.PIPE, text=True, env=os.environ)
+    deadline = time.monotonic() + 120
+    while not list(root.glob("tryout/scenes/parts/*.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    output = running.communicate(timeout=120)[1]
+    if running.returncode == 0:
+        pytest.skip("it was done before it could be stopped")
+    assert running.returncode == 130
+    assert "Traceback" not in output
+    assert "interrupted" in output
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (root / "tryout" / "tasks.html").exists()
+
+
+def test_a_missing_package_is_named_before_any_work(call: Call, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    outcome = call(*WORDS)
+    assert outcome.code == 4
+    assert "pip install 'crosslens[demo]'" in outcome.err
+    assert not (root / "tryout").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "code", "message"),
+    [
+        ("nope", 2, "unknown encoder 'nope'"),
+        ("callable:gone.py:Model", 3, "gone.py"),
+        ("callable:texts.py:Texts", 2, "encodes texts, not images"),
+    ],
+)
+def test_a_wrong_model_is_named_before_any_work(call: Call, root: Path, model: str, code: int, message: str) -> None:
+    (root / "texts.py").write_text(
+        "class Texts:\n    def encode_texts(self, texts):\n        return [[1.0]] * len(texts)\n"
+    )
+    outcome = call(*WORDS, "--model", model)
+    assert outcome.code == code
+    assert message in outcome.err
+    assert "drawing" not in outcome.err
+    assert not (root / "tryout").exists()

@@ -1,0 +1,121 @@
+"""Registries: entries by decorator, from modules, packages and plug-ins, once, whichever thread looks first."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from crosslens.core import CrosslensError, Registry, UnknownNameError
+
+SHAPES: Registry[object] = Registry("shape", "shapes")
+"""What the modules written by the tests register into."""
+
+REGISTER = '''
+from tests.core.test_registry import SHAPES
+
+@SHAPES.register("{0}")
+def {0}():
+    """A {0}."""
+'''
+
+
+@pytest.fixture
+def shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder on the import path, whose modules may register; forgotten afterwards."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+    SHAPES._entries.clear()
+    SHAPES._loaded = False
+    SHAPES._modules = ()
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if name.startswith("made_"):
+            del sys.modules[name]
+
+
+def test_names_are_registered_once_and_with_a_docstring() -> None:
+    registry: Registry[object] = Registry("shape", "shapes")
+
+    @registry.register("square", colour="red")
+    def square() -> None:
+        """Four sides."""
+
+    assert registry["square"].summary == "Four sides."
+    assert registry["square"].details == {"colour": "red"}
+    assert [entry.name for entry in registry] == ["square"]
+    with pytest.raises(CrosslensError, match="two shapes are registered as 'square'"):
+        registry.register("square")(square)
+    with pytest.raises(CrosslensError, match="shape 'circle' has no docstring"):
+        registry.register("circle")(lambda: None)
+    with pytest.raises(UnknownNameError, match="did you mean square"):
+        registry["squares"]
+    assert "circle" not in registry
+
+
+def test_names_are_sorted() -> None:
+    registry: Registry[object] = Registry("shape", "shapes")
+    for name in ("b", "c", "a"):
+        registry.register(name)(SimpleNamespace(__doc__="A shape."))
+    assert registry.names() == ("a", "b", "c")
+
+
+def test_a_module_and_every_module_of_a_package(shapes: Path) -> None:
+    (shapes / "made_module.py").write_text(REGISTER.format("line"))
+    (shapes / "made_package").mkdir()
+    (shapes / "made_package" / "__init__.py").write_text("")
+    for name in ("oval", "ring"):
+        (shapes / "made_package" / f"{name}.py").write_text(REGISTER.format(name))
+    SHAPES._modules = ("made_module", "made_package")
+    assert "made_module" not in sys.modules
+    assert SHAPES.names() == ("line", "oval", "ring")
+    assert SHAPES["ring"].value.__module__ == "made_package.ring"
+
+
+def test_plug_ins_by_entry_point(shapes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (shapes / "made_plugin.py").write_text(REGISTER.format("star"))
+    groups = []
+
+    def points(group: str) -> list[SimpleNamespace]:
+        groups.append(group)
+        return [SimpleNamespace(module="made_plugin")]
+
+    monkeypatch.setattr("crosslens.core.registry.entry_points", points)
+    assert SHAPES["star"].summary == "A star."
+    assert "star" in SHAPES
+    assert groups == ["crosslens.shapes"]  # looked for once
+
+
+def test_a_module_may_look_up_while_it_is_imported(shapes: Path) -> None:
+    text = REGISTER.format("arc") + '\nassert "arc" in SHAPES\n'
+    (shapes / "made_reentrant.py").write_text(text)
+    SHAPES._modules = ("made_reentrant",)
+    assert SHAPES.names() == ("arc",)
+
+
+def test_a_failed_import_is_reported_every_time(shapes: Path) -> None:
+    SHAPES._modules = ("made_missing",)
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError, match="made_missing"):
+            SHAPES.names()
+    (shapes / "made_missing.py").write_text(REGISTER.format("late"))
+    __import__("importlib").invalidate_caches()
+    assert SHAPES.names() == ("late",)
+
+
+def test_other_threads_wait_until_all_entries_are_there(shapes: Path) -> None:
+    (shapes / "made_slow.py").write_text("import time\ntime.sleep(0.2)\n" + REGISTER.format("slow"))
+    (shapes / "made_last.py").write_text(REGISTER.format("last"))
+    SHAPES._modules = ("made_slow", "made_last")
+    seen: list[tuple[str, ...]] = []
+    threads = [threading.Thread(target=lambda: seen.append(SHAPES.names())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.02)
+    for thread in threads:
+        thread.join()
+    assert seen == [("last", "slow")] * 4

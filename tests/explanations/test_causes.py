@@ -1,0 +1,121 @@
+"""Causes: what a table of judgements makes of them, and that every judgement follows from its facts."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from crosslens.core.dataset import Dataset
+from crosslens.explanations.concepts.objects import image_objects
+from crosslens.explanations.overview.causes import (
+    CAUSES,
+    MAIN,
+    NEAR_MISS,
+    OUTCOMES,
+    UNCLEAR,
+    MentionJudgement,
+    cause_column,
+    cause_shares,
+    cause_table,
+    judge_mentions,
+)
+from crosslens.explanations.overview.evidence import Evidence
+from crosslens.explanations.words.mentions import mentioned_concepts
+from crosslens.statistics import Bootstrap
+
+judgements = st.lists(
+    st.builds(MentionJudgement, st.sampled_from(CAUSES), st.sampled_from([True, False, None])), max_size=6
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(judgements, min_size=1, max_size=8))
+def test_the_table_follows_from_the_judgements(some: list[list[MentionJudgement]]) -> None:
+    for row, own in zip(cause_table(some).to_dicts(), some, strict=True):
+        for cause in CAUSES:
+            holds = [item.holds for item in own if item.cause == cause]
+            expected = True if False in holds else None if None in holds else False
+            assert row[cause_column(cause)] is expected
+            assert row[f"asks_{cause}"] == len(holds)
+        wrong = [cause for cause in CAUSES if any(item.cause == cause and item.holds is False for item in own)]
+        ends = [row[cause_column(NEAR_MISS)], row[cause_column(UNCLEAR)]]
+        assert sum(ends) == (not wrong)
+        assert row[MAIN] == (wrong[0] if wrong else NEAR_MISS if ends[0] else UNCLEAR)
+        assert row["unjudged"] == sum(item.holds is None for item in own)
+        if ends[0]:
+            assert any(item.holds for item in own)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(judgements, min_size=1, max_size=12))
+def test_shares_count_failures(some: list[list[MentionJudgement]]) -> None:
+    table = cause_table(some)
+    shares = cause_shares(table, Bootstrap(np.arange(len(some)), 20))
+    assert shares["cause"].to_list() == list(OUTCOMES)
+    assert shares["main"].sum() == len(some)
+    for row in shares.to_dicts():
+        true = table[cause_column(row["cause"])]
+        assert row["count"] == true.sum()
+        assert row["share"] == pytest.approx(row["count"] / len(some))
+        assert row["open"] == true.null_count()
+        if row["of_asked"] is not None:
+            assert 0 <= row["of_asked"] <= 1
+
+
+def dataset() -> Dataset:
+    """Three pictures, annotated, each with captions."""
+    captions = {
+        "right": ["two brown dogs run on the grass", "dogs are running in a meadow", "two dogs run"],
+        "same": ["two brown dogs running", "dogs run over a meadow"],
+        "cat": ["a black cat sleeps on a sofa", "a sleeping cat"],
+        "one": ["a white dog runs in the snow", "a white dog is running"],
+        "sleepy": ["two dogs sleep in the grass", "brown dogs lie on the lawn"],
+    }
+    rows = [
+        ("right", "dog", 0, ["brown"]), ("right", "dog", 50, ["brown"]),
+        ("same", "dog", 0, ["brown"]), ("same", "dog", 50, ["brown"]),
+        ("cat", "cat", 0, ["black"]), ("cat", "sofa", 50, []),
+        ("one", "dog", 0, ["white"]),
+        ("sleepy", "dog", 0, []), ("sleepy", "dog", 50, []),
+    ]  # fmt: skip
+    made = Dataset.of(captions)
+    objects = pl.DataFrame({
+        "image": [row[0] for row in rows], "object": [f"o{n}" for n in range(len(rows))],
+        "name": [row[1] for row in rows], "x": [float(row[2]) for row in rows], "y": [0.0] * len(rows),
+        "w": [40.0] * len(rows), "h": [40.0] * len(rows), "attributes": [row[3] for row in rows],
+    })  # fmt: skip
+    images = made.images.with_columns(width=pl.lit(100), height=pl.lit(100))
+    return Dataset("pets", images, made.captions, objects)
+
+
+@pytest.fixture(scope="module")
+def known() -> Evidence:
+    data = dataset()
+    return Evidence.of(data, image_objects(data), data.image_ids)
+
+
+def wrong(known: Evidence, text: str, image: str, caption: str = "right#0") -> set[str]:
+    judgements = judge_mentions(mentioned_concepts([text])[0], caption, "right", image, known)
+    return {item.cause for item in judgements if item.holds is False}
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [("same", set()), ("cat", {"object"}), ("one", {"count", "colour"}), ("sleepy", {"action"})],
+)
+def test_each_picture_is_wrong_in_its_own_way(known: Evidence, image: str, expected: set[str]) -> None:
+    assert wrong(known, "Two brown dogs run.", image) == expected
+
+
+def test_what_the_right_image_does_not_bear_out_says_nothing(known: Evidence) -> None:
+    # There is no horse anywhere, and no caption of the right image but the query speaks of grass.
+    assert wrong(known, "A horse stands there.", "cat") == set()
+    assert "detail" not in wrong(known, "two brown dogs run on the grass", "one")
+    assert "detail" in wrong(known, "dogs are running in a meadow", "one", caption="nobody")
+
+
+def test_words_for_nothing_are_not_judged(known: Evidence) -> None:
+    judgements = judge_mentions(mentioned_concepts(["A picture of a group of dogs."])[0], None, "right", "cat", known)
+    assert {item.cause for item in judgements} == {"object"}

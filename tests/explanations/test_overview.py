@@ -1,0 +1,157 @@
+"""The overview of a run of the built-in scenes: every figure again, one failure at a time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import crosslens as cl
+from crosslens.core.errors import ConflictError, InputError
+from crosslens.core.run import Run
+from crosslens.explanations.concepts.comparison import compare_images
+from crosslens.explanations.concepts.metrics import METRICS
+from crosslens.explanations.concepts.objects import objects_of
+from crosslens.explanations.overview.causes import CAUSES, OUTCOMES, cause_column
+from crosslens.explanations.overview.comparison import compare_overviews
+from crosslens.explanations.overview.overview import Overview, explain_run, save_overview
+from crosslens.explanations.overview.statistics import SCOPES, column_of
+from crosslens.explanations.words.mentions import mentioned_concepts
+from crosslens.report.text.failures import comparison_text, overview_text
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> cl.Dataset:
+    from crosslens.synth.writing import write_scenes
+
+    folder = tmp_path_factory.mktemp("scenes") / "scenes"
+    write_scenes(folder, images=36, seed=3, workers=1)
+    return cl.load_dataset(str(folder))
+
+
+def run_of(scenes: cl.Dataset, folder: Path, noise: float, name: str) -> Run:
+    """A model that is right but for noise: images and their captions lie near each other."""
+    draws = np.random.default_rng(1)
+    images = draws.normal(size=(len(scenes.image_ids), 24))
+    captions = images[scenes.caption_image] + noise * np.random.default_rng(2).normal(size=(scenes.captions.height, 24))
+    return cl.evaluate(
+        scenes,
+        images=cl.Embeddings(scenes.image_ids, images),
+        captions=cl.Embeddings(scenes.caption_ids, captions),
+        metrics=["Hit@1"],
+        resamples=0,
+        output=folder / name,
+    )
+
+
+@pytest.fixture(scope="module")
+def runs(scenes: cl.Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
+    folder = tmp_path_factory.mktemp("runs")
+    return run_of(scenes, folder, 1.6, "noisy"), run_of(scenes, folder, 1.1, "better")
+
+
+@pytest.fixture(scope="module")
+def overview(scenes: cl.Dataset, runs: tuple[Run, Run]) -> Overview:
+    return explain_run(runs[0], scenes, "t2i", resamples=50)
+
+
+def test_every_metric_is_that_of_its_failure(scenes: cl.Dataset, overview: Overview) -> None:
+    objects = objects_of(scenes)
+    words = mentioned_concepts(overview.failures["text"].to_list())
+    for row, query in list(zip(overview.failures.to_dicts(), words, strict=True))[::5]:
+        right, wrong = (int(row_number) for row_number in objects.rows([row["ground_truth"], row["retrieved"]]))
+        for scope, mentioned in zip(SCOPES, (None, query.mentioned(objects.synsets)), strict=True):
+            slow = compare_images(objects, right, wrong, mentioned=mentioned)
+            fast = {name: row[column_of(name, scope)] for name in METRICS}
+            assert fast == pytest.approx({name: slow[name] for name in METRICS}, nan_ok=True)
+
+
+def test_means_are_over_the_failures_that_define_them(overview: Overview) -> None:
+    for row in overview.metrics.to_dicts():
+        values = overview.failures[column_of(row["metric"], row["scope"])].drop_nulls()
+        assert (row["defined"], row["undefined"]) == (values.len(), overview.failures.height - values.len())
+        assert row["mean"] == pytest.approx(values.mean()) if values.len() else row["mean"] is None
+        if row["low"] is not None:
+            assert row["low"] <= row["mean"] <= row["high"]
+    hits = overview.metrics.filter((pl.col("scope") == "all") & (pl.col("metric") == "object_hit"))
+    assert hits["total"][0] == overview.failures["object_hit"].sum()
+
+
+def test_all_failures_and_only_they(scenes: cl.Dataset, overview: Overview) -> None:
+    assert overview.queries.height == scenes.captions.height
+    assert (overview.failures["ground_truth"] != overview.failures["retrieved"]).all()
+    assert overview.causes["main"].sum() == overview.failures.height
+    assert overview.causes["cause"].to_list() == list(OUTCOMES)
+    wrong = overview.causes.filter(pl.col("cause") == "object").row(0, named=True)
+    assert 0 < wrong["count"] <= wrong["asked"]
+
+
+def test_atlas_and_pairs(overview: Overview) -> None:
+    assert overview.atlas["count"].sum() == overview.pairs.height == overview.failures["concept_pairs"].sum()
+
+
+def test_deterministic_and_atomic(
+    scenes: cl.Dataset, runs: tuple[Run, Run], overview: Overview, tmp_path: Path
+) -> None:
+    again = explain_run(runs[0], scenes, "t2i", resamples=50)
+    folders = [save_overview(item, tmp_path / name) for item, name in ((overview, "one"), (again, "two"))]
+    names = sorted(file.name for file in folders[0].iterdir())
+    assert names == ["atlas-query.parquet", "atlas.parquet", "failures.parquet", "overview.json", "rules.csv"]
+    for name in names:
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
+    content = json.loads((folders[0] / "overview.json").read_text())
+    assert content["failures"] == pl.read_parquet(folders[0] / "failures.parquet").height
+    save_overview(again, folders[0])
+    other = explain_run(runs[1], scenes, "t2i", resamples=50)
+    with pytest.raises(ConflictError):
+        save_overview(other, folders[0])
+    save_overview(other, folders[0], overwrite=True)
+    assert json.loads((folders[0] / "overview.json").read_text())["run"] == "better"
+    (folders[1] / "mine.txt").write_text("keep")
+    with pytest.raises(ConflictError):
+        save_overview(other, folders[1], overwrite=True)
+
+
+def test_the_two_directions(scenes: cl.Dataset, runs: tuple[Run, Run]) -> None:
+    overview = explain_run(runs[0], scenes, "i2t", resamples=0)
+    assert overview.failures["text"].null_count() == overview.failures.height
+    assert overview.failures["mentions"].sum() > 0
+    assert overview.metrics["low"].null_count() == overview.metrics.height
+
+
+def test_comparison_counts_shared_queries(scenes: cl.Dataset, runs: tuple[Run, Run], overview: Overview) -> None:
+    other = explain_run(runs[1], scenes, "t2i", resamples=50)
+    compared = compare_overviews(overview, other, minimum=1)
+    for row in compared.causes.to_dicts():
+        sides = [set(side.failures.filter(pl.col(cause_column(row["cause"])))["query"]) for side in (overview, other)]
+        assert (row["first"], row["second"]) == (len(sides[0]), len(sides[1]))
+        assert (row["only_first"], row["only_second"]) == (len(sides[0] - sides[1]), len(sides[1] - sides[0]))
+        assert row["difference"] == pytest.approx((len(sides[1]) - len(sides[0])) / compared.queries)
+        assert set(row["first_examples"]) <= sides[0] - sides[1]
+    assert compared.confusions["first"].sum() == overview.pairs.height
+    same = compare_overviews(overview, overview)
+    assert (same.causes["difference"] == 0).all()
+    assert (same.causes["only_first"] == 0).all()
+
+
+def test_what_a_person_reads(scenes: cl.Dataset, runs: tuple[Run, Run], overview: Overview) -> None:
+    text = overview_text(overview, 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert f"{overview.failures.height:,} of {overview.queries.height:,} queries failed" in " ".join(text.split())
+    for cause in CAUSES:
+        assert cause in text
+    compared = compare_overviews(overview, explain_run(runs[1], scenes, "t2i", resamples=50))
+    assert max(map(len, comparison_text(compared, 80).splitlines())) <= 80
+
+
+def test_a_run_without_failures(scenes: cl.Dataset, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no failures"):
+        explain_run(run_of(scenes, tmp_path, 0.0, "perfect"), scenes, "t2i")
+
+
+def test_runs_that_cannot_be_compared(scenes: cl.Dataset, runs: tuple[Run, Run], overview: Overview) -> None:
+    with pytest.raises(InputError, match="direction"):
+        compare_overviews(overview, explain_run(runs[0], scenes, "i2t", resamples=0))

@@ -1,0 +1,211 @@
+"""What holds for every perturbation of texts that is registered, whoever wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+import crosslens as cl
+from crosslens.core.dataset import Dataset
+from crosslens.core.errors import InputError, UsageError
+from crosslens.perturbations import (
+    BRIT_PERTURBATIONS,
+    PERTURBATIONS,
+    CannotApply,
+    Edit,
+    Perturbed,
+    apply_edits,
+    perturbation,
+    perturbations_with,
+)
+from crosslens.perturbations.caption import Caption
+from crosslens.perturbations.draws import Draws
+from crosslens.perturbations.selection import GROUPS
+from tests.language.pipelines import needs_a_pipeline
+
+ENTRIES = list(PERTURBATIONS)
+every_perturbation = pytest.mark.parametrize(
+    "name",
+    [pytest.param(one.name, marks=[needs_a_pipeline] if one.details["tags"] else []) for one in ENTRIES],
+)
+
+ORDINARY = (
+    "A man in a blue T-shirt holds the dog's leash.",
+    "two small girls ride a large brown horse near an old barn",
+    "The tall woman opens a green umbrella; it isn't raining!",
+    "Three white boats, a red one and an orange one.",
+)
+ODD = (
+    "",
+    " ",
+    "dog",
+    "I",
+    "42",
+    "3 1/2 42,000.5",
+    "!?…",
+    "🐕🏽‍🦺 👨‍👩‍👧",
+    "a 🐕 runs ❤️",
+    "شخص يركب حصانًا بنيًّا",
+    "איש רוכב על סוס",
+    "कुत्ता दौड़ता है",
+    "二匹の犬が走る",
+    "cafe\u0301 noir, e\u0301",
+    "A man.\nA dog.\r\n\tTwo cats.\n",
+    "the the the the",
+    "The the THE",
+    "A" * 300,
+    "a\u200bb \u00a0 c\ufeff",
+    "ǅ ŉ ß İ ı ﬁ",
+    "\x00\x1b[31m red",
+    "<b>two</b> & three",
+)
+
+_WORDS = "a an the The A big small red green young old dog dogs man woman's T-shirt isn't two 3 and on runs John"
+_SENTENCES = st.lists(st.sampled_from(_WORDS.split()), max_size=9).map(" ".join)
+_TEXTS = st.one_of(_SENTENCES, st.text(max_size=25), st.text(alphabet="aAbé\u0301 .-'\n", max_size=15))
+
+
+def check(original: str, found: Perturbed) -> None:
+    """The contract of one result."""
+    assert found.original == original
+    assert apply_edits(original, found.edits) == found.text
+    assert list(found.edits) == sorted(found.edits)
+    for edit in found.edits:
+        assert original[edit.start : edit.end] == edit.before
+        assert edit.span == (edit.start, edit.end)
+        assert edit.before != edit.after
+    if found.applied:
+        assert found.text != original
+        assert found.reason == ""
+        assert found.edits
+    else:
+        assert found.text == original
+        assert found.reason.strip()
+        assert not found.edits
+
+
+def quick(name: str) -> int:
+    """Parsing takes its time."""
+    return 12 if PERTURBATIONS[name].details["tags"] else 100
+
+
+@every_perturbation
+def test_ordinary_and_odd_captions(name: str) -> None:
+    texts = [*ORDINARY, *ODD]
+    for text, found in zip(texts, cl.perturb(name, texts), strict=True):
+        check(text, found)
+
+
+@every_perturbation
+def test_the_common_group_changes_ordinary_captions(name: str) -> None:
+    found = cl.perturb(name, ORDINARY)
+    assert any(one.applied for one in found), [one.reason for one in found]
+
+
+@every_perturbation
+def test_any_text(name: str) -> None:
+    @settings(max_examples=quick(name), suppress_health_check=[HealthCheck.too_slow])
+    @given(texts=st.lists(_TEXTS, max_size=12), seed=st.integers(0, 2**40))
+    def holds(texts: list[str], seed: int) -> None:
+        for text, found in zip(texts, cl.perturb(name, texts, seed=seed), strict=True):
+            check(text, found)
+
+    holds()
+
+
+@every_perturbation
+def test_a_caption_does_not_depend_on_its_neighbours(name: str) -> None:
+    texts = [*ORDINARY, *ODD]
+    pool = dict(zip(texts, cl.perturb(name, texts, seed=3, **corpus_options(name)), strict=True))
+    for some in (texts[::-1], texts[1::2], [*texts, *texts]):
+        again = cl.perturb(name, some, seed=3, **corpus_options(name))
+        assert list(again) == [pool[text] for text in some]
+
+
+@lru_cache
+def corpus_options(name: str) -> dict[str, object]:
+    """What follows from all captions together, held still."""
+    corpus = PERTURBATIONS[name].details["corpus"]
+    if corpus is None:
+        return {}
+    from crosslens.perturbations.perturbing import prepare_captions
+
+    return dict(corpus(prepare_captions([PERTURBATIONS[name]], ORDINARY)))
+
+
+@every_perturbation
+def test_ids_seed_the_draws_and_texts_are_their_own_ids(name: str) -> None:
+    texts = list(ORDINARY)
+    by_text = cl.perturb(name, texts)
+    assert cl.perturb(name, {text: text for text in texts}) == by_text
+    dataset = Dataset.of({f"i{n}": [text] for n, text in enumerate(texts)})
+    by_id = cl.perturb(name, {f"i{n}#0": text for n, text in enumerate(texts)})
+    assert cl.perturb(name, dataset) == by_id
+    assert cl.perturb(name, dataset) == by_id
+
+
+UNDRAWN = ("distraction_true", "distraction_false", "rare_synonym", "verb_antonym", "number_change")
+"""Perturbations to which the ordinary captions may leave no choice."""
+
+
+@needs_a_pipeline
+@pytest.mark.parametrize("name", [one.name for one in ENTRIES if one.name not in UNDRAWN])
+def test_the_seed_matters_where_there_is_a_choice(name: str) -> None:
+    outcomes = [tuple(one.text for one in cl.perturb(name, ORDINARY, seed=seed)) for seed in range(8)]
+    assert len(set(outcomes)) > 1
+
+
+def test_all_names_of_the_groups_are_registered() -> None:
+    assert [name for names in GROUPS.values() for name in names if name not in PERTURBATIONS] == []
+    assert len(BRIT_PERTURBATIONS) == 13
+
+
+@pytest.fixture
+def shout() -> Iterator[str]:
+    @perturbation("shout", level="beyond")
+    def shout(caption: Caption, draws: Draws, mark: str = "!") -> tuple[Edit, ...]:
+        """Add a mark at the end."""
+        if not caption.words:
+            raise CannotApply("no words")
+        end = len(caption.text)
+        return (Edit(end, end, "", mark),)
+
+    yield "shout"
+    del PERTURBATIONS._entries["shout"]
+
+
+def test_registering_enrols(shout: str) -> None:
+    assert PERTURBATIONS[shout].summary == "Add a mark at the end."
+    texts: Sequence[str] = [*ORDINARY, *ODD]
+    for text, found in zip(texts, cl.perturb(shout, texts, mark="?"), strict=True):
+        check(text, found)
+        assert found.applied == bool(Caption(text).words)
+    with pytest.raises(UsageError, match="no option 'loudness'"):
+        cl.perturb(shout, texts, loudness=3)
+
+
+def test_mistakes_are_explained() -> None:
+    with pytest.raises(InputError, match="put the text into a list"):
+        cl.perturb("char_swap", "one text")
+    with pytest.raises(InputError, match="row 1"):
+        cl.perturb("char_swap", ["a dog", 3])  # type: ignore[list-item]
+    with pytest.raises(cl.CrosslensError, match="char_swap"):
+        cl.perturb("char_swp", ["a dog"])
+    for k in ("2", 1.5, 0):
+        with pytest.raises(UsageError, match="number of words"):
+            cl.perturb("char_swap", ["a dog"], k=k)
+    with pytest.raises(InputError, match=r"row 1: .* half a character"):
+        cl.perturb("synonym_noun", ["a dog", "a dog \udc80"])
+    assert cl.perturb("char_swap", []) == ()
+
+
+def test_facts_are_declared_with_the_perturbation() -> None:
+    typos = ("char_swap", "missing_char", "extra_char", "nearby_char")
+    assert perturbations_with("typo") == typos
+    assert perturbations_with("brit") == BRIT_PERTURBATIONS == GROUPS["all"]
+    assert set(perturbations_with("aro")) < {name for name in BRIT_PERTURBATIONS if name.startswith("shuffle")}
+    assert set(typos) < set(perturbations_with("keeps_meaning"))
+    assert not set(perturbations_with("keeps_meaning")) & {*GROUPS["adversarial"], *perturbations_with("aro")}

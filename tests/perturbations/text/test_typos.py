@@ -1,0 +1,200 @@
+"""Slips of the finger, against a list of everything they may do."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, strategies as st
+
+import crosslens as cl
+from crosslens.core.errors import UsageError
+from crosslens.perturbations import Perturbed
+from crosslens.perturbations.text.typos import KEY_NEIGHBOURS
+
+TOUCHING = """
+q:aw w:aeqs e:drsw r:deft t:fgry y:ghtu u:hijy i:jkou o:iklp p:lo
+a:qswz s:adewxz d:cefrsx f:cdgrtv g:bfhtvy h:bgjnuy j:hikmnu k:ijlmo l:kop
+z:asx x:cdsz c:dfvx v:bcfg b:ghnv n:bhjm m:jkn
+"""
+WORDS = "A man and The OLD dog's T-shirt x oo Oo I'm 2nd cafe\u0301"
+TEXTS = st.one_of(
+    st.text(max_size=30),
+    st.text(alphabet="abcXYZéß \u0301'-.7", max_size=30),
+    st.lists(st.sampled_from(WORDS.split()), max_size=8).map(" ".join),
+)
+
+
+def one(name: str, text: str, seed: int = 0, **options: int) -> Perturbed:
+    return cl.perturb(name, [text], seed=seed, **options)[0]
+
+
+def all_outcomes(name: str, text: str, seeds: int = 1500) -> set[str]:
+    return {one(name, text, seed).text for seed in range(seeds)}
+
+
+# The keyboard
+
+
+def test_neighbours_are_those_of_a_keyboard_looked_at() -> None:
+    assert {key: "".join(sorted(near)) for key, near in KEY_NEIGHBOURS.items()} == dict(
+        pair.split(":") for pair in TOUCHING.split()
+    )
+
+
+def test_neighbours_are_mutual() -> None:
+    assert len(KEY_NEIGHBOURS) == 26
+    for key, near in KEY_NEIGHBOURS.items():
+        assert key not in near
+        assert all(key in KEY_NEIGHBOURS[other] for other in near)
+
+
+# Everything that may happen to a short caption, written down the slow way
+
+
+def words_with_places(text: str) -> list[tuple[int, str]]:
+    return [(found.start(), found.group()) for found in re.finditer(r"[A-Za-z0-9](?:\S*[A-Za-z0-9])?", text)]
+
+
+def swaps(text: str) -> set[str]:
+    pairs = [
+        at
+        for at in range(len(text) - 1)
+        if text[at].isalpha() and text[at + 1].isalpha() and text[at].lower() != text[at + 1].lower()
+    ]
+    even = [at for at in pairs if text[at].isupper() == text[at + 1].isupper()]
+    return {text[:at] + text[at + 1] + text[at] + text[at + 2 :] for at in even or pairs}
+
+
+def losses(text: str) -> set[str]:
+    found = set()
+    for start, word in words_with_places(text):
+        letters = [at for at, letter in enumerate(word) if letter.isalpha()]
+        if len(letters) < 2:
+            continue
+        for at in letters:
+            if at == 0 and word[0].isupper() and word != word.upper():
+                continue  # the capital stays
+            found.add(text[: start + at] + text[start + at + 1 :])
+    return found
+
+
+def additions(text: str) -> set[str]:
+    found = set()
+    for start, word in words_with_places(text):
+        loud = len(word) > 1 and word == word.upper() and word != word.lower()
+        for at, letter in enumerate(word):
+            for near in KEY_NEIGHBOURS.get(letter.lower(), ""):
+                new = near.upper() if loud else near
+                found.add(text[: start + at + 1] + new + text[start + at + 1 :])
+                if at or loud or letter.islower():
+                    found.add(text[: start + at] + new + text[start + at :])
+    return found
+
+
+def misses(text: str) -> set[str]:
+    return {
+        text[:at] + (near.upper() if letter.isupper() else near) + text[at + 1 :]
+        for at, letter in enumerate(text)
+        for near in KEY_NEIGHBOURS.get(letter.lower(), "")
+    }
+
+
+ORACLES: dict[str, Callable[[str], set[str]]] = {
+    "char_swap": swaps,
+    "missing_char": losses,
+    "extra_char": additions,
+    "nearby_char": misses,
+}
+SHORT = ["It is", "A dog.", "oo Oo", "Ox", "I'm", "OK 2nd", "7 x", "T-shirt", "a b c", "12 34", ""]
+
+
+@pytest.mark.parametrize("text", SHORT)
+@pytest.mark.parametrize("name", sorted(ORACLES))
+def test_every_allowed_slip_happens_and_no_other(name: str, text: str) -> None:
+    allowed = ORACLES[name](text)
+    assert all_outcomes(name, text) == (allowed or {text})
+
+
+@pytest.mark.parametrize("name", sorted(ORACLES))
+@given(text=st.text(alphabet="abZY '-.3\n", max_size=20), seed=st.integers(0, 99))
+def test_longer_captions_too(name: str, text: str, seed: int) -> None:
+    allowed = ORACLES[name](text)
+    found = one(name, text, seed)
+    assert found.applied == bool(allowed)
+    assert found.text in (allowed or {text})
+
+
+# Properties of any text
+
+
+@given(TEXTS, st.integers(0, 99))
+def test_swap_is_one_swap_of_two_different_letters(text: str, seed: int) -> None:
+    found = one("char_swap", text, seed)
+    if found.applied:
+        (edit,) = found.edits
+        assert edit.end - edit.start == 2
+        assert edit.after == edit.before[::-1]
+        assert edit.before.isalpha()
+        assert edit.before[0].lower() != edit.before[1].lower()
+        assert sorted(found.text) == sorted(text)
+
+
+@given(TEXTS, st.integers(0, 99))
+def test_a_missing_letter_is_one_letter_less(text: str, seed: int) -> None:
+    found = one("missing_char", text, seed)
+    if found.applied:
+        (edit,) = found.edits
+        assert edit.before.isalpha()
+        assert len(edit.before) == 1
+        assert edit.after == ""
+
+
+@given(TEXTS, st.integers(0, 99))
+def test_an_extra_letter_is_a_neighbour_of_a_letter_beside_it(text: str, seed: int) -> None:
+    found = one("extra_char", text, seed)
+    if found.applied:
+        (edit,) = found.edits
+        assert edit.before == ""
+        around = (text[max(edit.start - 1, 0) : edit.start + 1]).lower()
+        assert any(edit.after.lower() in KEY_NEIGHBOURS.get(letter, "") for letter in around)
+
+
+@given(TEXTS, st.integers(0, 99))
+def test_a_nearby_letter_keeps_its_case(text: str, seed: int) -> None:
+    found = one("nearby_char", text, seed)
+    if found.applied:
+        (edit,) = found.edits
+        assert edit.after.lower() in KEY_NEIGHBOURS[edit.before.lower()]
+        assert edit.after.isupper() == edit.before.isupper()
+
+
+@pytest.mark.parametrize("name", sorted(ORACLES))
+@given(text=TEXTS, seed=st.integers(0, 20))
+def test_marks_stay_with_their_letters(name: str, text: str, seed: int) -> None:
+    def marked(value: str) -> list[str]:
+        return sorted(
+            value[at - 1 : at + 1] for at in range(1, len(value)) if unicodedata.category(value[at]).startswith("M")
+        )
+
+    assert marked(one(name, text, seed).text) == marked(text)
+
+
+def test_several_words() -> None:
+    text = "a dog runs over the green grass"
+    for name in ORACLES:
+        found = one(name, text, k=3)
+        assert len(found.edits) == 3
+        before, after = text.split(), found.text.split()
+        assert sum(old != new for old, new in zip(before, after, strict=True)) == 3
+    assert len(one("char_swap", "a dog", k=9).edits) == 1
+    with pytest.raises(UsageError, match="k = 0"):
+        one("char_swap", text, k=0)
+
+
+def test_words_are_drawn_before_places() -> None:
+    """A long word is hit no more often than a short one."""
+    hits = sum(one("missing_char", "it extraordinarily", seed).edits[0].start < 3 for seed in range(600))
+    assert 240 < hits < 360

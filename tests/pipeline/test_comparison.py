@@ -1,0 +1,250 @@
+"""Comparing runs: figures, tests and winners; runs that cannot be compared say why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosslens.core.errors import InputError, UnknownNameError, UsageError
+from crosslens.core.run import Run
+from crosslens.metrics import measure
+from crosslens.pipeline.comparison import Comparison, compare
+from crosslens.statistics import benjamini_hochberg, holm, paired_permutation
+from tests.metrics.brute import rank
+
+IMAGES, CAPTIONS = 30, 75
+IMAGE_OF = np.sort(np.random.default_rng(0).integers(0, IMAGES, CAPTIONS))
+METRICS = "Hit@1 Hit@5 MRR MedR MedR[all] MeanR[all] Fails Rsum"
+
+
+def run(name: str, noise: float, metrics: str = METRICS, order: np.ndarray | None = None, **options: Any) -> Run:
+    """Images and captions on a circle, seen through noise; ``order`` hands the captions in differently."""
+    random = np.random.default_rng(1)
+    truth = random.normal(size=(IMAGES, 4))
+    scores = truth @ (truth[IMAGE_OF] + noise * random.normal(size=(CAPTIONS, 4))).T
+    order = np.arange(CAPTIONS) if order is None else order
+    of, scores = IMAGE_OF[order], scores[:, order]
+    rankings = {
+        "i2t": rank(scores, [set(np.flatnonzero(of == image).tolist()) for image in range(IMAGES)]),
+        "t2i": rank(scores.T, [{int(row)} for row in of], "t2i", ids=[f"c{row}" for row in order]),
+    }
+    values = measure(rankings, {"i2t": np.arange(IMAGES), "t2i": of}, metrics, resamples=50)
+    return Run(name, values, rankings, provenance={"options": options} if options else {})
+
+
+@pytest.fixture(scope="module")
+def good() -> Run:
+    return run("good", 0.3)
+
+
+@pytest.fixture(scope="module")
+def bad() -> Run:
+    return run("bad", 1.5)
+
+
+@pytest.fixture(scope="module")
+def comparison(good: Run, bad: Run) -> Comparison:
+    return compare(bad, good, permutations=2000)
+
+
+def test_figures(comparison: Comparison, good: Run, bad: Run) -> None:
+    assert [result.metric for result in comparison.results] == list(bad)
+    for result in comparison.results:
+        assert (result.baseline_mean, result.other_mean) == (bad[result.metric].mean, good[result.metric].mean)
+        assert result.difference == pytest.approx(result.other_mean - result.baseline_mean, abs=1e-12)
+        assert result.low <= result.difference <= result.high
+        assert result.wins + result.losses + result.ties == result.n == bad[result.metric].n
+
+
+def test_p_values(comparison: Comparison, good: Run, bad: Run) -> None:
+    result = comparison["t2i/MRR"]
+    test = paired_permutation(
+        good["t2i/MRR"].values, bad["t2i/MRR"].values, good["t2i/MRR"].clusters, permutations=2000
+    )
+    assert (result.p_value, result.low, result.high) == (test.p_value, test.low, test.high)
+    raw = [result.p_value for result in comparison.results]
+    np.testing.assert_array_equal([result.adjusted_p for result in comparison.results], holm(raw))
+    mild = compare(bad, good, permutations=2000, correction="bh")
+    np.testing.assert_array_equal([result.adjusted_p for result in mild.results], benjamini_hochberg(raw))
+    plain = compare(bad, good, permutations=2000, correction="none")
+    assert [result.adjusted_p for result in plain.results] == raw
+
+
+def test_who_wins_on_which_queries(comparison: Comparison, good: Run, bad: Run) -> None:
+    result = comparison["t2i/MedR"]
+    change = good["t2i/MedR"].values - bad["t2i/MedR"].values
+    assert (result.wins, result.losses) == ((change < 0).sum(), (change > 0).sum()), "a lower rank wins"
+    best = result.largest_gains[0]
+    assert best.query == good["t2i/MedR"].query_ids[int(np.argmin(change))]
+    assert best.other - best.baseline == change.min()
+    assert all(result.other < result.baseline for result in result.largest_gains)
+    assert all(result.other > result.baseline for result in result.largest_losses)
+
+
+def test_pooled_metrics_are_tested_over_pairs(comparison: Comparison) -> None:
+    result = comparison["i2t/MedR[all]"]
+    assert result.statistic == "median"
+    assert result.difference == result.other_mean - result.baseline_mean
+    assert result.p_value < 0.05
+
+
+def test_queries_are_matched_by_id(good: Run, bad: Run, comparison: Comparison) -> None:
+    moved = run("good", 0.3, order=np.random.default_rng(2).permutation(CAPTIONS))
+    again = compare(bad, moved, permutations=2000)
+    for result, other in zip(comparison.results, again.results, strict=True):
+        assert (result.p_value, result.wins, result.losses) == (other.p_value, other.wins, other.losses)
+        assert (result.difference, result.low, result.high) == pytest.approx(
+            (other.difference, other.low, other.high), abs=1e-12
+        )
+
+
+def test_a_run_does_not_differ_from_itself(good: Run) -> None:
+    same = compare(good, good, permutations=200)
+    assert (same.baseline, same.others) == ("good", ("good (2)",))
+    assert all(result.p_value == 1 and result.difference == 0 and result.ties == result.n for result in same.results)
+    assert all(not result.largest_gains and not result.largest_losses for result in same.results)
+    assert "Where they differ most" not in str(same)
+
+
+def test_several_runs_against_the_first(good: Run, bad: Run) -> None:
+    middling = run("middling", 0.8)
+    three = compare(bad, good, middling, metrics="t2i/Hit@1 i2t/MRR", permutations=500)
+    assert [(result.other, result.metric) for result in three.results] == [
+        ("good", "t2i/Hit@1"),
+        ("good", "i2t/MRR"),
+        ("middling", "t2i/Hit@1"),
+        ("middling", "i2t/MRR"),
+    ]
+    np.testing.assert_array_equal(
+        [result.adjusted_p for result in three.results], holm([result.p_value for result in three.results])
+    )
+    assert "good against bad" in str(three)
+    assert "middling against bad" in str(three)
+
+
+def test_metrics_can_be_chosen(good: Run, bad: Run) -> None:
+    chosen = compare(bad, good, metrics="R@1 t2i/MRR Rsum", permutations=100)
+    assert [result.metric for result in chosen.results] == ["i2t/Hit@1", "t2i/Hit@1", "t2i/MRR", "Rsum"]
+    assert "R@1 read as Hit@1" in chosen.notes[0]
+    assert "R@1 read as Hit@1" in str(chosen)
+
+
+def test_saved_runs(good: Run, bad: Run, comparison: Comparison, tmp_path) -> None:
+    loaded = [Run.load(run.save(tmp_path / run.name)) for run in (bad, good)]
+    assert compare(*loaded, permutations=2000) == comparison
+
+
+def test_folds_are_kept_apart() -> None:
+    dataset = {"images": IMAGES}
+    strata = np.repeat([0, 1, 2], 10)
+    folded = []
+    for name, noise in (("bad", 1.5), ("good", 0.3)):
+        whole = run(name, noise)
+        values = measure(
+            whole.rankings,
+            {"i2t": np.arange(IMAGES), "t2i": IMAGE_OF},
+            "Hit@1 MedR MedR[all] Rsum",
+            strata={"i2t": strata, "t2i": strata[IMAGE_OF]},
+            resamples=20,
+        )
+        folded.append(replace(whole, values=values, provenance={"options": {"folds": 3}, "dataset": dataset}))
+    for result in compare(*folded, permutations=200).results:
+        assert result.difference == pytest.approx(result.other_mean - result.baseline_mean, abs=1e-12)
+    with pytest.raises(InputError, match=r"'bad' has 3 folds, 'plain' has 1\n  expected: galleries of the same size"):
+        compare(folded[0], run("plain", 0.3))
+
+
+def test_text(comparison: Comparison) -> None:
+    text = str(comparison)
+    assert text.startswith("good against bad\n")
+    assert "corrected by Holm for 15 tests." in text.replace("\n", " ")
+    assert "In percent, MedR, MedR[all], MeanR[all] as a rank, Rsum as a sum of percentages." in text
+    hit = comparison["t2i/Hit@1"]
+    row = next(line for line in text.splitlines() if line.startswith("t2i/Hit@1 "))
+    assert row.split()[1:4] == [
+        f"{100 * hit.baseline_mean:.1f}",
+        f"{100 * hit.other_mean:.1f}",
+        f"{100 * hit.difference:+.1f}",
+    ]
+
+
+def test_json(comparison: Comparison) -> None:
+    content = json.loads(json.dumps(comparison.as_dict(), allow_nan=False))
+    assert (content["baseline"], content["others"], content["correction"]) == ("bad", ["good"], "holm")
+    result = content["comparisons"][0]
+    assert result["metric"] == "i2t/Hit@1"
+    assert 0 <= result["baseline_mean"] <= 1
+    assert {"difference", "low", "high", "p_value", "adjusted_p", "n", "wins", "losses", "ties"} <= set(result)
+
+
+def test_same_seed_same_answer(good: Run, bad: Run) -> None:
+    chosen: dict[str, Any] = {"metrics": "t2i/Hit@5", "permutations": 300}
+    assert compare(bad, good, **chosen) == compare(bad, good, **chosen)
+
+
+# What cannot be compared
+
+
+def test_one_run(good: Run) -> None:
+    with pytest.raises(UsageError, match="a comparison requires two runs"):
+        compare(good)
+
+
+def test_unknown_correction(good: Run, bad: Run) -> None:
+    with pytest.raises(UnknownNameError, match="unknown correction 'homl'\n  fix: did you mean holm"):
+        compare(bad, good, correction="homl")
+
+
+def test_other_queries(good: Run, bad: Run) -> None:
+    hit = bad["t2i/Hit@1"]
+    renamed = replace(hit, query_ids=("other", *hit.query_ids[1:]))
+    with pytest.raises(InputError) as caught:
+        compare(good, replace(bad, values={"t2i/Hit@1": renamed}))
+    assert str(caught.value) == (
+        "t2i/Hit@1: 1 of the 75 queries of 'good' are not in 'bad', the first is 'c0'\n"
+        "  expected: the same queries in both runs\n"
+        "  fix: evaluate both runs on the same dataset with the same relevance"
+    )
+    fewer = replace(hit, query_ids=hit.query_ids[1:], values=hit.values[1:], clusters=hit.clusters[1:])
+    with pytest.raises(InputError, match="1 of the 75 queries of 'bad' are not in 'fewer', the first is 'c0'"):
+        compare(Run("fewer", {"t2i/Hit@1": fewer}), bad)
+
+
+def test_other_relevance(good: Run, bad: Run) -> None:
+    hit = bad["t2i/Hit@1"]
+    excluded = replace(hit, values=np.concatenate([[np.nan], hit.values[1:]]))
+    with pytest.raises(InputError, match="1 queries count in only one of 'good' and 'bad', the first is 'c0'"):
+        compare(good, replace(bad, values={"t2i/Hit@1": excluded}))
+
+
+def test_missing_metrics(good: Run, bad: Run) -> None:
+    with pytest.raises(UnknownNameError, match="unknown metric in 'bad' 't2i/Hit@10'"):
+        compare(bad, good, metrics="t2i/Hit@10")
+    with pytest.raises(UnknownNameError, match="unknown metric in 'bad' 'i2t/Hit@10'"):
+        compare(bad, good, metrics="Hit@10")
+    few = replace(good, values={"t2i/Hit@1": good["t2i/Hit@1"]})
+    with pytest.raises(UnknownNameError, match="unknown metric in 'good' 'i2t/Hit@1'"):
+        compare(bad, few, metrics="Hit@1")
+    shared = compare(bad, few, permutations=100)
+    assert [result.metric for result in shared.results] == ["t2i/Hit@1"]
+    assert shared.notes[0].startswith("Left out, as not all runs have them: i2t/Hit@1, ")
+    with pytest.raises(UsageError, match="the runs have no metric in common"):
+        compare(replace(bad, values={"i2t/MRR": bad["i2t/MRR"]}), few)
+
+
+def test_pooled_metrics_without_rankings(good: Run, bad: Run) -> None:
+    bare = replace(good, rankings={})
+    with pytest.raises(UsageError, match=r"i2t/MedR\[all\] is computed over pairs, and 'good' has no i2t ranking"):
+        compare(bad, bare, metrics="i2t/MedR[all]")
+    assert "Left out: i2t/MedR[all]" in str(compare(bad, bare, permutations=50))
+
+
+def test_other_tie_modes_are_pointed_out(good: Run) -> None:
+    other = run("other", 0.5, "Hit@1", ties="expected")
+    assert compare(good, other, permutations=50).notes[-1] == (
+        "The runs break ties differently: good stable, other expected."
+    )

@@ -1,0 +1,401 @@
+"""Evaluation from every kind of input, and values that are known beforehand."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import crosslens as cl
+from crosslens.core.errors import ConflictError, InputError, UsageError
+
+
+def world(images: int = 40, seed: int = 0, spread: float = 1.2):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 7, images)
+    dataset = cl.Dataset.of(
+        {f"im{i}": [f"caption {n} of image {i}" for n in range(counts[i])] for i in range(images)},
+        images={"category": [["cat", "dog", "zebra"][i % 3] for i in range(images)]},
+    )
+    pictures = rng.standard_normal((images, 12)).astype(np.float32)
+    texts = pictures[dataset.caption_image] + spread * rng.standard_normal((len(dataset.caption_ids), 12))
+    return dataset, pictures, texts.astype(np.float32)
+
+
+def listed(matrix, queries, items):
+    return {query: dict(zip(items, map(float, row), strict=True)) for query, row in zip(queries, matrix, strict=True)}
+
+
+def test_every_kind_of_input_gives_the_same_run():
+    dataset, pictures, texts = world()
+    rng = np.random.default_rng(1)
+    order, turn = rng.permutation(len(pictures)), rng.permutation(len(texts))
+    from_arrays = cl.evaluate(dataset, images=pictures, captions=texts)
+    by_id = cl.evaluate(
+        dataset,
+        images=cl.Embeddings.of(pictures[order], [dataset.image_ids[k] for k in order]),
+        captions=cl.Embeddings.of(texts[turn], [dataset.caption_ids[k] for k in turn]),
+    )
+    unit = [
+        rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (pictures.astype(float), texts.astype(float))
+    ]
+    matrix = (unit[0] @ unit[1].T).astype(np.float32)
+    from_matrix = cl.evaluate(dataset, scores=matrix)
+    lists = {"i2t": listed(matrix, dataset.image_ids, dataset.caption_ids)}
+    lists["t2i"] = listed(matrix.T, dataset.caption_ids, dataset.image_ids)
+    runs = {direction: cl.RankedLists.of(ranked) for direction, ranked in lists.items()}
+    from_lists = cl.evaluate(dataset, run=runs)
+    assert from_arrays.fingerprint == by_id.fingerprint == from_matrix.fingerprint == from_lists.fingerprint
+    without_dataset = cl.evaluate(run=runs, relevance=cl.Relevance.from_dataset(dataset))
+    assert without_dataset.fingerprint == from_lists.fingerprint
+    for direction in ("i2t", "t2i"):
+        alone = cl.evaluate(dataset, run=runs[direction])
+        assert alone[f"{direction}/mAP@R"].interval == from_arrays[f"{direction}/mAP@R"].interval
+        assert "Rsum" not in alone.values
+
+
+def test_a_run_answers_as_the_documentation_says():
+    dataset, pictures, texts = world()
+    run = cl.evaluate(dataset, images=pictures, captions=texts)
+    hits = run["t2i/Hit@5"]
+    low, high = hits.interval
+    assert low <= hits.mean <= high
+    assert len(hits.values) == len(dataset.caption_ids)
+    assert hits.values.mean() == pytest.approx(hits.mean)
+    parts = [run[f"{d}/Hit@{k}"].mean for d in ("i2t", "t2i") for k in (1, 5, 10)]
+    assert run["Rsum"].mean == pytest.approx(100 * sum(parts))
+    with pytest.raises(KeyError, match="did you mean t2i/Hit@5"):
+        run["t2i/Hits@5"]
+
+
+def test_real_run_of_align_on_coco(shared_data):
+    captions = shared_data / "coco_karpathy_test" / "captions.tsv.gz"
+    table = pl.read_csv(captions, separator="\t", quote_char=None)
+    relevance = cl.Relevance.from_pairs(table["coco_image_id"], table["coco_caption_id"])
+    lists = cl.read_run(shared_data / "runs" / "align-coco5k-i2t.run.gz")
+    run = cl.evaluate(run=lists, relevance=relevance, metrics="CappedRecall@1 CappedRecall@5 CappedRecall@10")
+    got = [round(run[f"i2t/CappedRecall@{k}"].mean, 4) for k in (1, 5, 10)]
+    assert got == [0.6044, 0.4220, 0.5440]
+    with pytest.raises(InputError, match="has 10 items"):
+        cl.evaluate(run=lists, relevance=relevance, metrics="Hit@20")
+
+
+def test_lists_too_short_for_a_default_metric_say_so():
+    relevance = cl.Relevance.from_pairs(["q", "p"], ["a", "b"])
+    run = cl.evaluate(run=cl.RankedLists.of({"q": list("axyzvwst"), "p": list("xyzavwst")}), relevance=relevance)
+    assert set(run) == {"i2t/Hit@1", "i2t/Hit@5", "i2t/mAP@R", "i2t/RPrecision", "i2t/Fails"}
+    left_out = "left out, as the lists are too short for them: Hit@10, MRR, MedR"
+    assert run.provenance["notes"] == [left_out]
+
+
+def test_arrays_of_any_kind(tmp_path):
+    torch = pytest.importorskip("torch")
+    dataset, pictures, texts = world()
+    whole = cl.evaluate(dataset, images=pictures, captions=texts)
+    np.save(tmp_path / "texts.npy", texts)
+    for images, captions in (
+        (pictures.tolist(), texts.tolist()),
+        (np.asfortranarray(pictures), np.load(tmp_path / "texts.npy", mmap_mode="r")),
+        (torch.tensor(pictures, requires_grad=True), torch.tensor(texts)),
+        (np.repeat(pictures, 2, axis=0)[::2], texts.astype(np.float64)),
+    ):
+        assert cl.evaluate(dataset, images=images, captions=captions).fingerprint == whole.fingerprint
+    rounded = [torch.tensor(rows).bfloat16() for rows in (pictures, texts)]
+    half = cl.evaluate(dataset, images=rounded[0], captions=rounded[1])
+    assert half["Rsum"].mean == pytest.approx(whole["Rsum"].mean, abs=25)
+    with pytest.raises(InputError, match="image embeddings cannot be read as an array"):
+        cl.evaluate(dataset, images=[[1.0], [1.0, 2.0]], captions=texts)
+
+
+def test_plain_mappings_work():
+    lists, judged = {"q": ["a", "b"], "p": ["b", "a"]}, {"q": ["a"], "p": {"a": 2, "b": 0}}
+    run = cl.evaluate(run=lists, relevance=judged, metrics="Hit@1 MRR")
+    assert run["i2t/Hit@1"].values.tolist() == [1.0, 0.0]
+    assert run["i2t/MRR"].values.tolist() == [1.0, 0.5]
+    by_direction = cl.evaluate(run={"t2i": lists}, relevance={"t2i": judged}, metrics="Hit@1 MRR")
+    assert by_direction["t2i/MRR"].values.tolist() == [1.0, 0.5]
+
+
+def test_columns_that_captions_share_group_their_images():
+    captions = pl.DataFrame({
+        "caption": ["1", "2", "3", "4"], "image": ["a", "a", "b", "b"], "text": ["w", "x", "y", "z"],
+        "category": ["cat", "cat", "dog", "dog"], "writer": ["k", "l", "k", "l"],
+    })  # fmt: skip
+    dataset = cl.Dataset("table", pl.DataFrame({"image": ["a", "b"]}), captions)
+    run = cl.evaluate(dataset, scores=np.eye(4)[::3], metrics="Hit@1")
+    assert run.columns["i2t"].columns == ["category"]
+    assert run.columns["i2t"]["category"].to_list() == ["cat", "dog"]
+    assert run.columns["t2i"].columns == ["image", "text", "category", "writer"]
+
+
+def test_folds_rank_within_consecutive_parts():
+    dataset, pictures, texts = world(images=30)
+    run = cl.evaluate(dataset, images=pictures, captions=texts, folds=3, metrics="Hit@1 MedR t2i/AP")
+    parts = [dataset.select(dataset.image_ids[k : k + 10]) for k in (0, 10, 20)]
+    means: dict[str, list[float]] = {name: [] for name in run}
+    for k, part in enumerate(parts):
+        mine = (dataset.caption_image >= 10 * k) & (dataset.caption_image < 10 * k + 10)
+        alone = cl.evaluate(
+            part, images=pictures[10 * k : 10 * k + 10], captions=texts[mine], metrics="Hit@1 MedR t2i/AP"
+        )
+        for name in run:
+            means[name].append(alone[name].mean)
+            rows = [run[name].query_ids.index(query) for query in alone[name].query_ids]
+            np.testing.assert_array_equal(run[name].values[rows], alone[name].values)
+    for name in run:
+        assert run[name].mean == pytest.approx(np.mean(means[name]))
+    assert run.rankings["t2i"].known.tolist() == [10] * len(dataset.caption_ids)
+
+
+def test_folds_follow_the_image_when_captions_are_scattered():
+    dataset, pictures, texts = world(images=20)
+    order = np.random.default_rng(0).permutation(len(texts))
+    scattered = cl.Dataset("scattered", dataset.images, dataset.captions[order.tolist()])
+    ordered = cl.evaluate(dataset, images=pictures, captions=texts, folds=4)
+    shuffled = cl.evaluate(scattered, images=pictures, captions=texts[order], folds=4)
+    for name in ordered:
+        assert shuffled[name].mean == pytest.approx(ordered[name].mean), name
+
+
+def test_judgements_other_than_captions():
+    dataset, pictures, texts = world()
+    pairs = [(dataset.image_ids[0], dataset.caption_ids[3]), (dataset.image_ids[5], dataset.caption_ids[0])]
+    relevance = cl.Relevance.from_pairs(*zip(*pairs, strict=True), source="people")
+    run = cl.evaluate(dataset, images=pictures, captions=texts, relevance=relevance, metrics="Recall@10")
+    assert run["i2t/Recall@10"].n == 2
+    assert run["i2t/Recall@10"].excluded == 38
+    assert run["t2i/Recall@10"].n == 2
+    assert run.as_dict()["metrics"]["i2t/Recall@10"]["excluded"] == 38
+    only = cl.evaluate(
+        dataset, images=pictures, captions=texts, relevance={"t2i": relevance.flip()}, metrics="Recall@10"
+    )
+    assert only.fingerprint == run.fingerprint
+
+
+def test_saved_runs_load_and_group(tmp_path):
+    dataset, pictures, texts = world()
+    run = cl.evaluate(dataset, images=pictures, captions=texts, output=tmp_path / "run")
+    again = cl.Run.load(tmp_path / "run")
+    assert again.fingerprint == run.fingerprint
+    assert again.rankings["t2i"].fingerprint == run.rankings["t2i"].fingerprint
+    assert {name: values.interval for name, values in again.values.items()} == {
+        name: values.interval for name, values in run.values.items()
+    }
+    queries = pl.read_parquet(tmp_path / "run" / "queries.parquet")
+    assert set(queries.filter(direction="t2i")["category"]) == {"cat", "dog", "zebra"}
+    assert not (tmp_path / "run" / "pending.json").exists()
+    content = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert content["provenance"]["dataset"]["fingerprint"] == dataset.fingerprint
+
+
+def test_a_run_is_resumed_and_never_replaced_unasked(tmp_path):
+    dataset, pictures, texts = world()
+    first = cl.evaluate(dataset, images=pictures, captions=texts, output=tmp_path / "run")
+    written = (tmp_path / "run" / "run.json").stat().st_mtime_ns
+    assert (
+        cl.evaluate(dataset, images=pictures, captions=texts, output=tmp_path / "run").fingerprint == first.fingerprint
+    )
+    assert (tmp_path / "run" / "run.json").stat().st_mtime_ns == written
+    with pytest.raises(
+        ConflictError,
+        match="already contains a different run\n  fix: choose another output folder, or pass overwrite=True",
+    ):
+        cl.evaluate(dataset, images=pictures, captions=texts, seed=1, output=tmp_path / "run")
+    changed = cl.evaluate(dataset, images=pictures, captions=-texts, output=tmp_path / "run", overwrite=True)
+    assert cl.Run.load(tmp_path / "run").fingerprint == changed.fingerprint != first.fingerprint
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "dear.txt").write_text("keep me")
+    with pytest.raises(ConflictError, match="is not a run"):
+        cl.evaluate(dataset, images=pictures, captions=texts, output=tmp_path / "letters", overwrite=True)
+    assert (tmp_path / "letters" / "dear.txt").read_text() == "keep me"
+
+
+def test_a_run_is_replaced_only_by_a_complete_one(tmp_path):
+    dataset, pictures, texts = world()
+    old = cl.evaluate(dataset, images=pictures, captions=texts, output=tmp_path / "run")
+    broken = np.full((len(pictures), len(texts)), np.nan)
+    with pytest.raises(InputError, match="score nan"):
+        cl.evaluate(dataset, scores=broken, output=tmp_path / "run", overwrite=True)
+    assert cl.Run.load(tmp_path / "run").fingerprint == old.fingerprint
+    new = cl.evaluate(dataset, images=pictures, captions=-texts, output=tmp_path / "run", overwrite=True)
+    assert cl.Run.load(tmp_path / "run").fingerprint == new.fingerprint
+    assert cl.Run.load(tmp_path / "run").name == "run"
+    assert [part.name for part in tmp_path.iterdir()] == ["run"]
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    with pytest.raises(ConflictError, match=r"also holds notes\.txt"):
+        cl.evaluate(dataset, images=pictures, captions=texts, output=tmp_path / "run", overwrite=True)
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+
+
+def test_unfinished_work_of_another_command_is_replaced(tmp_path):
+    dataset, pictures, texts = world()
+    broken = np.full((len(pictures), len(texts)), np.nan)
+    with pytest.raises(InputError, match="score nan"):
+        cl.evaluate(dataset, scores=broken, output=tmp_path / "run")
+    run = cl.evaluate(dataset, scores=np.nan_to_num(broken), output=tmp_path / "run")
+    assert cl.Run.load(tmp_path / "run").fingerprint == run.fingerprint
+
+
+def test_saving_over_another_run_is_a_conflict(tmp_path):
+    dataset, pictures, texts = world()
+    first, second = (cl.evaluate(dataset, images=pictures, captions=sign * texts) for sign in (1, -1))
+    first.save(tmp_path / "run")
+    first.save(tmp_path / "run")
+    with pytest.raises(ConflictError):
+        second.save(tmp_path / "run")
+    second.save(tmp_path / "run", overwrite=True)
+    again = cl.Run.load(tmp_path / "run")
+    assert again.rankings["i2t"].fingerprint == second.rankings["i2t"].fingerprint
+    assert str(cl.compare(tmp_path / "run", first)) == str(cl.compare(second, first)).replace(second.name, again.name)
+
+
+def test_columns_named_like_a_metric_are_kept(tmp_path):
+    dataset = cl.Dataset.of({"a": ["x"], "b": ["y"]}, images={"Hit@1": ["u", "v"], "query": ["w", "z"]})
+    run = cl.evaluate(dataset, scores=np.eye(2), metrics="Hit@1", output=tmp_path / "run")
+    queries = cl.Run.load(tmp_path / "run").queries()
+    assert queries.filter(direction="i2t")["Hit@1_"].to_list() == ["u", "v"]
+    assert queries.filter(direction="i2t")["Hit@1"].to_list() == run["i2t/Hit@1"].values.tolist()
+
+
+def test_an_unfinished_run_resumes(tmp_path, monkeypatch):
+    dataset, pictures, texts = world()
+    whole = cl.evaluate(dataset, images=pictures, captions=texts)
+    import crosslens.pipeline.evaluation as module
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "measure", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            cl.evaluate(dataset, images=pictures, captions=texts, output=tmp_path / "run")
+    assert (tmp_path / "run" / "pending.json").exists()
+    (tmp_path / "run" / "checkpoint").mkdir()  # as a kill right after ranking leaves it
+    with pytest.raises(InputError, match=r"no run\.json here"):
+        cl.Run.load(tmp_path / "run")
+    from crosslens.pipeline import rankers
+
+    monkeypatch.setattr(rankers, "rank_both", lambda *a, **k: pytest.fail("ranked again"))
+    assert (
+        cl.evaluate(dataset, images=pictures, captions=texts, output=tmp_path / "run").fingerprint == whole.fingerprint
+    )
+    assert sorted(part.name for part in (tmp_path / "run").iterdir()) == [
+        "queries.parquet",
+        "ranking-i2t",
+        "ranking-t2i",
+        "run.json",
+    ]
+
+
+def test_backends_and_threads_leave_the_file_as_it_is(tmp_path):
+    pytest.importorskip("torch")
+    dataset, pictures, texts = world()
+    for number, how in enumerate([{}, {"threads": 3, "tile": 5}, {"backend": "torch"}]):
+        cl.evaluate(dataset, images=pictures, captions=texts, output=tmp_path / str(number) / "run", **how)
+    plain, threaded, three = ((tmp_path / str(k) / "run" / "queries.parquet").read_bytes() for k in range(3))
+    assert plain == threaded == three
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), [
+    ({}, UsageError, "no image embeddings\n  fix: pass both images= and captions=, or scores=, or run="),
+    ({"images": "pictures"}, UsageError, "no caption embeddings"),
+    ({"images": "pictures", "captions": "short"}, InputError, "one row per caption, in the order"),
+    ({"images": "pictures", "captions": "narrow"}, InputError, "vectors of 12 and of 5 dimensions"),
+    ({"images": "nan", "captions": "texts"}, InputError, "row 3: NaN in vectors"),
+    ({"images": "infinite", "captions": "texts"}, InputError, "row 3: infinity in vectors"),
+    ({"images": "zero", "captions": "texts"}, InputError, "row 3: a vector of zeros has no direction"),
+    ({"images": "words", "captions": "texts"}, InputError, "expected: real numbers"),
+    ({"images": "flat", "captions": "texts"}, InputError, "for 40 images"),
+    ({"images": "some", "captions": "texts"}, InputError, "no embedding for image 'im39'"),
+    ({"images": "pictures", "captions": "texts", "score": "cosin"}, KeyError, "did you mean cosine"),
+    ({"images": "pictures", "captions": "texts", "ties": "stabel"}, KeyError, "did you mean stable"),
+    ({"images": "pictures", "captions": "texts", "backend": "numby"}, KeyError, "did you mean numpy"),
+    ({"images": "pictures", "captions": "texts", "metrics": "Hits@5"}, KeyError, "did you mean Hit"),
+    ({"images": "pictures", "captions": "texts", "metrics": "Hit@0"}, UsageError, "Hit@0"),
+    ({"images": "pictures", "captions": "texts", "metrics": ""}, UsageError, "no metrics were named"),
+    ({"images": "pictures", "captions": "texts", "directions": ["t2v"]}, UsageError, "use 'i2t' or 't2i'"),
+    ({"images": "pictures", "captions": "texts", "folds": 0}, UsageError, "folds is 0"),
+    ({"images": "pictures", "captions": "texts", "depth": 0}, UsageError, "depth is 0"),
+    ({"images": "pictures", "captions": "texts", "level": 1.5}, UsageError, "between 0 and 1"),
+    ({"images": "pictures", "captions": "texts", "resamples": -1}, UsageError, "resamples is -1"),
+    ({"images": "pictures", "captions": "texts", "flods": 5}, KeyError, "did you mean folds"),
+    ({"image": "pictures", "captions": "texts"}, KeyError, "did you mean image"),
+    ({"images": "pictures", "captions": "texts", "scores": "matrix"}, UsageError, "both embeddings and a score matrix"),
+    ({"scores": "turned"}, InputError, "fix: transpose it"),
+    ({"scores": "small"}, InputError, "expected: 40 images ×"),
+    ({"scores": "nan matrix"}, InputError, "row 7: score nan in column 2"),
+    ({"scores": "word matrix"}, InputError, "numbers"),
+    ({"run": "unknown"}, InputError, "the ids of the run are not those of the dataset"),
+    ({"run": "stray query"}, InputError, "unknown query id 'nobody'"),
+    ({"run": "stray query", "directions": ["i2t"]}, InputError, "unknown query id 'nobody'"),
+    ({"run": "stray item"}, InputError, "item 'nothing' is not in the gallery"),
+    ({"images": "pictures", "captions": "texts", "folds": 2.5}, UsageError, "2.5 folds"),
+    ({"images": "pictures", "captions": "texts", "device": "cuda"}, UsageError, "backend='torch'"),
+    ({"run": "short lists", "metrics": "Hit@5"}, InputError, "i2t/Hit@5 cannot be computed: the list of"),
+])  # fmt: skip
+def test_bad_input_is_explained(arguments, error, message):
+    dataset, pictures, texts = world()
+    n, m = len(dataset.image_ids), len(dataset.caption_ids)
+
+    def with_value(array, where, value):
+        out = array.copy()
+        out[where] = value
+        return out
+
+    values = {
+        "pictures": pictures, "texts": texts, "short": texts[:-1], "narrow": texts[:, :5], "flat": pictures[:, 0],
+        "nan": with_value(pictures, (3, 2), np.nan), "infinite": with_value(pictures, (3, 2), np.inf),
+        "zero": with_value(pictures, 3, 0), "words": pictures.astype(str),
+        "some": cl.Embeddings.of(pictures[:-1], dataset.image_ids[:-1]),
+        "matrix": np.zeros((n, m)), "turned": np.zeros((m, n)), "small": np.zeros((2, 2)),
+        "nan matrix": with_value(np.zeros((n, m)), (7, 2), np.nan), "word matrix": np.full((n, m), "x"),
+        "unknown": cl.RankedLists.of({"nobody": ["nothing"]}),
+        "stray query": cl.RankedLists.of({dataset.image_ids[0]: [dataset.caption_ids[0]], "nobody": []}),
+        "stray item": cl.RankedLists.of({dataset.image_ids[0]: [dataset.caption_ids[0], "nothing"]}),
+        "short lists": cl.RankedLists.of({image: list(dataset.caption_ids[:3]) for image in dataset.image_ids}),
+    }  # fmt: skip
+    given = {
+        key: values[value] if key in ("images", "captions", "scores", "run") else value
+        for key, value in arguments.items()
+    }
+    with pytest.raises(error) as raised:
+        cl.evaluate(dataset, **given)
+    assert message in str(raised.value)
+
+
+def test_a_name_is_not_a_dataset():
+    with pytest.raises(UsageError, match="load_dataset"):
+        cl.evaluate("coco", scores=np.zeros((2, 2)))  # type: ignore[arg-type]
+
+
+def test_the_interval_of_rsum_allows_for_unequal_numbers_of_captions():
+    dataset, pictures, texts = world(images=60, spread=0.3)
+    run = cl.evaluate(dataset, images=pictures, captions=texts)
+    low, high = run["Rsum"].interval
+    assert high <= 600
+    rng = np.random.default_rng(0)
+    hits = [(run[f"{d}/Hit@{k}"].values, run[f"{d}/Hit@{k}"].clusters) for d in ("i2t", "t2i") for k in (1, 5, 10)]
+    sums = []
+    for _ in range(1000):
+        weight = np.bincount(rng.integers(0, 60, 60), minlength=60)
+        sums.append(100 * sum(np.average(values, weights=weight[clusters]) for values, clusters in hits))
+    assert np.quantile(sums, [0.025, 0.975]) == pytest.approx([low, high], abs=3)
+
+
+def test_scores_without_a_dataset_and_runs_without_judgements():
+    with pytest.raises(UsageError, match="scores without a dataset"):
+        cl.evaluate(scores=np.zeros((2, 2)))
+    with pytest.raises(UsageError, match="pass relevance="):
+        cl.evaluate(run=cl.RankedLists.of({"q": ["a"]}))
+
+
+def test_overlapping_ids_ask_for_the_direction():
+    dataset = cl.Dataset(
+        "numbers",
+        pl.DataFrame({"image": ["1", "2"]}),
+        pl.DataFrame({"caption": ["1", "2"], "image": ["1", "2"], "text": ["one", "two"]}),
+    )
+    lists = cl.RankedLists.of({"1": ["1", "2"], "2": ["1", "2"]})
+    with pytest.raises(UsageError, match="fit both directions"):
+        cl.evaluate(dataset, run=lists)
+    run = cl.evaluate(dataset, run=lists, directions=["t2i"], metrics="Hit@1")
+    assert run["t2i/Hit@1"].mean == 0.5

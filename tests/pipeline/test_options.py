@@ -1,0 +1,58 @@
+"""Options of the pipeline's functions: declared once, checked, and refused by name where unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+import crosslens as cl
+from crosslens.core import Options, UnknownNameError, UsageError, declarations
+from crosslens.encode import EncodeOptions
+from crosslens.pipeline import InputOptions, ModelOptions, RerankOptions
+from crosslens.pipeline.options import CaptionSetOptions, EvaluateArguments, EvaluateOptions, RobustnessOptions
+
+KINDS = (EvaluateArguments, RobustnessOptions, CaptionSetOptions, InputOptions, ModelOptions, RerankOptions)
+DATASET = cl.Dataset.of({"a": ["x"], "b": ["y"]})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_field_is_a_declared_option(kind: type[Options]) -> None:
+    assert list(declarations(kind)) == [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
+    assert all(declared.help for declared in declarations(kind).values())
+
+
+def test_recipes_share_the_declarations_of_encoding() -> None:
+    ours, theirs = declarations(ModelOptions), declarations(EncodeOptions)
+    for name in ("image_folder", "precision", "skip_bad"):
+        assert ours[name] is theirs[name]
+
+
+@pytest.mark.parametrize(
+    ("function", "keyword", "near"),
+    [
+        (lambda **more: cl.evaluate(DATASET, scores=np.eye(2), **more), "resample", "resamples"),
+        (lambda **more: cl.evaluate(DATASET, **more), "image", "images"),
+        (lambda **more: cl.robustness(DATASET, **more), "permutation", "permutations"),
+        (lambda **more: cl.robustness(DATASET, **more), "batchsize", "batch_size"),
+        (lambda **more: cl.compare_caption_sets(DATASET, DATASET, **more), "shared_image", "shared_images"),
+        (lambda **more: cl.compare_caption_sets(DATASET, DATASET, **more), "image_folders", "image_folder"),
+    ],
+)
+def test_unknown_keywords_suggest_near_names(function: Callable[..., Any], keyword: str, near: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"unknown option '{keyword}'\n  fix: did you mean {near}"):
+        function(**{keyword: 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "value"),
+    [(EvaluateOptions, "folds", 0), (EvaluateOptions, "level", 1.0), (RobustnessOptions, "seeds", 0),
+     (CaptionSetOptions, "level", 0.0), (RerankOptions, "depth", 0)],
+)  # fmt: skip
+def test_values_out_of_range_name_the_option(kind: type[Options], option: str, value: Any) -> None:
+    with pytest.raises(UsageError) as error:
+        kind(**{option: value})
+    assert error.value.option == option

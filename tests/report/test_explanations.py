@@ -1,0 +1,178 @@
+"""Explanations as text and as a page: whole, escaped, and readable without a network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import crosslens as cl
+from crosslens.core.dataset import Dataset
+from crosslens.core.run import Run
+from crosslens.explanations.local.explainer import explain_queries
+from crosslens.explanations.local.explanation import Explanation
+from crosslens.report.pages.explanations import explanation_page
+from crosslens.report.text.explanations import explanation_text
+from tests.report.test_plots import Watched, chromium
+
+NASTY = '<script>alert("x")</script> & "quotes"'
+
+
+def dataset_with(captions: dict[str, list[str]], *, boxes: bool = True) -> Dataset:
+    made = Dataset.of(captions, images={"width": [100] * len(captions), "height": [50] * len(captions)})
+    images = list(captions)
+    rows = [
+        (images[0], "dog", "dog.n.01", 10.0, 5.0, 20.0, 20.0, ["brown", NASTY]),
+        (images[0], NASTY, "frisbee.n.01", 60.0, 5.0, 10.0, 10.0, []),
+        (images[1], "dog", "dog.n.01", 5.0, 5.0, 40.0, 40.0, ["white"]),
+        (images[1], "boat", "boat.n.01", 50.0, 5.0, 20.0, 10.0, []),
+    ]
+    columns = ["image", "name", "synset", "x", "y", "w", "h", "attributes"]
+    objects = pl.DataFrame(rows, schema=columns, orient="row")
+    objects = objects if boxes else objects.with_columns(*(pl.lit(None).alias(side) for side in "xywh"))
+    return replace(made, objects=objects)
+
+
+@pytest.fixture(scope="module")
+def explanations() -> list[Explanation]:
+    pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
+    data = dataset_with({NASTY: [f"A black dog and a frisbee {NASTY}"], "beach": ["a white dog and a boat"]})
+    return explained(data, [f"{NASTY}#0", "beach#0", NASTY])
+
+
+def explained(data: Dataset, queries: list[str]) -> list[Explanation]:
+    scores = np.array([[0.5, 0.6], [0.9, 0.8]], np.float32)
+    run: Run = cl.evaluate(data, scores=scores, metrics=["Hit@1"], resamples=10, name=NASTY)
+    return explain_queries(run, data, queries)
+
+
+def test_the_text_fits_80_columns_and_says_everything(explanations: list[Explanation]) -> None:
+    for explained in explanations:
+        text = explanation_text(explained, 80)
+        assert all(len(line) <= 80 for line in text.splitlines())
+        for title in ("Pictures", "Words of the ", "Concepts", "Boxes, matched by area", "The list", "Metrics"):
+            assert title in text
+    failure = explanation_text(explanations[0], 80)
+    assert "[artifact.n.01]" in failure, "the common hypernym of frisbee and boat"
+    assert re.search(r"1 +dog +8\.0% +32\.0% +4\.00 +3\.00", failure)
+    assert re.search(r"black +colour of dog +no +no +dog: white", failure)
+
+
+class Reading(HTMLParser):
+    """Tags that open and close, and what stands between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.said = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "link"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.said += data
+
+
+def read(page: str) -> Reading:
+    reading = Reading()
+    reading.feed(page)
+    assert not reading.open
+    return reading
+
+
+def test_the_page_is_whole_escaped_and_draws_every_box(explanations: list[Explanation]) -> None:
+    reading = read(explanation_page(explanations, NASTY))
+    assert not [tag for tag, _ in reading.tags if tag == "script"]
+    assert NASTY in reading.said
+    boxes = [attributes for tag, attributes in reading.tags if tag == "rect" and attributes.get("class") == "box"]
+    assert len(boxes) == 4 * len(explanations)
+    first = boxes[0]
+    assert (first["x"], first["y"], first["width"], first["height"]) == ("10", "5", "20", "20")
+    frames = [attributes["viewbox"] for tag, attributes in reading.tags if tag == "svg"]
+    assert frames == ["0 0 100 50"] * 2 * len(explanations), "an empty frame has the picture's proportions"
+    assert all(attributes.get("aria-label") for tag, attributes in reading.tags if tag == "svg")
+    assert all(attributes.get("scope") for tag, attributes in reading.tags if tag == "th")
+    for explained in explanations:
+        for sentence in explained.sentences:
+            assert sentence.text in reading.said
+
+
+def test_matched_boxes_share_a_number_and_a_colour(explanations: list[Explanation]) -> None:
+    page = explanation_page(explanations[:1], "one")
+    names = re.findall(r'<rect x[^>]*fill="(#\w+)"/><text[^>]*>([^<]*)<', page)
+    boxes = re.findall(r'<rect class="box"[^>]*stroke="(#\w+)"( stroke-dasharray)?', page)
+    assert sorted(text for _, text in names) == sorted(["1 dog", "1 dog", escape(NASTY), "boat"])
+    dog, boat = ({colour for colour, text in names if text == name} for name in ("1 dog", "boat"))
+    assert len(dog) == 1
+    assert dog != boat
+    assert [colour in dog for colour, dashed in boxes if not dashed] == [True, True], "matched boxes are whole"
+    assert [colour in dog for colour, dashed in boxes if dashed] == [False, False]
+
+
+def test_words_are_marked_in_the_query(explanations: list[Explanation]) -> None:
+    page = explanation_page(explanations[:1], "one")
+    assert re.search(r'<mark class="violated" title="dog: white">black', page)
+    assert re.search(r'<mark class="satisfied"[^>]*>dog', page)
+    assert "✗ it does not" in page
+
+
+def test_pictures_are_embedded_where_they_can_be_read(explanations: list[Explanation], tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pip install 'crosslens[encoders]'")
+    image.new("RGB", (2000, 1000), "navy").save(tmp_path / "large.png")
+    (tmp_path / "broken.png").write_bytes(b"no picture")
+    files = {NASTY: str(tmp_path / "large.png"), "beach": str(tmp_path / "broken.png")}
+    page = explanation_page(explanations[:1], "one", files)
+    assert page.count("data:image/jpeg;base64,") == 1
+    assert len(page) < 100_000, "made small"
+    assert str(tmp_path) not in page
+
+
+def test_pictures_without_boxes_say_so() -> None:
+    pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
+    data = dataset_with({"park": ["a dog"], "beach": ["a boat"]}, boxes=False)
+    page = explanation_page(explained(data, ["park#0"]), "one")
+    assert page.count(">no boxes</text>") == 2
+    assert "Boxes with the same number" not in page
+
+
+@pytest.fixture
+def browser_page() -> Iterator[Watched]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'crosslens[test]'")
+    executable = chromium()
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=executable, headless=True, args=["--no-sandbox"])
+        yield Watched(browser.new_page(viewport={"width": 360, "height": 800}))
+        browser.close()
+
+
+def test_in_a_browser_it_asks_for_nothing_and_fits_a_phone(
+    explanations: list[Explanation], tmp_path: Path, browser_page: Watched
+) -> None:
+    path = tmp_path / "why.html"
+    path.write_text(explanation_page(explanations, NASTY), encoding="utf-8")
+    page: Any = browser_page.page
+    page.goto(path.as_uri())
+    assert page.title() == NASTY
+    assert page.locator("svg rect.box").count() == 4 * len(explanations)
+    assert page.locator("figure").first.bounding_box()["width"] > 250
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360, "nothing to scroll sideways"
+    page.locator("details:not([open]) summary").first.click()
+    assert browser_page.complaints == []
+    assert browser_page.requests == [path.as_uri()]

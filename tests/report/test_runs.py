@@ -1,0 +1,65 @@
+"""Tables as a person reads them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from crosslens.core.errors import UnknownNameError
+from crosslens.core.run import Run
+from crosslens.report.selection import select_metrics
+from crosslens.report.text.runs import models_grid, run_table
+
+WHOLE = """\
+toy model
+
+metric        image → text            text → image
+Hit@1          66.7  [25.0, 100.0]    37.5  [12.5, 62.5]
+Recall@5       66.7  [50.0, 75.0]     50.0  [20.0, 80.0]
+MedR              1  [1, 2.5]            2  [1, 5]
+Rsum (both)   328.1  [300.0, 400.0]
+
+3 image queries (1 more without a relevant item), 8 caption queries.
+In percent, MedR as a rank, Rsum as a sum of percentages.
+In brackets: 95% intervals from resampling images.
+Hit@k: any relevant item in the top k: the “R@k” of most image–text papers.
+Recall@k: relevant items in the top k ÷ all relevant items."""
+
+
+def test_the_whole_table(run: Run) -> None:
+    assert run_table(run).splitlines() == WHOLE.splitlines()
+
+
+def test_a_run_without_intervals_says_nothing_of_them(run: Run) -> None:
+    bare = replace(run, values={"i2t/Hit@1": replace(run["i2t/Hit@1"], low=math.nan, high=math.nan)})
+    text = run_table(bare)
+    assert "66.7" in text
+    assert "[" not in text
+    assert "interval" not in text
+
+
+def test_selecting(run: Run) -> None:
+    assert select_metrics(run, "t2i/Hit@1 MedR") == ["t2i/Hit@1", "i2t/MedR", "t2i/MedR"]
+    assert select_metrics(run, "R@1") == ["i2t/Hit@1", "t2i/Hit@1"]
+    assert select_metrics(run, "Rsum") == ["Rsum"]
+    assert select_metrics(run) == list(run)
+    with pytest.raises(UnknownNameError, match="did you mean Hit@1") as error:
+        select_metrics(run, "Hti@1")
+    assert error.value.exit_code == 2
+
+
+def test_models_side_by_side(run: Run) -> None:
+    other = replace(
+        run, name="other", values={name: values for name, values in run.values.items() if "MedR" not in name}
+    )
+    grid = models_grid([run, other], "Hit@1 MedR Rsum")
+    assert grid.header == ("model", "i2t Hit@1", "t2i Hit@1", "Rsum")
+    assert grid.rows[1] == ("other", "66.7", "37.5", "328.1")
+
+
+@pytest.mark.parametrize(("metric", "meant"), [("hit@1", "Hit@1"), ("T2I/HIT@1", "t2i/Hit@1"), ("RSUM", "Rsum")])
+def test_a_name_in_the_wrong_case_is_answered_with_the_one_it_can_only_mean(run: Run, metric: str, meant: str) -> None:
+    with pytest.raises(UnknownNameError, match=rf"did you mean {meant}\?"):
+        select_metrics(run, metric)

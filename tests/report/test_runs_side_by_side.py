@@ -1,0 +1,103 @@
+"""Runs beside each other: the figures are those of each run alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from crosslens.core.errors import UnknownNameError, UsageError
+from crosslens.core.run import Run
+from crosslens.report.groups import group_metrics
+from crosslens.report.runs_side_by_side import WHOLE, side_by_side
+
+
+@pytest.fixture
+def other(run: Run) -> Run:
+    """Captions ask only, and one group has another name."""
+    columns = run.columns["t2i"].with_columns(pl.col("category").replace("dog", "wolf"))
+    values = {name: values for name, values in run.values.items() if name.startswith("t2i/")}
+    return replace(run, name="other", values=values, columns={"t2i": columns})
+
+
+def test_every_figure_is_that_of_the_run_alone(run: Run, other: Run) -> None:
+    table = side_by_side([run, other], "t2i/Hit@1", column="category")
+    for either in (run, other):
+        alone = group_metrics(either, "category", "t2i/Hit@1").values["t2i/Hit@1"]
+        here = table.values["t2i/Hit@1"][either.name]
+        assert {group: values.interval for group, values in here.items() if group != WHOLE} == {
+            group: values.interval for group, values in alone.items()
+        }
+        assert here[WHOLE] is either["t2i/Hit@1"]
+
+
+def test_the_text_by_group(run: Run, other: Run) -> None:
+    lines = side_by_side([run, other], "t2i/Hit@1", column="category").text().splitlines()
+    assert lines[0] == "Hit@1, text → image"
+    assert lines[1].split() == ["category", "toy", "model", "other"]
+    rows = {line.split()[0]: line for line in lines[2:6]}
+    assert list(rows) == ["cat", "dog", "wolf", WHOLE]
+    assert rows["dog"].endswith("–"), "a group that the other run does not have"
+    assert rows["wolf"].split()[1] == "–"
+    assert rows["cat"].split()[1] == "75.0"
+    assert "Queries, text → image: 8 each." in lines
+
+
+def test_metrics_that_only_some_runs_have(run: Run, other: Run) -> None:
+    table = side_by_side([other, run])
+    assert list(table.values) == [*other, *(name for name in run if name not in other.values)]
+    lines = {line.split()[0]: line for line in table.text().splitlines() if line}
+    assert lines["i2t/MedR"].split()[1] == "–"
+    assert "Queries, image → text: 3 each." in table.text()
+    with pytest.raises(UnknownNameError, match="did you mean"):
+        side_by_side([run, other], "Hti@1")
+
+
+def test_intervals_give_way_where_they_do_not_fit(run: Run) -> None:
+    runs = [replace(run, name=f"a long name {number}") for number in range(4)]
+    text = side_by_side(runs, "t2i/Hit@1").text(80)
+    assert "[" not in text
+    assert "Intervals do not fit" in text
+    assert max(map(len, text.splitlines())) <= 80
+    wide = side_by_side(runs, "t2i/Hit@1").text(200)
+    assert wide.count("[12.5, 62.5]") == 4
+    assert "In brackets: 95% intervals" in wide
+
+
+def test_two_runs_of_one_name_stay_two(run: Run) -> None:
+    assert side_by_side([run, run], "t2i/Hit@1").runs == ("toy model", "toy model (2)")
+
+
+def test_the_largest_groups_of_all_runs_together(run: Run) -> None:
+    few = replace(run, name="few", values={"t2i/Hit@1": replace(
+        run["t2i/Hit@1"], values=np.array([np.nan] * 6 + [1.0, 1.0])
+    )})  # fmt: skip
+    table = side_by_side([run, few], "t2i/Hit@1", column="category", largest=1)
+    assert [list(groups) for groups in table.values["t2i/Hit@1"].values()] == [["dog", WHOLE], ["dog", WHOLE]]
+    assert table.left_out == {"t2i/Hit@1": 1}
+    assert "… and 1 smaller group" in table.text()
+
+
+def test_columns_that_cannot_be(run: Run, other: Run) -> None:
+    with pytest.raises(UnknownNameError, match="category"):
+        side_by_side([run, other], column="categroy")
+    with pytest.raises(UsageError, match="Rsum has no values by category"):
+        side_by_side([run, run], "Rsum", column="category")
+
+
+def test_groups_in_an_order_of_ones_own(run: Run) -> None:
+    table = side_by_side([run], "t2i/Hit@1", column="category")
+    assert [line.split()[0] for line in table.text().splitlines()[2:5]] == ["cat", "dog", WHOLE]
+    turned = table.in_order(["dog", "zebra"])
+    assert [line.split()[0] for line in turned.text().splitlines()[2:5]] == ["dog", "cat", WHOLE]
+
+
+def test_json(run: Run, other: Run) -> None:
+    whole = side_by_side([run, other], "Hit@1").as_dict()
+    assert whole["metrics"]["t2i/Hit@1"]["other"]["mean"] == 0.375
+    assert list(whole["metrics"]["i2t/Hit@1"]) == ["toy model"]
+    grouped = side_by_side([run, other], "t2i/Hit@1", column="category").as_dict()
+    assert grouped["by"] == "category"
+    assert grouped["metrics"]["t2i/Hit@1"]["toy model"]["cat"]["n"] == 4
