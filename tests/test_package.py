@@ -114,7 +114,9 @@ def test_errors_about_missing_packages_name_real_extras() -> None:
     named = set()
     for file in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "MissingExtraError":
-                named.add(ast.literal_eval(node.args[2]))
-    assert named
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("MissingExtraError", "import_library"):
+                named |= {argument.value for argument in node.args[2:3] if isinstance(argument, ast.Constant)}
+            elif isinstance(node, ast.FunctionDef) and node.name == "import_library":
+                named.add(ast.literal_eval(node.args.defaults[0]))
+    assert len(named) > 3
     assert named <= set(project["optional-dependencies"])

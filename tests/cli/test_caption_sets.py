@@ -172,7 +172,7 @@ def test_built_in_scenes_and_model(call: Call, tmp_path: Path) -> None:
 
 def test_steps_stand_at_whole_numbers() -> None:
     """Quantiles fall between whole numbers; what is shown for 7 words must stand at 7."""
-    from crosslens.report.plots.distributions import _edges
+    from crosslens.report.plots.panels import _edges
 
     edges = _edges([np.append(np.arange(7.0, 20.0), 18.0)])
     assert edges.tolist() == (np.arange(7, 21) - 0.5).tolist()

@@ -11,8 +11,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from crosslens.cli.app import _command_of
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.entry import _command_of
 from crosslens.cli.flags import Flags, Json, command, expand_options, flag_spelling
 from crosslens.core import Options, errors, option
 from crosslens.encode import EncodeOptions

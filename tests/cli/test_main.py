@@ -104,7 +104,7 @@ def test_every_end_has_its_code(error: BaseException, code: int, call: Call, mon
         raise error
 
     monkeypatch.setattr("crosslens.core.run.Run.load", fail)
-    monkeypatch.setattr("crosslens.cli.entry._drop_output", lambda: 0)
+    monkeypatch.setattr("crosslens.cli.app._drop_output", lambda: 0)
     outcome = call("export", "somewhere", "--to", "csv")
     assert outcome.code == code
     assert code in EXIT_CODES

@@ -13,8 +13,8 @@ import pytest
 
 from crosslens.core.errors import InputError
 from crosslens.data import load_dataset
-from crosslens.data.io import archive_paths
-from crosslens.data.io.archive_paths import read_image_bytes
+from crosslens.data.io import image_paths
+from crosslens.data.io.image_paths import read_image_bytes
 
 CONTENT = [bytes([number]) * (number + 1) for number in range(150)]
 
@@ -162,9 +162,9 @@ def test_a_file_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     dataset = load_dataset("webdataset", shards=write_tar(tmp_path / "s.tar.gz", "w:gz"))
     opened: list[str] = []
     monkeypatch.setattr(
-        archive_paths.shutil,
+        image_paths.shutil,
         "copyfileobj",
-        lambda *_, copy=archive_paths.shutil.copyfileobj: (opened.append(""), copy(*_)),
+        lambda *_, copy=image_paths.shutil.copyfileobj: (opened.append(""), copy(*_)),
     )
     assert read_all(dataset) == CONTENT
     assert len(opened) == 1

@@ -53,9 +53,9 @@ def sentence(folder: Path) -> str:
 
 def described(folder: Path) -> str:
     """The towers of ``tiny``, by the file that describes them."""
-    from crosslens.encode.adapters.tiny import FOLDER
+    from crosslens.encode.adapters.onnx import TINY
 
-    return str(FOLDER / "towers.json")
+    return str(TINY / "towers.json")
 
 
 def open_clip_stand_in(folder: Path) -> str:

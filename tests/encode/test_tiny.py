@@ -17,7 +17,7 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.errors import UsageError
 from crosslens.core.run import Run
 from crosslens.encode import encode_dataset, load_encoder
-from crosslens.encode.adapters.tiny import FOLDER
+from crosslens.encode.adapters.onnx import TINY
 from crosslens.pipeline.evaluation import evaluate
 from crosslens.report.groups import group_metrics
 from crosslens.synth import generate
@@ -33,7 +33,7 @@ def evaluated(dataset: Dataset, folder: Path) -> Run:
 
 
 def test_files_are_small() -> None:
-    assert sum(file.stat().st_size for file in FOLDER.iterdir() if file.is_file()) <= LARGEST
+    assert sum(file.stat().st_size for file in TINY.iterdir() if file.is_file()) <= LARGEST
 
 
 def test_what_it_says_of_itself() -> None:

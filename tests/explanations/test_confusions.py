@@ -12,9 +12,9 @@ from hypothesis import given, settings, strategies as st
 
 from crosslens.core.errors import UsageError
 from crosslens.explanations.concepts.comparison import compare_images
+from crosslens.explanations.concepts.lexicon import ancestor_at, hypernym_path
 from crosslens.explanations.concepts.objects import ImageObjects
 from crosslens.explanations.overview.confusions import concept_pairs, confusion_atlas
-from crosslens.explanations.words.hypernyms import ancestor_at, hypernym_path
 from crosslens.language.wordnet import load_wordnet
 
 SYNSETS = ("dog.n.01", "cat.n.01", "car.n.01", "bus.n.01", "person.n.01", "pizza.n.01", "chair.n.01", "zebra.n.01")

@@ -17,13 +17,13 @@ from crosslens.core.embeddings import Embeddings
 from crosslens.core.errors import CrosslensError, InputError, UsageError
 from crosslens.encode import Cache
 from crosslens.explanations.counterfactuals.query_set import ImageGallery, QueryResult
+from crosslens.explanations.counterfactuals.result import Counterfactual
 from crosslens.explanations.counterfactuals.search import (
-    SearchResult,
     find_counterfactual,
     find_counterfactuals,
     search,
 )
-from crosslens.perturbations.edit import Edit
+from crosslens.perturbations.caption import Edit
 from crosslens.perturbations.outcomes import Candidate, CandidateEdits, candidate_edits
 
 TYPOS = ("char_swap", "missing_char", "shuffle_all_words")
@@ -299,13 +299,13 @@ def test_a_gallery_of_one_is_refused() -> None:
 
 def run(
     before: QueryResult, candidates: CandidateEdits, budget: int, margins: dict[str, float]
-) -> tuple[SearchResult, list[str]]:
-    looking = search(before, candidates, budget)
+) -> tuple[Counterfactual, list[str]]:
+    looking = search("query", "own", before, candidates, budget)
     asked: list[str] = []
     answer: list[QueryResult] | None = None
     while True:
         try:
-            texts = next(looking) if answer is None else looking.send(answer)
+            texts = looking.send(answer)
         except StopIteration as end:
             return end.value, asked
         asked += texts
@@ -338,24 +338,26 @@ def test_the_search_is_a_minimum_within_its_budget(
     result, asked = run(standing(original, start), candidates, budget, margins)
     assert len(asked) == result.encodings <= budget
     assert len(set(asked)) == len(asked)
+    after = None if result.after is None else result.after.text
+    chosen = next((edit for edit in candidates.candidates if edit.text == after), None)
     flips = [edit for edit in candidates.candidates if (margins[edit.text] > 0) != (start > 0)]
     if result.flipped:
-        assert result.edit in flips
-        assert result.edit is not None
-        smaller = [edit for edit in flips if edit.characters < result.edit.characters]
+        assert chosen in flips
+        assert chosen is not None
+        smaller = [edit for edit in flips if edit.characters < chosen.characters]
         assert not smaller  # whole costs are searched in order, whatever the budget
     if result.exhaustive:
         assert result.flipped == bool(flips)
     if result.exhaustive and flips:
         best = min(flips, key=lambda edit: (edit.characters, edit.words, -abs(margins[edit.text])))
-        assert result.edit is not None
-        assert (result.edit.characters, result.edit.words) == (best.characters, best.words)
-        assert abs(margins[result.edit.text]) == abs(margins[best.text])
+        assert chosen is not None
+        assert (chosen.characters, chosen.words) == (best.characters, best.words)
+        assert abs(margins[chosen.text]) == abs(margins[best.text])
     if budget >= len(drawn):
         assert result.exhaustive
-    if not result.flipped and result.edit is not None:
+    if not result.flipped and chosen is not None:
         tried = [margins[text] for text in asked if text in margins]
-        assert margins[result.edit.text] == (min(tried) if start > 0 else max(tried))
+        assert margins[chosen.text] == (min(tried) if start > 0 else max(tried))
 
 
 def test_telling_words_are_tried_first() -> None:

@@ -164,6 +164,9 @@ def test_everything_is_json(run: Run, dataset: Dataset) -> None:
         assert again == content
         assert again["format"] == "crosslens/explanation"
         assert len(again["sentences"]) == 2
+        claims = [claim for sentence in again["sentences"] for claim in sentence["claims"]]
+        assert all(list(claim) == ["about", "kind", "name", "value"] for claim in claims)
+        assert all(list(item) == ["place", "item", "image", "score", "right", "text"] for item in again["competitors"])
 
 
 def test_several_queries_come_in_their_order(run: Run, dataset: Dataset) -> None:

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
+from crosslens.explanations.concepts.lexicon import hypernyms_of, shortest_path
 from crosslens.explanations.concepts.metrics import plain_objects
 from crosslens.explanations.words.checks import OPEN, SATISFIED, VIOLATED, Vocabulary, check_mentions
-from crosslens.explanations.words.hypernyms import hypernyms_of, shortest_path
 from crosslens.explanations.words.images import AnnotatedImage, ImageObject
 from crosslens.explanations.words.mentions import Mention, QueryMentions, mentioned_concepts
 from crosslens.language.wordnet import load_wordnet
@@ -55,7 +55,7 @@ def test_names_of_several_words_and_counts_in_any_form() -> None:
 
 def test_someone_asks_for_nobody_and_people_are_persons() -> None:
     assert not read("Someone put it there").of("object")
-    assert read("some people in a park").synsets >= {"person.n.01"}
+    assert read("some people in a park").mentioned(["person.n.01"])
 
 
 def test_annotated_concepts_are_mentioned_by_synonyms_and_kinds() -> None:

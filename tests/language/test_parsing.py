@@ -8,8 +8,7 @@ import pytest
 
 from crosslens.core.errors import InputError, MissingExtraError, UsageError
 from crosslens.language import parsing, spacy_pipeline as pipelines
-from crosslens.language.parse import Parse
-from crosslens.language.parse_repair import repaired_lemma
+from crosslens.language.parse import Parse, repaired_lemma
 from crosslens.language.parsing import ParseCache, parse_texts
 from crosslens.language.spacy_pipeline import find_pipeline
 from tests.language.pipelines import needs_a_pipeline

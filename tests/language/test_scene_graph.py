@@ -7,8 +7,7 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.language.parse import Parse
-from crosslens.language.parse_repair import repaired
+from crosslens.language.parse import Parse, repaired
 from crosslens.language.parsing import parse_texts
 from crosslens.language.scene_graphs import SceneGraph, scene_graph, scene_graphs
 from crosslens.language.scene_words import COLOURS, SIZES, is_number, number_word

@@ -14,8 +14,8 @@ from hypothesis import given, strategies as st
 import compile_wordnet
 from crosslens.core.errors import CrosslensError, FormatVersionError, InputError, UsageError
 from crosslens.language.wordnet import COMPILED, load_wordnet, tables
-from crosslens.language.wordnet.hierarchy import NO_PATH, Hierarchy
-from crosslens.language.wordnet.tables import Links
+from crosslens.language.wordnet.hierarchy import Hierarchy
+from crosslens.language.wordnet.tables import NO_PATH, Links
 from tests.language.golden_wordnet import FILE
 
 GOLDEN: dict[str, list[Any]] = json.loads(FILE.read_text(encoding="utf-8"))

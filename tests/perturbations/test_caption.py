@@ -7,8 +7,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.perturbations.caption import Caption, words_of
-from crosslens.perturbations.edit import Edit, apply_edits
+from crosslens.perturbations.caption import Caption, Edit, apply_edits, words_of
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,9 @@ from hypothesis import given, strategies as st
 
 from crosslens.core.errors import CrosslensError
 from crosslens.perturbations import apply_edits, perturb
-from crosslens.perturbations.caption import Caption
-from crosslens.perturbations.distance import edit_distance
+from crosslens.perturbations.caption import Caption, Edit, Edits
 from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.edit import Edit, Edits
-from crosslens.perturbations.outcomes import candidate_edits, outcomes
+from crosslens.perturbations.outcomes import candidate_edits, edit_distance, outcomes
 from crosslens.perturbations.registry import CannotApply
 from crosslens.perturbations.text.typos import KEY_NEIGHBOURS
 

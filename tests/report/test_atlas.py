@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from crosslens.core.errors import InputError
+from crosslens.explanations.concepts.lexicon import hypernym_path
 from crosslens.explanations.overview.confusions import ATLAS_COLUMNS
-from crosslens.explanations.words.hypernyms import hypernym_path
-from crosslens.report.plots.atlas import atlas_figure
+from crosslens.report.plots.heat_maps import atlas_figure
 from crosslens.report.text.failures import synset_label
 
 pytest.importorskip("plotly")

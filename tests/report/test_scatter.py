@@ -14,7 +14,7 @@ from crosslens.data import Judgements
 
 pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
 
-from crosslens.report.plots import scatter
+from crosslens.report.plots import panels
 
 NASTY = "</script><b>φ</b>"
 
@@ -35,7 +35,7 @@ def found(n: int = 300, names: tuple[str, ...] = ("first", NASTY)) -> object:
 
 def test_dots_are_the_judged_pairs() -> None:
     agreement = found()
-    drawn = scatter.scatter_figure(agreement)
+    drawn = panels.scatter_figure(agreement)
     dots = [trace for trace in drawn.data if trace.mode == "markers"]
     assert len(dots) == 4
     drawn_values = np.sort(np.concatenate([dots[0].x, dots[1].x]))
@@ -47,8 +47,8 @@ def test_dots_are_the_judged_pairs() -> None:
 
 
 def test_many_pairs_are_thinned_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scatter, "_MOST_DOTS", 50)
-    drawn = scatter.scatter_figure(found(names=("first",)))
+    monkeypatch.setattr(panels, "_MOST_DOTS", 50)
+    drawn = panels.scatter_figure(found(names=("first",)))
     counts = [len(trace.x) for trace in drawn.data if trace.mode == "markers"]
     assert max(counts) == 50
     assert f"{sum(counts)} of them drawn" in drawn.layout.title.subtitle.text
@@ -56,25 +56,25 @@ def test_many_pairs_are_thinned_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_page_stands_alone(tmp_path: Path) -> None:
     agreement = found()
-    page = scatter.write_scatter(agreement, tmp_path / "agreement.html")
+    page = panels.write_scatter(agreement, tmp_path / "agreement.html")
     text = page.read_text(encoding="utf-8")
     assert NASTY not in text
     assert "&lt;/script&gt;&lt;b&gt;φ" in text
     assert f"{agreement.figure('first').mean:.3f} [" in text
-    assert scatter.write_scatter(agreement, page) == page
+    assert panels.write_scatter(agreement, page) == page
     with pytest.raises(ConflictError):
-        scatter.write_scatter(found(200), page)
+        panels.write_scatter(found(200), page)
     with pytest.raises(UsageError, match="end the name in"):
-        scatter.write_scatter(agreement, tmp_path / "agreement.txt")
+        panels.write_scatter(agreement, tmp_path / "agreement.txt")
 
 
 def test_nothing_to_draw() -> None:
     with pytest.raises(UsageError, match="no φ to draw"):
-        scatter.scatter_figure(found(names=()))
+        panels.scatter_figure(found(names=()))
 
 
 def test_without_plotly_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("plotly", "plotly.graph_objects", "plotly.subplots"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match="plot"):
-        scatter.scatter_figure(found())
+        panels.scatter_figure(found())

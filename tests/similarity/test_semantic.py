@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
-from crosslens.core.progress import Progress
+from crosslens.core.long_work import Progress
 from crosslens.encode import similarity as by_name
 from crosslens.encode.similarity import BOTH, MINILM, PARAPHRASE, load_semantic
 from crosslens.similarity.embedding import Vectors
@@ -346,7 +346,7 @@ def test_it_agrees_with_people_on_images_it_was_not_fitted_to(real: Semantic, sh
     whole = cl.load_dataset("flickr", captions=folder / "Flickr8k.token.txt")
     rows = fitting.read(folder / "ExpertAnnotations.txt")
     images = sorted({row[0] for row in rows} | {row[0] for row in fitting.read(folder / "CrowdFlowerAnnotations.txt")})
-    training = fitting.stream(0, "semantic split").random(len(images)) < fitting.TRAINING_SHARE
+    training = fitting.random_stream(0, "semantic split").random(len(images)) < fitting.TRAINING_SHARE
     test = [name for name, is_training in zip(images, training, strict=True) if not is_training]
     dataset = whole.select(test)
     inside = set(test)

@@ -157,15 +157,15 @@ def printed(source: str) -> str:
 
 def test_code_captions_state_what_a_thousand_snippets_print() -> None:
     from crosslens.core.hashing import random_stream
-    from crosslens.synth.tasks.code import CODE
+    from crosslens.synth.tasks.code import CodeFacts
 
     seen = set()
     for number in range(1000):
-        facts = CODE.draw(random_stream(11, number))
-        five = CODE.describe(facts, (), random_stream(12, number))
+        facts = CodeFacts.draw(random_stream(11, number))
+        five = facts.describe((), random_stream(12, number))
         expected = printed(facts.source)
         assert facts.output == expected
-        assert CODE.plan(facts).parts[0].text == facts.source
+        assert facts.plan().parts[0].text == facts.source
         whole = re.compile(rf"(?<![\w.-]){re.escape(expected)}(?!\w|\.\d)")  # 5 is not what 50 or 1.5 says
         assert all(whole.search(getattr(five, style)) for style in STYLES), facts
         seen.add(facts.snippet)
@@ -212,12 +212,12 @@ def test_twins_differ_in_one_fact_and_in_every_caption(task: str) -> None:
 def test_similar_scenes_are_neither_the_original_nor_its_twin(task: str) -> None:
     scenes = list(generate(6, [task], seed=17, version="v2", gallery=24))
     assert [scene.role for scene in scenes] == ["original"] * 6 + ["twin"] * 6 + ["similar"] * 12
-    essence = TASKS[task].essence
+    essence_of = TASKS[task].essence_of
     for scene in scenes[12:]:
         assert scene.captions == ()
         assert scene.of is not None
         original, twin = scenes[scene.of - 1], scenes[scene.of + 5]
-        assert essence(scene.facts) not in (essence(original.facts), essence(twin.facts))
+        assert essence_of(scene.facts) not in (essence_of(original.facts), essence_of(twin.facts))
     assert len({scene.number for scene in scenes}) == len(scenes)
 
 

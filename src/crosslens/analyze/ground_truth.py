@@ -1,6 +1,11 @@
-"""The ground truth that an analysis starts from, over the images and captions of a dataset."""
+"""The ground truth that an analysis starts from, and ids of others found among those of a dataset."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from crosslens.core import Dataset, InputError, Relevance, UsageError, positions
 
@@ -28,3 +33,9 @@ def ground_truth_of(dataset: Dataset, relevance: Relevance | None) -> Relevance:
     return Relevance.from_indices(
         *ids, images[relevance.rows], captions[relevance.items], relevance.grades, relevance.source
     )
+
+
+def positions_or_missing(ids: Sequence[str], known: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The position of each id, −1 where it is not known."""
+    position = {name: row for row, name in enumerate(known)}
+    return np.fromiter((position.get(name, -1) for name in ids), np.int64, len(ids))

@@ -50,11 +50,8 @@ def nearest_items(
     if left.ndim != 2:
         raise UsageError("a query has several vectors", fix="pass one vector per query, such as their mean")
     if left.shape[1] != right.shape[-1]:
-        raise InputError(
-            f"queries of {left.shape[1]} dimensions and items of {right.shape[-1]}",
-            expected="vectors of one space",
-            fix="encode both with the same model",
-        )
+        problem = f"queries of {left.shape[1]} dimensions and items of {right.shape[-1]}"
+        raise InputError(problem, expected="vectors of one space", fix="encode both with the same model")
     hidden = np.full(len(left), NO_ITEM) if without is None else np.asarray(without, np.int64)
     if len(hidden) != len(left) or (len(hidden) and not NO_ITEM <= hidden.min() <= hidden.max() < len(right)):
         raise UsageError("without has positions outside the items", fix="pass one position, or -1, per query")
@@ -79,8 +76,7 @@ def unit_vectors(vectors: Embeddings | Array, what: str = "vectors") -> Array:
         vectors = vectors.vectors
     array = np.asarray(vectors, np.float64)
     length = np.sqrt((array * array).sum(axis=-1, keepdims=True))
-    scaled: Array = np.divide(array, length, out=np.zeros_like(array), where=length > 0)
-    return scaled
+    return np.asarray(np.divide(array, length, out=np.zeros_like(array), where=length > 0))
 
 
 def _of_tile(queries: Array, items: Array, k: int, hidden: Array) -> tuple[Array, Array]:
@@ -107,18 +103,14 @@ def _of_tile(queries: Array, items: Array, k: int, hidden: Array) -> tuple[Array
 
 def _products(queries: Array, items: Array) -> Array:
     flat = queries @ items.reshape(-1, items.shape[-1]).T
-    scores: Array = flat if items.ndim == 2 else flat.reshape(len(queries), *items.shape[:2]).max(axis=2)
-    return scores
+    return np.asarray(flat if items.ndim == 2 else flat.reshape(len(queries), *items.shape[:2]).max(axis=2))
 
 
 def _exact(queries: Array, items: Array) -> Array:
     """Cosines summed in one fixed order, independent of the tile."""
     if items.ndim == queries.ndim + (2 if queries.ndim == 1 else 1):  # several vectors per item
-        queries = queries[..., None, :]
-        cosines: Array = (queries * items).sum(axis=-1).max(axis=-1)
-        return cosines
-    summed: Array = (queries * items).sum(axis=-1)
-    return summed
+        return np.asarray((queries[..., None, :] * items).sum(axis=-1).max(axis=-1))
+    return np.asarray((queries * items).sum(axis=-1))
 
 
 HASH_BITS = 192
@@ -132,8 +124,7 @@ def perceptual_hash(picture: Any) -> Array:
     small = np.asarray(picture.convert("RGB").resize((_SIDE, _SIDE), Image.Resampling.BOX), np.float64)
     waves = dctn(small, axes=(0, 1), norm="ortho")[:_LOW, :_LOW].reshape(_LOW * _LOW, 3)
     # The first is the mean brightness: it says nothing about what is where.
-    bits: Array = (waves > np.median(waves[1:], axis=0) + 1e-6).T.reshape(-1)
-    return bits
+    return np.asarray((waves > np.median(waves[1:], axis=0) + 1e-6).T.reshape(-1))
 
 
 def hash_files(files: Sequence[str], progress: Progress | None = None) -> Array:

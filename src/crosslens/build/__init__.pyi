@@ -1,4 +1,4 @@
-from crosslens.build.benchmark import Recos as Recos
+from crosslens.build.benchmark import Recos as Recos, RecosSettings as RecosSettings
 from crosslens.build.encoding import Encoders as Encoders
 from crosslens.build.generators.annotations import Annotations as Annotations, ObjectAnnotation as ObjectAnnotation
 from crosslens.build.generators.protocol import (
@@ -16,4 +16,3 @@ from crosslens.build.generators.recorded import Recorded as Recorded
 from crosslens.build.log import DecisionLog as DecisionLog
 from crosslens.build.pages import check_summary as check_summary, verdict_counts as verdict_counts
 from crosslens.build.recos import build_recos as build_recos
-from crosslens.build.settings import RecosSettings as RecosSettings

@@ -1,19 +1,62 @@
-"""A finished RECOS benchmark."""
+"""A RECOS benchmark: the settings of its build, and what a build gives."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from crosslens.analyze import Discriminability
-from crosslens.build.log import DecisionLog
-from crosslens.build.settings import RecosSettings
-from crosslens.core import Dataset
+from crosslens.core import Options, UsageError, option
+
+if TYPE_CHECKING:
+    from crosslens.analyze import Discriminability
+    from crosslens.build.log import DecisionLog
+    from crosslens.core import Dataset
+
+
+@dataclass(frozen=True)
+class RecosSettings(Options):
+    """What decides a RECOS build besides its candidates, encoders and generator.
+
+    The check: dis(t) over the ``k`` most similar images must lie in the band of ``eta``.
+    """
+
+    k: int = option(20, "How many nearest images a description is compared with.", metavar="N", minimum=2)
+    eta: float = option(0.8, "The share of entropies, 0 to ln k, that is kept; larger keeps more.", metavar="SHARE")
+    temperature: float | None = option(None, "Of the softmax. [default: 1 / the encoder's logit scale]", metavar="T")
+    descriptions: int = option(5, "How many each image has.", metavar="N", minimum=1)
+    attempts: int = option(3, "How often a description may be rewritten.", metavar="N", minimum=0)
+    originals: int | None = option(
+        None, "How many images v0 has. [default: a third of the candidates]", metavar="N", minimum=1
+    )
+    similar: int = option(20, "For v2: similar images without text for each image.", metavar="N", minimum=0)
+    duplicate_cosine: float = option(
+        0.98, "Images with at least this cosine are duplicates; 2 for never.", metavar="COSINE", minimum=-1
+    )
+    duplicate_bits: int = option(
+        12, "Images whose hashes differ in at most N of 192 bits, too; -1 for never.", metavar="N", minimum=-1
+    )
+    task_column: str = option("task", "The images' column with the task.", metavar="NAME")
+    source_column: str = option("source", "The images' column with the source.", metavar="NAME")
+    seed: int = option(0, "Decides which candidates become originals.", metavar="N")
+
+    def __post_init__(self) -> None:
+        from crosslens.analyze import HASH_BITS, entropy_band
+
+        super().__post_init__()
+        entropy_band(self.k, self.eta)
+        for name, most in (("duplicate_cosine", 2), ("duplicate_bits", HASH_BITS)):
+            if not getattr(self, name) <= most:  # also where it is NaN
+                raise UsageError(f"{name} = {getattr(self, name)}", fix=f"{name} must be at most {most}", option=name)
+        if self.temperature is not None and not self.temperature > 0:
+            raise UsageError(
+                f"temperature = {self.temperature}", fix="temperature must be above 0", option="temperature"
+            )
 
 
 @dataclass(frozen=True, eq=False)
 class Recos:
-    """Its three versions, the check of all candidates, every decision, and notes."""
+    """A finished benchmark: its three versions, the check of all candidates, every decision, and notes."""
 
     versions: Mapping[str, Dataset]
     check: Discriminability

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from crosslens.analyze import Discriminability, NearDuplicates, hash_files, measure_discriminability
+from crosslens.build.benchmark import RecosSettings
 from crosslens.build.encoding import EncodedCandidates
-from crosslens.build.settings import RecosSettings
-from crosslens.core import Embeddings, InputError, Progress, UsageError, argument
-from crosslens.encode import Array
+from crosslens.core import Embeddings, InputError, Progress, UsageError, argument, positions
+from crosslens.encode import Array, caption_rows
 
 ALL = "all"
 """The task of every image where the candidates name none, and the source where they name none."""
@@ -38,8 +38,8 @@ class CandidatePool:
         if no_task:
             notes.append(f"no column {settings.task_column!r}: all images are one task, {ALL!r} (--task-column)")
         if no_source:
-            where = f"no column {settings.source_column!r}"
-            notes.append(f"{where}: confusable and similar images come from the whole set (--source-column)")
+            why = f"no column {settings.source_column!r}"
+            notes.append(f"{why}: confusable and similar images come from the whole set (--source-column)")
         hashes = None
         if encoded.files is not None and settings.duplicate_bits >= 0:
             hashes = hash_files(encoded.files, progress)
@@ -59,10 +59,7 @@ class CandidatePool:
     @cached_property
     def captions(self) -> list[list[int]]:
         """For each image the rows of its descriptions."""
-        rows: list[list[int]] = [[] for _ in self.ids]
-        for row, image in enumerate(self.encoded.dataset.caption_image):
-            rows[image].append(row)
-        return rows
+        return caption_rows(self.encoded.dataset)
 
     @cached_property
     def temperature(self) -> float:
@@ -85,14 +82,8 @@ class CandidatePool:
 
     def dis(self, vectors: Array, images: list[int]) -> Discriminability:
         """dis(t) of new descriptions, given their vectors and their images."""
-        own = [self._gallery_position.get(image, -1) for image in images]
-        return measure_discriminability(
-            Embeddings.of(vectors, model=self.encoded.captions.model),
-            self.encoded.gallery,
-            own,
-            k=self.settings.k,
-            temperature=self.temperature,
-        )
+        descriptions = Embeddings.of(vectors, model=self.encoded.captions.model)
+        return self._measure(descriptions, images, self.temperature)
 
     def image_at(self, position: int) -> int:
         """The image at a position of the gallery."""
@@ -108,9 +99,12 @@ class CandidatePool:
                 yield int(members[at]), float(cosines[at])
 
     def _check(self, temperature: float) -> Discriminability:
-        own = [self._gallery_position.get(int(image), -1) for image in self.encoded.dataset.caption_image]
+        return self._measure(self.encoded.captions, self.encoded.dataset.caption_image.tolist(), temperature)
+
+    def _measure(self, descriptions: Embeddings, images: list[int], temperature: float) -> Discriminability:
+        own = [self._gallery_position.get(image, -1) for image in images]
         return measure_discriminability(
-            self.encoded.captions, self.encoded.gallery, own, k=self.settings.k, temperature=temperature
+            descriptions, self.encoded.gallery, own, k=self.settings.k, temperature=temperature
         )
 
     @cached_property
@@ -122,8 +116,8 @@ class CandidatePool:
 
     @cached_property
     def _gallery_rows(self) -> list[int]:
-        row_of = {image: row for row, image in enumerate(self.ids)}
-        return [row_of[image] for image in self.encoded.gallery.ids]
+        rows: list[int] = positions(self.encoded.gallery.ids, self.ids, "image").tolist()
+        return rows
 
     @cached_property
     def _gallery_position(self) -> dict[int, int]:
@@ -135,8 +129,7 @@ def _column(encoded: EncodedCandidates, name: str, default: str) -> tuple[tuple[
     images = encoded.dataset.images
     if name not in images.columns:
         if name != default:
-            fix = f"it has: {', '.join(images.columns)}"
-            raise UsageError(f"the images have no column {name!r}", fix=fix)
+            raise UsageError(f"the images have no column {name!r}", fix=f"it has: {', '.join(images.columns)}")
         return (ALL,) * images.height, True
     empty = images[name].null_count()
     if empty:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -47,6 +47,8 @@ class DescriptionEditor:
     def __init__(self, candidates: CandidatePool, answers: AnswerSource | None, log: DecisionLog) -> None:
         self.candidates, self.answers, self.log = candidates, answers, log
         self._annotations = Annotations(candidates.encoded.dataset)
+        self._row_of = {name: image for image, name in enumerate(candidates.ids)}
+        self._attempts = range(candidates.settings.attempts if answers and candidates.encoded.encode_texts else 0)
         self._owner: dict[str, int] = {}
         self._ids = set(candidates.encoded.dataset.caption_ids)
 
@@ -58,15 +60,16 @@ class DescriptionEditor:
     def settle(self, images: Sequence[int]) -> dict[int, list[ImageDescription]]:
         """The descriptions of each image, as many as the settings say, or fewer where there are no more."""
         drafts = {image: self._draft(image) for image in images}
-        for attempt in range(self.candidates.settings.attempts if self._can_rewrite else 0):
+        for attempt in self._attempts:
             requests = [request for image, draft in drafts.items() for request in self._requests(image, draft, attempt)]
-            if not requests:
-                break
-            self._rewrite(requests, drafts, attempt)
+            for image, description, verdict in self._written(requests, attempt):
+                if verdict == KEPT:
+                    verdict = self._take(description, image, drafts[image].kept)
+                self._log_new("rewritten", image, description, verdict)
         return {image: draft.kept for image, draft in drafts.items()}
 
     def describe_confusables(
-        self, pairs: Sequence[tuple[int, int, list[ImageDescription]]]
+        self, pairs: Sequence[tuple[int, int, Sequence[ImageDescription]]]
     ) -> dict[int, list[ImageDescription]]:
         """Descriptions of confusable images, each made from those of its original by changing as little as possible.
 
@@ -74,17 +77,14 @@ class DescriptionEditor:
         about one image among all: a confusable's purpose is to be near one. Their dis is logged.
         """
         descriptions: dict[int, list[ImageDescription]] = {image: [] for _, image, _ in pairs}
-        for attempt in range(self.candidates.settings.attempts if self._can_rewrite else 0):
-            requests, images = [], []
-            for original, image, texts in pairs:
+        for attempt in self._attempts:
+            requests = []
+            for original, image, described in pairs:
                 missing = self.candidates.settings.descriptions - len(descriptions[image])
                 if missing > 0:
-                    original_texts = [description.text for description in texts]
-                    requests.append(self._confusable_request(original, image, original_texts, missing, attempt))
-                    images.append(image)
-            if not requests:
-                break
-            for image, description, _ in self._written(requests, images, attempt):
+                    texts = [description.text for description in described]
+                    requests.append(self._request(image, CONFUSABLE, missing, texts, texts, attempt, original))
+            for image, description, _ in self._written(requests, attempt):
                 self._log_new("likened", image, description, self._take(description, image, descriptions[image]))
         for image, taken in descriptions.items():
             for row in self.candidates.captions[image]:
@@ -93,34 +93,29 @@ class DescriptionEditor:
         return descriptions
 
     def _request(
-        self, image: int, purpose: str, wanted: int, texts: Sequence[str], rivals: Sequence[str], attempt: int
+        self,
+        image: int,
+        purpose: str,
+        wanted: int,
+        texts: Sequence[str],
+        rivals: Sequence[str],
+        attempt: int,
+        original: int | None = None,
     ) -> Request:
-        candidates = self.candidates
+        ids, files = self.candidates.ids, self.candidates.encoded.files
         return Request(
-            image=candidates.ids[image],
-            file=self._file(image),
-            task=candidates.tasks[image],
+            image=ids[image],
+            file=None if files is None or MEMBER_SEPARATOR in files[image] else Path(files[image]),
+            task=self.candidates.tasks[image if original is None else original],
             texts=tuple(texts),
             purpose=purpose,
             wanted=wanted,
-            objects=self._annotations[candidates.ids[image]],
+            objects=self._annotations[ids[image]],
             rivals=tuple(rivals),
+            original_objects=() if original is None else self._annotations[ids[original]],
             attempt=attempt,
-            seed=candidates.settings.seed,
+            seed=self.candidates.settings.seed,
         )
-
-    def _confusable_request(
-        self, original: int, image: int, texts: Sequence[str], missing: int, attempt: int
-    ) -> Request:
-        return replace(
-            self._request(image, CONFUSABLE, missing, texts, texts, attempt),
-            task=self.candidates.tasks[original],
-            original_objects=self._annotations[self.candidates.ids[original]],
-        )
-
-    @property
-    def _can_rewrite(self) -> bool:
-        return self.answers is not None and self.candidates.encoded.encode_texts is not None
 
     def _draft(self, image: int) -> _Draft:
         """The candidate's own descriptions, and its rivals."""
@@ -141,38 +136,31 @@ class DescriptionEditor:
     def _requests(self, image: int, draft: _Draft, attempt: int) -> list[Request]:
         """What is still missing, by purpose: the vague ones sharper, the sharp ones vaguer, then new ones."""
         missing = self.candidates.settings.descriptions - len(draft.kept)
-        parts = []
-        for verdict in (VAGUE, SHARP):
-            count = min(missing, len(draft.failed[verdict]))
+        requests = []
+        for verdict, failed in draft.failed.items():
+            count = min(missing, len(failed))
             if count > 0:
-                parts.append((PURPOSE[verdict], count, tuple(draft.failed[verdict])))
+                requests.append(self._request(image, PURPOSE[verdict], count, failed, draft.rivals, attempt))
                 missing -= count
         if missing > 0:
-            parts.append((DESCRIBE, missing, tuple(description.text for description in draft.kept)))
-        return [self._request(image, purpose, count, texts, draft.rivals, attempt) for purpose, count, texts in parts]
+            kept = [description.text for description in draft.kept]
+            requests.append(self._request(image, DESCRIBE, missing, kept, draft.rivals, attempt))
+        return requests
 
-    def _rewrite(self, requests: list[Request], drafts: dict[int, _Draft], attempt: int) -> None:
-        row_of = {self.candidates.ids[image]: image for image in drafts}
-        images = [row_of[request.image] for request in requests]
-        for image, description, verdict in self._written(requests, images, attempt):
-            if verdict == KEPT:
-                verdict = self._take(description, image, drafts[image].kept)
-            self._log_new("rewritten", image, description, verdict)
-
-    def _written(
-        self, requests: list[Request], images: list[int], attempt: int
-    ) -> list[tuple[int, ImageDescription, str]]:
-        """The generator's texts with their dis and the verdict on it."""
+    def _written(self, requests: list[Request], attempt: int) -> list[tuple[int, ImageDescription, str]]:
+        """The generator's texts, each with its image, its dis and the verdict on it."""
+        if not requests:
+            return []
         assert self.answers is not None
         assert self.candidates.encoded.encode_texts is not None
         label = "describing confusables" if requests[0].purpose == CONFUSABLE else f"rewriting, attempt {attempt + 1}"
         texts: list[str] = []
         owners: list[int] = []
-        for request, image, (key, answer) in zip(requests, images, self.answers(requests, label), strict=True):
+        for request, (key, answer) in zip(requests, self.answers(requests, label), strict=True):
             self.log("answer", request=key, image=request.image, purpose=request.purpose, attempt=attempt, texts=answer)
             written = [text.strip() for text in answer[: request.wanted] if text.strip()]
             texts += written
-            owners += [image] * len(written)
+            owners += [self._row_of[request.image]] * len(written)
         if not texts:
             return []
         values = self.candidates.dis(self.candidates.encoded.encode_texts(texts), owners).values
@@ -219,7 +207,3 @@ class DescriptionEditor:
                 text = self.candidates.encoded.dataset.texts[row]
                 if text not in draft.rivals and len(draft.rivals) < _RIVALS:
                     draft.rivals.append(text)
-
-    def _file(self, image: int) -> Path | None:
-        files = self.candidates.encoded.files
-        return None if files is None or MEMBER_SEPARATOR in files[image] else Path(files[image])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from crosslens.analyze import unit_vectors
-from crosslens.core import Dataset, Embeddings, InputError, Progress, UsageError, argument
+from crosslens.core import Dataset, Embeddings, InputError, Progress, UsageError, argument, positions
 from crosslens.data import image_files
 from crosslens.encode import (
     IMAGES,
@@ -20,9 +20,10 @@ from crosslens.encode import (
     EncodeOptions,
     Encoder,
     StoredEmbeddings,
+    caption_rows,
+    encode_captions,
     encode_dataset,
     encode_texts,
-    label,
     load_summariser,
 )
 
@@ -116,9 +117,10 @@ def encode_candidates(
 ) -> EncodedCandidates:
     """Encode the candidates with whichever encoders there are for each purpose."""
     encoders.check()
+    # A build from Python does not write to the default cache unasked.
+    cache = None if options.cache is None else Cache.of(options.cache)
     how: dict[str, Any] = {
-        "cache": _open_cache(options), "batch_size": options.batch_size, "precision": options.precision,
-        "progress": progress,
+        "cache": cache, "batch_size": options.batch_size, "precision": options.precision, "progress": progress,
     }  # fmt: skip
     of_images = encoders.of_images
     content: dict[str, str] = {}
@@ -134,7 +136,7 @@ def encode_candidates(
         skipped |= encoded.skipped
         dataset = dataset.select(encoded.dataset.image_ids) if encoded.skipped else dataset
     vectors = {part: _select(embeddings, dataset) for part, embeddings in vectors.items()}
-    captions = _encode_captions(dataset, encoders.texts, how)
+    captions = encode_captions(dataset, encoders.texts, **how)
     notes: list[str] = []
     if encoders.image_text is not None:
         vectors["gallery"] = _images_from_captions(dataset, captions, encoders, how)
@@ -160,36 +162,14 @@ def encode_candidates(
     )
 
 
-def _open_cache(options: EncodeOptions) -> Cache | None:
-    """The cache, only where one is named: a build from Python does not write to the default one unasked."""
-    choice = options.cache
-    if choice is None or choice is False or isinstance(choice, Cache):
-        return choice or None
-    return Cache(None if choice is True else choice)
-
-
-def _encode_captions(dataset: Dataset, encoder: Encoder, how: Mapping[str, Any]) -> Embeddings:
-    if not dataset.caption_ids:
-        # Nothing to check yet: every description is to be written.
-        return Embeddings((), np.zeros((0, encoder.dimension or 1), np.float32), model=label(encoder))
-    if isinstance(encoder, StoredEmbeddings):
-        stored = encode_dataset(dataset, encoder).captions
-        assert stored is not None
-        return stored
-    return Embeddings(dataset.caption_ids, encode_texts(encoder, dataset.texts, **how).rows, model=label(encoder))
-
-
 def _images_from_captions(
     dataset: Dataset, captions: Embeddings, encoders: Encoders, how: Mapping[str, Any]
 ) -> Embeddings:
     """An image is what its captions say. None is left out: a description is never compared with its own image."""
-    rows_of: dict[int, list[int]] = {}
-    for row, image in enumerate(dataset.caption_image):
-        rows_of.setdefault(int(image), []).append(row)
+    rows_of = {image: rows for image, rows in zip(dataset.image_ids, caption_rows(dataset), strict=True) if rows}
     if not rows_of:
         raise InputError("no image has a caption", expected="captions that represent the images", fix=_IMAGE_SOURCES)
-    rows = [rows_of[image] for image in sorted(rows_of)]
-    ids = tuple(dataset.image_ids[image] for image in sorted(rows_of))
+    ids, rows = tuple(rows_of), list(rows_of.values())
     if encoders.image_text == MEAN:
         vectors = np.stack([np.asarray(captions.vectors)[own].mean(axis=0) for own in rows])
         return Embeddings(ids, vectors, model=captions.model)
@@ -202,8 +182,7 @@ def _select(embeddings: Embeddings, dataset: Dataset) -> Embeddings:
     """The vectors of the images that every encoder could read."""
     if embeddings.ids == dataset.image_ids:
         return embeddings
-    row_of = {image: row for row, image in enumerate(embeddings.ids)}
-    rows = [row_of[image] for image in dataset.image_ids]
+    rows = positions(dataset.image_ids, embeddings.ids, "image")
     return Embeddings(dataset.image_ids, np.asarray(embeddings.vectors)[rows], model=embeddings.model)
 
 

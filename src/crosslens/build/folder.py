@@ -75,7 +75,10 @@ class BuildFolder:
         versions = dict(recos.versions)
         if copy_images:
             files = self._copy(versions["v2"])
-            versions = {name: _with_files(dataset, files, self.target / name) for name, dataset in versions.items()}
+            for name, dataset in versions.items():
+                column = pl.Series("file", [files[image] for image in dataset.image_ids], dtype=pl.String)
+                images = dataset.images.with_columns(column)
+                versions[name] = replace(dataset, images=images, home=self.target / name)
         for name, dataset in versions.items():
             dataset.save(self.folder / name, overwrite=True)
             write_text(self.folder / name / "README.md", version_page(name, dataset))
@@ -127,8 +130,3 @@ class BuildFolder:
             with atomic_file(self.folder / "images" / name) as partial:
                 partial.write_bytes(read_image_bytes(file))
         return files
-
-
-def _with_files(dataset: Dataset, files: Mapping[str, str], home: Path) -> Dataset:
-    column = pl.Series("file", [files[image] for image in dataset.image_ids], dtype=pl.String)
-    return replace(dataset, images=dataset.images.with_columns(column), home=home)

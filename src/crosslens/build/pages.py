@@ -8,11 +8,10 @@ from collections.abc import Mapping
 import polars as pl
 
 from crosslens.analyze import Discriminability, entropy_band, entropy_histogram
-from crosslens.build.benchmark import Recos
+from crosslens.build.benchmark import Recos, RecosSettings
 from crosslens.build.candidates import CandidatePool
 from crosslens.build.descriptions import CANDIDATE, KEPT, PURPOSE, SHARP, VAGUE
 from crosslens.build.log import DecisionLog
-from crosslens.build.settings import RecosSettings
 from crosslens.core import Dataset
 
 _MANY = 10  # a source is to blame where at least every tenth original finds no confusable in it
@@ -20,10 +19,8 @@ _MANY = 10  # a source is to blame where at least every tenth original finds no 
 
 def verdict_counts(log: DecisionLog) -> dict[str, int]:
     """How many candidate descriptions lie in the band, above it and below it."""
-    counts = {KEPT: 0, VAGUE: 0, SHARP: 0}
-    for entry in log.of("check"):
-        counts[entry["verdict"]] += 1
-    return counts
+    counts = Counter(entry["verdict"] for entry in log.of("check"))
+    return {verdict: counts[verdict] for verdict in (KEPT, VAGUE, SHARP)}
 
 
 def regeneration_list(recos: Recos) -> pl.DataFrame:
@@ -33,9 +30,8 @@ def regeneration_list(recos: Recos) -> pl.DataFrame:
         for entry in recos.log.of("check")
         if entry["verdict"] != KEPT
     ]
-    names = ("caption", "image", "dis", "verdict", "wanted")
-    kinds = {name: pl.Float64 if name == "dis" else pl.String for name in names}
-    return pl.DataFrame(rows, schema=kinds, orient="row")
+    columns = dict.fromkeys(("caption", "image", "dis", "verdict", "wanted"), pl.String) | {"dis": pl.Float64}
+    return pl.DataFrame(rows, schema=columns, orient="row")
 
 
 def check_summary(check: Discriminability, settings: RecosSettings, log: DecisionLog) -> str:
@@ -77,11 +73,7 @@ def build_page(recos: Recos, versions: Mapping[str, Dataset], *, copied: bool) -
         f"| `{name}/` | {dataset.images.height:,} | {dataset.captions.height:,} | {dataset.card.notes} |"
         for name, dataset in versions.items()
     )
-    where = (
-        "Image files are in `images/`."
-        if copied
-        else "Image files stay where they are; `file` in the tables is their full path."
-    )
+    where = "are in `images/`." if copied else "stay where they are; `file` in the tables is their full path."
     encoder = head["encoders"]["encoder"]["name"]
     generator = head["generator"]["name"] if head["generator"] else "none"
     notes = "\n".join(f"- {note}" for note in recos.notes) or "- none"
@@ -91,7 +83,7 @@ def build_page(recos: Recos, versions: Mapping[str, Dataset], *, copied: bool) -
 |---|---|---|---|
 {rows}
 
-Encoder: {encoder}. Generator: {generator}. Seed: {recos.settings.seed}. Build: {head["key"][:12]}. {where}
+Encoder: {encoder}. Generator: {generator}. Seed: {recos.settings.seed}. Build: {head["key"][:12]}. Image files {where}
 
 - `decisions.jsonl`: every decision with its number; `crosslens build recos --repeat` does the same again
 - `regenerate.csv`: the candidates' descriptions outside the band

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from crosslens import __version__
-from crosslens.build.benchmark import Recos
+from crosslens.build.benchmark import Recos, RecosSettings
 from crosslens.build.candidates import CandidatePool
 from crosslens.build.descriptions import DescriptionEditor
 from crosslens.build.encoding import Encoders, encode_candidates
@@ -18,9 +18,8 @@ from crosslens.build.generators.recorded import AnswerSource
 from crosslens.build.log import FORMAT, VERSION, DecisionLog
 from crosslens.build.pages import build_notes, check_summary
 from crosslens.build.selection import BenchmarkImage, ImageSelector, verdict_facts, version_dataset
-from crosslens.build.settings import RecosSettings
 from crosslens.core import Dataset, Progress, UsageError, argument, fingerprint
-from crosslens.encode import EncodeOptions, Encoder, load_encoder
+from crosslens.encode import EncodeOptions, Encoder, Notify, load_encoder
 
 
 def build_recos(
@@ -49,7 +48,10 @@ def build_recos(
     :class:`crosslens.encode.EncodeOptions`; vectors are cached where ``cache`` is a cache, a folder or True.
     """
     encoding = EncodeOptions.of(options)
-    encoders = _load_encoders(encoder, text_encoder, image_encoder, image_text, encoding)
+    texts, images = (
+        None if model is None else load_encoder(model, encoding) for model in (text_encoder, image_encoder)
+    )
+    encoders = Encoders(load_encoder(encoder, encoding), texts, images, image_text)
     writer = _load_writer(generator, repeat, encoding)
     encoded = encode_candidates(dataset, encoders, encoding, progress)
     candidates = CandidatePool.of(encoded, settings or RecosSettings(), progress)
@@ -70,25 +72,11 @@ def build_recos(
         answers = AnswerSource(writer, known={entry["request"]: tuple(entry["texts"]) for entry in repeat.of("answer")})
     elif writer is not None:
         answers = AnswerSource(writer if folder is None else folder.recorded(writer), progress=progress)
-    recos = _build(candidates, answers, head, repeat, encoding)
+    recos = _build(candidates, answers, head, repeat, encoding.notify)
     if repeat is not None:
         repeat.check_same(recos.log)
         recos = replace(recos, log=repeat)
     return recos if folder is None else replace(recos, versions=folder.write(recos, copy_images))
-
-
-def _load_encoders(
-    encoder: str | Encoder,
-    text_encoder: str | Encoder | None,
-    image_encoder: str | Encoder | None,
-    image_text: str | None,
-    options: EncodeOptions,
-) -> Encoders:
-    def load(model: str | Encoder) -> Encoder:
-        return load_encoder(model, options)
-
-    texts, images = (None if model is None else load(model) for model in (text_encoder, image_encoder))
-    return Encoders(load(encoder), texts, images, image_text)
 
 
 def _build(
@@ -96,60 +84,48 @@ def _build(
     answers: AnswerSource | None,
     head: dict[str, Any],
     repeat: DecisionLog | None,
-    options: EncodeOptions,
+    notify: Notify,
 ) -> Recos:
     settings, log = candidates.settings, DecisionLog([head])
     editor, selector = DescriptionEditor(candidates, answers, log), ImageSelector(candidates, log)
-    _log_check(candidates, editor, log)
+    dataset = candidates.encoded.dataset
+    checked = zip(dataset.caption_ids, dataset.captions["image"], candidates.check.values, strict=True)
+    for caption, image, dis in checked:
+        log("check", caption=caption, image=image, dis=float(dis), verdict=editor.verdict(float(dis)))
     if repeat is not None:
         repeat.check_same(log, so_far=True)  # other vectors show here, before they lead to requests never answered
     originals = selector.originals(editor.settle, editor.release)
     if not originals:
-        options.notify(check_summary(candidates.check, settings, log) + "\n")
+        notify(check_summary(candidates.check, settings, log) + "\n")
         raise UsageError(
             "no image is left: none has enough descriptions in the band",
             fix=f"choose a larger {argument('eta')}, another {argument('temperature')}, fewer "
             f"{argument('descriptions')}, or a {argument('generator')}",
         )
-    confusables = _confusables(candidates, originals, editor, selector, log)
+    confusables = _confusables(originals, editor, selector)
     similar = selector.similar([*originals, *confusables])
     members = {"v0": originals, "v1": [*originals, *confusables], "v2": [*originals, *confusables, *similar]}
     versions = {name: version_dataset(name, candidates, chosen, head["key"]) for name, chosen in members.items()}
-    for name, dataset in versions.items():
-        log("version", name=name, images=len(dataset.image_ids), captions=len(dataset.caption_ids))
+    for name, version in versions.items():
+        log("version", name=name, images=len(version.image_ids), captions=len(version.caption_ids))
     return Recos(versions, candidates.check, settings, log, build_notes(candidates, log, versions))
 
 
 def _confusables(
-    candidates: CandidatePool,
-    originals: Sequence[BenchmarkImage],
-    editor: DescriptionEditor,
-    selector: ImageSelector,
-    log: DecisionLog,
+    originals: Sequence[BenchmarkImage], editor: DescriptionEditor, selector: ImageSelector
 ) -> list[BenchmarkImage]:
     """The confusable image of each original, where it gets enough descriptions."""
     pairs = selector.confusables(originals)
-    texts = editor.describe_confusables(
-        [(original.image, image, list(original.descriptions)) for original, image in pairs]
-    )
-    kept, needed = [], candidates.settings.descriptions
+    texts = editor.describe_confusables([(original.image, image, original.descriptions) for original, image in pairs])
+    kept, ids, needed = [], selector.candidates.ids, selector.candidates.settings.descriptions
     for original, image in pairs:
-        enough = len(texts[image]) >= needed
-        about = {"image": candidates.ids[image], "of": candidates.ids[original.image]}
-        log("described", **about, **verdict_facts(texts[image], needed))
-        if enough:
+        facts = verdict_facts(texts[image], needed)
+        selector.log("described", image=ids[image], of=ids[original.image], **facts)
+        if len(texts[image]) >= needed:
             kept.append(BenchmarkImage(image, "confusable", original.image, original.task, tuple(texts[image])))
         else:
-            selector.forget(image)
+            del selector.chosen[image]
     return kept
-
-
-def _log_check(candidates: CandidatePool, editor: DescriptionEditor, log: DecisionLog) -> None:
-    dataset = candidates.encoded.dataset
-    for caption, image, dis in zip(
-        dataset.caption_ids, dataset.captions["image"], candidates.check.values, strict=True
-    ):
-        log("check", caption=caption, image=image, dis=float(dis), verdict=editor.verdict(float(dis)))
 
 
 def _head(
@@ -185,11 +161,13 @@ def _check_head(logged: Mapping[str, Any], head: Mapping[str, Any]) -> None:
     )
 
 
+@dataclass
 class _LoggedGenerator:
     """The generator of a logged build; only its answers are left."""
 
-    def __init__(self, name: str, revision: str, sees_pictures: bool) -> None:
-        self.name, self.revision, self.sees_pictures = name, revision, sees_pictures
+    name: str
+    revision: str
+    sees_pictures: bool
 
     def generate(self, requests: Sequence[Request]) -> list[tuple[str, ...]]:
         raise AssertionError("answers are replayed")

@@ -85,23 +85,17 @@ class ImageSelector:
         confusables = []
         for original in originals:
             passed: list[dict[str, object]] = []
-            nearest: tuple[int | None, float | None] = None, None
+            taken: dict[str, object] = {"confusable": None, "cosine": None}
             for image, cosine in self.candidates.nearest(original.image):
                 why = self._refuse(image)
                 if not why:
                     self.chosen[image] = "confusable"
                     confusables.append((original, image))
-                    nearest = image, cosine
+                    taken = {"confusable": ids[image], "cosine": cosine}
                     break
                 passed.append({"image": ids[image], "cosine": cosine, "why": why})
-            self.log(
-                "confusable",
-                image=ids[original.image],
-                confusable=None if nearest[0] is None else ids[nearest[0]],
-                cosine=nearest[1],
-                passed_over=passed[:_SHOWN],
-                passed_over_in_all=len(passed),
-            )
+            facts = {**taken, "passed_over": passed[:_SHOWN], "passed_over_in_all": len(passed)}
+            self.log("confusable", image=ids[original.image], **facts)
         return confusables
 
     def similar(self, around: Sequence[BenchmarkImage]) -> list[BenchmarkImage]:
@@ -121,10 +115,6 @@ class ImageSelector:
                     taken.append({"image": name, "cosine": cosine})
             self.log("similar", image=self.candidates.ids[centre.image], taken=taken, passed_over=refused)
         return similar
-
-    def forget(self, image: int) -> None:
-        """The image is not in the benchmark after all."""
-        del self.chosen[image]
 
     def _queues(self) -> dict[str, list[int]]:
         """The images of each task in the order in which they are tried."""

@@ -1,4 +1,4 @@
-"""The command line: one file per command, each of which parses, calls and prints; nothing else."""
+"""The command line: every command parses, calls and prints; nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``crosslens`` with these arguments (default: those of the process) and return its exit code."""
     try:
         # Loading takes longer than many commands: in here, Ctrl-C is answered from the start.
-        from crosslens.cli.entry import run_command
+        from crosslens.cli.app import run_command
 
         return run_command(arguments)
     except KeyboardInterrupt:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import crosslens.core as core
 from crosslens.core import PAGE_WIDTH, ConflictError, Progress, SilentProgress, two_columns
 
 if TYPE_CHECKING:
@@ -23,9 +24,7 @@ def print_result(text: str = "") -> None:
 
 def print_json(value: Any) -> None:
     """Print a result as JSON; NaN becomes null."""
-    from crosslens.core import json_form
-
-    print_result(json.dumps(json_form(value), indent=2, ensure_ascii=False, allow_nan=False))
+    print_result(json.dumps(core.json_form(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def print_list(rows: Sequence[tuple[str, str]], indent: int = 0) -> None:

@@ -10,14 +10,13 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import crosslens.core as core
+import crosslens.data as data
 from crosslens.core import Options, UsageError, option
-
-if TYPE_CHECKING:
-    from crosslens.core import Dataset
 
 DATASET_WORDS = '"NAME KEY=VALUE …"|PATH'
 """The metavar of options that name a dataset in one word."""
@@ -46,33 +45,33 @@ class DatasetOptions(Options):
 
     def reader_options(self, source: str | None = None) -> dict[str, Any]:
         """The options of the reader (default: of ``dataset``), as the types that it declares."""
+        source = source or self.dataset
         named = {name: value for name in _NAMED if (value := getattr(self, name)) is not None}
-        return _reader_options(source or self.dataset, self.data, named)
+        options = key_values("-D", self.data, "captions_per_image=5", named)
+        if source is None and options:
+            raise UsageError(f"the reader option {next(iter(options))!r} requires --dataset", fix="pass --dataset too")
+        declared = data.reader_options(source) if source is not None and options else {}
+        return {key: declared[key].parse(value) if key in declared else value for key, value in options.items()}
 
-    def load(self, source: str | None = None) -> Dataset:
+    def load(self, source: str | None = None) -> core.Dataset:
         """Read the dataset that ``--dataset`` names, or this one."""
         dataset = self.load_if_given(source)
         if dataset is None:
             raise UsageError("missing option --dataset", fix="name a dataset's path, or a reader", option="dataset")
         return dataset
 
-    def load_if_given(self, source: str | None = None) -> Dataset | None:
+    def load_if_given(self, source: str | None = None) -> core.Dataset | None:
         """The same; None where no dataset is named, which must then have no options either."""
-        from crosslens.data import load_dataset
-
         source = source or self.dataset
         options = self.reader_options(source)
-        return None if source is None else load_dataset(source, **options)
+        return None if source is None else data.load_dataset(source, **options)
 
 
-def load_dataset_words(words: str, options: DatasetOptions | None = None) -> Dataset:
+def load_dataset_words(words: str, options: DatasetOptions | None = None) -> core.Dataset:
     """Load what the words name; ``options`` are reader options that were given as flags."""
     options = options or DatasetOptions()
     source, pairs = _split_words(words)
-    return DatasetOptions(
-        captions=options.captions, instances=options.instances, images=options.images, split=options.split,
-        data=(*pairs, *options.data),
-    ).load(source)  # fmt: skip
+    return replace(options, dataset=None, data=(*pairs, *options.data)).load(source)
 
 
 def _split_words(words: str) -> tuple[str, list[str]]:
@@ -85,18 +84,6 @@ def _split_words(words: str) -> tuple[str, list[str]]:
     if not parts:
         raise UsageError("the name of the dataset is empty", fix="name a path, or a reader with its options")
     return parts[0], parts[1:]
-
-
-def _reader_options(source: str | None, pairs: Sequence[str], named: dict[str, Any]) -> dict[str, Any]:
-    from crosslens.data import reader_options
-
-    options = key_values("-D", pairs, "captions_per_image=5", named)
-    if source is None:
-        if options:
-            raise UsageError(f"the reader option {next(iter(options))!r} requires --dataset", fix="pass --dataset too")
-        return {}
-    declared = reader_options(source) if options else {}
-    return {key: declared[key].parse(value) if key in declared else value for key, value in options.items()}
 
 
 def key_values(flag: str, pairs: Sequence[str], example: str, known: dict[str, str] | None = None) -> dict[str, str]:

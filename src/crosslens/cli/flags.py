@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
+import crosslens.data as data
 from crosslens.core import Declaration, Options, Spelling, declarations, option, python_spelling
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -201,6 +202,4 @@ def _typed_in(value: str) -> str:
 
 
 def _is_reader_option(name: str) -> bool:
-    from crosslens.data import READERS
-
-    return any(name in entry.details["options"] for entry in READERS)
+    return any(name in entry.details["options"] for entry in data.READERS)

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import crosslens.core as core
+import crosslens.pipeline as pipeline
+import crosslens.report as report
 from crosslens.cli.console import print_json, print_note, print_notes, print_result, terminal_width
-
-if TYPE_CHECKING:
-    from crosslens.core import Run
-    from crosslens.pipeline import Robustness
+from crosslens.core import InputError
 
 _MAX_SHOWN = 5
 
 
-def load_run(folder: Path) -> Run:
+def load_run(folder: Path) -> core.Run:
     """The run in a folder; where there is none, the error names the runs that may be meant."""
-    from crosslens.core import RUN_FILE, InputError, Run
-
     try:
-        return Run.load(folder)
+        return core.Run.load(folder)
     except InputError as error:
-        if (folder / RUN_FILE).exists():
+        if (folder / core.RUN_FILE).exists():
             raise
         problem = "no run.json here" if folder.is_dir() else "this is a file" if folder.exists() else "no such folder"
         raise InputError(
@@ -30,11 +27,9 @@ def load_run(folder: Path) -> Run:
         ) from error
 
 
-def load_study(folder: Path) -> Robustness | None:
+def load_study(folder: Path) -> pipeline.Robustness | None:
     """The robustness study in a folder; None where there is none."""
-    from crosslens.pipeline import ROBUSTNESS_FILE, Robustness
-
-    return Robustness.load(folder) if (folder / ROBUSTNESS_FILE).exists() else None
+    return pipeline.Robustness.load(folder) if (folder / pipeline.ROBUSTNESS_FILE).exists() else None
 
 
 def _nearest_runs(folder: Path) -> str:
@@ -48,28 +43,22 @@ def _nearest_runs(folder: Path) -> str:
 
 
 def _runs_in(folder: Path) -> list[str]:
-    from crosslens.core import RUN_FILE
-
-    return sorted(str(file.parent) for file in folder.glob(f"*/{RUN_FILE}")) if folder.is_dir() else []
+    return sorted(str(file.parent) for file in folder.glob(f"*/{core.RUN_FILE}")) if folder.is_dir() else []
 
 
 def run_written_at(output: Path | None) -> int | None:
     """When the run in a folder was written; None where there is none yet."""
-    from crosslens.core import RUN_FILE
-
-    file = None if output is None else output / RUN_FILE
+    file = None if output is None else output / core.RUN_FILE
     return file.stat().st_mtime_ns if file is not None and file.exists() else None
 
 
 def print_run(
-    run: Run, *, json: bool, output: Path | None = None, before: int | None = None, name: str | None = None
+    run: core.Run, *, json: bool, output: Path | None = None, before: int | None = None, name: str | None = None
 ) -> None:
     """Print the values; notes, and where the run was written, on standard error.
 
     ``before`` is :func:`run_written_at` of the output when the command began, ``name`` the name in the command.
     """
-    from crosslens.report import run_table
-
     notes = [str(text) for text in run.provenance.get("notes", ())]
     unchanged = before is not None and before == run_written_at(output)
     if unchanged and name is not None and name != run.name:
@@ -78,6 +67,6 @@ def print_run(
     if json:
         print_json({**run.as_dict(), "notes": notes})
         return
-    print_result(run_table(run, width=terminal_width()))
+    print_result(report.run_table(run, width=terminal_width()))
     if output is not None:
         print_note(f"\nup to date: {output} (nothing to do)" if unchanged else f"\nwritten to {output}")

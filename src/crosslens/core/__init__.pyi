@@ -26,6 +26,13 @@ from crosslens.core.hashing import (
 )
 from crosslens.core.ids import Ids as Ids, as_ids as as_ids, frozen as frozen, positions as positions
 from crosslens.core.lazy import offer as offer
+from crosslens.core.long_work import (
+    Progress as Progress,
+    SilentProgress as SilentProgress,
+    available_cores as available_cores,
+    stage as stage,
+    wait_for_all as wait_for_all,
+)
 from crosslens.core.options import (
     Declaration as Declaration,
     Options as Options,
@@ -33,7 +40,6 @@ from crosslens.core.options import (
     option as option,
     refuse_unknown as refuse_unknown,
 )
-from crosslens.core.progress import Progress as Progress, SilentProgress as SilentProgress, stage as stage
 from crosslens.core.ranking import (
     UNRANKED as UNRANKED,
     RankedLists as RankedLists,
@@ -80,4 +86,3 @@ from crosslens.core.storage import (
     write_folder as write_folder,
     write_text as write_text,
 )
-from crosslens.core.threads import available_cores as available_cores, wait_for_all as wait_for_all

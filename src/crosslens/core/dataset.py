@@ -17,22 +17,11 @@ from crosslens.core.ids import Ids, as_ids, frozen, positions
 from crosslens.core.storage import read_folder, write_folder
 
 OBJECT_COLUMNS: Mapping[str, Any] = {
-    "image": pl.String,
-    "object": pl.String,
-    "name": pl.String,
-    "synset": pl.String,
-    "x": pl.Float64,
-    "y": pl.Float64,
-    "w": pl.Float64,
-    "h": pl.Float64,
+    **dict.fromkeys(("image", "object", "name", "synset"), pl.String),
+    **dict.fromkeys(("x", "y", "w", "h"), pl.Float64),
     "attributes": pl.List(pl.String),
 }
-RELATION_COLUMNS: Mapping[str, Any] = {
-    "image": pl.String,
-    "subject": pl.String,
-    "predicate": pl.String,
-    "object": pl.String,
-}
+RELATION_COLUMNS: Mapping[str, Any] = dict.fromkeys(("image", "subject", "predicate", "object"), pl.String)
 
 
 @dataclass(frozen=True)
@@ -92,11 +81,9 @@ class Dataset:
         """
         for image, texts in captions.items():
             if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-                raise InputError(
-                    f"the captions of image {str(image)!r} are not a list of texts",
-                    expected="{image: [text, …]}",
-                    fix="quote every caption, and put a single one into a list too",
-                )
+                problem = f"the captions of image {str(image)!r} are not a list of texts"
+                fix = "quote every caption, and put a single one into a list too"
+                raise InputError(problem, expected="{image: [text, …]}", fix=fix)
         rows = [(f"{image}#{n}", str(image), text) for image, texts in captions.items() for n, text in enumerate(texts)]
         return Dataset(
             name,
@@ -126,26 +113,19 @@ class Dataset:
         return fingerprint("dataset", self._tables())
 
     def _tables(self) -> dict[str, pl.DataFrame | None]:
-        return {
-            "images": self.images,
-            "captions": self.captions,
-            "objects": self.objects,
-            "relations": self.relations,
-        }
+        return {name: getattr(self, name) for name in ("images", "captions", "objects", "relations")}
 
     def select(self, image_ids: Iterable[str]) -> Dataset:
         """The same dataset with these images only, in this order, and what belongs to them."""
         selected = as_ids(image_ids, "image")
         positions(selected, self.image_ids, "image")
         order = pl.DataFrame({"image": selected}, schema={"image": pl.String})
-        tables = {
-            name: None if table is None else order.join(table, on="image", how="inner", maintain_order="left_right")
+        tables: dict[str, Any] = {
+            name: order.join(table, on="image", how="inner", maintain_order="left_right")
             for name, table in self._tables().items()
+            if table is not None
         }
-        captions = tables["captions"]
-        assert captions is not None
-        tables["captions"] = captions.select(self.captions.columns)
-        return replace(self, **tables)  # type: ignore[arg-type]
+        return replace(self, **tables | {"captions": tables["captions"].select(self.captions.columns)})
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the dataset as a folder of Parquet tables."""
@@ -173,11 +153,9 @@ class Dataset:
 def _require(table: pl.DataFrame, what: str, columns: tuple[str, ...]) -> None:
     for column in columns:
         if column not in table.columns:
-            raise InputError(
-                f"the {what} table has no column {column!r}",
-                expected=f"the columns {', '.join(columns)}",
-                fix=f"rename the column that holds it (found: {', '.join(table.columns) or 'none'})",
-            )
+            expected = f"the columns {', '.join(columns)}"
+            fix = f"rename the column that holds it (found: {', '.join(table.columns) or 'none'})"
+            raise InputError(f"the {what} table has no column {column!r}", expected=expected, fix=fix)
 
 
 def _complete(table: pl.DataFrame, what: str, columns: Mapping[str, Any]) -> pl.DataFrame:

@@ -31,19 +31,15 @@ class Embeddings:
         object.__setattr__(self, "ids", as_ids(self.ids, "item"))
         vectors = check_vectors(self.vectors, "vectors")
         if len(vectors) != len(self.ids):
-            raise InputError(
-                f"{len(vectors)} vectors for {len(self.ids)} ids",
-                expected="one row per id, in the same order",
-                fix="check that both come from the same split",
-            )
+            expected = "one row per id, in the same order"
+            fix = "check that both come from the same split"
+            raise InputError(f"{len(vectors)} vectors for {len(self.ids)} ids", expected=expected, fix=fix)
         object.__setattr__(self, "vectors", frozen(vectors))
         if self.variance is not None:
             variance = check_vectors(self.variance, "variance")
             if vectors.ndim != 2 or variance.shape != vectors.shape:
-                raise InputError(
-                    f"variance of shape {variance.shape} beside vectors of shape {vectors.shape}",
-                    expected="two n×d arrays of the same shape",
-                )
+                problem = f"variance of shape {variance.shape} beside vectors of shape {vectors.shape}"
+                raise InputError(problem, expected="two n×d arrays of the same shape")
             if float(variance.min(initial=0.0)) < 0:
                 raise InputError("negative variance", fix="if these are log-variances, pass numpy.exp of them")
             object.__setattr__(self, "variance", frozen(variance))

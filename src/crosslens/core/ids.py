@@ -22,14 +22,9 @@ def as_ids(values: Iterable[Any], what: str) -> Ids:
         if name == "":
             raise InputError(f"empty {what} id", row=row, fix=f"give every {what} an id")
         if name in seen:
-            raise InputError(
-                f"duplicate {what} id {name!r} (first at row {seen[name]})",
-                row=row,
-                expected=f"each {what} once",
-                fix="remove or rename one of the two",
-                code="duplicate-id",
-                subject=name,
-            )
+            problem = f"duplicate {what} id {name!r} (first at row {seen[name]})"
+            fix = "remove or rename one of the two"
+            raise InputError(problem, row=row, expected=f"each {what} once", fix=fix, code="duplicate-id", subject=name)
         seen[name] = row
     return ids
 

@@ -182,12 +182,9 @@ class RankedLists:
         if len(distinct) < len(pairs):
             second = int(np.setdiff1d(np.arange(len(pairs)), first)[0])
             item, query = known_items[columns[second]], known_queries[rows[second]]
-            raise InputError(
-                f"item {item!r} occurs twice in the list of query {query!r}",
-                row=int(order[second]),
-                expected="each item at most once per query",
-                fix="remove the second occurrence",
-            )
+            problem = f"item {item!r} occurs twice in the list of query {query!r}"
+            fix = "remove the second occurrence"
+            raise InputError(problem, row=int(order[second]), expected="each item at most once per query", fix=fix)
         offsets = np.zeros(len(known_queries) + 1, np.int64)
         np.cumsum(np.bincount(rows, minlength=len(known_queries)), out=offsets[1:])
         return RankedLists(known_queries, known_items, offsets, columns, values, system)

@@ -51,10 +51,8 @@ class Registry(Generic[T]):
                 )
             summary = (getattr(value, "__doc__", None) or "").strip().split("\n")[0]
             if not summary:
-                raise CrosslensError(
-                    f"{self.kind} {name!r} has no docstring",
-                    fix="describe it in one line: the reference pages are made from it",
-                )
+                fix = "describe it in one line: the reference pages are made from it"
+                raise CrosslensError(f"{self.kind} {name!r} has no docstring", fix=fix)
             self._entries[name] = Entry(name, value, summary, details)
             return value
 

@@ -90,11 +90,8 @@ class Relevance:
         repeated = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
         if repeated.any():
             first = int(np.argmax(repeated))
-            raise InputError(
-                f"query {query_ids[rows[first]]!r} and item {item_ids[columns[first]]!r} are judged twice",
-                row=int(order[first + 1]),
-                fix="keep one of the two judgements",
-            )
+            problem = f"query {query_ids[rows[first]]!r} and item {item_ids[columns[first]]!r} are judged twice"
+            raise InputError(problem, row=int(order[first + 1]), fix="keep one of the two judgements")
         offsets = np.zeros(len(query_ids) + 1, np.int64)
         np.cumsum(np.bincount(rows, minlength=len(query_ids)), out=offsets[1:])
         return Relevance(query_ids, item_ids, offsets, columns.astype(np.int64), weights, source)

@@ -52,15 +52,15 @@ class Grid:
     def text(self, width: int | None = None) -> str:
         """Columns padded to their widest cell; those past ``width`` continue in a further block below."""
         sizes = self._sizes()
-        blocks = [self._block(columns, sizes) for columns in _fit(sizes, width)]
-        return "\n\n".join(blocks)
+        return "\n\n".join(self._block(columns, sizes) for columns in _fit(sizes, width))
 
     def _sizes(self) -> list[int]:
         return [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
 
     def _block(self, columns: Sequence[int], sizes: Sequence[int]) -> str:
         lines = (self.header, *self.rows)
-        return "\n".join(_GAP.join(_pad(row[c], sizes[c], self.align[c]) for c in columns).rstrip() for row in lines)
+        layout = [(c, ">" if self.align[c] == "r" else "<", sizes[c]) for c in columns]
+        return "\n".join(_GAP.join(f"{row[c]:{side}{size}}" for c, side, size in layout).rstrip() for row in lines)
 
 
 def two_columns(rows: Sequence[tuple[str, str]], width: int = PAGE_WIDTH, indent: int = 0) -> str:
@@ -86,7 +86,3 @@ def _fit(sizes: Sequence[int], width: int | None) -> list[list[int]]:
         blocks[-1].append(column)
         used += needed
     return blocks
-
-
-def _pad(cell: str, size: int, align: str) -> str:
-    return cell.rjust(size) if align == "r" else cell.ljust(size)

@@ -95,10 +95,8 @@ def refuse_foreign_files(folder: Path, own: tuple[str, ...]) -> None:
     )
     if foreign:
         named = ", ".join(foreign[:3]) + (" and more" if foreign[3:] else "")
-        raise ConflictError(
-            f"{folder} also holds {named}, which would be lost",
-            fix="move those files elsewhere, or choose another path",
-        )
+        fix = "move those files elsewhere, or choose another path"
+        raise ConflictError(f"{folder} also holds {named}, which would be lost", fix=fix)
 
 
 def remove_partial_files(folder: str | Path) -> None:
@@ -200,10 +198,8 @@ def read_header(file: Path, kind: str) -> dict[str, Any]:
         expected = f"a whole number from 1 to {FORMAT_VERSION}"
         raise InputError(f"format version {version!r}", file=file, expected=expected, fix="write it again")
     if version > FORMAT_VERSION:
-        raise FormatVersionError(
-            f"{file} has format version {version}, this crosslens reads up to version {FORMAT_VERSION}",
-            fix="pip install --upgrade crosslens",
-        )
+        problem = f"{file} has format version {version}, this crosslens reads up to version {FORMAT_VERSION}"
+        raise FormatVersionError(problem, fix="pip install --upgrade crosslens")
     return dict(header)
 
 

@@ -1,11 +1,4 @@
-from crosslens.data.conversion_loss import left_out as left_out
 from crosslens.data.description import DatasetDescription as DatasetDescription, Spread as Spread, describe as describe
-from crosslens.data.io.archive_paths import (
-    MEMBER_SEPARATOR as MEMBER_SEPARATOR,
-    crop_path as crop_path,
-    outer_file as outer_file,
-    read_image_bytes as read_image_bytes,
-)
 from crosslens.data.io.checks import (
     RowName as RowName,
     by_row as by_row,
@@ -14,7 +7,6 @@ from crosslens.data.io.checks import (
     check_unique as check_unique,
     on_lines as on_lines,
 )
-from crosslens.data.io.dataset_tables import REGION_SIDES as REGION_SIDES
 from crosslens.data.io.files import (
     existing_file as existing_file,
     format_stem as format_stem,
@@ -27,14 +19,20 @@ from crosslens.data.io.files import (
     refuse_existing as refuse_existing,
     writing_bytes as writing_bytes,
 )
-from crosslens.data.io.image_paths import image_files as image_files
+from crosslens.data.io.image_paths import (
+    MEMBER_SEPARATOR as MEMBER_SEPARATOR,
+    crop_path as crop_path,
+    image_files as image_files,
+    outer_file as outer_file,
+    read_image_bytes as read_image_bytes,
+)
 from crosslens.data.io.rankings import (
     read_qrels as read_qrels,
     read_run as read_run,
     write_qrels as write_qrels,
     write_run as write_run,
 )
-from crosslens.data.io.records import Records as Records, read_records as read_records
+from crosslens.data.io.records import REGION_SIDES as REGION_SIDES, Records as Records, read_records as read_records
 from crosslens.data.io.tables import PLAIN_SUFFIXES as PLAIN_SUFFIXES, read_table as read_table
 from crosslens.data.judgements.eccv import read_eccv as read_eccv
 from crosslens.data.judgements.judgements import (
@@ -42,16 +40,15 @@ from crosslens.data.judgements.judgements import (
     image_names as image_names,
     read_judgements as read_judgements,
 )
-from crosslens.data.loading import load_dataset as load_dataset
-from crosslens.data.readers.precomputed import read_precomputed as read_precomputed
-from crosslens.data.registries import (
+from crosslens.data.loading import (
     READERS as READERS,
-    WRITERS as WRITERS,
     JsonFile as JsonFile,
     ReaderOption as ReaderOption,
     is_dataset_path as is_dataset_path,
+    load_dataset as load_dataset,
     path_options as path_options,
     reader_options as reader_options,
 )
+from crosslens.data.readers.precomputed import read_precomputed as read_precomputed
 from crosslens.data.subsets import captions_by as captions_by, captions_where as captions_where
-from crosslens.data.writing import write_dataset as write_dataset
+from crosslens.data.writing import WRITERS as WRITERS, left_out as left_out, write_dataset as write_dataset

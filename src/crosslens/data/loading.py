@@ -1,14 +1,154 @@
-"""One way to load a dataset: by a reader's name and its options, or by a path."""
+"""Loading a dataset: by a reader's name and its options, or by a path.
+
+A reader is one function per format, registered under the name people type. What the rest of the package has to know of
+it is declared at its registration; its options are derived from the function's parameters and docstring.
+"""
 
 from __future__ import annotations
 
 import difflib
+import inspect
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
-from crosslens.core import HEADER_FILE, Dataset, Entry, InputError, UsageError
+from crosslens.core import HEADER_FILE, Dataset, Entry, InputError, Registry, UsageError
 from crosslens.data.io.files import existing_file, format_suffix, read_json, read_lines
-from crosslens.data.registries import READERS, JsonFile, Reader, ReaderOption, is_dataset_path
+
+Reader = Callable[..., Dataset]
+
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_PARSERS: dict[type, Callable[[str], Any]] = {int: int, float: float, bool: lambda text: _TRUTH[text.lower()]}
+_NOUNS = {str: "a text", int: "an integer", float: "a number", bool: "true or false"}
+_ACCEPTED: dict[type, type | tuple[type, ...]] = {str: str, int: Integral, float: Real, bool: bool}
+
+
+@dataclass(frozen=True)
+class ReaderOption:
+    """An option of a reader.
+
+    ``types`` are those of ``str``, ``int``, ``float`` and ``bool`` that a value may have; none where the reader
+    declares a type of its own, which only the reader can check. A path is a ``str`` with ``is_path`` set.
+    """
+
+    name: str
+    types: tuple[type, ...]
+    default: Any
+    is_required: bool
+    is_path: bool
+    help: str
+
+    @property
+    def expected(self) -> str:
+        """What a value must be, in words."""
+        return "a path" if self.is_path else " or ".join(_NOUNS[kind] for kind in self.types)
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is of one of the option's types; True and False are no numbers."""
+        if not self.types or (value is None and not self.is_required):
+            return True
+        if self.is_path and isinstance(value, os.PathLike):
+            return True
+        return any(
+            isinstance(value, _ACCEPTED[kind]) and (kind is bool or not isinstance(value, bool)) for kind in self.types
+        )
+
+    def parse(self, text: str) -> Any:
+        """A value written as text, as on a command line."""
+        if not self.types or str in self.types:
+            return text
+        for kind in self.types:
+            try:
+                return _PARSERS[kind](text)
+            except (ValueError, KeyError):
+                continue
+        raise UsageError(f"the reader option {self.name} = {text!r}", fix=f"give it {self.expected}", option=self.name)
+
+
+@dataclass(frozen=True)
+class JsonFile:
+    """A kind of JSON file that a reader takes under ``option``, and how its parsed content is recognised."""
+
+    option: str
+    title: str
+    layout: str
+    matches: Callable[[Any], bool]
+
+
+class ReaderRegistry(Registry[Reader]):
+    """Readers with their options."""
+
+    def register(self, name: str, **details: Any) -> Callable[[Reader], Reader]:
+        """Decorate a reader to enrol it. Details that are understood, all optional.
+
+        suffixes: a path that ends in one of these is loaded by this reader
+        json_files: the kinds of :class:`JsonFile` that are loaded by this reader when given as a path
+        suggested_for: endings that do not tell the format, for which this reader is proposed
+        """
+
+        def enrol(reader: Reader) -> Reader:
+            return super(ReaderRegistry, self).register(name, options=_options(reader), **details)(reader)
+
+        return enrol
+
+
+READERS = ReaderRegistry("dataset reader", "readers", ("crosslens.data.readers",))
+
+
+def reader_options(source: str) -> Mapping[str, ReaderOption]:
+    """The options of the reader ``source``; for a path, those of all readers that a path alone may lead to."""
+    if source in READERS:
+        options: Mapping[str, ReaderOption] = READERS[source].details["options"]
+        return options
+    by_path = [entry for entry in READERS if {"suffixes", "json_files"} & entry.details.keys()]
+    return {name: option for entry in by_path for name, option in entry.details["options"].items()}
+
+
+def path_options(source: str | None, options: Mapping[str, Any], base: Path = Path()) -> set[str]:
+    """Which entries of a dataset table are paths; ``source`` itself is one unless it names a reader."""
+    if source is None:
+        return set()
+    known = reader_options(source)
+    paths = {key for key, value in options.items() if isinstance(value, str) and key in known and known[key].is_path}
+    return paths | ({"source"} if is_dataset_path(source, base) else set())
+
+
+def is_dataset_path(source: str, base: Path = Path()) -> bool:
+    """Whether a dataset's source is a path, seen from the folder ``base``, and not the name of a reader."""
+    if source in READERS:
+        return False
+    return "/" in source or "\\" in source or Path(source).suffix != "" or (base / source).exists()
+
+
+def _options(reader: Reader) -> dict[str, ReaderOption]:
+    hints, explained = get_type_hints(reader), _explained(reader)
+    return {
+        name: ReaderOption(
+            name,
+            _plain_types(hints.get(name)),
+            None if parameter.default is parameter.empty else parameter.default,
+            parameter.default is parameter.empty,
+            Path in (hints.get(name), *get_args(hints.get(name))),
+            explained.get(name, ""),
+        )
+        for name, parameter in inspect.signature(reader).parameters.items()
+    }
+
+
+def _plain_types(hint: Any) -> tuple[type, ...]:
+    kinds = {str if kind is Path else kind for kind in get_args(hint) or (hint,)} - {NoneType}
+    return tuple(kind for kind in _NOUNS if kind in kinds) if kinds <= _NOUNS.keys() else ()
+
+
+def _explained(reader: Reader) -> dict[str, str]:
+    """The lines ``option: meaning`` of a docstring, with the indented lines that continue them."""
+    lines = re.findall(r"^(\w+): (.*(?:\n    .*)*)", inspect.getdoc(reader) or "", flags=re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in lines}
 
 
 def load_dataset(source: str | Path, **options: Any) -> Dataset:
@@ -66,12 +206,9 @@ def _unknown_suffix(path: Path, suffix: str) -> UsageError:
 
 def _load_folder(path: Path, options: dict[str, Any]) -> Dataset:
     if not (path / HEADER_FILE).exists():
-        raise InputError(
-            "not a saved dataset",
-            file=path,
-            expected=f"a folder with {HEADER_FILE}, as Dataset.save writes it",
-            fix=f"name the reader: {', '.join(entry.name for entry in READERS)}",
-        )
+        expected = f"a folder with {HEADER_FILE}, as Dataset.save writes it"
+        fix = f"name the reader: {', '.join(entry.name for entry in READERS)}"
+        raise InputError("not a saved dataset", file=path, expected=expected, fix=fix)
     if options:
         raise UsageError(f"a saved dataset has no options (given: {', '.join(options)})", fix="leave them out")
     return Dataset.load(path)

@@ -27,11 +27,9 @@ def captions_by(dataset: Dataset, column: str) -> dict[str, Dataset]:
     labels = labels.cast(pl.String)
     values = labels.drop_nulls().unique(maintain_order=True).to_list()
     if len(values) > _MOST:
-        raise InputError(
-            f"the column {column!r} has {len(values):,} different values",
-            expected=f"a column that makes at most {_MOST} sets of captions",
-            fix="choose another, such as one for the style or the source of captions",
-        )
+        expected = f"a column that makes at most {_MOST} sets of captions"
+        fix = "choose another, such as one for the style or the source of captions"
+        raise InputError(f"the column {column!r} has {len(values):,} different values", expected=expected, fix=fix)
     return {value: replace(dataset, name=value, captions=captions.filter(labels == value)) for value in values}
 
 

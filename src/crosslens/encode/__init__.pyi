@@ -1,6 +1,15 @@
 from crosslens.encode.adapters.stored_embeddings import StoredEmbeddings as StoredEmbeddings
 from crosslens.encode.cache import Cache as Cache
-from crosslens.encode.dataset import Encoded as Encoded, encode_dataset as encode_dataset
+from crosslens.encode.dataset import (
+    MEAN as MEAN,
+    Encoded as Encoded,
+    TextOnly as TextOnly,
+    caption_rows as caption_rows,
+    encode_captions as encode_captions,
+    encode_dataset as encode_dataset,
+    query_captions as query_captions,
+    text_only as text_only,
+)
 from crosslens.encode.encoder import (
     ENCODERS as ENCODERS,
     IMAGES as IMAGES,
@@ -27,10 +36,4 @@ from crosslens.encode.summaries import (
     SUMMARISERS as SUMMARISERS,
     Summariser as Summariser,
     load_summariser as load_summariser,
-)
-from crosslens.encode.text_retrieval import (
-    MEAN as MEAN,
-    TextOnly as TextOnly,
-    query_captions as query_captions,
-    text_only as text_only,
 )

@@ -28,11 +28,12 @@ SHARD_ITEMS = 1_024
 """A shard is written as soon as it holds so many vectors; a killed process loses at most so many and a batch."""
 
 _KEY_BYTES = 16
+_DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)  # what reading a damaged shard raises
 _ABANDONED = 3_600.0  # seconds after which a temporary file belongs to no running process
 
 
 def key_of(content: bytes) -> bytes:
-    """The key of an item: a hash of its bytes."""
+    """A hash of some bytes: an item's key, a shard's name."""
     return hashlib.blake2b(content, digest_size=_KEY_BYTES).digest()
 
 
@@ -40,9 +41,7 @@ class Cache:
     """All embedding stores under one folder."""
 
     def __init__(self, folder: str | Path | None = None, *, shard_items: int = SHARD_ITEMS, notify: Notify = to_stderr):
-        self.folder = cache_folder(folder)
-        self.shard_items = shard_items
-        self.notify = notify
+        self.folder, self.shard_items, self.notify = cache_folder(folder), shard_items, notify
 
     @staticmethod
     def of(choice: Cache | str | Path | bool | None, notify: Notify = to_stderr) -> Cache | None:
@@ -102,7 +101,7 @@ class EmbeddingStore:
         buffer = io.BytesIO()
         np.savez(buffer, keys=np.frombuffer(b"".join(keys), np.uint8).reshape(-1, _KEY_BYTES), vectors=vectors)
         content = buffer.getvalue()
-        shard = self.folder / f"{_digest(content)}.npz"
+        shard = self.folder / f"{key_of(content).hex()}.npz"
         with atomic_file(shard) as partial:
             partial.write_bytes(content)
         self._rows |= {key: (shard, row) for row, key in enumerate(keys)}
@@ -126,7 +125,7 @@ class EmbeddingStore:
         try:
             with np.load(shard, allow_pickle=False) as content:
                 keys = content["keys"]
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except _DAMAGED as error:
             self._drop(shard, str(error))
             return
         for row, key in enumerate(keys):
@@ -135,11 +134,11 @@ class EmbeddingStore:
     def _verified(self, shard: Path) -> Array | None:
         try:
             content = shard.read_bytes()
-            if _digest(content) != shard.stem:
+            if key_of(content).hex() != shard.stem:
                 raise ValueError("its content is not what was written")
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 return np.asarray(arrays["vectors"])
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except _DAMAGED as error:
             self._drop(shard, str(error))
             return None
 
@@ -157,16 +156,16 @@ class EmbeddingStore:
                 continue
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=_KEY_BYTES).hexdigest()
-
-
-def store_key(model: Any, kind: str, precision: str) -> dict[str, str]:
-    """What stored vectors depend on besides the items."""
-    return {
-        "encoder": model.name,
-        "revision": model.revision,
-        "preprocessing": getattr(model, "preprocessing", ""),
-        "precision": precision,
-        "items": kind,
-    }
+def open_store(cache: Cache | None, model: Any, kind: str, precision: str) -> EmbeddingStore | None:
+    """The store of a model's vectors of one kind of item; none where nobody knows whether they are this model's."""
+    if cache is None or not model.revision:
+        return None
+    return cache.store(
+        {
+            "encoder": model.name,
+            "revision": model.revision,
+            "preprocessing": getattr(model, "preprocessing", ""),
+            "precision": precision,
+            "items": kind,
+        }
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from crosslens.core import Registry, UsageError, argument
+from crosslens.core import MissingExtraError, Registry, UsageError, argument
 from crosslens.encode.options import EncodeOptions
 
 Array = np.ndarray[Any, Any]
@@ -108,6 +109,14 @@ def split_model(model: str, kinds: Registry[Any] = ENCODERS) -> tuple[str, str]:
             fix=f"name its source, for example {kind}:{details.get('example', 'path/to/model')}",
         )
     return kind, source
+
+
+def import_library(module: str, purpose: str, extra: str = "encoders", package: str = "") -> Any:
+    """A library that is not always installed; without it an error that says how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(purpose, package or module, extra) from error
 
 
 def is_local(source: str) -> bool:

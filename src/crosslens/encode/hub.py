@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crosslens.core import InputError, MissingExtraError, UsageError, file_fingerprint
+from crosslens.core import InputError, UsageError, file_fingerprint
+from crosslens.encode.encoder import import_library
 from crosslens.encode.options import EncodeOptions
 
 _WEIGHTS = (".safetensors", ".bin", ".onnx")
@@ -73,11 +74,7 @@ def _hidden(file: Path, folder: Path) -> bool:
 
 
 def _hub() -> Any:
-    try:
-        import huggingface_hub
-    except ImportError as error:
-        raise MissingExtraError("models by name", "huggingface_hub", "encoders") from error
-    return huggingface_hub
+    return import_library("huggingface_hub", "models by name")
 
 
 def _in_cache(source: str) -> ModelFolder | None:

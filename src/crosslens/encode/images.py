@@ -9,8 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from crosslens.core import InputError, MissingExtraError
+from crosslens.core import InputError
 from crosslens.data import read_image_bytes
+from crosslens.encode.encoder import import_library
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -20,14 +21,11 @@ _THREADS, _AHEAD = 4, 64
 
 def decode_image(content: bytes) -> Any:
     """The picture in an image file's bytes, as RGB; whatever is wrong with it raises an ``InputError``."""
+    pillow = import_library("PIL.Image", "reading images", package="pillow")
     try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingExtraError("reading images", "pillow", "encoders") from error
-    try:
-        with Image.open(io.BytesIO(content)) as picture:
+        with pillow.open(io.BytesIO(content)) as picture:
             return picture.convert("RGB")
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
         problem = "empty file" if not content else str(error).replace(repr(content), "").split(" <_io")[0]
         raise InputError(f"not a readable image: {problem}", expected="a JPEG, PNG, WebP or other picture") from error
 

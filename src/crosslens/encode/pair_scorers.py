@@ -22,7 +22,7 @@ from crosslens.core import (
 )
 from crosslens.data import image_files, read_image_bytes
 from crosslens.encode.batches import PAIRS, Batches
-from crosslens.encode.cache import Cache, EmbeddingStore, key_of, store_key
+from crosslens.encode.cache import Cache, EmbeddingStore, key_of, open_store
 from crosslens.encode.encoder import Array, split_model
 from crosslens.encode.images import read_ahead
 from crosslens.encode.options import EncodeOptions
@@ -172,9 +172,7 @@ class SecondStage:
             raise UsageError(f"a re-ranking depth of {depth}", fix="re-rank 1 or more")
         files = dict(zip(dataset.image_ids, image_files(dataset, image_folder), strict=True))
         keys = _image_keys(files, progress or SilentProgress())
-        store = None
-        if cache is not None and scorer.revision:
-            store = cache.store(store_key(scorer, PAIRS, precision))
+        store = open_store(cache, scorer, PAIRS, precision)
         return SecondStage(
             scorer,
             depth,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -59,18 +59,18 @@ def load_semantic(
 
 
 def _as_text_encoder(model: Encoder, cache: Cache | None) -> TextEncoder:
-    def vectors(texts: Sequence[str], progress: Progress | None) -> Array:
-        return encode_texts(model, texts, cache=cache, progress=progress).rows
+    return TextEncoder(model.name, model.revision, _vectors_of(model, cache))
 
-    return TextEncoder(model.name, model.revision, vectors)
+
+def _vectors_of(model: Encoder, cache: Cache | None) -> Callable[[Sequence[str], Progress | None], Array]:
+    return lambda texts, progress: encode_texts(model, texts, cache=cache, progress=progress).rows
 
 
 def _named(source: str, options: EncodeOptions) -> Encoder:
     """An encoder by its name; the two known ones are looked for among the installed packages first."""
-    if source == f"sentence:{MINILM}":
-        return _minilm(options)
-    if source == f"sentence:{PARAPHRASE}":
-        return _paraphrase(options)
+    known = {f"sentence:{MINILM}": _minilm, f"sentence:{PARAPHRASE}": _paraphrase}
+    if source in known:
+        return known[source](options)
     return load_encoder(source, device=options.device, offline=options.offline)
 
 
@@ -119,50 +119,38 @@ def _fit_of(model: Encoder, source: str) -> str:
     )
 
 
-@SIMILARITIES.register("embed", example="embed:sentence:all-MiniLM-L6-v2", extra="sentence")
-def load_mean(source: str = "", *, device: str | None = None, offline: bool = False, cache: bool = True) -> Similarity:
-    """The mean cosine between a caption and an image's captions under a text encoder, −1 to 1.
-
-    source: the encoder, as `KIND:SOURCE`: `sentence:all-MiniLM-L6-v2`, `clip:openai/clip-vit-base-patch32`
-    device: where it computes; by default a GPU if there is one
-    offline: never use the network
-    cache: keep vectors between runs
-    """
-    return _embedding_similarity("embed", source, "mean", device, offline, cache)
-
-
-@SIMILARITIES.register("embed-max", example="embed-max:sentence:all-MiniLM-L6-v2", extra="sentence")
-def load_max(source: str = "", *, device: str | None = None, offline: bool = False, cache: bool = True) -> Similarity:
-    """The largest cosine between a caption and any of an image's captions under a text encoder, −1 to 1.
-
-    A caption among the image's own captions finds itself: 1.
-
-    source: the encoder, as `KIND:SOURCE`: `sentence:all-MiniLM-L6-v2`, `clip:openai/clip-vit-base-patch32`
-    device: where it computes; by default a GPU if there is one
-    offline: never use the network
-    cache: keep vectors between runs
-    """
-    return _embedding_similarity("embed-max", source, "max", device, offline, cache)
-
-
 def embedding_similarity(
     encoder: str | Encoder | Any, over: Literal["mean", "max"] = "mean", *, cache: Cache | None = None
 ) -> EmbeddingSimilarity:
     """φ under an encoder: its name, or an object with ``encode_texts``."""
     model = load_encoder(encoder)
     require_modality(model, TEXTS)
-
-    def vectors(texts: Sequence[str], progress: Progress | None) -> Array:
-        return encode_texts(model, texts, cache=cache, progress=progress).rows
-
     kind = "embed" if over == "mean" else "embed-max"
-    return EmbeddingSimilarity(f"{kind}:{model.name}", model.revision, vectors, over)
+    return EmbeddingSimilarity(f"{kind}:{model.name}", model.revision, _vectors_of(model, cache), over)
 
 
-def _embedding_similarity(
-    kind: str, source: str, over: Literal["mean", "max"], device: str | None, offline: bool, cache: bool
-) -> EmbeddingSimilarity:
-    if not source:
-        raise UsageError(f"{kind} without an encoder", fix=f"say which: for example {kind}:sentence:all-MiniLM-L6-v2")
-    encoder = load_encoder(source, device=device, offline=offline)
-    return embedding_similarity(encoder, over, cache=Cache() if cache else None)
+def _register(kind: str, over: Literal["mean", "max"], about: str) -> None:
+    def load(source: str = "", *, device: str | None = None, offline: bool = False, cache: bool = True) -> Similarity:
+        if not source:
+            example = f"say which: for example {kind}:sentence:all-MiniLM-L6-v2"
+            raise UsageError(f"{kind} without an encoder", fix=example)
+        encoder = load_encoder(source, device=device, offline=offline)
+        return embedding_similarity(encoder, over, cache=Cache() if cache else None)
+
+    load.__doc__ = f"""{about}
+
+    source: the encoder, as `KIND:SOURCE`: `sentence:all-MiniLM-L6-v2`, `clip:openai/clip-vit-base-patch32`
+    device: where it computes; by default a GPU if there is one
+    offline: never use the network
+    cache: keep vectors between runs
+    """
+    SIMILARITIES.register(kind, example=f"{kind}:sentence:all-MiniLM-L6-v2", extra="sentence")(load)
+
+
+_register("embed", "mean", "The mean cosine between a caption and an image's captions under a text encoder, −1 to 1.")
+_register(
+    "embed-max",
+    "max",
+    "The largest cosine between a caption and any of an image's captions under a text encoder, −1 to 1."
+    "\n\n    A caption among the image's own captions finds itself: 1.",
+)

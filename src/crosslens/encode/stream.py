@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from crosslens.core import CrosslensError, InputError, Progress, SilentProgress, argument, check_vectors, stage
 from crosslens.data import read_image_bytes
 from crosslens.encode.batches import Batches
-from crosslens.encode.cache import Cache, EmbeddingStore, key_of, store_key
-from crosslens.encode.encoder import IMAGES, TEXTS, Array, Encoder, require_modality
+from crosslens.encode.cache import Cache, EmbeddingStore, key_of, open_store
+from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, Array, Encoder, require_modality
 from crosslens.encode.images import decode_image, read_ahead
 
 
@@ -23,18 +23,6 @@ class Item(NamedTuple):
     key: bytes
     content: Any = None
     bad: str = ""
-
-
-class Source(Protocol):
-    """Items that can be read in any selection, in the order that suits the model best."""
-
-    def __len__(self) -> int: ...
-
-    def name(self, position: int) -> str:
-        """What the item is called in messages."""
-
-    def read(self, positions: Iterable[int], cached: Callable[[bytes], bool]) -> Iterator[Item]:
-        """The items; the content of cached ones may be left out."""
 
 
 class Vectors(NamedTuple):
@@ -58,10 +46,7 @@ def encode_texts(
     progress: Progress | None = None,
 ) -> Vectors:
     """One vector per text, in order. Equal texts are encoded once."""
-    require_modality(encoder, TEXTS)
-    store = _store(cache, encoder, TEXTS, precision)
-    batches = Batches(TEXTS, encoder, batch_size)
-    return _encode(_Texts(texts), encoder.encode_texts, store, batches, progress or SilentProgress(), "texts")
+    return _encode(_Texts(texts), encoder, cache, batch_size, precision, progress or SilentProgress())
 
 
 def encode_images(
@@ -80,19 +65,13 @@ def encode_images(
     A missing or unreadable file raises with its name; with ``skip_bad`` its row is zero and it is in ``bad``.
     ``names`` are what the images are called in messages.
     """
-    require_modality(encoder, IMAGES)
-    store = _store(cache, encoder, IMAGES, precision)
     source = _Images(files, names, skip_bad)
-    batches = Batches(IMAGES, encoder, batch_size)
-    return _encode(source, encoder.encode_images, store, batches, progress or SilentProgress(), "images")
-
-
-def _store(cache: Cache | None, encoder: Encoder, modality: str, precision: str) -> EmbeddingStore | None:
-    # Without a revision nobody knows whether the vectors are this model's.
-    return None if cache is None or not encoder.revision else cache.store(store_key(encoder, modality, precision))
+    return _encode(source, encoder, cache, batch_size, precision, progress or SilentProgress())
 
 
 class _Texts:
+    modality = TEXTS
+
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
 
@@ -100,9 +79,11 @@ class _Texts:
         return len(self.texts)
 
     def name(self, position: int) -> str:
+        """What the item is called in messages."""
         return f"the text {self.texts[position]!r:.60}"
 
     def read(self, positions: Iterable[int], cached: Callable[[bytes], bool]) -> Iterator[Item]:
+        """The items, in the order that suits the model best; the content of cached ones may be left out."""
         # Longest first: texts of one batch are padded to its longest, and a lack of memory shows at once. The text
         # itself decides among equals, so that the batches do not depend on the order of the input.
         for position in sorted(positions, key=lambda position: (-len(self.texts[position]), self.texts[position])):
@@ -111,6 +92,8 @@ class _Texts:
 
 
 class _Images:
+    modality = IMAGES
+
     def __init__(self, files: Sequence[str | Path], names: Sequence[str] | None, skip_bad: bool) -> None:
         self.files, self.names, self.skip_bad = files, names, skip_bad
 
@@ -147,15 +130,18 @@ def _problem(error: OSError | InputError) -> str:
 
 
 def _encode(
-    source: Source,
-    encode: Callable[[Sequence[Any]], Array],
-    store: EmbeddingStore | None,
-    batches: Batches,
+    source: _Texts | _Images,
+    encoder: Encoder,
+    cache: Cache | None,
+    batch_size: int | None,
+    precision: str,
     progress: Progress,
-    label: str,
 ) -> Vectors:
-    rows = _Rows(source, store)
-    with stage(progress, f"encoding {label}", len(source)):
+    require_modality(encoder, source.modality)
+    rows = _Rows(source, open_store(cache, encoder, source.modality, precision))
+    batches = Batches(source.modality, encoder, batch_size)
+    encode = getattr(encoder, METHODS[source.modality])
+    with stage(progress, f"encoding {source.modality}", len(source)):
         # A second round happens only where a cache file proves to be damaged.
         remaining = list(range(len(source)))
         while remaining:
@@ -169,7 +155,7 @@ def _encode(
 class _Rows:
     """Collects vectors, from the model and from the cache, into the rows they belong to."""
 
-    def __init__(self, source: Source, store: EmbeddingStore | None) -> None:
+    def __init__(self, source: _Texts | _Images, store: EmbeddingStore | None) -> None:
         self.source, self.store = source, store
         self.rows: Array | None = None
         self.keys: list[bytes] = [b""] * len(source)

@@ -6,14 +6,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from crosslens.core import Registry
-from crosslens.encode.adapters.transformers_dual import loading, longest_text, transformers_or_raise
-from crosslens.encode.encoder import name_of
-from crosslens.encode.hub import find_model
 from crosslens.encode.options import EncodeOptions
-from crosslens.encode.torch_model import Compute
+from crosslens.encode.torch_model import PretrainedModel, ids_and_mask
+
+_BATCH, _LONGEST = 16, 64  # texts written at once, and the tokens of each
 
 
 class Summariser(Protocol):
@@ -41,12 +40,6 @@ def load_extractive(source: str, options: EncodeOptions) -> Summariser:
     return Extractive(int(source) if source.isdigit() and int(source) else 1)
 
 
-@SUMMARISERS.register("transformers")
-def load_abstractive(source: str, options: EncodeOptions) -> Summariser:
-    """A text-to-text model of the transformers library, such as T5 or PEGASUS, by hub name or path."""
-    return Abstractive(source, options)
-
-
 class Extractive:
     """Chooses the sentences that share most with the others: highest mean cosine of their TF-IDF vectors.
 
@@ -72,26 +65,19 @@ class Extractive:
             {word: count * math.log(1 + len(group) / spread[word]) for word, count in bag.items()} for bag in bags
         ]
         central = [sum(_cosine(vector, other) for other in weights if other is not vector) for vector in weights]
-        best = sorted(range(len(group)), key=lambda location: (-round(central[location], 12), location))[
-            : self.sentences
-        ]
-        return " ".join(group[location] for location in sorted(best))
+        by_centrality = sorted(range(len(group)), key=lambda row: (-round(central[row], 12), row))
+        return " ".join(group[row] for row in sorted(by_centrality[: self.sentences]))
 
 
-class Abstractive:
-    """Writes a summary with a text-to-text model, greedily: the same sentences give the same summary."""
+@SUMMARISERS.register("transformers")
+class Abstractive(PretrainedModel):
+    """A text-to-text model of the transformers library, such as T5 or PEGASUS, by hub name or path.
 
-    def __init__(self, source: str, options: EncodeOptions, batch: int = 16, longest: int = 64) -> None:
-        self.name = name_of("transformers", source)
-        self._compute = Compute(options, "a summariser")
-        library = transformers_or_raise("a summariser")
-        location = find_model(source, options)
-        self.revision = location.revision
-        self._batch, self._longest = batch, longest
-        with loading(location.folder):
-            model = library.AutoModelForSeq2SeqLM.from_pretrained(location.folder, local_files_only=True)
-            self.model = self._compute.moved(model)
-            self._tokenizer = library.AutoTokenizer.from_pretrained(location.folder, local_files_only=True)
+    It writes greedily: the same sentences give the same summary.
+    """
+
+    def __init__(self, source: str, options: EncodeOptions) -> None:
+        super().__init__("transformers", source, options, "a summariser", "AutoModelForSeq2SeqLM", images=False)
         # T5 is told in words what to do; the others know only one thing.
         self._prompt = "summarize: " if self.model.config.model_type in ("t5", "mt5", "longt5") else ""
 
@@ -99,20 +85,14 @@ class Abstractive:
         """One written summary per group."""
         texts = [self._prompt + " ".join(group) for group in groups]
         written: list[str] = []
-        for start in range(0, len(texts), self._batch):
-            written += self._write(texts[start : start + self._batch])
+        for start in range(0, len(texts), _BATCH):
+            written += self._write(texts[start : start + _BATCH])
         return written
 
     def _write(self, texts: list[str]) -> list[str]:
-        limit = longest_text(self._tokenizer, self.model.config)
-        tokens_in: Any = self._tokenizer(
-            texts, padding=True, truncation=limit is not None, max_length=limit, return_tensors="pt"
-        )
-        text_inputs = {name: tokens_in[name] for name in ("input_ids", "attention_mask")}
+        text_inputs = ids_and_mask(self._tokens(texts))
         with self._compute.torch.inference_mode():
-            tokens = self.model.generate(
-                **self._compute.inputs(text_inputs), do_sample=False, num_beams=1, max_new_tokens=self._longest
-            )
+            tokens = self.model.generate(**text_inputs, do_sample=False, num_beams=1, max_new_tokens=_LONGEST)
         return [text.strip() for text in self._tokenizer.batch_decode(tokens, skip_special_tokens=True)]
 
 

@@ -1,30 +1,27 @@
-"""What every encoder that runs on torch shares: the device, the precision, and numpy at the end."""
+"""What every model that runs on torch shares: the device, the precision, loading, and numpy at the end."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from crosslens.core import MissingExtraError, UsageError, argument
-from crosslens.encode.encoder import Array
+from crosslens.core import CrosslensError, InputError, UsageError, argument
+from crosslens.encode.encoder import ENCODERS, Array, import_library, name_of
+from crosslens.encode.hub import find_model
 from crosslens.encode.options import EncodeOptions
 
-
-def torch_or_raise(purpose: str) -> Any:
-    """The torch module."""
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtraError(purpose, "torch", "encoders") from error
-    return torch
+_UNLIMITED = 100_000  # tokenizers without a limit carry an astronomic one
 
 
 class Compute:
     """A device and a precision to compute in."""
 
     def __init__(self, options: EncodeOptions, purpose: str) -> None:
-        self.torch = torch = torch_or_raise(purpose)
+        self.torch = torch = import_library("torch", purpose)
         try:
             self.device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
             torch.zeros(1, device=self.device)
@@ -50,6 +47,100 @@ class Compute:
         """A tensor as a float32 array."""
         array: Array = tensor.detach().float().cpu().numpy()
         return array
+
+
+class PretrainedModel:
+    """A model of the transformers library on its device, with its tokenizer and image processor, if it has them."""
+
+    def __init__(
+        self,
+        kind: str,
+        source: str,
+        options: EncodeOptions,
+        purpose: str,
+        model_class: str,
+        *,
+        types: Sequence[str] = (),
+        images: bool = True,
+        texts: bool = True,
+        longest: int | None = None,
+    ) -> None:
+        self.name = name_of(kind, source)
+        self._compute = Compute(options, purpose)
+        self.device = self._compute.device
+        library = import_library("transformers", purpose)
+        folder, self.revision = find_model(source, options)
+        if types:
+            _check_type(folder, types, kind)
+        with loading(folder):
+            loaded = getattr(library, model_class).from_pretrained(folder, local_files_only=True)
+            self.model = self._compute.moved(loaded)
+            self._prepare: Any = None
+            if images:
+                self._prepare = library.AutoImageProcessor.from_pretrained(folder, local_files_only=True, backend="pil")
+            self._tokenizer: Any = None
+            if texts:
+                self._tokenizer = library.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        self._longest = _longest_text(self._tokenizer, self.model.config, longest)
+
+    def _pixels(self, pictures: Sequence[Any]) -> dict[str, Any]:
+        """What the model sees of pictures."""
+        return self._compute.inputs(dict(self._prepare(images=pictures, return_tensors="pt")))
+
+    def _tokens(self, texts: Sequence[str], padding: bool | str = True) -> dict[str, Any]:
+        """What the model reads of texts, which are cut where it takes no more."""
+        cut = {"truncation": self._longest is not None, "max_length": self._longest}
+        return self._compute.inputs(dict(self._tokenizer(list(texts), padding=padding, return_tensors="pt", **cut)))
+
+
+def ids_and_mask(tokens: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a tokenizer's output what every text model takes."""
+    return {name: tokens[name] for name in ("input_ids", "attention_mask")}
+
+
+@contextmanager
+def loading(folder: Path) -> Iterator[None]:
+    """Load quietly; whatever the library says about a folder that it cannot load is said with the folder."""
+    logging = import_library("transformers", "a model").utils.logging
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    except CrosslensError:
+        raise
+    except Exception as error:  # from a missing file to a torn weight: a kind of error for each
+        text = str(error).strip()
+        raise InputError(
+            f"the model cannot be loaded: {text.splitlines()[0] if text else type(error).__name__}",
+            file=folder,
+            expected="a model folder as save_pretrained writes it, with its tokenizer and image processor",
+            fix="fetch or save the model again; check that the files of its processor are there, too",
+        ) from error
+    finally:
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _check_type(folder: Path, types: Sequence[str], kind: str) -> None:
+    """Raise if the folder holds another architecture than its kind says, and name the kind that fits."""
+    try:
+        model_type = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
+    except (OSError, ValueError, AttributeError) as error:
+        problem = InputError("no readable config.json", file=folder, expected="a model folder", fix="check the path")
+        raise problem from error
+    if model_type not in types:
+        fitting = next((entry.name for entry in ENCODERS if model_type in entry.details.get("types", ())), None)
+        fix = f"ask for it as {fitting}:…" if fitting else f"{kind}: takes models of type {', '.join(types)}"
+        raise UsageError(f"{folder} holds a model of type {model_type!r}, not of {kind}", fix=fix)
+
+
+def _longest_text(tokenizer: Any, config: Any, limit: int | None = None) -> int | None:
+    """How many tokens of a text the model takes."""
+    if tokenizer is None:
+        return None
+    positions = getattr(getattr(config, "text_config", None), "max_position_embeddings", None)
+    known = [length for length in (tokenizer.model_max_length, positions, limit) if length and length < _UNLIMITED]
+    return int(min(known)) if known else None
 
 
 def weights_revision(model: Any) -> str:

@@ -5,6 +5,16 @@ from crosslens.explanations.api import (
     image_files_of_run as image_files_of_run,
     image_folder_of as image_folder_of,
 )
+from crosslens.explanations.concepts.lexicon import (
+    PERSON as PERSON,
+    hypernym_path as hypernym_path,
+    hypernyms_of as hypernyms_of,
+    is_tangible as is_tangible,
+    meaning as meaning,
+    same_meaning as same_meaning,
+    senses as senses,
+    synset_word as synset_word,
+)
 from crosslens.explanations.concepts.metrics import concept_metrics as concept_metrics, concept_table as concept_table
 from crosslens.explanations.concepts.objects import (
     ImageObjects as ImageObjects,
@@ -40,15 +50,5 @@ from crosslens.explanations.overview.overview import (
 )
 from crosslens.explanations.overview.statistics import association_rules as association_rules
 from crosslens.explanations.words.checks import OPEN as OPEN, SATISFIED as SATISFIED, VIOLATED as VIOLATED
-from crosslens.explanations.words.hypernyms import (
-    PERSON as PERSON,
-    hypernym_path as hypernym_path,
-    hypernyms_of as hypernyms_of,
-    is_tangible as is_tangible,
-    meaning as meaning,
-    same_meaning as same_meaning,
-    senses as senses,
-    synset_word as synset_word,
-)
 from crosslens.explanations.words.images import AnnotatedImage as AnnotatedImage, ImageObject as ImageObject
 from crosslens.explanations.words.mentions import GENERIC_NOUNS as GENERIC_NOUNS

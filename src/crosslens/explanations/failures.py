@@ -58,8 +58,9 @@ def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction
     ``margin_at_least``  the same where the relevant item lies beyond the top k: the difference to the last score
     """
     ranking = ranking_of(run, direction)
-    relevant = _FirstRelevant(ranking)
-    rows = np.flatnonzero(relevant.answered)
+    best, rank = _first_relevant(ranking)
+    rows = np.flatnonzero((best != UNRANKED) & (ranking.top_items[:, 0] != UNRANKED))
+    best, rank = best[rows], rank[rows]
     items = ranking.top_items[rows, 0]
     texts: list[str | None] = [None] * len(rows)
     answers: list[str | None] = [None] * len(rows)
@@ -70,9 +71,11 @@ def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction
         truth = _rows(ranking.query_ids, dataset.image_ids, "image", dataset)[rows]
     else:
         images = _rows(ranking.item_ids, dataset.image_ids, "image", dataset)
-        retrieved, truth = images[items], images[relevant.best[rows]]
+        retrieved, truth = images[items], images[best]
         texts = [dataset.texts[row] for row in _rows(ranking.query_ids, dataset.caption_ids, "caption", dataset)[rows]]
-    scores, own, last = relevant.scores(rows)
+    scores, own, last = _scores(ranking, rows, best)
+    # An imported ranking may leave out an item for any reason: nothing bounds its score.
+    bounded = np.isnan(own) & (rank != UNRANKED)
     table = {
         "query": [ranking.query_ids[row] for row in rows],
         "text": texts,
@@ -80,11 +83,11 @@ def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction
         "retrieved": [dataset.image_ids[row] for row in retrieved],
         "item": [ranking.item_ids[item] for item in items],
         "answer": answers,
-        "rank": [None if rank == UNRANKED else int(rank) for rank in relevant.rank[rows]],
+        "rank": [None if number == UNRANKED else int(number) for number in rank],
         "score": scores,
         "truth_score": own,
         "margin": scores - own,
-        "margin_at_least": np.where(np.isnan(own), scores - last, np.nan),
+        "margin_at_least": scores - np.where(bounded, last, np.nan),
     }
     return pl.DataFrame(table, schema=dict(COLUMNS), strict=False, nan_to_null=True)
 
@@ -114,39 +117,27 @@ def ranking_of(run: Run | Mapping[str, Ranking], direction: str | None = None) -
     return ranking
 
 
-class _FirstRelevant:
+def _first_relevant(ranking: Ranking) -> tuple[Array, Array]:
     """Per query the first ranked relevant item, and its rank; ties are ranked in gallery order, as in the lists."""
+    far = np.iinfo(np.int64).max
+    ranks = np.where(ranking.above == UNRANKED, far, 1 + ranking.above + ranking.tied_before)
+    order = np.flatnonzero((ranking.grades > 0) & (ranking.above >= UNRANKED))
+    order = order[np.lexsort((ranking.relevant[order], ranks[order], ranking.rows[order]))]
+    queries, first = np.unique(ranking.rows[order], return_index=True)
+    leading = order[first]
+    best, rank = np.full((2, len(ranking.query_ids)), UNRANKED, np.int64)
+    best[queries] = ranking.relevant[leading]
+    rank[queries] = np.where(ranks[leading] == far, UNRANKED, ranks[leading])
+    return best, rank
 
-    def __init__(self, ranking: Ranking) -> None:
-        self.ranking = ranking
-        counts = (ranking.grades > 0) & (ranking.above >= UNRANKED)
-        far = np.iinfo(np.int64).max
-        ranks = np.where(ranking.above == UNRANKED, far, 1 + ranking.above + ranking.tied_before)
-        order = np.flatnonzero(counts)
-        order = order[np.lexsort((ranking.relevant[order], ranks[order], ranking.rows[order]))]
-        queries, first = np.unique(ranking.rows[order], return_index=True)
-        leading = order[first]
-        self.best = np.full(len(ranking.query_ids), UNRANKED, np.int64)
-        self.rank = np.full(len(ranking.query_ids), UNRANKED, np.int64)
-        self.best[queries] = ranking.relevant[leading]
-        self.rank[queries] = np.where(ranks[leading] == far, UNRANKED, ranks[leading])
 
-    @property
-    def answered(self) -> Array:
-        """Queries with a relevant item and a top-1 item."""
-        answered: Array = (self.best != UNRANKED) & (self.ranking.top_items[:, 0] != UNRANKED)
-        return answered
-
-    def scores(self, rows: Array) -> tuple[Array, Array, Array]:
-        """Of each query: the score of the top-1 item, of the relevant item (NaN beyond the top k), of the last item."""
-        lists, values = self.ranking.top_items[rows], self.ranking.top_scores[rows].astype(np.float64)
-        kept = lists != UNRANKED
-        own = np.where((lists == self.best[rows][:, None]) & kept, values, np.nan)
-        truth = np.where(np.isnan(own).all(axis=1), np.nan, np.nanmax(np.nan_to_num(own, nan=-np.inf), axis=1))
-        last = values[np.arange(len(rows)), np.maximum(kept.sum(axis=1) - 1, 0)]
-        ranked = self.rank[rows] != UNRANKED
-        # An imported ranking may leave out an item for any reason: nothing bounds its score.
-        return values[:, 0], truth, np.where(ranked, last, np.nan)
+def _scores(ranking: Ranking, rows: Array, best: Array) -> tuple[Array, Array, Array]:
+    """Of each query: the score of the top-1 item, of the relevant item (NaN beyond the top k), of the last item."""
+    lists, values = ranking.top_items[rows], ranking.top_scores[rows].astype(np.float64)
+    kept = lists != UNRANKED
+    own = np.where((lists == best[:, None]) & kept, values, np.nan)
+    truth = np.where(np.isnan(own).all(axis=1), np.nan, np.nanmax(np.nan_to_num(own, nan=-np.inf), axis=1))
+    return values[:, 0], truth, values[np.arange(len(rows)), np.maximum(kept.sum(axis=1) - 1, 0)]
 
 
 def _rows(ids: Ids, known: Ids, kind: str, dataset: Dataset) -> Array:

@@ -9,15 +9,13 @@ from crosslens.language.colour_names import (
     named_colours as named_colours,
 )
 from crosslens.language.inflection import (
+    SAME_IN_PLURAL as SAME_IN_PLURAL,
     inflected as inflected,
     is_plural as is_plural,
     pluralise as pluralise,
     singularise as singularise,
-    third_person as third_person,
 )
-from crosslens.language.irregular import SAME_IN_PLURAL as SAME_IN_PLURAL
-from crosslens.language.parse import Parse as Parse, Parses as Parses
-from crosslens.language.parse_repair import is_phrase as is_phrase
+from crosslens.language.parse import Parse as Parse, Parses as Parses, is_phrase as is_phrase
 from crosslens.language.parsing import parse_texts as parse_texts
 from crosslens.language.scene_graphs import (
     PositionedGraph as PositionedGraph,
@@ -41,6 +39,7 @@ from crosslens.language.scene_words import (
     THEY as THEY,
     is_number as is_number,
     number_word as number_word,
+    word_set as word_set,
 )
 from crosslens.language.spacy_pipeline import find_pipeline as find_pipeline
 from crosslens.language.tokens import tokenize as tokenize, tokenizer as tokenizer

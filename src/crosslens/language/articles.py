@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from crosslens.language.scene_words import word_set
 
 _LEADING = re.compile(r"[^\w]+")
 _SILENT_H = re.compile(r"hour|honest|hono(?:u?r|rar)|heir|hors d")
@@ -21,10 +18,8 @@ _VOWELS = "aeiouáàâäãåæéèêëíìîïóòôöõøœúùûü"
 _VOWEL_LETTERS = "AEFHILMNORSX"
 """Letters whose names begin with a vowel: an *X-ray*, an *SUV*."""
 _VOWEL_NUMBERS = re.compile(r"8|11(?!\d)|18(?!\d)")
-_SPELLED_OUT = _words(
-    """AED AI ATM ATV AV EMT EU FBI HIV IBM IPA IT IV LA LED MBA MIT MRI NBA PA RAF RBI SOS SUV TA UAV UFC UFO UK UN
-    US USA USB VIP"""
-)
+_SPELLED_OUT = word_set("""AED AI ATM ATV AV EMT EU FBI HIV IBM IPA IT IV LA LED MBA MIT MRI NBA PA RAF RBI SOS SUV TA
+    UAV UFC UFO UK UN US USA USB VIP""")
 """Letters that have a vowel among them and are still said one by one."""
 
 
@@ -36,17 +31,13 @@ def takes_an(word: str) -> bool:
     if _is_spelled_out(word):
         return word[0].upper() in _VOWEL_LETTERS
     lower = word.lower()
-    if _SILENT_H.match(lower):
-        return True
-    return lower[:1] in tuple(_VOWELS) and not _LIKE_YOU.match(lower) and not _LIKE_WON.match(lower)
+    vowel = lower[:1] in tuple(_VOWELS) and not _LIKE_YOU.match(lower) and not _LIKE_WON.match(lower)
+    return vowel or _SILENT_H.match(lower) is not None
 
 
 def _is_spelled_out(word: str) -> bool:
     """A lone letter (*U-turn*, *x-ray*), or capitals that nobody says as a word; *A RED DOG* is only loud."""
-    if _ONE_LETTER.match(word):
-        return True
     capitals = _CAPITALS.match(word)
     if capitals is None:
-        return False
-    letters = capitals.group()
-    return letters in _SPELLED_OUT or not any(letter in "AEIOUY" for letter in letters)
+        return _ONE_LETTER.match(word) is not None
+    return capitals.group() in _SPELLED_OUT or set("AEIOUY").isdisjoint(capitals.group())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crosslens.language.parse import Parse
-from crosslens.language.parse_repair import is_phrase, repaired
+from crosslens.language.parse import Parse, is_phrase, repaired
 from crosslens.language.scene_words import (
     ALWAYS_PAIRS,
     COUNTED_AS,
@@ -23,7 +22,6 @@ from crosslens.language.scene_words import (
     number_word,
 )
 
-_SUBJECTS = frozenset({"nsubj", "nsubjpass"})
 _PREPOSITIONS = frozenset({"prep", "agent", "dative"})
 _BEFORE_NOUN = frozenset({"compound", "nmod"})
 
@@ -185,10 +183,9 @@ class Grammar:
         if word in RELATIVE and clause is not None:
             return self.referent(self.parse.heads[clause])
         before = [noun for noun in self.objects() if noun < token]
-        plural = [noun for noun in before if self._is_plural(noun) or self.below(noun, "conj")]
-        single = [noun for noun in before if not self._is_plural(noun)]
+        single = [noun for noun in before if self.parse.tags[noun] not in ("NNS", "NNPS")]
         if word in THEY:
-            return next(iter(plural), None)
+            return next((noun for noun in before if noun not in single or self.below(noun, "conj")), None)
         if word in IT:
             return next((noun for noun in reversed(single) if self.parse.lemmas[noun] not in MALE | FEMALE), None)
         if word in HE | SHE:
@@ -196,9 +193,6 @@ class Grammar:
             fitting = [noun for noun in single if self.parse.lemmas[noun] not in others]
             return next((noun for noun in fitting if self.parse.lemmas[noun] in own), next(iter(fitting), None))
         return None
-
-    def _is_plural(self, token: int) -> bool:
-        return self.parse.tags[token] in ("NNS", "NNPS")
 
     def _clause(self, token: int) -> int | None:
         """The verb of the relative clause that a word is in."""
@@ -215,7 +209,7 @@ class Grammar:
 
     def subjects(self, verb: int) -> list[int]:
         """The subjects of a verb; without one of its own, those of the verb it depends on."""
-        own = [child for child in self.children[verb] if self.parse.arcs[child] in _SUBJECTS]
+        own = self.below(verb, "nsubj", "nsubjpass")
         if own:
             return [noun for subject in own for noun in self.referents(subject)]
         arc, head = self.parse.arcs[verb], self.parse.heads[verb]

@@ -1,23 +1,30 @@
 """English words inflected: plurals, the forms of verbs, degrees of adjectives.
 
-Everyday irregular words are in a table; WordNet's list of irregular forms says which verbs and adjectives double
-their last letter, and how the rarer ones go. A name of several words changes in the one that carries it: *sets of
-stairs*, *lets go of*.
+Everyday irregular words are in a table, ``irregular.toml``; WordNet's list of irregular forms says which verbs and
+adjectives double their last letter, and how the rarer ones go. A name of several words changes in the one that carries
+it: *sets of stairs*, *lets go of*.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 
-from crosslens.language.irregular import ALWAYS_PLURAL, COMPARED, PAST_FORMS, PLURALS, PREFIXES, SAME_IN_PLURAL
+from crosslens.language.scene_words import word_set
 from crosslens.language.wordnet import load_wordnet
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+_TABLES = tomllib.loads(Path(__file__).with_name("irregular.toml").read_text(encoding="utf-8"))
+_PLURAL_PAIRS = _TABLES["plurals"].split()
+PLURALS: dict[str, str] = dict(zip(_PLURAL_PAIRS[::2], _PLURAL_PAIRS[1::2], strict=True))
+SAME_IN_PLURAL = word_set(_TABLES["same_in_plural"])
+ALWAYS_PLURAL = word_set(_TABLES["always_plural"])
+_VERB_ROWS = (row.split() for row in re.split(r"[|\n]", _TABLES["verbs"]) if row)
+PAST_FORMS: dict[str, tuple[str, str]] = {verb: (past, participle) for verb, past, participle in _VERB_ROWS}
+PREFIXES = ("over", "under", "out", "with", "fore", "mis", "un", "re", "up", "in", "inter", "be")
+"""Before an irregular verb they keep its forms: *overtook*, *rebuilt*, *withdrew*; checked against WordNet's list."""
 
 _HISS = ("s", "x", "z", "ch", "sh")
 _Y_AFTER_CONSONANT = re.compile(r"[^aeiou]y\Z")
@@ -28,11 +35,15 @@ _BEHIND_HEAD = re.compile(
 _SYLLABLE = re.compile(r"[aeiouy]+")
 _ONE_SYLLABLE_DOUBLING = re.compile(r"(?:qu|[^aeiou])*[aeiouy][bdfgklmnprtvz]")
 _VOWEL_AND_CONSONANT = re.compile(r".*[^aeiou][aeiou][bdfgklmnprtvz]")
-_STRESSED_L = _words(
+_STRESSED_L = word_set(
     "annul appal compel control dispel enrol excel expel extol fulfil impel instil patrol propel rebel repel"
 )
 _MEN = re.compile(r"(?:man|woman)\Z")
-_NOT_MEN = _words("human german roman shaman talisman caiman ottoman caftan norman cayman brahman mussulman")
+_NOT_MEN = word_set("human german roman shaman talisman caiman ottoman caftan norman cayman brahman mussulman")
+_COMPOUND_TAILS = ("child", "tooth", "goose", "foot", "knife", "wife", "shelf", "leaf", "wolf", "loaf", "half")
+"""Ends of compound words that keep their irregular plural: *grandchildren*, *bookshelves*."""
+_SINGULARS = {plural: singular for singular, plural in PLURALS.items()}
+_PLURAL_ENDINGS = (("s", ""), ("ies", "y"), ("es", ""), ("ves", "f"), ("ves", "fe"), ("zzes", "z"), ("ses", "sis"))
 
 
 # Nouns
@@ -40,19 +51,14 @@ _NOT_MEN = _words("human german roman shaman talisman caiman ottoman caftan norm
 
 @lru_cache(maxsize=1 << 14)
 def pluralise(noun: str) -> str:
-    """The plural of a noun, or of a phrase, whose first noun before *of*, *with*, *in* … or else last word
-    changes."""
-    head, rest = _split_head(noun)
-    front, space, word = head.rpartition(" ")
-    return front + space + _plural(word) + rest
+    """The plural of a noun, or of a phrase, whose noun before *of*, *with*, *in* …, or last word, changes."""
+    return _with_head(noun, _plural)
 
 
 @lru_cache(maxsize=1 << 14)
 def singularise(noun: str) -> str:
     """The singular of a plural noun or phrase; a word that has none, or is none, stays as it is."""
-    head, rest = _split_head(noun)
-    front, space, word = head.rpartition(" ")
-    return front + space + _singular(word) + rest
+    return _with_head(noun, _singular)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -60,6 +66,12 @@ def is_plural(noun: str) -> bool:
     """Whether a noun or phrase is a plural: it has another form as singular, or has none (*scissors*)."""
     head = _split_head(noun.lower())[0].rpartition(" ")[2]
     return head in ALWAYS_PLURAL or (head not in SAME_IN_PLURAL and _singular(head) != head)
+
+
+def _with_head(noun: str, change: Callable[[str], str]) -> str:
+    head, rest = _split_head(noun)
+    front, space, word = head.rpartition(" ")
+    return front + space + change(word) + rest
 
 
 def _split_head(noun: str) -> tuple[str, str]:
@@ -84,26 +96,13 @@ def _plural(word: str) -> str:
         return word[: -len(tail)] + PLURALS[tail]
     if lower.endswith("sis") and len(lower) > 4:
         return word[:-2] + "es"
-    if (listed := _listed_plural(lower)) is not None:
-        return listed
-    return word + "es" if lower.endswith(_HISS) else _with_s(word)
-
-
-_COMPOUND_TAILS = ("child", "tooth", "goose", "foot", "knife", "wife", "shelf", "leaf", "wolf", "loaf", "half")
-"""Ends of compound words that keep their irregular plural: *grandchildren*, *bookshelves*."""
-
-
-def _listed_plural(word: str) -> str | None:
-    """The plural that WordNet's list gives where only English spelling is irregular: *-oes*, *-zzes*; no Latin."""
-    forms = _irregular("n").get(word, ())
-    return next((form for form in forms if form in (word + "es", word + word[-1:] + "es")), None)
+    # Of WordNet's list only what is irregular in English spelling, -oes and -zzes: no Latin.
+    listed = (form for form in _irregular("n").get(lower, ()) if form in (lower + "es", lower + lower[-1:] + "es"))
+    return next(listed, None) or (word + "es" if lower.endswith(_HISS) else _with_s(word))
 
 
 def _with_s(word: str) -> str:
     return word[:-1] + "ies" if _Y_AFTER_CONSONANT.search(word.lower()) else word + "s"
-
-
-_SINGULARS = {plural: singular for singular, plural in PLURALS.items()}
 
 
 def _singular(word: str) -> str:
@@ -127,20 +126,9 @@ def _is_listed(noun: str) -> bool:
 
 def _undone(word: str) -> list[str]:
     """What a plural may come from, by its ending."""
-    forms = []
-    if word.endswith("men"):
-        forms.append(word[:-2] + "an")
-    for ending, new in (
-        ("s", ""),
-        ("ies", "y"),
-        ("es", ""),
-        ("ves", "f"),
-        ("ves", "fe"),
-        ("zzes", "z"),
-        ("ses", "sis"),
-    ):
-        if word.endswith(ending) and len(word) > len(ending) + 1:
-            forms.append(word[: -len(ending)] + new)
+    forms = [word[:-2] + "an"] if word.endswith("men") else []
+    endings = (pair for pair in _PLURAL_ENDINGS if word.endswith(pair[0]) and len(word) > len(pair[0]) + 1)
+    forms += [word.removesuffix(ending) + new for ending, new in endings]
     tails = (tail for tail in _COMPOUND_TAILS if word.endswith(PLURALS[tail]))
     return forms + [word.removesuffix(PLURALS[tail]) + tail for tail in tails]
 
@@ -148,66 +136,34 @@ def _undone(word: str) -> list[str]:
 # Verbs
 
 
-def third_person(verb: str) -> str:
-    """*runs*, *carries*, *lets go of*."""
-    word, rest = _first_word(verb)
-    special = {"be": "is", "have": "has"}.get(word)
-    if special is None:
-        special = word + "es" if word.endswith((*_HISS, "o")) else _with_s(word)
-    return special + rest
-
-
-def gerund(verb: str) -> str:
-    """*running*, *lying*, *riding*."""
-    word, rest = _first_word(verb)
-    return _gerund(word) + rest
-
-
-def past(verb: str) -> str:
-    """*ran*, *stopped*, *carried*."""
-    word, rest = _first_word(verb)
-    return _past_forms(word)[0] + rest
-
-
-def participle(verb: str) -> str:
-    """The participle of the past: *run*, *broken*, *stopped*."""
-    word, rest = _first_word(verb)
-    return _past_forms(word)[1] + rest
-
-
-def _first_word(verb: str) -> tuple[str, str]:
-    word, space, rest = verb.partition(" ")
-    return word, space + rest
+def _third_person(verb: str) -> str:
+    special = {"be": "is", "have": "has"}.get(verb)
+    return special or (verb + "es" if verb.endswith((*_HISS, "o")) else _with_s(verb))
 
 
 @lru_cache(maxsize=1 << 13)
-def _gerund(word: str) -> str:
-    if word.endswith("ie"):
-        return word[:-2] + "ying"
-    if (
-        word.endswith("e")
-        and not word.endswith(("ee", "oe", "ye"))
-        and len(word) > 2
-        and word not in ("singe", "tinge")
-    ):
-        return word[:-1] + "ing"
-    return _doubled(word, "ing") + "ing"
+def _gerund(verb: str) -> str:
+    if verb.endswith("ie"):
+        return verb[:-2] + "ying"
+    keeps_e = verb.endswith(("ee", "oe", "ye")) or len(verb) <= 2 or verb in ("singe", "tinge")
+    return verb[:-1] + "ing" if verb.endswith("e") and not keeps_e else _doubled(verb, "ing") + "ing"
 
 
 @lru_cache(maxsize=1 << 13)
-def _past_forms(word: str) -> tuple[str, str]:
-    if word in PAST_FORMS:
-        return PAST_FORMS[word]
+def _past_forms(verb: str) -> tuple[str, str]:
+    """The past and its participle."""
+    if verb in PAST_FORMS:
+        return PAST_FORMS[verb]
     for prefix in PREFIXES:
-        simple = PAST_FORMS.get(word.removeprefix(prefix)) if word.startswith(prefix) else None
-        if simple is not None and prefix + simple[0] in (word, *_irregular("v").get(word, ())):
+        simple = PAST_FORMS.get(verb.removeprefix(prefix)) if verb.startswith(prefix) else None
+        if simple is not None and prefix + simple[0] in (verb, *_irregular("v").get(verb, ())):
             return prefix + simple[0], prefix + simple[1]
-    if word.endswith("e"):
-        regular = word + "d"
-    elif _Y_AFTER_CONSONANT.search(word):
-        regular = word[:-1] + "ied"
+    if verb.endswith("e"):
+        regular = verb + "d"
+    elif _Y_AFTER_CONSONANT.search(verb):
+        regular = verb[:-1] + "ied"
     else:
-        regular = _doubled(word, "ed") + "ed"
+        regular = _doubled(verb, "ed") + "ed"
     return regular, regular
 
 
@@ -232,20 +188,12 @@ def _doubled(word: str, ending: str) -> str:
 # Adjectives
 
 
-def comparative(adjective: str) -> str:
-    """*bigger*, *happier*, *more beautiful*."""
-    return _compared(adjective, "er", "more", 0)
-
-
-def superlative(adjective: str) -> str:
-    """*biggest*, *happiest*, *most beautiful*."""
-    return _compared(adjective, "est", "most", 1)
-
-
 @lru_cache(maxsize=1 << 12)
-def _compared(adjective: str, ending: str, word: str, degree: int) -> str:
-    if adjective in COMPARED:
-        return COMPARED[adjective][degree]
+def _compared(adjective: str, degree: int) -> str:
+    """The comparative (degree 0) or superlative (1)."""
+    if adjective in _TABLES["compared"]:
+        return str(_TABLES["compared"][adjective][degree])
+    ending, word = (("er", "more"), ("est", "most"))[degree]
     if not _takes_ending(adjective):
         return f"{word} {adjective}"
     if adjective.endswith("e"):
@@ -267,23 +215,26 @@ def _takes_ending(adjective: str) -> bool:
 
 # Any word
 
+_FORMS: dict[str, Callable[[str], str]] = {
+    "NNS": pluralise,
+    "NNPS": pluralise,
+    "JJR": partial(_compared, degree=0),
+    "JJS": partial(_compared, degree=1),
+}
+_VERB_FORMS: dict[str, Callable[[str], str]] = {
+    "VBZ": _third_person,
+    "VBG": _gerund,
+    "VBD": lambda verb: _past_forms(verb)[0],
+    "VBN": lambda verb: _past_forms(verb)[1],
+}
+
 
 def inflected(lemma: str, tag: str) -> str:
     """The lemma in the form that a Penn Treebank tag names; the lemma itself for any other tag."""
-    form = _BY_TAG.get(tag)
-    return lemma if form is None else form(lemma)
-
-
-_BY_TAG: dict[str, Callable[[str], str]] = {
-    "NNS": pluralise,
-    "NNPS": pluralise,
-    "VBZ": third_person,
-    "VBG": gerund,
-    "VBD": past,
-    "VBN": participle,
-    "JJR": comparative,
-    "JJS": superlative,
-}
+    if tag in _VERB_FORMS:
+        verb, space, rest = lemma.partition(" ")
+        return _VERB_FORMS[tag](verb) + space + rest
+    return _FORMS[tag](lemma) if tag in _FORMS else lemma
 
 
 @lru_cache(maxsize=4)

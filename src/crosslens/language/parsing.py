@@ -30,13 +30,16 @@ from crosslens.core import (
     stage,
 )
 from crosslens.language.parse import PARSE_COLUMNS, Parses
-from crosslens.language.parse_worker import parse_batches
-from crosslens.language.spacy_pipeline import Pipeline, find_pipeline
+from crosslens.language.spacy_pipeline import Pipeline, find_pipeline, parse_batches
 
 _LAYOUT = 1
 """Changes whenever a parse of the same text by the same pipeline may: another layout, other lemmas."""
 _AT_ONCE = 64
 """Files that are searched together: one by one, setting up the search takes longer than searching."""
+BATCH = 512
+"""Texts that are parsed and stored together: the most that a killed process loses."""
+_WORTH_A_PROCESS = 2_048
+"""Fewer texts than this are parsed sooner than another process has loaded its pipeline."""
 _SCHEMA = {"text": pl.String, **PARSE_COLUMNS}
 
 
@@ -60,10 +63,11 @@ class ParseCache:
         """The cached parses of these texts, one row each, in any order."""
         # Another process may be writing files that begin like that.
         files = [file for file in sorted(self.folder.glob("*.parquet")) if not file.name.startswith(PARTIAL)]
-        matches = [_empty()]
+        empty = as_table([], [])
+        matches = [empty]
         for start in range(0, len(files), _AT_ONCE):
             tables = [self._verified(file) for file in files[start : start + _AT_ONCE]]
-            kept = [_empty(), *(table for table in tables if table is not None)]
+            kept = [empty, *(table for table in tables if table is not None)]
             matches.append(pl.concat(kept).join(texts.to_frame("text"), on="text", how="semi", maintain_order="left"))
         return pl.concat(matches).unique("text", keep="first", maintain_order=True)
 
@@ -97,19 +101,8 @@ def as_table(texts: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pl.DataFr
     return pl.DataFrame([(text, *row) for text, row in zip(texts, rows, strict=True)], schema=schema, orient="row")
 
 
-def _empty() -> pl.DataFrame:
-    return as_table([], [])
-
-
 def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
-BATCH = 512
-"""Texts that are parsed and stored together: the most that a killed process loses."""
-
-_WORTH_A_PROCESS = 2_048
-"""Fewer texts than this are parsed sooner than another process has loaded its pipeline."""
 
 
 def parse_texts(

@@ -1,14 +1,27 @@
-"""Which spaCy pipeline parses the captions, and what to install where there is none."""
+"""Which spaCy pipeline parses the captions, what to install where there is none, and parsing in worker processes.
+
+A worker is ``python -m crosslens.language.spacy_pipeline NAME``, one per core, each with its own pipeline: it reads one
+JSON list of texts per line and answers one line per list. Nothing is forked, so threads and locks of the caller do no
+harm, and the caller's script is not imported a second time, as ``multiprocessing`` would. When the caller dies, its end
+of the pipe closes, and the worker ends too.
+"""
 
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
+import json
+import queue
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from crosslens.core import MissingExtraError
+from crosslens.core import CrosslensError, MissingExtraError, argument
+from crosslens.language.parse import Parse, repaired_lemma
 
 PIPELINES = (
     "en_core_web_sm",
@@ -20,7 +33,10 @@ PIPELINES = (
 """Pipelines that are tried, in this order."""
 
 NEEDED = ("tok2vec", "transformer", "tagger", "parser", "attribute_ruler", "lemmatizer")
-_INSTALL = "pip install 'crosslens[language]' && python -m spacy download {name}"
+_AT_ONCE = 128
+"""Texts that a pipeline takes together; their parses do not depend on it."""
+
+Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -33,11 +49,6 @@ class Pipeline:
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
-
-    @property
-    def is_small_3_8(self) -> bool:
-        """True for the pipeline that the documented parses and graphs come from."""
-        return self.name in PIPELINES[:2] and self.version.startswith("3.8.")
 
     def load(self) -> Any:
         """The spaCy object, without the components that crosslens does not use; loaded once per process."""
@@ -53,8 +64,9 @@ def find_pipeline(name: str | None = None) -> Pipeline:
         installed = _version(candidate)
         if installed is not None and importlib.util.find_spec(candidate) is not None:
             return Pipeline(candidate, installed, spacy)
-    error = MissingExtraError("parsing captions", name or PIPELINES[0], "language")
-    error.fix = _INSTALL.format(name=name or PIPELINES[0])
+    missing = name or PIPELINES[0]
+    error = MissingExtraError("parsing captions", missing, "language")
+    error.fix = f"pip install 'crosslens[language]' && python -m spacy download {missing}"
     raise error
 
 
@@ -75,3 +87,85 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def parse_batches(batches: Sequence[Sequence[str]], pipeline: Pipeline, workers: int) -> Iterator[Rows]:
+    """The parses of every batch, in the order of the batches; with one worker, in this process."""
+    if workers <= 1:
+        nlp = pipeline.load() if batches else None
+        for batch in batches:
+            yield parse_rows(nlp, batch)
+        return
+    idle: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
+    team = [_start(pipeline.name) for _ in range(min(workers, len(batches)))]
+    for worker in team:
+        idle.put(worker)
+
+    def ask(batch: Sequence[str]) -> Rows:
+        worker = idle.get()
+        answer = _ask(worker, batch)
+        idle.put(worker)
+        return answer
+
+    pool = ThreadPoolExecutor(len(team))
+    try:
+        yield from pool.map(ask, batches)
+    finally:
+        # Killed first: a thread that waits for an answer then sees the end of the pipe.
+        for worker in team:
+            worker.kill()
+        pool.shutdown(cancel_futures=True)
+        for worker in team:
+            worker.communicate()
+
+
+def parse_rows(nlp: Any, texts: Sequence[str]) -> Rows:
+    """The parses of ``texts`` as rows of plain values."""
+    return [astuple(_parse(document)) for document in nlp.pipe(texts, batch_size=_AT_ONCE)]
+
+
+def _parse(document: Any) -> Parse:
+    chunks = list(document.noun_chunks)
+    return Parse(
+        words=[token.text for token in document],
+        lemmas=[repaired_lemma(token.text, token.lemma_, token.tag_) for token in document],
+        pos=[token.pos_ for token in document],
+        tags=[token.tag_ for token in document],
+        arcs=[token.dep_ for token in document],
+        heads=[token.head.i for token in document],
+        chunk_starts=[chunk.start for chunk in chunks],
+        chunk_ends=[chunk.end for chunk in chunks],
+    )
+
+
+def _start(name: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "crosslens.language.spacy_pipeline", name]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+
+
+def _ask(worker: subprocess.Popen[str], texts: Sequence[str]) -> Rows:
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    try:
+        worker.stdin.write(json.dumps(list(texts)) + "\n")
+        worker.stdin.flush()
+        answer = worker.stdout.readline()
+    except OSError:
+        answer = ""
+    if not answer.endswith("\n"):
+        raise CrosslensError(
+            "a process that parses captions ended early (out of memory, or killed)",
+            fix=f"run it again: finished parses are cached; {argument('threads', 1)} uses one process",
+        )
+    return [tuple(row) for row in json.loads(answer)]
+
+
+def main() -> None:
+    """Answer batches until there are no more."""
+    nlp = find_pipeline(sys.argv[1]).load()
+    for line in sys.stdin:
+        print(json.dumps(parse_rows(nlp, json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -48,18 +48,8 @@ APOSTROPHE_WORDS = _words(
 )
 """Words that keep their apostrophe."""
 
-JOINED = (
-    ("can", "not"),
-    ("gon", "na"),
-    ("got", "ta"),
-    ("lem", "me"),
-    ("gim", "me"),
-    ("wan", "na"),
-    ("'t", "is"),
-    ("'t", "was"),
-)
+JOINED = tuple(word.split("+") for word in _words("can+not gon+na got+ta lem+me gim+me wan+na 't+is 't+was"))
 """Two words written as one."""
-
 
 PUNCTUATION = frozenset(("''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-", *".?!,:-;", "--", "..."))
 """Tokens that are left out. Brackets come as small ``-lrb-`` and so stay, as they do in the published numbers."""
@@ -161,11 +151,8 @@ def ptb_tokens(text: str) -> list[str]:
     """The tokens of one caption; they do not depend on any other caption."""
     if _ACROSS.search(text):
         return list(_read(_GAP.sub(" ", text).strip()))
-    return [token for chunk in _chunks(text) for token in _chunk_tokens(chunk)]
-
-
-def _chunks(text: str) -> list[str]:
-    return text.split() if text.isascii() else _GAP.split(text)
+    chunks = text.split() if text.isascii() else _GAP.split(text)
+    return [token for chunk in chunks for token in _chunk_tokens(chunk)]
 
 
 @lru_cache(maxsize=200_000)
@@ -182,10 +169,8 @@ def _read(text: str) -> tuple[str, ...]:
     tokens: list[str] = []
     position = 0
     while position < len(text):
-        end, token = _longest(text, position)
-        written = _written(token)
-        tokens += [part for part in written.split() if part not in PUNCTUATION]
-        position = end
+        position, token = _longest(text, position)
+        tokens += [part for part in _written(token).split() if part not in PUNCTUATION]
     return tuple(tokens)
 
 
@@ -205,9 +190,7 @@ def _written(token: str) -> str:
     """A token as it is printed."""
     if token in _WRITTEN:
         return _WRITTEN[token]
-    if len(token) > 1 and set(token) <= set("-."):
-        return ""
-    if _UNREADABLE.search(token):
+    if (len(token) > 1 and set(token) <= set("-.")) or _UNREADABLE.search(token):
         return ""
     if _CLITIC.fullmatch(token):  # elsewhere (’90s) an apostrophe stays as it is written
         token = token.replace("\u2019", "'").replace("\u0092", "'")

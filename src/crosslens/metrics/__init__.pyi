@@ -8,8 +8,8 @@ from crosslens.metrics.computation import (
     ranks_of as ranks_of,
 )
 from crosslens.metrics.coverage import TIES as TIES, Ties as Ties
-from crosslens.metrics.families.dcg import OWN_SCORES as OWN_SCORES
-from crosslens.metrics.families.rsum import RSUM_CUTOFFS as RSUM_CUTOFFS
+from crosslens.metrics.families.graded_metrics import OWN_SCORES as OWN_SCORES
+from crosslens.metrics.families.rank_metrics import RSUM_CUTOFFS as RSUM_CUTOFFS
 from crosslens.metrics.family import (
     METRICS as METRICS,
     Family as Family,

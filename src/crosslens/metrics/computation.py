@@ -21,6 +21,9 @@ from crosslens.statistics import Bootstrap, sum_of_means
 _RANKS: WeakKeyDictionary[Ranking, tuple[RelevantPairs, dict[Ties, RelevantRanks]]] = WeakKeyDictionary()
 _BOTH = (IMAGE_TO_TEXT, TEXT_TO_IMAGE)
 
+Gains = Mapping[str, GainMatrix] | None
+"""For each φ (or relevance encoder) that a graded metric names, the gains of items."""
+
 
 class Observations(NamedTuple):
     """The values a metric's figure is taken over: usually one per query; one per pair for a pooled metric."""
@@ -30,9 +33,7 @@ class Observations(NamedTuple):
     """The query of each value; None: one value per query, in order."""
 
 
-def compute(
-    spec: MetricSpec, ranking: Ranking, ties: Ties = "stable", gains: Mapping[str, GainMatrix] | None = None
-) -> FloatArray:
+def compute(spec: MetricSpec, ranking: Ranking, ties: Ties = "stable", gains: Gains = None) -> FloatArray:
     """One value per query; NaN for queries without a relevant item.
 
     A graded metric needs ``gains``: for each φ (or relevance encoder) it names, the gains of items.
@@ -46,9 +47,7 @@ def compute(
     return middle(values, ranking.offsets)
 
 
-def observations(
-    spec: MetricSpec, ranking: Ranking, ties: Ties = "stable", gains: Mapping[str, GainMatrix] | None = None
-) -> Observations:
+def observations(spec: MetricSpec, ranking: Ranking, ties: Ties = "stable", gains: Gains = None) -> Observations:
     """The values whose mean or median is the figure of this metric."""
     family = family_of(spec)
     if family.across:
@@ -66,7 +65,7 @@ def compute_across(
     clusters: Mapping[str, IntArray],
     ties: Ties = "stable",
     strata: IntArray | None = None,
-    gains: Mapping[str, GainMatrix] | None = None,
+    gains: Gains = None,
 ) -> FloatArray:
     """One value per image (query of ``i2t``), whose plain mean is the sum of the two directions' means.
 
@@ -101,10 +100,7 @@ def compute_across(
 
 
 def parts_across(
-    spec: MetricSpec,
-    rankings: Mapping[str, Ranking],
-    ties: Ties = "stable",
-    gains: Mapping[str, GainMatrix] | None = None,
+    spec: MetricSpec, rankings: Mapping[str, Ranking], ties: Ties = "stable", gains: Gains = None
 ) -> dict[str, FloatArray]:
     """Per direction, one value per query (NaN: does not count); the figure is the sum of the directions' means."""
     family = family_of(spec)
@@ -126,30 +122,26 @@ def ranks_of(ranking: Ranking, ties: Ties = "stable") -> RelevantRanks:
     return known[ties]
 
 
-def _input_of(
-    family: Family, ranking: Ranking, ties: Ties, gains: Mapping[str, GainMatrix] | None
-) -> RelevantRanks | GradedRanking:
+def _input_of(family: Family, ranking: Ranking, ties: Ties, gains: Gains) -> RelevantRanks | GradedRanking:
     require_ties(ties)
     return GradedRanking(ranking, ties, gains or {}) if family.graded else ranks_of(ranking, ties)
 
 
 def _image_rows(direction: str, ranking: Ranking, clusters: Mapping[str, IntArray]) -> IntArray:
     """For every query, the row of its image among the i2t queries."""
-    images, own = clusters[IMAGE_TO_TEXT], clusters[direction]
-    order = np.argsort(images, kind="stable")
-    ordered = images[order]
-    if (ordered[1:] == ordered[:-1]).any():
+    images = clusters[IMAGE_TO_TEXT].tolist()
+    row_of = {image: row for row, image in enumerate(images)}
+    if len(row_of) < len(images):
         raise InputError("two i2t queries have the same cluster", expected="one i2t query per image")
-    nearest = np.searchsorted(ordered, own)
-    known = ordered[np.minimum(nearest, len(ordered) - 1)] == own if len(ordered) else nearest < 0
-    if not known.all():
-        query = ranking.query_ids[int(np.argmin(known))]
+    rows = np.array([row_of.get(image, -1) for image in clusters[direction].tolist()], np.int64)
+    if (rows < 0).any():
+        query = ranking.query_ids[int(np.argmax(rows < 0))]
         raise InputError(
             f"the image of {direction} query {query!r} is not among the i2t queries",
             expected="both directions over the same images",
             fix="leave Rsum out, or evaluate both directions on the same images",
         )
-    return np.asarray(order[nearest], np.int64)
+    return rows
 
 
 def _segment_means(values: FloatArray, offsets: IntArray) -> FloatArray:
@@ -188,7 +180,7 @@ def measure(
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-    gains: Mapping[str, GainMatrix] | None = None,
+    gains: Gains = None,
 ) -> dict[str, MetricValues]:
     """Compute metrics of one or both directions, each with its interval over images.
 
@@ -216,27 +208,14 @@ def measure(
 
 
 def _measure(
-    spec: MetricSpec,
-    ranking: Ranking,
-    ties: Ties,
-    draws: Bootstrap,
-    level: float,
-    gains: Mapping[str, GainMatrix] | None,
+    spec: MetricSpec, ranking: Ranking, ties: Ties, draws: Bootstrap, level: float, gains: Gains
 ) -> MetricValues:
     statistic = family_of(spec).statistic_of(spec)
     values, rows = observations(spec, ranking, ties, gains)
     figure = draws.estimate(values, statistic, level=level, rows=rows)
-    return MetricValues(
-        f"{ranking.direction}/{spec}",
-        ranking.query_ids,
-        values if rows is None else compute(spec, ranking, ties, gains),
-        draws.clusters,
-        figure.mean,
-        figure.low,
-        figure.high,
-        statistic,
-        level,
-    )
+    values = values if rows is None else compute(spec, ranking, ties, gains)
+    name, numbers = f"{ranking.direction}/{spec}", (figure.mean, figure.low, figure.high)
+    return MetricValues(name, ranking.query_ids, values, draws.clusters, *numbers, statistic, level)
 
 
 def _measure_across(
@@ -247,19 +226,11 @@ def _measure_across(
     strata: Mapping[str, IntArray] | None,
     draws: Mapping[str, Bootstrap],
     level: float,
-    gains: Mapping[str, GainMatrix] | None,
+    gains: Gains,
 ) -> MetricValues:
     values = compute_across(spec, rankings, clusters, ties, None if strata is None else strata[IMAGE_TO_TEXT], gains)
     # Not from the values of single images: with unequal numbers of captions a resample has more or fewer of them.
     parts = parts_across(spec, {direction: rankings[direction] for direction in _BOTH}, ties, gains)
     figure = sum_of_means([(draws[direction], part) for direction, part in parts.items()], level)
-    return MetricValues(
-        str(spec),
-        rankings[IMAGE_TO_TEXT].query_ids,
-        values,
-        np.asarray(clusters[IMAGE_TO_TEXT]),
-        figure.mean,
-        figure.low,
-        figure.high,
-        level=level,
-    )
+    ids, images = rankings[IMAGE_TO_TEXT].query_ids, np.asarray(clusters[IMAGE_TO_TEXT])
+    return MetricValues(str(spec), ids, values, images, figure.mean, figure.low, figure.high, level=level)

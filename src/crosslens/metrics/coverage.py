@@ -57,9 +57,9 @@ class Coverage:
             shortest = int(self._known[cut].min())
             smaller = f"use a cutoff of at most {shortest}, or " if np.ndim(k) == 0 and shortest else ""
             raise InputError(
-                f"the list of query {self._ids[query]!r} has {items(self._known[query])}",
-                expected=f"at least {items(needed[query])}",
-                fix=f"{smaller}pass lists of at least {items(needed[cut].max())}",
+                f"the list of query {self._ids[query]!r} has {item_count(self._known[query])}",
+                expected=f"at least {item_count(needed[query])}",
+                fix=f"{smaller}pass lists of at least {item_count(needed[cut].max())}",
             )
         self._require_settled(cut, needed)
         if self._ties in ("optimistic", "expected"):
@@ -89,7 +89,7 @@ class Coverage:
         if unlisted.any():
             query = int(np.argmax(unlisted))
             raise InputError(
-                f"{problem} in the list of query {self._ids[query]!r}, which has {items(self._known[query])}",
+                f"{problem} in the list of query {self._ids[query]!r}, which has {item_count(self._known[query])}",
                 expected="lists that reach down to the relevant items",
                 fix="pass longer lists, or use a metric with a cutoff",
             )
@@ -126,12 +126,12 @@ class Coverage:
 def tie_error(query: str, length: int, ties: Ties, longer: str) -> InputError:
     """The list of a query may end within a tie that counts; ``longer`` says how to get a longer one."""
     return InputError(
-        f"the list of query {query!r} may end within a tie, after {items(length)}",
+        f"the list of query {query!r} may end within a tie, after {item_count(length)}",
         expected=f"lists that end below the ties that count, for tie mode {ties!r}",
         fix=f"{longer}, use a smaller cutoff, or use {argument('ties', 'stable')}",
     )
 
 
-def items(count: int) -> str:
+def item_count(count: int) -> str:
     """``1 item``, ``3 items``."""
     return "1 item" if count == 1 else f"{count} items"

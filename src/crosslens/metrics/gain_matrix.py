@@ -63,10 +63,8 @@ class GainMatrix:
     @staticmethod
     def of_scorer(scorer: Scorer) -> GainMatrix:
         """Gains that are only looked up pair by pair, such as the scores of another model."""
-        gains = object.__new__(GainMatrix)
+        gains = GainMatrix(np.zeros((0, 0)))
         gains._matrix, gains._scorer, gains.shape = None, scorer, scorer.shape
-        gains.image_of, gains.parts, gains.deepest, gains._threads = None, (), 1, None
-        gains._ideal, gains._ideal_images = {}, {}
         return gains
 
     def fitting(self, ranking: Ranking) -> GainMatrix:
@@ -119,20 +117,19 @@ class GainMatrix:
         matrix = self._matrix
         if matrix is None:
             raise UsageError("the most similar items need a whole matrix", fix="pass a matrix, images × captions")
-        if not self.parts:
-            return self._joined([(self._top(self._scorer, depth), None)], depth, self.shape)
-        lists = ((self._top(ScoreMatrix(matrix[np.ix_(*part)]), depth), part) for part in self.parts)
-        return self._joined(lists, depth, self.shape)
+        scorers = ((ScoreMatrix(matrix[np.ix_(*part)]), part) for part in self.parts)
+        return self._joined(scorers if self.parts else [(self._scorer, self._whole)], depth, self.shape)
 
     def _rank_images(self, depth: int) -> dict[str, IdealLists]:
         if self._matrix is None or self.image_of is None:
             raise UsageError("by-image needs to know the image of every caption", fix="evaluate with a dataset")
-        images = self.shape[0]
-        lists = []
-        for rows, captions in self.parts or ((np.arange(images), np.arange(self.shape[1])),):
-            similarity = ImageSimilarity(self._matrix, rows, captions, self.image_of)
-            lists.append((self._top(similarity, depth), (rows, similarity.images)))
-        return self._joined(lists, depth, (images, images))
+        scorers = [ImageSimilarity(self._matrix, *part, self.image_of) for part in self.parts or (self._whole,)]
+        parts = ((scorer, (scorer.rows, scorer.images)) for scorer in scorers)
+        return self._joined(parts, depth, (self.shape[0], self.shape[0]))
+
+    @property
+    def _whole(self) -> Part:
+        return np.arange(self.shape[0]), np.arange(self.shape[1])
 
     def _top(self, scorer: Scorer, depth: int) -> dict[str, Ranking]:
         # Ranking needs a relevant pair; here only the top lists matter, so any pair will do.
@@ -141,7 +138,7 @@ class GainMatrix:
         return rank_both(scorer, relevance, depth=min(depth, max(scorer.shape)), threads=self._threads)
 
     def _joined(
-        self, lists: Iterable[tuple[dict[str, Ranking], Part | None]], depth: int, shape: tuple[int, int]
+        self, scorers: Iterable[tuple[Scorer, Part]], depth: int, shape: tuple[int, int]
     ) -> dict[str, IdealLists]:
         """The lists of all parts, in the rows and columns of the whole."""
         sizes = {IMAGE_TO_TEXT: shape, TEXT_TO_IMAGE: shape[::-1]}
@@ -149,13 +146,10 @@ class GainMatrix:
         for direction, (queries, gallery) in sizes.items():
             items = np.full((queries, min(depth, gallery)), UNRANKED, np.int64)
             arrays[direction] = items, np.zeros(items.shape)
-        for rankings, part in lists:
-            for direction, (items, values) in arrays.items():
-                ranking = rankings[direction]
-                rows, columns = (
-                    (slice(None), np.arange(sizes[direction][1])) if part is None
-                    else part if direction == IMAGE_TO_TEXT else part[::-1]
-                )  # fmt: skip
+        for scorer, part in scorers:
+            for direction, ranking in self._top(scorer, depth).items():
+                items, values = arrays[direction]
+                rows, columns = part if direction == IMAGE_TO_TEXT else part[::-1]
                 width = min(ranking.depth, items.shape[1])
                 top = ranking.top_items[:, :width]
                 items[rows, :width] = np.where(top != UNRANKED, columns[top], UNRANKED)
@@ -175,7 +169,7 @@ class ImageSimilarity:
 
     def __init__(self, matrix: Array, rows: Array, captions: Array, image_of: Array) -> None:
         """``rows`` and ``captions`` are those of one fold; ``images`` says which image each column is."""
-        self._matrix, self._rows = matrix, rows
+        self._matrix, self.rows = matrix, rows
         order = np.argsort(image_of[captions], kind="stable")
         self._captions = captions[order]
         self.images, self._start = np.unique(image_of[self._captions], return_index=True)
@@ -189,7 +183,7 @@ class ImageSimilarity:
     def tile(self, rows: slice, columns: slice) -> Array:
         """The similarities of a block."""
         start, end = self._start[columns], self._end[columns]
-        block = self._matrix[np.ix_(self._rows[rows], self._captions[start[0] : end[-1]])].astype(np.float64)
+        block = self._matrix[np.ix_(self.rows[rows], self._captions[start[0] : end[-1]])].astype(np.float64)
         sums: Array = np.add.reduceat(block, start - start[0], axis=1)
         return np.asarray(sums / (end - start), np.float32)
 
@@ -199,7 +193,7 @@ class ImageSimilarity:
         sums = np.zeros(len(rows))
         for nth in range(int(count.max(initial=0))):  # the first caption of every image, then the second, …
             more = count > nth
-            sums[more] += self._matrix[self._rows[rows[more]], self._captions[start[more] + nth]]
+            sums[more] += self._matrix[self.rows[rows[more]], self._captions[start[more] + nth]]
         return np.asarray(sums / count)
 
 

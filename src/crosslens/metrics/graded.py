@@ -1,18 +1,130 @@
-"""What a graded metric is computed from: the gains of the retrieved items, and those of the ideal list."""
+"""What a graded metric is computed from: the gains of the retrieved items, and those of the ideal list.
+
+A graded metric sums gains over ranks. Under ``stable`` the order of the list holds. Within a tie, ``optimistic`` puts
+the items of most gain first and ``pessimistic`` last; under ``expected`` every rank of a tie has the mean gain of its
+items, which is the exact expectation of any sum over ranks. All of these need every item of a tie that reaches into
+the top k: where a list ends before the tie does, the value is not determined, and that is an error.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from crosslens.core import IMAGE_TO_TEXT, UNRANKED, InputError, Ranking, UsageError, argument
-from crosslens.metrics.coverage import BoolArray, FloatArray, IntArray, Ties
+from crosslens.metrics.coverage import BoolArray, FloatArray, IntArray, Ties, item_count, tie_error
 from crosslens.metrics.gain_matrix import GainMatrix, IdealLists
-from crosslens.metrics.relevant_ranks import UNSEEN_RANK
-from crosslens.metrics.top_k import TopK, listed_grades
+from crosslens.metrics.relevant_ranks import UNSEEN_RANK, chance_of_none
+
+
+class TopK:
+    """The kept lists of a ranking; with ``non_gt``, without the relevant items, the others moving up."""
+
+    def __init__(self, ranking: Ranking, ties: Ties, *, non_gt: bool = False) -> None:
+        self._ids, self._ties = ranking.query_ids, ties
+        self._counts = ranking.relevant_counts > 0
+        self._complete, self._known = ranking.complete, ranking.known
+        gallery = ranking.known if ranking.complete else np.full(len(ranking.known), len(ranking.item_ids))
+        kept = (ranking.top_items != UNRANKED).sum(axis=1)
+        self._whole = kept >= gallery
+        """Whether the kept list is the query's whole gallery."""
+        last = np.maximum(kept, 1)[:, None] - 1
+        self._end = np.take_along_axis(ranking.top_scores, last, axis=1)[:, 0] if ranking.depth else kept
+        """The score at the end of the kept list: unseen items may have it too."""
+        self._non_gt = non_gt
+        self._depth = ranking.depth
+        self.columns: IntArray | None = None
+        """The index in the kept list of each item that is left; None: all are left."""
+        if non_gt:
+            stays = (ranking.top_items != UNRANKED) & (_listed_grades(ranking) <= 0)
+            self.columns = np.argsort(~stays, axis=1, kind="stable")
+            self.listed = np.take_along_axis(stays, self.columns, axis=1)
+        else:
+            self.listed = ranking.top_items != UNRANKED
+        self._scores = self.moved(ranking.top_scores)
+        self.items: IntArray = np.where(self.listed, self.moved(ranking.top_items), UNRANKED)
+
+    def moved(self, per_rank: Any) -> Any:
+        """An array over the kept lists, rearranged to the items that are left."""
+        return per_rank if self.columns is None else np.take_along_axis(per_rank, self.columns, axis=1)
+
+    @cached_property
+    def ties(self) -> IntArray:
+        """The number of the tie that each rank belongs to, from 0 in every list."""
+        changed = (self._scores[:, 1:] != self._scores[:, :-1]) | ~self.listed[:, 1:]
+        return np.concatenate([np.zeros((len(changed), 1), np.int64), np.cumsum(changed, axis=1)], axis=1)
+
+    def arranged(self, values: FloatArray, k: int) -> FloatArray:
+        """The values at the first ``k`` ranks, under the tie mode; 0 past the end of a gallery."""
+        self.require(k)
+        values = np.where(self.listed, values, 0.0)
+        if self._ties == "expected":
+            values = self._means(values)
+        elif self._ties != "stable" and values.size:
+            sign = -1.0 if self._ties == "optimistic" else 1.0
+            values = np.take_along_axis(values, np.lexsort((sign * values, self.ties), axis=1), axis=1)
+        return np.asarray(values[:, :k], np.float64)
+
+    def chance(self, members: BoolArray, k: int) -> FloatArray:
+        """1 if any of the members is among the first ``k``; under ``expected``, the chance of it."""
+        if self._ties != "expected":
+            return np.asarray((self.arranged(members.astype(np.float64), k) > 0).any(axis=1), np.float64)
+        self.require(k)
+        key, ties = self._tie_keys()
+        size = np.bincount(key, self.listed.ravel(), ties).astype(np.int64)
+        sharers = np.bincount(key, (members & self.listed).ravel(), ties).astype(np.int64)
+        first = np.zeros(self.items.shape, bool)
+        first[:, :k] = True
+        inside = np.bincount(key, (first & self.listed).ravel(), ties).astype(np.int64)
+        none = np.ones(ties)
+        some = (sharers > 0) & (inside > 0)
+        none[some] = chance_of_none(size[some], sharers[some], inside[some])
+        return np.asarray(1 - none.reshape(self.items.shape).prod(axis=1))
+
+    def _tie_keys(self) -> tuple[IntArray, int]:
+        queries, depth = self.items.shape
+        return (np.arange(queries)[:, None] * depth + self.ties).ravel(), queries * depth
+
+    def _means(self, values: FloatArray) -> FloatArray:
+        key, ties = self._tie_keys()
+        sums, sizes = np.bincount(key, values.ravel(), ties), np.bincount(key, minlength=ties)
+        return np.asarray((sums[key] / sizes[key]).reshape(values.shape))
+
+    def require(self, k: int) -> None:
+        """The first ``k`` items of every query that counts are known, and so are the ties that reach into them."""
+        left = self.listed.sum(axis=1)
+        short = self._counts & ~self._whole & (left < k)
+        if short.any():
+            self._refuse_short(int(np.argmax(short)), k, left)
+        if self._ties == "stable" or not self.items.shape[1]:
+            return
+        last = np.minimum(left, k) - 1
+        rows = np.flatnonzero(self._counts & ~self._whole & (last >= 0))
+        open_ended = self._scores[rows, last[rows]] == self._end[rows]
+        if open_ended.any():
+            query = int(rows[np.argmax(open_ended)])
+            raise tie_error(self._ids[query], left[query], self._ties, f"keep longer lists ({argument('depth')})")
+
+    def _refuse_short(self, query: int, k: int, left: IntArray) -> None:
+        beside = " beside the ground truth" if self._non_gt else ""
+        if self._complete or self._depth < self._known[query]:
+            more = k + self._depth - int(left[query])
+            raise InputError(
+                f"of the list of query {self._ids[query]!r} only {item_count(left[query])}{beside} were kept",
+                expected=f"at least {item_count(k)}{beside}",
+                fix=f"keep {item_count(more)} or more: {argument('depth')}, {argument('rerank_depth')}",
+            )
+        fewest = int(left[self._counts & ~self._whole].min())
+        smaller = f"use a cutoff of at most {fewest}, or " if fewest else ""
+        raise InputError(
+            f"the list of query {self._ids[query]!r} has {item_count(left[query])}{beside}",
+            expected=f"at least {item_count(k)}{beside}",
+            fix=f"{smaller}pass lists of at least {item_count(k)}{beside}",
+        )
 
 
 class _Cached(NamedTuple):
@@ -51,7 +163,7 @@ class GradedRanking:
 
     def grades(self) -> FloatArray:
         """The grades that the judgements give to the items in the kept lists."""
-        return listed_grades(self.ranking)
+        return _listed_grades(self.ranking)
 
     def best_grades(self, count: int) -> FloatArray:
         """The ``count`` highest grades of every query, best first; 0 where there are no more."""
@@ -145,14 +257,27 @@ def _member(sets: IntArray, items: IntArray, size: int) -> BoolArray:
 
 def _ranks_in(best: IntArray, ranking: Ranking) -> IntArray:
     """For every item of the kept lists, its index in the query's ideal list."""
-    items, width = ranking.top_items, len(ranking.item_ids) + 1
-    base = np.arange(len(items))[:, None] * width
+    items = ranking.top_items
+    base = np.arange(len(items))[:, None] * (len(ranking.item_ids) + 1)
     keys = np.where(best == UNRANKED, -1, base + best).ravel()
     rank_of = np.broadcast_to(np.arange(best.shape[1]), best.shape).ravel()
-    order = np.argsort(keys, kind="stable")
-    keys, rank_of = keys[order], rank_of[order]
-    listed = np.where(items == UNRANKED, -2, base + items)
+    return np.asarray(_looked_up(np.where(items == UNRANKED, -2, base + items), keys, rank_of, UNSEEN_RANK), np.int64)
+
+
+def _listed_grades(ranking: Ranking) -> FloatArray:
+    """The grades of the items in the kept lists; 0 for an item that is not relevant, or past the end."""
+    width = len(ranking.item_ids) + 1
+    queries = np.arange(len(ranking.query_ids))[:, None]
+    listed = np.where(ranking.top_items == UNRANKED, -1, queries * width + ranking.top_items)
+    keys = ranking.rows * width + ranking.relevant
+    return np.asarray(_looked_up(listed, keys, ranking.grades.astype(np.float64), 0.0), np.float64)
+
+
+def _looked_up(wanted: IntArray, keys: IntArray, values: Any, missing: Any) -> Any:
+    """The value that goes with each wanted key, the first of equal keys; ``missing`` where there is none."""
     if not len(keys):
-        return np.full(items.shape, UNSEEN_RANK)
-    nearest = np.minimum(np.searchsorted(keys, listed), len(keys) - 1)
-    return np.where(keys[nearest] == listed, rank_of[nearest], UNSEEN_RANK)
+        return np.full(wanted.shape, missing)
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    nearest = np.minimum(np.searchsorted(ordered, wanted), len(keys) - 1)
+    return np.where(ordered[nearest] == wanted, values[order[nearest]], missing)

@@ -1,10 +1,12 @@
 from crosslens.perturbations.caption import (
     Caption as Caption,
     CaptionWord as CaptionWord,
+    Edit as Edit,
+    Perturbed as Perturbed,
     Token as Token,
+    apply_edits as apply_edits,
     words_of as words_of,
 )
-from crosslens.perturbations.edit import Edit as Edit, Perturbed as Perturbed, apply_edits as apply_edits
 from crosslens.perturbations.images.registry import (
     IMAGE_PERTURBATIONS as IMAGE_PERTURBATIONS,
     SEVERITIES as SEVERITIES,

@@ -1,4 +1,4 @@
-"""A caption as a perturbation sees it: its words with their positions and, where it is parsed, its tokens."""
+"""A caption as a perturbation sees it, its words and tokens with their positions; and what was changed in it, where."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from crosslens.language import Parse
+from crosslens.language import Parse, takes_an
 
 
 class CaptionWord(NamedTuple):
@@ -57,14 +57,14 @@ class Caption:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        parse = self.parse
-        spans = token_spans(self.text, parse.words)
-        return tuple(
-            Token(start, end, *fields)
-            for (start, end), *fields in zip(
-                spans, parse.words, parse.lemmas, parse.pos, parse.tags, parse.arcs, parse.heads, strict=True
-            )
-        )
+        parse, end = self.parse, 0
+        tokens = []
+        fields = zip(parse.words, parse.lemmas, parse.pos, parse.tags, parse.arcs, parse.heads, strict=True)
+        for word, *others in fields:  # they cover the text from left to right, with nothing but blanks between them
+            start = self.text.index(word, end)
+            end = start + len(word)
+            tokens.append(Token(start, end, word, *others))
+        return tuple(tokens)
 
     def __repr__(self) -> str:
         return f"Caption({self.text!r}, id={self.id!r})"
@@ -95,11 +95,74 @@ def _in_word(character: str) -> bool:
     return unicodedata.category(character)[0] in "LNM"
 
 
-def token_spans(text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
-    """Start and end of each token: tokens cover a text from left to right, with nothing but blanks between them."""
-    spans, end = [], 0
-    for token in tokens:
-        start = text.index(token, end)
-        end = start + len(token)
-        spans.append((start, end))
-    return spans
+# Tuples, and not dataclasses, because a run makes them by the hundred thousand: a frozen dataclass takes three times as
+# long to make.
+class Edit(NamedTuple):
+    """The characters ``start`` to ``end`` (excluded) of the original, ``before``, became ``after``.
+
+    An insertion has an empty ``before``, a deletion an empty ``after``.
+    """
+
+    start: int
+    end: int
+    before: str
+    after: str
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Its position in the original: the first character, and one past the last."""
+        return self.start, self.end
+
+
+Edits = tuple[Edit, ...]
+
+
+class Perturbed(NamedTuple):
+    """One caption after a perturbation.
+
+    ``applied`` is False where the perturbation found nothing to change; ``text`` is then the original, and ``reason``
+    says why in a few words. ``edits`` are in the order of the text and do not overlap.
+    """
+
+    original: str
+    text: str
+    applied: bool
+    reason: str = ""
+    edits: tuple[Edit, ...] = ()
+
+
+def apply_edits(text: str, edits: Sequence[Edit]) -> str:
+    """The text with every edit made; raises ValueError where an edit does not fit the text or the one before it."""
+    parts, done = [], 0
+    for edit in edits:
+        if edit.start < done or text[edit.start : edit.end] != edit.before:
+            raise ValueError(f"{edit} does not fit {text!r} after character {done}")
+        parts += [text[done : edit.start], edit.after]
+        done = edit.end
+    return "".join([*parts, text[done:]])
+
+
+def replaced(caption: Caption, position: int, replacement: str, last: int | None = None) -> Edits:
+    """The edits that replace token number ``position``, or all up to ``last``, by ``replacement``.
+
+    The capitals of the old word go over to the new one, and an ``a`` or ``an`` right before it follows the new sound.
+    """
+    tokens = caption.tokens
+    start, end = tokens[position].start, tokens[position if last is None else last].end
+    old = caption.text[start:end]
+    new = cased_like(old, replacement)
+    edit = Edit(start, end, old, new)
+    article = tokens[position - 1] if position else None
+    if article is None or article.text.lower() not in ("a", "an"):
+        return (edit,)
+    fitting = cased_like(article.text, "an" if takes_an(new) else "a")
+    return (edit,) if fitting == article.text else (Edit(article.start, article.end, article.text, fitting), edit)
+
+
+def cased_like(model: str, word: str) -> str:
+    """The word with the capitals of another: all of them, the first, or its own."""
+    if len(model) > 1 and model.isupper():
+        return word.upper()
+    if model[:1].isupper():
+        return word[:1].upper() + word[1:]
+    return word

@@ -13,13 +13,55 @@ from functools import cache
 from itertools import combinations
 from typing import Any, NamedTuple, TypeVar
 
+import numba
+import numpy as np
+
 from crosslens.core import Progress, SilentProgress, stage
-from crosslens.perturbations.caption import Caption
-from crosslens.perturbations.distance import edit_distance
+from crosslens.perturbations.caption import Caption, CaptionWord, Edit, Edits, apply_edits
 from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.edit import Edits, apply_edits
 from crosslens.perturbations.perturbing import Captions, PerturbationCall, prepare_calls
 from crosslens.perturbations.registry import CannotApply, Perturbation
+
+
+def edit_distance(left: str, right: str) -> int:
+    """The fewest characters to insert, delete, replace, or swap with their neighbour, to turn one text into the other.
+
+    No character is edited twice (the *optimal string alignment* distance), so that two neighbours swapped cost 1.
+    """
+    left, right = _without_shared_ends(left, right)
+    if not left or not right:
+        return len(left) + len(right)
+    return int(_aligned(*(np.array([ord(character) for character in text], np.int32) for text in (left, right))))
+
+
+def _without_shared_ends(left: str, right: str) -> tuple[str, str]:
+    """Both texts without the beginning and the end that they share: the distance is the same, and found sooner."""
+    shorter, start = min(len(left), len(right)), 0
+    while start < shorter and left[start] == right[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and left[-1 - end] == right[-1 - end]:
+        end += 1
+    return left[start : len(left) - end], right[start : len(right) - end]
+
+
+@numba.njit(nogil=True, cache=True)
+def _aligned(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> int:
+    """The optimal string alignment distance of two rows of characters, in three rows of the table at a time."""
+    before = np.zeros(right.size + 1, np.int64)
+    above = np.arange(right.size + 1)
+    here = np.zeros(right.size + 1, np.int64)
+    for row in range(1, left.size + 1):
+        here[0] = row
+        for column in range(1, right.size + 1):
+            same = left[row - 1] == right[column - 1]
+            best = min(above[column] + 1, here[column - 1] + 1, above[column - 1] + (0 if same else 1))
+            if row > 1 and column > 1 and left[row - 1] == right[column - 2] and left[row - 2] == right[column - 1]:
+                best = min(best, before[column - 2] + 1)
+            here[column] = best
+        before, above, here = above, here, before
+    return int(above[-1])
+
 
 T = TypeVar("T")
 Path = tuple[int, ...]
@@ -216,7 +258,7 @@ def candidate_edits(
 
 def _candidates(caption: Caption, calls: Sequence[PerturbationCall], limit: int, seed: int) -> CandidateEdits:
     edits_of: dict[str, Edits] = {}
-    perturbations: dict[str, list[str]] = {}
+    perturbations: dict[str, dict[str, None]] = {}
     complete = True
     for call in calls:
         name = call.entry.name
@@ -225,26 +267,21 @@ def _candidates(caption: Caption, calls: Sequence[PerturbationCall], limit: int,
         for edits in reachable.edits:
             text = apply_edits(caption.text, edits)
             edits_of.setdefault(text, edits)
-            if name not in perturbations.setdefault(text, []):
-                perturbations[text].append(name)
-    candidates = [
-        Candidate(
-            text, edits, tuple(perturbations[text]), edit_distance(caption.text, text), _touched_words(caption, edits)
-        )
-        for text, edits in edits_of.items()
-        if text.strip() and text != caption.text
-    ]
+            perturbations.setdefault(text, {})[name] = None
+    candidates = []
+    for text, edits in edits_of.items():
+        if text.strip() and text != caption.text:
+            characters, words = edit_distance(caption.text, text), _touched_words(caption, edits)
+            candidates.append(Candidate(text, edits, tuple(perturbations[text]), characters, words))
     candidates.sort(key=lambda candidate: (candidate.characters, candidate.words))
     return CandidateEdits(caption.text, tuple(candidates), complete)
 
 
 def _touched_words(caption: Caption, edits: Edits) -> int:
     """How many words the edits change or touch."""
-    touched = {
-        word.start
-        for edit in edits
-        for word in caption.words
-        if (word.start < edit.end and edit.start < word.end)
-        or (edit.start == edit.end and word.start <= edit.start <= word.end)
-    }
-    return max(1, len(touched))
+
+    def touches(edit: Edit, word: CaptionWord) -> bool:
+        inserted = edit.start == edit.end and word.start <= edit.start <= word.end
+        return inserted or (word.start < edit.end and edit.start < word.end)
+
+    return max(1, sum(any(touches(edit, word) for edit in edits) for word in caption.words))

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from crosslens.core import Dataset, Entry, InputError, Progress, SilentProgress, UsageError, stage
 from crosslens.language import parse_texts
-from crosslens.perturbations.caption import Caption
+from crosslens.perturbations.caption import Caption, Perturbed, apply_edits
 from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.edit import Perturbed, apply_edits
 from crosslens.perturbations.registry import PERTURBATIONS, CannotApply, Perturbation
 
 Captions = Sequence[str] | Mapping[str, str] | Dataset
@@ -91,16 +90,14 @@ def prepare_calls(
     """
     entries = [PERTURBATIONS[name] for name in names]
     check_options(entries, options)
-    prepared = prepare_captions(entries, captions, pipeline, threads, progress)
-    dependent = [entry for entry in entries if entry.details["corpus"] is not None]
-    everything = prepared
+    prepared = everything = prepare_captions(entries, captions, pipeline, threads, progress)
+    dependent = [entry for entry in entries if entry.details["corpus"]]
     if dependent and corpus is not None:
         everything = prepare_captions(dependent, corpus, pipeline, threads, progress)
     calls = []
     for entry in entries:
         known = {name: value for name, value in options.items() if name in options_of(entry)}
-        corpus_options = entry.details["corpus"]
-        derived = {} if corpus_options is None else corpus_options(everything)
+        derived = entry.details["corpus"](everything) if entry.details["corpus"] else {}
         calls.append(PerturbationCall(entry, {**derived, **known}))
     return prepared, calls
 

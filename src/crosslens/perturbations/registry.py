@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from crosslens.core import Entry, Registry
-from crosslens.perturbations.caption import Caption
-from crosslens.perturbations.edit import Edits
+from crosslens.perturbations.caption import Caption, Edits
 
 Perturbation = Callable[..., Edits]
 """A function of a :class:`Caption` and its :class:`Draws`, with options by keyword; returns the edits to make.
@@ -54,12 +53,7 @@ def perturbation(
 
 def ordered_perturbations() -> list[Entry[Perturbation]]:
     """All perturbations of captions: those with a declared ``order`` by it, then those of plugins by name."""
-
-    def rank(entry: Entry[Perturbation]) -> tuple[bool, int]:
-        order = entry.details["order"]
-        return order is None, order or 0
-
-    return sorted(PERTURBATIONS, key=rank)
+    return sorted(PERTURBATIONS, key=lambda entry: (entry.details["order"] is None, entry.details["order"] or 0))
 
 
 def perturbations_with(fact: Literal["brit", "aro", "typo", "keeps_meaning"]) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from crosslens.core import (
     write_text,
 )
 from crosslens.data import image_files
-from crosslens.perturbations.edit import Edit, Perturbed
+from crosslens.perturbations.caption import Edit, Perturbed
 from crosslens.perturbations.images.folder import OWN_FILES
 from crosslens.perturbations.images.writing import perturb_images
 from crosslens.perturbations.perturbing import check_options, options_of, perturb_each
@@ -81,8 +81,7 @@ def write_perturbations(
         perturbed = perturb_images(
             dataset, name, folder / name, image_folder=image_folder, skip_bad=skip_bad, overwrite=overwrite, **common
         )
-        count = len(perturbed.image_ids)
-        done[name] = {**requests[name], "images": count, "fingerprint": perturbed.fingerprint}
+        done[name] = {**requests[name], "images": len(perturbed.image_ids), "fingerprint": perturbed.fingerprint}
         _write_summary(folder, dataset, done)
     return {name: done[name] for name in chosen}
 
@@ -91,23 +90,23 @@ def applied_counts(results: Sequence[Perturbed]) -> dict[str, Any]:
     """How many captions a perturbation changed, and why not the others."""
     reasons = Counter(result.reason for result in results if not result.applied)
     applied = len(results) - reasons.total()
-    share = applied / len(results) if results else 0.0
     return {
         "captions": len(results),
         "applied": applied,
-        "applied_share": share,
+        "applied_share": applied / len(results) if results else 0.0,
         "reasons": dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
     }
 
 
 def perturbed_dataset(dataset: Dataset, name: str, results: Sequence[Perturbed], seed: int) -> Dataset:
     """The dataset with changed captions, and columns that say what was done to each."""
+    edits = [json.dumps([edit._asdict() for edit in result.edits], ensure_ascii=False) for result in results]
     captions = dataset.captions.with_columns(
         pl.Series("text", [result.text for result in results], dtype=pl.String),
         pl.Series("original", [result.original for result in results], dtype=pl.String),
         pl.Series("applied", [result.applied for result in results], dtype=pl.Boolean),
         pl.Series("reason", [result.reason for result in results], dtype=pl.String),
-        pl.Series("edits", [_as_json(result.edits) for result in results], dtype=pl.String),
+        pl.Series("edits", edits, dtype=pl.String),
     )
     about = f"captions changed by {name}, seed {seed}; the column original has them as they were"
     notes = ". ".join(note for note in (dataset.card.notes.rstrip(". "), about) if note)
@@ -131,23 +130,13 @@ def read_perturbed(dataset: Dataset) -> tuple[Perturbed, ...]:
     )
 
 
-def _as_json(edits: Sequence[Edit]) -> str:
-    return json.dumps([edit._asdict() for edit in edits], ensure_ascii=False)
-
-
 def _request(name: str, seed: int, options: Mapping[str, Any], pipeline: str | None) -> dict[str, Any]:
     """What decides the content of a folder, besides the dataset."""
     if is_image_perturbation(name):
         return {"kind": "image", "seed": seed}
-    entry = PERTURBATIONS[name]
-    tagged = {"pipeline": pipeline} if entry.details["tags"] else {}
-    return {
-        "kind": entry.details["level"],
-        "seed": seed,
-        "options": _known([name], options),
-        **tagged,
-        "drawing": _DRAWING,
-    }
+    details = PERTURBATIONS[name].details
+    tagged = {"pipeline": pipeline} if details["tags"] else {}
+    return {"kind": details["level"], "seed": seed, "options": _known([name], options), **tagged, "drawing": _DRAWING}
 
 
 def _known(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,9 +160,8 @@ def _existing(
     fix = f"choose another output, or pass {argument('overwrite', True)}"
     if summary["dataset"]["fingerprint"] != dataset.fingerprint:
         if not overwrite:
-            raise ConflictError(
-                f"{folder} contains perturbations of another dataset ({summary['dataset']['name']})", fix=fix
-            )
+            other = summary["dataset"]["name"]
+            raise ConflictError(f"{folder} contains perturbations of another dataset ({other})", fix=fix)
         _clear(folder, existing)
         return {}
     outdated = []

@@ -32,10 +32,10 @@ from crosslens.pipeline.recipe.options import (
     RerankOptions as RerankOptions,
 )
 from crosslens.pipeline.recipe.recipe import Recipe as Recipe
-from crosslens.pipeline.robustness_study.part_of_speech import POOLED as POOLED
 from crosslens.pipeline.robustness_study.query_changes import (
     CHANGE_FIGURES as CHANGE_FIGURES,
     CHANGE_GROUPS as CHANGE_GROUPS,
+    POOLED as POOLED,
 )
 from crosslens.pipeline.robustness_study.study_directory import (
     ROBUSTNESS_FILE as ROBUSTNESS_FILE,

@@ -7,9 +7,9 @@ no counterpart, and images are the pairs: they are drawn, and swapped between th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import polars as pl
@@ -106,25 +106,18 @@ def compare_caption_sets(
     adjusted = correct([change.p_value for change in changes], settings.correction)
     granularity, more_notes = _granularity(datasets, names, settings, progress)
     metric_notes = dict.fromkeys(note for request in requests for note in request.notes)
+    changes = [replace(change, adjusted_p=float(p)) for change, p in zip(changes, adjusted, strict=True)]
     return CaptionSets(
-        names,
-        (runs["before"], runs["after"]),
-        tuple(replace(change, adjusted_p=float(p)) for change, p in zip(changes, adjusted, strict=True)),
-        granularity,
-        vectors.images.model,
-        settings.correction,
-        settings.permutations,
-        settings.seed,
-        settings.level,
+        names, (runs["before"], runs["after"]), tuple(changes), granularity, vectors.images.model,
+        settings.correction, settings.permutations, settings.seed, settings.level,
         (*notes, *metric_notes, *_notes_on_phi(requests), *more_notes),
-    )
+    )  # fmt: skip
 
 
 _EVALUATE_OPTIONS = ("score", "ties", "folds", "seed", "resamples", "level", "threads", "command")
 
 
-@dataclass(frozen=True)
-class _SetVectors:
+class _SetVectors(NamedTuple):
     images: Embeddings
     before: Embeddings
     after: Embeddings
@@ -139,9 +132,8 @@ def _given_vectors(
             raise UsageError("both a model and embeddings", fix="pass one or the other")
         return None
     if images is None or captions is None:
-        raise UsageError(
-            "nothing to evaluate", fix=f"pass {argument('model')}, or the embeddings of images and of both caption sets"
-        )
+        fix = f"pass {argument('model')}, or the embeddings of images and of both caption sets"
+        raise UsageError("nothing to evaluate", fix=fix)
     return _SetVectors(
         align_embeddings(images, before.image_ids, "image"),
         align_embeddings(captions[0], before.caption_ids, "caption"),
@@ -155,9 +147,8 @@ def _encoded(
     encoder = load_dual_encoder(model, options)
     shared = stream_options(options, progress)
     # The texts first: a model that cannot take them should not cost the wait for the pictures.
-    captions = Embeddings(
-        after.caption_ids, encode_texts(encoder, after.texts, **shared).rows, model=label(encoder)
-    )  # fmt: skip
+    texts = encode_texts(encoder, after.texts, **shared).rows
+    captions = Embeddings(after.caption_ids, texts, model=label(encoder))
     encoded = encode_dataset(before, encoder, image_folder=options.image_folder, skip_bad=options.skip_bad, **shared)
     note_skipped(encoded.skipped, options.notify)
     assert encoded.images is not None
@@ -198,10 +189,8 @@ def _granularity(
     if settings.granularity is False:
         return None, []
     try:
-        sides = [
-            granularity_of(dataset, name=name, progress=progress)
-            for dataset, name in zip(datasets.values(), names, strict=True)
-        ]
+        named = zip(datasets.values(), names, strict=True)
+        sides = [granularity_of(dataset, name=name, progress=progress) for dataset, name in named]
     except MissingExtraError as error:
         if settings.granularity:
             raise

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,16 +56,11 @@ def compare(
     baseline, others = named[0], named[1:]
     results = [_compared(name, baseline, other, permutations, seed) for other in others for name in names]
     adjusted = correct([result.p_value for result in results], correction)
+    results = [replace(result, adjusted_p=float(p)) for result, p in zip(results, adjusted, strict=True)]
     return Comparison(
-        baseline.name,
-        tuple(other.name for other in others),
-        tuple(replace(result, adjusted_p=float(p)) for result, p in zip(results, adjusted, strict=True)),
-        correction,
-        permutations,
-        seed,
-        baseline[names[0]].level,
-        (*notes, *_notes_on_ties(named)),
-    )
+        baseline.name, tuple(other.name for other in others), tuple(results), correction, permutations, seed,
+        baseline[names[0]].level, (*notes, *_notes_on_ties(named)),
+    )  # fmt: skip
 
 
 class _Aligned(NamedTuple):
@@ -85,26 +81,15 @@ def _compared(name: str, baseline: Run, other: Run, permutations: int, seed: int
     change = aligned.other - aligned.baseline
     gain = np.nan_to_num(change if family.higher_is_better else -change)
     won, lost = gain > _SAME, gain < -_SAME
+    wins, losses = int(won.sum()), int(lost.sum())
     return MetricComparison(
-        name,
-        baseline.name,
-        other.name,
-        ours.mean,
-        theirs.mean,
-        test.difference,
-        test.low,
-        test.high,
-        test.p_value,
-        adjusted_p=test.p_value,
-        n=ours.n,
-        wins=int(won.sum()),
-        losses=int(lost.sum()),
-        ties=ours.n - int(won.sum()) - int(lost.sum()),
+        name, baseline.name, other.name, ours.mean, theirs.mean,
+        test.difference, test.low, test.high, test.p_value, adjusted_p=test.p_value,
+        n=ours.n, wins=wins, losses=losses, ties=ours.n - wins - losses,
         largest_gains=_largest(gain, won, ours.query_ids, aligned),
         largest_losses=_largest(-gain, lost, ours.query_ids, aligned),
-        statistic=ours.statistic,
-        higher_is_better=family.higher_is_better,
-    )
+        statistic=ours.statistic, higher_is_better=family.higher_is_better,
+    )  # fmt: skip
 
 
 def _largest(gain: FloatArray, eligible: Any, queries: Ids, aligned: _Aligned) -> tuple[QueryDifference, ...]:
@@ -131,15 +116,9 @@ def _tested(
         first = _reordered(first, other_rows, aligned.order)
         clusters, strata = clusters[rows], None if strata is None else strata[rows]
     return paired_permutation(
-        first,
-        second,
-        clusters,
-        statistic=ours.statistic,
-        strata=strata,
-        permutations=permutations,
-        level=ours.level,
+        first, second, clusters, statistic=ours.statistic, strata=strata, permutations=permutations, level=ours.level,
         seed=seed,
-    )
+    )  # fmt: skip
 
 
 _SAME_TRUTH = "evaluate both runs on the same dataset with the same relevance"
@@ -211,11 +190,11 @@ def _option(run: Run, key: str, default: Any) -> Any:
 
 
 def _require_same_folds(runs: tuple[Run, ...]) -> None:
-    folds = [_option(run, "folds", 1) for run in runs]
-    for run, count in zip(runs, folds, strict=True):
-        if count != folds[0]:
+    expected = _option(runs[0], "folds", 1)
+    for run in runs:
+        if _option(run, "folds", 1) != expected:
             raise InputError(
-                f"{runs[0].name!r} has {folds[0]} folds, {run.name!r} has {count}",
+                f"{runs[0].name!r} has {expected} folds, {run.name!r} has {_option(run, 'folds', 1)}",
                 expected="galleries of the same size",
                 fix="evaluate both runs with the same folds",
             )
@@ -250,12 +229,14 @@ def run_labels(runs: tuple[Run, ...]) -> list[str]:
     """The runs' names; a second run of one name gets a number."""
     labels: list[str] = []
     for run in runs:
-        label, number = run.name, 1
-        while label in labels:
-            number += 1
-            label = f"{run.name} ({number})"
-        labels.append(label)
+        labels.append(unused_label(run.name, labels))
     return labels
+
+
+def unused_label(name: str, taken: Collection[str], form: Callable[[str], str] = str) -> str:
+    """The name, with a number behind it where ``form(name)`` is taken."""
+    candidates = chain([name], (f"{name} ({number})" for number in count(2)))
+    return next(label for label in candidates if form(label) not in taken)
 
 
 def _metric_names(
@@ -266,8 +247,8 @@ def _metric_names(
         return _shared(runs)
     names: dict[str, None] = {}
     notes: dict[str, None] = {}
+    directions = list(dict.fromkeys(split_name(name)[0] for name in runs[0]))
     for request in parse_metrics(metrics):
-        directions = dict.fromkeys(split_name(name)[0] for name in runs[0])
         requested = request.names([direction for direction in directions if direction != BOTH])
         available = [name for name in requested if request.direction or name in runs[0].values]
         for name in available or requested or [str(request)]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from crosslens.core import (
-    IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
     Dataset,
     InputError,
@@ -26,6 +25,7 @@ from crosslens.core import (
 from crosslens.metrics import measure, parse_metric, parse_metrics
 from crosslens.pipeline.comparison import run_labels
 from crosslens.pipeline.graded_relevance import GradedRelevance
+from crosslens.pipeline.inputs import direction_ids
 
 CURVE_FAMILIES = ("SR", "SRhit")
 _MOST_POINTS = 1000
@@ -87,12 +87,13 @@ def curve(
     name = phi if isinstance(phi, str) and not phi.endswith((".npy", ".csv")) else "matrix"
     counts = tuple(dict.fromkeys(map(int, m)))
     flag = ", non-gt" if non_gt else ""
-    specs = [
-        parse_metric(f"{family}[{name}, m={count}{flag}]@{k}").spec for family in CURVE_FAMILIES for count in counts
-    ]
+    names = [f"{family}[{name}, m={count}{flag}]@{k}" for family in CURVE_FAMILIES for count in counts]
+    specs = [parse_metric(metric).spec for metric in names]
     rankings = [_ranking(run, dataset, direction) for run in runs]
     graded = GradedRelevance(parse_metrics(specs), dataset, {name: phi})
-    gains, fingerprints = graded.gains({direction: _relevance(rankings[0])}, (), threads=threads, progress=progress)
+    first = rankings[0]
+    judged = Relevance.from_indices(first.query_ids, first.item_ids, first.rows, first.relevant, first.grades)
+    gains, fingerprints = graded.gains({direction: judged}, (), threads=threads, progress=progress)
     values = {}
     for label, run, ranking in zip(run_labels(runs), runs, rankings, strict=True):
         clusters = {direction: _clusters(run, direction)}
@@ -128,18 +129,13 @@ def _ranking(run: Run, dataset: Dataset, direction: str) -> Ranking:
     if run.provenance.get("options", {}).get("folds", 1) != 1:
         raise UsageError(f"{run.name} was ranked within folds", fix="evaluate it without folds for a curve")
     ranking = run.rankings[direction]
-    ids = (dataset.image_ids, dataset.caption_ids)
-    if (ranking.query_ids, ranking.item_ids) != (ids if direction == IMAGE_TO_TEXT else ids[::-1]):
+    if (ranking.query_ids, ranking.item_ids) != direction_ids(dataset, direction):
         raise InputError(
             f"{run.name} is over other images or captions than the dataset {dataset.name!r}",
             expected="runs of one dataset, in its order",
             fix=f"evaluate the runs on the same dataset, or pass theirs: {argument('dataset')}",
         )
     return ranking
-
-
-def _relevance(ranking: Ranking) -> Relevance:
-    return Relevance.from_indices(ranking.query_ids, ranking.item_ids, ranking.rows, ranking.relevant, ranking.grades)
 
 
 def _clusters(run: Run, direction: str) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from crosslens.core import Dataset, Embeddings, Progress, UsageError, argument, fingerprint
+import numpy as np
+
+from crosslens.core import (
+    Dataset,
+    Embeddings,
+    Progress,
+    RankedLists,
+    Relevance,
+    UsageError,
+    argument,
+    fingerprint,
+)
 from crosslens.encode import (
     IMAGES,
     MEAN,
@@ -14,55 +26,50 @@ from crosslens.encode import (
     Cache,
     EncodeOptions,
     Encoder,
-    PairScorer,
     SecondStage,
     Summariser,
     encode_dataset,
     load_encoder,
-    load_pair_scorer,
     load_summariser,
     require_modality,
     text_only,
 )
 from crosslens.pipeline.inputs import TEXT_TO_TEXT
-from crosslens.pipeline.recipe.options import ModelOptions, RerankOptions
+from crosslens.pipeline.recipe.options import ModelOptions
 
 _MOST_NAMED = 5  # skipped images that a note names
 
 
 @dataclass(frozen=True)
-class EncodedDataset:
-    """Embeddings, the dataset they are of, the directions they can be ranked in, and the hashes of their sources."""
+class LoadedInputs:
+    """What the inputs of a recipe hold, or what its model made."""
 
-    dataset: Dataset
-    images: Embeddings
-    captions: Embeddings
+    dataset: Dataset | None
+    images: Embeddings | None = None
+    captions: Embeddings | None = None
+    scores: np.ndarray[Any, Any] | None = None
+    run: Mapping[str, RankedLists] | None = None
+    relevance: Relevance | None = None
+    second_stage: SecondStage | None = None
+    phi: Mapping[str, Path] = field(default_factory=dict)
+    scores_from: Mapping[str, Any] = field(default_factory=dict)
     directions: tuple[str, ...] = ()
     fingerprints: Mapping[str, str] = field(default_factory=dict)
-
-
-def load_model(model: Any, options: EncodeOptions) -> Encoder:
-    """The encoder that a name stands for."""
-    return load_encoder(model, options)
+    """Of the models and what they were given."""
 
 
 def load_dual_encoder(model: Any, options: EncodeOptions) -> Encoder:
     """An encoder that takes both images and texts."""
-    encoder = load_model(model, options)
+    encoder = load_encoder(model, options)
     for ability in (IMAGES, TEXTS):
         require_modality(encoder, ability)
     return encoder
 
 
-def open_cache(options: EncodeOptions) -> Cache | None:
-    """The cache that the options name; None where it is switched off."""
-    return Cache.of(options.cache, options.notify)
-
-
 def stream_options(options: EncodeOptions, progress: Progress | None) -> dict[str, Any]:
     """The keywords that all encoding functions share."""
     return {
-        "cache": open_cache(options),
+        "cache": Cache.of(options.cache, options.notify),
         "batch_size": options.batch_size,
         "precision": options.precision,
         "progress": progress,
@@ -71,7 +78,7 @@ def stream_options(options: EncodeOptions, progress: Progress | None) -> dict[st
 
 def encode_with_model(
     model: ModelOptions, dataset: Dataset | None, options: EncodeOptions, progress: Progress | None
-) -> EncodedDataset:
+) -> LoadedInputs:
     """Encode the dataset with a recipe's model."""
     if dataset is None:
         raise UsageError(f"{argument('model')} requires {argument('dataset')}", fix=f"pass {argument('dataset')}")
@@ -86,16 +93,15 @@ def encode_with_model(
     if encoded.images is None or encoded.captions is None:
         raise UsageError("a dataset without captions", fix="evaluation needs both images and captions")
     sources = {"model": encoder.revision, "items": encoded.content}
-    return EncodedDataset(
-        encoded.dataset, encoded.images, encoded.captions, (), {key: value for key, value in sources.items() if value}
-    )
+    hashes = {key: value for key, value in sources.items() if value}
+    return LoadedInputs(encoded.dataset, encoded.images, encoded.captions, fingerprints=hashes)
 
 
 def _encode_texts_only(
     model: ModelOptions, dataset: Dataset, options: EncodeOptions, progress: Progress | None
-) -> EncodedDataset:
+) -> LoadedInputs:
     assert model.image_text is not None
-    encoder = load_model(model.name, options)
+    encoder = load_encoder(model.name, options)
     fingerprints = {"model": encoder.revision} if encoder.revision else {}
     image_text: str | Summariser = MEAN
     if model.image_text != MEAN:
@@ -104,22 +110,8 @@ def _encode_texts_only(
     encoded = text_only(
         dataset, encoder, query=model.query_caption, image_text=image_text, **stream_options(options, progress)
     )
-    return EncodedDataset(encoded.dataset, encoded.images, encoded.captions, (TEXT_TO_TEXT,), fingerprints)
-
-
-def load_reranker(rerank: RerankOptions, options: EncodeOptions) -> PairScorer | None:
-    """The model that re-ranks lists, if the recipe names one."""
-    if rerank.model is None:
-        return None
-    return load_pair_scorer(rerank.model, options)
-
-
-def second_stage(
-    scorer: PairScorer, depth: int, dataset: Dataset, options: EncodeOptions, progress: Progress | None
-) -> SecondStage:
-    """The scorer over the dataset."""
-    return SecondStage.over(
-        dataset, scorer, depth, image_folder=options.image_folder, **stream_options(options, progress)
+    return LoadedInputs(
+        encoded.dataset, encoded.images, encoded.captions, directions=(TEXT_TO_TEXT,), fingerprints=fingerprints
     )
 
 

@@ -40,7 +40,7 @@ from crosslens.metrics import (
 from crosslens.pipeline.graded_relevance import GradedRelevance
 from crosslens.pipeline.inputs import TEXT_TO_TEXT, check_dataset
 from crosslens.pipeline.options import EvaluateArguments, refuse_other_keywords
-from crosslens.pipeline.rankers import ExecutionOptions, ListRanker, Ranker, ScoreRanker
+from crosslens.pipeline.rankers import ListRanker, Ranker, ScoreRanker
 from crosslens.pipeline.run_directory import RunDirectory, scratch_folder
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+_PACKAGES = ("crosslens", "numpy", "scipy", "polars", "numba")
 _GROUPABLE = pl.exclude(pl.Struct, pl.Array, pl.Binary)
 
 
@@ -97,16 +98,14 @@ def evaluate(
     directory = None if output is None else RunDirectory(output, provenance["key"], overwrite=overwrite)
     if directory is not None and directory.finished is not None:
         return directory.finished
-    execution = ExecutionOptions(
-        arguments.backend, arguments.device, arguments.tile, arguments.threads, progress or SilentProgress()
-    )
-    rankings = _rankings(ranker, second_stage, depth, execution, directory)
+    progress = progress or SilentProgress()
+    rankings = _rankings(ranker, second_stage, depth, progress, directory)
     if metrics is None:
         requests, notes = _computable(requests, rankings, ranker.clusters(rankings), cast(Ties, arguments.ties))
         provenance["notes"] += notes
     with scratch_folder(None if directory is None else directory.checkpoint) as folder:
         gains, fingerprints = graded.gains(
-            ranker.relevance, ranker.parts, folder=folder, threads=execution.threads, progress=execution.progress
+            ranker.relevance, ranker.parts, folder=folder, threads=arguments.threads, progress=progress
         )
         values = measure(
             rankings, ranker.clusters(rankings), requests, ties=cast(Ties, arguments.ties), strata=ranker.strata,
@@ -143,17 +142,9 @@ def _provenance(
     ranker: Ranker, graded: GradedRelevance, second_stage: SecondStage | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Everything the result depends on, its fingerprint under ``key``, and then what is good to know."""
-    provenance: dict[str, Any] = {
-        "options": {
-            "metrics": [str(request) for request in requests],
-            "ties": options.ties,
-            "folds": options.folds,
-            "depth": depth,
-            "seed": options.seed,
-            "resamples": options.resamples,
-            "level": options.level,
-        }
-    }
+    recorded = {key: getattr(options, key) for key in ("ties", "folds", "depth", "seed", "resamples", "level")}
+    metrics = [str(request) for request in requests]
+    provenance: dict[str, Any] = {"options": {"metrics": metrics, **recorded, "depth": depth}}
     if dataset is not None:
         provenance["dataset"] = dataset_facts(dataset)
     provenance |= {**ranker.description, **graded.description}
@@ -166,7 +157,7 @@ def _provenance(
         "key": fingerprint("evaluation", provenance),
         "notes": notes,
         "seed": options.seed,
-        "versions": _versions(),
+        "versions": {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}},
         "computed_with": {"backend": options.backend, "device": options.device} if scored else {},
         "command": list(options.command or ()),
     }
@@ -182,26 +173,18 @@ def dataset_facts(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _versions() -> dict[str, str]:
-    packages = ("crosslens", "numpy", "scipy", "polars", "numba")
-    return {"python": platform.python_version(), **{package: version(package) for package in packages}}
-
-
 def _rankings(
-    ranker: Ranker, second_stage: SecondStage | None, depth: int, execution: ExecutionOptions,
-    directory: RunDirectory | None,
-) -> dict[str, Ranking]:  # fmt: skip
+    ranker: Ranker, second_stage: SecondStage | None, depth: int, progress: Progress, directory: RunDirectory | None
+) -> dict[str, Ranking]:
     """The rankings that an interrupted run has stored, or new ones."""
     stored = {} if directory is None else directory.rankings(ranker.directions)
     if stored:
         return stored
     deepest = depth if second_stage is None else max(depth, second_stage.depth)
-    rankings = ranker.rank(deepest, execution, None if directory is None else directory.checkpoint)
+    rankings = ranker.rank(deepest, progress, None if directory is None else directory.checkpoint)
     if second_stage is not None:
-        rankings = {
-            direction: second_stage.reorder(ranking, depth, execution.progress)
-            for direction, ranking in rankings.items()
-        }
+        reorder = second_stage.reorder
+        rankings = {direction: reorder(ranking, depth, progress) for direction, ranking in rankings.items()}
     if directory is not None:
         directory.store(rankings)
     return rankings
@@ -258,14 +241,10 @@ def _grouping_columns(dataset: Dataset | None, rankings: Mapping[str, Ranking]) 
     of_captions = captions.join(own, on="image", how="left", maintain_order="left").drop("caption")
     of_images = images.drop("image")
     tables = {IMAGE_TO_TEXT: of_images, TEXT_TO_IMAGE: of_captions, TEXT_TO_TEXT: of_captions, BOTH: of_images}
-    present = {*rankings, *([BOTH] if len(rankings) > 1 else [])}
-    return {
-        direction: table
-        for direction, table in tables.items()
-        if direction in present
-        and table.width
-        and (direction == BOTH or table.height == len(rankings[direction].query_ids))
-    }
+    queries = {direction: len(ranking.query_ids) for direction, ranking in rankings.items()}
+    if len(rankings) > 1:
+        queries[BOTH] = of_images.height
+    return {name: table for name, table in tables.items() if table.width and table.height == queries.get(name)}
 
 
 def _image_columns(dataset: Dataset) -> pl.DataFrame:
@@ -283,15 +262,10 @@ def _image_columns(dataset: Dataset) -> pl.DataFrame:
 
 def _shared_caption_columns(dataset: Dataset) -> list[str]:
     """Caption columns that describe the image: a table of captions often has them in every row."""
-    candidates = [
-        name
-        for name, kind in dataset.captions.schema.items()
-        if name not in ("caption", "image", "text", *dataset.images.columns) and not kind.is_nested()
-    ]
-    if not candidates or not dataset.captions.height:
-        return []
+    captions, other = dataset.captions, ("caption", "image", "text", *dataset.images.columns)
+    candidates = [name for name, kind in captions.schema.items() if name not in other and not kind.is_nested()]
     # Where no image has two captions, every column would pass: then nothing is known about the image.
-    if dataset.captions["image"].n_unique() == dataset.captions.height:
+    if not candidates or captions["image"].n_unique() == captions.height:
         return []
-    values = dataset.captions.group_by("image").agg(pl.col(candidates).n_unique()).select(pl.col(candidates).max())
+    values = captions.group_by("image").agg(pl.col(candidates).n_unique()).select(pl.col(candidates).max())
     return [name for name in candidates if values[name][0] == 1]

@@ -55,24 +55,17 @@ class GradedRelevance:
         if not named:
             return
         if dataset is None:
-            raise UsageError(
-                f"{named[0][1]} requires the captions and images themselves", fix=f"pass {argument('dataset')}"
-            )
+            problem = f"{named[0][1]} requires the captions and images themselves"
+            raise UsageError(problem, fix=f"pass {argument('dataset')}")
         self._dataset = dataset
         for name in option_values(requests, "φ"):
-            self._similarities[name] = self._load_similarity(name, (phi or {}).get(name, name))
+            similarity = self._similarities[name] = self._load_similarity(name, (phi or {}).get(name, name))
+            facts = {"name": similarity.name, "revision": similarity.revision}
+            self.description.setdefault("similarities", {})[name] = facts
         for name in option_values(requests, "scores_from"):
             if name != OWN_SCORES:
-                self._encoders[name] = self._load_encoder(name, encoders or {})
-        if self._similarities:
-            self.description["similarities"] = {
-                name: {"name": similarity.name, "revision": similarity.revision}
-                for name, similarity in self._similarities.items()
-            }
-        if self._encoders:
-            self.description["scores_from"] = {
-                name: dict(source.description) for name, source in self._encoders.items()
-            }
+                source = self._encoders[name] = self._load_encoder(name, encoders or {})
+                self.description.setdefault("scores_from", {})[name] = dict(source.description)
 
     def depth(self, relevance: Mapping[str, Relevance]) -> int:
         """How much of each list the metrics need."""
@@ -133,9 +126,8 @@ class GradedRelevance:
                 subject=name,
             )
         source = encoders[name]
-        if isinstance(source, tuple) and len(source) == 2:
-            return score_source(self._dataset, *source)
-        return score_source(self._dataset, scores=source)
+        pair = isinstance(source, tuple) and len(source) == 2
+        return score_source(self._dataset, *source) if pair else score_source(self._dataset, scores=source)
 
     def _matrix(self, name: str, folder: Path | None, threads: int | None, progress: Progress | None) -> Array:
         similarity, ids = self._similarities[name], (self._dataset.image_ids, self._dataset.caption_ids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ TEXT_TO_TEXT = "t2t"
 """Text-only retrieval: captions are the queries, and the images' vectors come from other captions."""
 
 DIRECTIONS = (IMAGE_TO_TEXT, TEXT_TO_IMAGE, TEXT_TO_TEXT)
+
+Lists = TypeVar("Lists", Relevance, RankedLists)
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,7 @@ def align_embeddings(vectors: Any, ids: Ids, what: str) -> Embeddings:
             expected=f"a vector for each of the {len(ids)} {what}s of the dataset",
             fix="encode the missing items, or select the images that have one",
         ) from error
-    variance = None if vectors.variance is None else vectors.variance[order]
-    return Embeddings(ids, vectors.vectors[order], variance, vectors.model)
+    return _part(vectors, order)
 
 
 def as_array(values: Any, what: str) -> Array:
@@ -143,11 +144,9 @@ def relevance_by_direction(
     if relevance is None:
         forward = Relevance.from_dataset(dataset)
         return {IMAGE_TO_TEXT: forward, TEXT_TO_IMAGE: forward.flip()}, {"source": forward.source}
-    parsed = parse_relevance(relevance)
-    by_direction = parsed if isinstance(parsed, dict) else {_direction_of(parsed, dataset): parsed}
-    both = {
-        direction: _extended(judged, *direction_ids(dataset, direction)) for direction, judged in by_direction.items()
-    }
+    parsed = parse_by_direction(relevance, Relevance)
+    given = parsed if isinstance(parsed, dict) else {_direction_of(parsed, dataset): parsed}
+    both = {name: _extended(judged, *direction_ids(dataset, name)) for name, judged in given.items()}
     for direction, opposite in ((IMAGE_TO_TEXT, TEXT_TO_IMAGE), (TEXT_TO_IMAGE, IMAGE_TO_TEXT)):
         if direction not in both:
             both[direction] = both[opposite].flip()
@@ -156,22 +155,16 @@ def relevance_by_direction(
 
 def relevance_facts(relevance: Mapping[str, Relevance]) -> dict[str, Any]:
     """Per direction, where judgements came from and their hash."""
-    return {
-        direction: {"source": judged.source, "fingerprint": judged.fingerprint}
-        for direction, judged in relevance.items()
-    }
+    return {name: {"source": judged.source, "fingerprint": judged.fingerprint} for name, judged in relevance.items()}
 
 
-def parse_relevance(relevance: Relevance | Mapping[str, Any]) -> Relevance | dict[str, Relevance]:
-    """Judgements, by direction if they are given so; from plain ``{query: [item, …]}`` too."""
-    if isinstance(relevance, Relevance):
-        return relevance
-    if relevance and set(relevance) <= set(DIRECTIONS):
-        return {
-            direction: judged if isinstance(judged, Relevance) else Relevance.of(judged)
-            for direction, judged in relevance.items()
-        }
-    return Relevance.of(relevance)
+def parse_by_direction(values: Lists | Mapping[str, Any], kind: type[Lists]) -> Lists | dict[str, Lists]:
+    """Judgements or ranked lists, by direction if they are given so; from plain ``{query: [item, …]}`` too."""
+    if not isinstance(values, Mapping):
+        return values
+    if values and set(values) <= set(DIRECTIONS):
+        return {name: value if isinstance(value, kind) else kind.of(value) for name, value in values.items()}
+    return kind.of(values)
 
 
 def direction_ids(dataset: Dataset, direction: str) -> tuple[Ids, Ids]:
@@ -198,18 +191,14 @@ def lists_by_direction(
     dataset: Dataset | None, run: RankedLists | Mapping[str, Any], directions: Sequence[str] | None
 ) -> dict[str, RankedLists]:
     """Ranked lists by their direction; from plain ``{query: [item, …]}`` too."""
-    if isinstance(run, Mapping) and run and set(run) <= set(DIRECTIONS):
-        return {
-            direction: lists if isinstance(lists, RankedLists) else RankedLists.of(lists)
-            for direction, lists in run.items()
-        }
-    if isinstance(run, Mapping):
-        run = RankedLists.of(run)
-    if directions:
-        if len(directions) != 1:
-            raise UsageError(f"one run, but {len(directions)} directions", fix="pass run={'i2t': …, 't2i': …} for both")
-        return {directions[0]: run}
-    return {IMAGE_TO_TEXT if dataset is None else _direction_of(run, dataset): run}
+    lists = parse_by_direction(run, RankedLists)
+    if isinstance(lists, dict):
+        return lists
+    if not directions:
+        return {IMAGE_TO_TEXT if dataset is None else _direction_of(lists, dataset): lists}
+    if len(directions) != 1:
+        raise UsageError(f"one run, but {len(directions)} directions", fix="pass run={'i2t': …, 't2i': …} for both")
+    return {directions[0]: lists}
 
 
 def _direction_of(value: Relevance | RankedLists, dataset: Dataset) -> str:

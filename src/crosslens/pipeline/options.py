@@ -21,8 +21,18 @@ _THREADS = "Threads to use."
 _COMMAND = "The command line, stored with the run."
 
 
+class _OptionsWithLevel(Options):
+    level: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.level < 1:
+            fix = "level must be between 0 and 1, for example 0.95"
+            raise UsageError(f"level = {self.level}", fix=fix, option="level")
+
+
 @dataclass(frozen=True)
-class EvaluateOptions(Options):
+class EvaluateOptions(_OptionsWithLevel):
     """How something is evaluated: the keywords of :func:`crosslens.evaluate` and a recipe's ``[options]``."""
 
     metrics: tuple[str, ...] = option((), 'Such as "Hit@1 t2i/mAP@R" (see crosslens metrics).', metavar="NAMES")
@@ -44,10 +54,6 @@ class EvaluateOptions(Options):
     tile: int | None = option(None, "Rows scored at a time.", metavar="N", minimum=1)
     threads: int | None = option(None, _THREADS, metavar="N", minimum=1)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_level(self.level)
-
 
 @dataclass(frozen=True)
 class EvaluateArguments(EvaluateOptions):
@@ -61,7 +67,7 @@ class EvaluateArguments(EvaluateOptions):
 
 
 @dataclass(frozen=True)
-class SignificanceOptions(Options):
+class SignificanceOptions(_OptionsWithLevel):
     """How differences are tested."""
 
     correction: str = option("holm", "Correction for several tests: holm, bh or none.", metavar="NAME")
@@ -69,10 +75,6 @@ class SignificanceOptions(Options):
     resamples: int = option(1000, _RESAMPLES, metavar="N", minimum=0)
     level: float = option(0.95, _LEVEL, metavar="SHARE")
     seed: int = option(0, "Seed of intervals, tests and perturbations.", metavar="N", minimum=0)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_level(self.level)
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,3 @@ def refuse_other_keywords(arguments: Iterable[str], function: Callable[..., Any]
     """Raise for the first keyword argument that neither ``function`` nor its options classes have."""
     known = {*inspect.signature(function).parameters, *(name for kind in kinds for name in declarations(kind))}
     refuse_unknown((name for name in arguments if name not in known), known)
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise UsageError(f"level = {level}", fix="level must be between 0 and 1, for example 0.95", option="level")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from crosslens.pipeline.inputs import (
     TEXT_TO_TEXT,
     direction_ids,
     lists_by_direction,
-    parse_relevance,
+    parse_by_direction,
     relevance_by_direction,
     relevance_facts,
     score_source,
@@ -69,24 +69,16 @@ def fold_numbers(dataset: Dataset, folds: Sequence[Fold]) -> dict[str, Array]:
     return {IMAGE_TO_TEXT: of_image, TEXT_TO_IMAGE: of_caption, TEXT_TO_TEXT: of_caption}
 
 
-def within_fold(relevance: Mapping[str, Relevance], fold: Fold) -> dict[str, Relevance]:
-    """The judgements whose query and item are both in the fold."""
-    return {direction: _restricted(judged, *fold.sides(direction)) for direction, judged in relevance.items()}
-
-
-def _restricted(relevance: Relevance, queries: Array, items: Array) -> Relevance:
+def within_fold(relevance: Relevance, queries: Array, items: Array) -> Relevance:
+    """The judgements whose query and item are both in a fold, of which these are the rows."""
     row_of, column_of = np.full(len(relevance.query_ids), -1), np.full(len(relevance.item_ids), -1)
     row_of[queries], column_of[items] = np.arange(len(queries)), np.arange(len(items))
     rows, columns = row_of[relevance.rows], column_of[relevance.items]
     inside = (rows >= 0) & (columns >= 0)
     return Relevance.from_indices(
-        tuple(relevance.query_ids[row] for row in queries),
-        tuple(relevance.item_ids[column] for column in items),
-        rows[inside],
-        columns[inside],
-        relevance.grades[inside],
-        relevance.source,
-    )
+        tuple(relevance.query_ids[row] for row in queries), tuple(relevance.item_ids[column] for column in items),
+        rows[inside], columns[inside], relevance.grades[inside], relevance.source,
+    )  # fmt: skip
 
 
 def join_folds(parts: Sequence[Ranking], folds: Sequence[Fold], query_ids: Ids, item_ids: Ids) -> Ranking:
@@ -106,9 +98,10 @@ def join_folds(parts: Sequence[Ranking], folds: Sequence[Fold], query_ids: Ids, 
         ordered[queries] = joined
         return ordered
 
-    def by_pair(name: str) -> Array:
-        return np.concatenate([getattr(part, name) for part in parts])[order]
-
+    by_pair: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts])[order]
+        for name in ("grades", "above", "tied", "tied_before")
+    }
     return replace(
         parts[0],
         query_ids=query_ids,
@@ -118,10 +111,7 @@ def join_folds(parts: Sequence[Ranking], folds: Sequence[Fold], query_ids: Ids, 
         known=by_query([part.known for part in parts]),
         offsets=np.concatenate([[0], np.cumsum(counts)]),
         relevant=relevant[order],
-        grades=by_pair("grades"),
-        above=by_pair("above"),
-        tied=by_pair("tied"),
-        tied_before=by_pair("tied_before"),
+        **by_pair,
     )
 
 
@@ -132,34 +122,6 @@ def _global_lists(part: Ranking, items: Array, depth: int) -> tuple[Array, Array
     top_items[:, : part.depth] = items[part.top_items]
     top_scores[:, : part.depth] = part.top_scores
     return top_items, top_scores
-
-
-@dataclass(frozen=True)
-class ExecutionOptions:
-    """How to compute; changes nothing about the result."""
-
-    backend: str
-    device: str | None
-    tile: int | None
-    threads: int | None
-    progress: Progress
-
-
-class Ranker(Protocol):
-    """Makes the rankings of an evaluation, and knows how queries group into images and folds."""
-
-    directions: tuple[str, ...]
-    description: dict[str, Any]
-    relevance: dict[str, Relevance]
-    strata: dict[str, Array] | None
-    parts: Sequence[tuple[Array, Array]]
-    """Rows of images and of captions of each fold; none without folds."""
-
-    def rank(self, depth: int, execution: ExecutionOptions, checkpoint: Path | None) -> dict[str, Ranking]:
-        """The ranking of every direction, with the top ``depth`` of every list."""
-
-    def clusters(self, rankings: Mapping[str, Ranking]) -> dict[str, Array]:
-        """Per direction, the image of every query."""
 
 
 class ScoreRanker:
@@ -173,7 +135,7 @@ class ScoreRanker:
             raise InputError(
                 "a dataset without captions", expected="at least one caption", fix="check the captions file"
             )
-        self.dataset = dataset
+        self.dataset, self.options = dataset, options
         self.source = score_source(dataset, images, captions, scores, options.score)
         self.relevance, facts = relevance_by_direction(dataset, relevance)
         self.directions = tuple(options.directions or (IMAGE_TO_TEXT, TEXT_TO_IMAGE))
@@ -181,24 +143,25 @@ class ScoreRanker:
             direction_ids(dataset, direction)
         self.folds = split_folds(dataset, options.folds)
         self.strata = None if options.folds == 1 else fold_numbers(dataset, self.folds)
-        self.parts: Sequence[tuple[Array, Array]] = () if options.folds == 1 else self.folds
-        self.description = {
+        self.parts: Sequence[Fold] = () if options.folds == 1 else self.folds
+        self.description: dict[str, Any] = {
             "inputs": dict(self.source.description),
             "relevance": facts,
             "score": self.source.score,
             "directions": list(self.directions),
         }
 
-    def rank(self, depth: int, execution: ExecutionOptions, checkpoint: Path | None) -> dict[str, Ranking]:
-        """One pass over all scores, or one per fold."""
-        options: dict[str, Any] = {"depth": depth, **vars(execution)}
+    def rank(self, depth: int, progress: Progress, checkpoint: Path | None) -> dict[str, Ranking]:
+        """The ranking of every direction, with the top ``depth`` of every list."""
+        options: dict[str, Any] = {key: getattr(self.options, key) for key in ("backend", "device", "tile", "threads")}
+        options |= {"depth": depth, "progress": progress}
         if len(self.folds) == 1:
             rankings = rank_both(self.source.scorer, self.relevance, checkpoint=checkpoint, **options)
         else:
-            parts = [
-                rank_both(self.source.restricted(*fold), within_fold(self.relevance, fold), **options)
-                for fold in self.folds
-            ]
+            parts = []
+            for fold in self.folds:
+                judged = {name: within_fold(relevance, *fold.sides(name)) for name, relevance in self.relevance.items()}
+                parts.append(rank_both(self.source.restricted(*fold), judged, **options))
             rankings = {
                 name: join_folds([part[name] for part in parts], self.folds, *direction_ids(self.dataset, name))
                 for name in self.relevance
@@ -208,11 +171,9 @@ class ScoreRanker:
         return {direction: rankings[direction] for direction in self.directions}
 
     def clusters(self, rankings: Mapping[str, Ranking]) -> dict[str, Array]:
-        """A caption goes with its image."""
-        images = np.arange(len(self.dataset.image_ids))
-        return {
-            direction: images if direction == IMAGE_TO_TEXT else self.dataset.caption_image for direction in rankings
-        }
+        """Per direction, the image of every query; a caption goes with its image."""
+        images, captions = np.arange(len(self.dataset.image_ids)), self.dataset.caption_image
+        return {direction: images if direction == IMAGE_TO_TEXT else captions for direction in rankings}
 
 
 class ListRanker:
@@ -228,7 +189,7 @@ class ListRanker:
             )
         self.dataset = dataset
         self.strata: dict[str, Array] | None = None
-        self.parts: Sequence[tuple[Array, Array]] = ()
+        self.parts: Sequence[Fold] = ()
         self.lists = lists_by_direction(dataset, run, options.directions)
         self.directions = tuple(self.lists)
         if dataset is not None:
@@ -240,17 +201,14 @@ class ListRanker:
         else:
             self.relevance = self._parse_relevance(relevance)
             facts = relevance_facts(self.relevance)
-        self.description = {
-            "inputs": {
-                direction: {"system": lists.system, "fingerprint": lists.fingerprint}
-                for direction, lists in self.lists.items()
-            },
-            "relevance": facts,
-            "directions": list(self.directions),
+        inputs = {
+            direction: {"system": lists.system, "fingerprint": lists.fingerprint}
+            for direction, lists in self.lists.items()
         }
+        self.description: dict[str, Any] = {"inputs": inputs, "relevance": facts, "directions": list(self.directions)}
 
     def _parse_relevance(self, relevance: Relevance | Mapping[str, Any]) -> dict[str, Relevance]:
-        parsed = parse_relevance(relevance)
+        parsed = parse_by_direction(relevance, Relevance)
         if isinstance(parsed, dict):
             missing = [direction for direction in self.directions if direction not in parsed]
             if missing:
@@ -264,8 +222,8 @@ class ListRanker:
             raise UsageError("the direction of the judgements is ambiguous", fix="pass relevance={'i2t': …, 't2i': …}")
         return {direction: parsed if direction == matches[0] else parsed.flip() for direction in self.directions}
 
-    def rank(self, depth: int, execution: ExecutionOptions, checkpoint: Path | None) -> dict[str, Ranking]:
-        """Find the relevant items in the lists."""
+    def rank(self, depth: int, progress: Progress, checkpoint: Path | None) -> dict[str, Ranking]:
+        """The ranking of every direction."""
         rankings = {}
         for direction, lists in self.lists.items():
             gallery = None if self.dataset is None else direction_ids(self.dataset, direction)[1]
@@ -283,3 +241,7 @@ class ListRanker:
                 rows = np.array([row_of.get(ranking.item_ids[item], -1) for item in ranking.relevant], np.int64)
                 clusters[direction] = rows if (rows >= 0).all() else clusters[direction]
         return clusters
+
+
+Ranker = ScoreRanker | ListRanker
+"""Makes the rankings of an evaluation, and knows how queries group into images (clusters) and folds (strata, parts)."""

@@ -1,6 +1,10 @@
 from crosslens.rank.kernels import scale_to_unit as scale_to_unit
-from crosslens.rank.rank import BACKENDS as BACKENDS, rank_both as rank_both, rank_lists as rank_lists
-from crosslens.rank.reranking import rerank as rerank
+from crosslens.rank.rank import (
+    BACKENDS as BACKENDS,
+    rank_both as rank_both,
+    rank_lists as rank_lists,
+    rerank as rerank,
+)
 from crosslens.rank.score_functions import (
     SCORES as SCORES,
     default_score as default_score,

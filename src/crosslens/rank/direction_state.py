@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from crosslens.core import UNRANKED, Ranking, Relevance, as_top_scores, available_cores, wait_for_all
+from crosslens.rank.kernels import put_in_order, settle
+from crosslens.rank.scan import survivors
 from crosslens.rank.scorers import Scorer
 
 Array = np.ndarray[Any, Any]
@@ -77,8 +79,6 @@ class Direction:
 
     def decide(self, tally: PassTally, pairs: Array, items: Array) -> None:
         """Count items against the relevant pairs that a tile could not order them with, by exact scores."""
-        from crosslens.rank.kernels import settle
-
         scores = self.exact(self.rows[pairs], items)
         settle(pairs, items, scores, self.targets, self.relevant, tally.above, tally.tied, tally.tied_before)
 
@@ -141,9 +141,6 @@ def assemble(direction: Direction, name: str, tallies: Sequence[PassTally]) -> R
 
 
 def _top(direction: Direction, tallies: Sequence[PassTally]) -> tuple[Array, Array]:
-    from crosslens.rank.kernels import put_in_order
-    from crosslens.rank.scan import survivors
-
     fill = np.stack([tally.fill for tally in tallies])
     overflowed = (fill < 0).any(axis=0)
     fill[:, overflowed] = 0

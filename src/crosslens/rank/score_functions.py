@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +21,15 @@ from crosslens.core import (
     option,
     random_stream,
 )
-from crosslens.rank.scorers import InnerProduct, Scorer, check_dimensions, rounding_bound, single_vectors, unit_rows
+from crosslens.rank.scorers import (
+    InnerProduct,
+    Scorer,
+    check_dimensions,
+    norms,
+    rounding_bound,
+    single_vectors,
+    unit_rows,
+)
 
 Array = np.ndarray[Any, Any]
 ScoreFunction = Callable[..., Scorer]
@@ -75,7 +84,8 @@ def dot(images: Embeddings, captions: Embeddings) -> Scorer:
 @score_function("max", "multi")
 def best_pair(images: Embeddings, captions: Embeddings) -> Scorer:
     """Largest cosine over all pairs of vectors of the two items (PVSE)."""
-    return PooledProduct(unit_rows(_vector_sets(images)), unit_rows(_vector_sets(captions)), _maximum)
+    sets = unit_rows(_vector_sets(images)), unit_rows(_vector_sets(captions))
+    return PooledProduct(*sets, lambda products: np.asarray(products.max(axis=(1, 3))))
 
 
 @dataclass(frozen=True)
@@ -158,7 +168,8 @@ class PooledProduct:
         self.rows, self.columns, self.pooling, self.products_in = rows, columns, pooling, precision
         self.shape = (len(rows), len(columns))
         self.work = rows.shape[1] * columns.shape[1] * rows.shape[2]
-        longest = _longest(rows) * _longest(columns)
+        lengths = (norms(vectors.reshape(-1, vectors.shape[-1])) for vectors in (rows, columns))
+        longest = math.prod(float(length.max(initial=0.0)) for length in lengths)
         bound = rounding_bound(rows.shape[2]) * longest + 4e-6 * max(1.0, longest)  # products, then pooling
         slack = np.float32(bound if precision is np.float32 else 1e-6 * max(1.0, longest))
         self.row_slack = np.full(self.shape[0], slack, np.float32)
@@ -183,10 +194,6 @@ class PooledProduct:
             products = np.einsum("pkd,pld->pkl", left, right, optimize=False)
             out[part] = self.pooling(products[:, :, None, :])[:, 0]
         return out
-
-
-def _maximum(products: Array) -> Array:
-    return np.asarray(products.max(axis=(1, 3)))
 
 
 def _chamfer(alpha: float) -> Pooling:
@@ -215,12 +222,6 @@ def _match_probability(scale: float, shift: float) -> Pooling:
     return pool
 
 
-def _longest(vectors: Array) -> float:
-    starts = range(0, max(1, len(vectors)), 4096)
-    blocks = (np.asarray(vectors[start : start + 4096], np.float64) for start in starts)
-    return max(float(np.sqrt(np.einsum("nkd,nkd->nk", block, block).max(initial=0.0))) for block in blocks)
-
-
 def _parse(score: str) -> tuple[str, dict[str, float]]:
     shape = re.fullmatch(r"\s*([\w-]+)\s*(?:\[(.*)\])?\s*", score)
     try:
@@ -246,8 +247,5 @@ def _check_kinds(images: Embeddings, captions: Embeddings, name: str, kind: str)
             fits = True  # the means are vectors like any others
         if not fits:
             usable = [argument("score", entry.name) for entry in SCORES if entry.details["kind"] == own]
-            raise InputError(
-                f"score function {name!r} cannot score {own} {what} embeddings of shape {shape}",
-                expected=f"{kind} embeddings",
-                fix=f"use {' or '.join(usable)}",
-            )
+            problem = f"score function {name!r} cannot score {own} {what} embeddings of shape {shape}"
+            raise InputError(problem, expected=f"{kind} embeddings", fix=f"use {' or '.join(usable)}")

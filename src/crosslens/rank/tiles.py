@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from crosslens.core import CrosslensError, Progress, fingerprint, read_folder, stage, wait_for_all, write_folder
 from crosslens.rank.direction_state import Direction, PassTally
-from crosslens.rank.scorers import Scorer
+from crosslens.rank.kernels import transpose
+from crosslens.rank.scan import bounds_of, compare_rows, find_hits, first_floors, take
 
 Array = np.ndarray[Any, Any]
 
@@ -58,9 +59,6 @@ class Collector:
 
     def consume(self, tile: Array, row: int, column: int, hits: Hits) -> None:
         """Count and collect a tile that begins at ``row`` and ``column``."""
-        from crosslens.rank.kernels import transpose
-        from crosslens.rank.scan import first_floors
-
         as_rows, tally = self.direction.as_rows, self.tally
         query, item = (row, column) if as_rows else (column, row)
         counted = np.zeros(tile.shape[0 if as_rows else 1], np.uint8)
@@ -79,15 +77,11 @@ class Collector:
         self._undecided = 0
 
     def _find(self, tile: Array, in_rows: bool, query: int, counted: Array, hits: Hits, most: int) -> int:
-        from crosslens.rank.scan import bounds_of, find_hits
-
         direction = self.direction
         bounds = bounds_of(query, len(counted), direction.offsets, direction.low, self.tally.floor, counted)
         return int(find_hits(tile, in_rows, bounds, most, *hits))
 
     def _compare(self, tile: Array, query: int, item: int, counted: Array) -> None:
-        from crosslens.rank.scan import compare_rows
-
         direction, start = self.direction, 0
         while start >= 0:
             start, self._undecided = compare_rows(
@@ -98,8 +92,6 @@ class Collector:
                 self.decide()
 
     def _take(self, count: int, query: int, item: int, counted: Array, hits: Hits) -> None:
-        from crosslens.rank.scan import take
-
         direction, tally, start = self.direction, self.tally, 0
         while start >= 0:
             start, self._undecided = take(
@@ -116,10 +108,9 @@ class Collector:
 class Pass:
     """A pass over all tiles: ``outer`` runs along the axis that workers share out, ``inner`` along the other."""
 
-    scorer: Scorer
     outer: Direction
     inner: Direction
-    tile: int = TILE
+    tile: int
     outer_tally: PassTally = field(init=False)
     inner_tallies: list[PassTally] = field(default_factory=list)
 
@@ -130,14 +121,11 @@ class Pass:
         """What was counted for one direction."""
         return [self.outer_tally] if direction is self.outer else self.inner_tallies
 
-    def blocks(self) -> range:
-        return range(0, self.outer.queries, self.tile)
-
     def run(self, blocks: range, threads: int, progress: Progress) -> None:
         """Look at all tiles of these blocks of the outer axis."""
         remaining, lock, stop = iter(blocks), threading.Lock(), threading.Event()
 
-        def take() -> Iterator[int]:
+        def remaining_blocks() -> Iterator[int]:
             while not stop.is_set():
                 with lock:
                     block = next(remaining, None)
@@ -151,7 +139,7 @@ class Pass:
         while len(self.inner_tallies) < threads:
             self.inner_tallies.append(PassTally.of(self.inner))
         with threadpool_limits(1 if threads > 1 else None, "blas"), ThreadPoolExecutor(threads) as pool:
-            jobs = [pool.submit(self._work, take(), tally, stop) for tally in self.inner_tallies[:threads]]
+            jobs = [pool.submit(self._work, remaining_blocks(), tally, stop) for tally in self.inner_tallies[:threads]]
             try:
                 wait_for_all(jobs)
             finally:
@@ -167,7 +155,7 @@ class Pass:
                     return
                 inner_part = slice(second, min(second + size, self.inner.queries))
                 rows, columns = (outer_part, inner_part) if self.outer.as_rows else (inner_part, outer_part)
-                scores = self.scorer.tile(rows, columns)
+                scores = self.outer.scorer.tile(rows, columns)
                 outer.consume(scores, rows.start, columns.start, hits)
                 inner.consume(scores, rows.start, columns.start, hits)
             outer.decide()
@@ -175,19 +163,14 @@ class Pass:
 
 
 def run_pass(
-    rows: Direction,
-    columns: Direction,
-    tile: int,
-    threads: int,
-    progress: Progress,
-    checkpoint: str | Path | None = None,
+    rows: Direction, columns: Direction, tile: int, threads: int, progress: Progress, checkpoint: str | Path | None
 ) -> Pass:
     """Look at every tile once; with a checkpoint, resume where an interrupted pass stopped."""
     scorer = rows.scorer
     # The longer axis is the outer one: the tallies that every worker needs are then the smaller ones.
     outer, inner = (rows, columns) if scorer.shape[0] > scorer.shape[1] else (columns, rows)
-    current = Pass(scorer, outer, inner, tile)
-    blocks = current.blocks()
+    current = Pass(outer, inner, tile)
+    blocks = range(0, outer.queries, tile)
     done = 0
     if checkpoint is not None:
         key = _checkpoint_key(outer, inner, tile)

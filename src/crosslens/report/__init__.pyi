@@ -14,15 +14,12 @@ from crosslens.report.pages.caption_changes import (
     counterfactuals_page as counterfactuals_page,
 )
 from crosslens.report.pages.explanations import explanation_page as explanation_page
-from crosslens.report.plots.atlas import write_atlas as write_atlas
 from crosslens.report.plots.curves import (
     curve_facts as curve_facts,
     curve_grid as curve_grid,
     curve_title as curve_title,
     write_curves as write_curves,
 )
-from crosslens.report.plots.distributions import write_distributions as write_distributions
-from crosslens.report.plots.files import figure_suffix as figure_suffix
 from crosslens.report.plots.group_chart import Chart as Chart, chart as chart
 from crosslens.report.plots.group_figures import (
     bar_figure as bar_figure,
@@ -30,23 +27,25 @@ from crosslens.report.plots.group_figures import (
     write_plot as write_plot,
 )
 from crosslens.report.plots.hard_negatives import write_negatives_plot as write_negatives_plot
-from crosslens.report.plots.heat_map import write_heat_map as write_heat_map
-from crosslens.report.plots.scatter import write_scatter as write_scatter
+from crosslens.report.plots.heat_maps import write_atlas as write_atlas, write_heat_map as write_heat_map
+from crosslens.report.plots.panels import write_distributions as write_distributions, write_scatter as write_scatter
+from crosslens.report.plots.style import figure_suffix as figure_suffix
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
 from crosslens.report.selection import select_metrics as select_metrics
+from crosslens.report.text.annotations import (
+    label_quality_text as label_quality_text,
+    reviewed_text as reviewed_text,
+)
 from crosslens.report.text.caption_changes import (
     CaptionChanges as CaptionChanges,
     changes_text as changes_text,
     counts_grid as counts_grid,
-)
-from crosslens.report.text.counterfactuals import counterfactuals_text as counterfactuals_text
-from crosslens.report.text.explanations import explanation_text as explanation_text
-from crosslens.report.text.failures import comparison_text as comparison_text, overview_text as overview_text
-from crosslens.report.text.label_quality import label_quality_text as label_quality_text, reviewed_text as reviewed_text
-from crosslens.report.text.perturbations import (
     perturbations_as_dict as perturbations_as_dict,
     perturbations_text as perturbations_text,
     plain_summary as plain_summary,
 )
+from crosslens.report.text.counterfactuals import counterfactuals_text as counterfactuals_text
+from crosslens.report.text.explanations import explanation_text as explanation_text
+from crosslens.report.text.failures import comparison_text as comparison_text, overview_text as overview_text
 from crosslens.report.text.robustness import ROBUSTNESS_TABLES as ROBUSTNESS_TABLES, robustness_text as robustness_text
 from crosslens.report.text.runs import run_table as run_table, terminal_bars as terminal_bars

@@ -48,7 +48,6 @@ class PreparedEmbedding:
         self.shape = (len(self._count), len(captions))
 
     def block(self, rows: slice) -> Array:
-        """Whole rows: float32, (rows, captions)."""
         first, last, _ = rows.indices(self.shape[0])
         if self._over == "mean":
             product: Array = self._rows[first:last] @ self._captions.T
@@ -62,7 +61,6 @@ class PreparedEmbedding:
         return out
 
     def pairs(self, images: Array, captions: Array) -> Array:
-        """Single cells: float32, one per pair of positions."""
         images, captions = np.asarray(images, np.int64), np.asarray(captions, np.int64)
         if self._over == "mean":
             cosines: Array = np.einsum("pd,pd->p", self._rows[images], self._captions[captions])
@@ -77,10 +75,8 @@ class PreparedEmbedding:
 def _unit(vectors: Array, texts: Texts) -> Array:
     zero = np.flatnonzero(~vectors.any(axis=-1))
     if len(zero):
-        raise InputError(
-            f"the vector of the text {texts[zero[0]]!r:.60} is zero",
-            fix="use another encoder: a zero vector has no cosine",
-        )
+        fix = "use another encoder: a zero vector has no cosine"
+        raise InputError(f"the vector of the text {texts[zero[0]]!r:.60} is zero", fix=fix)
     return unit_rows(vectors)
 
 

@@ -40,10 +40,8 @@ def load_similarity(phi: Phi, **options: Any) -> Similarity:
         else:
             return _call_factory(phi, SIMILARITIES[kind].value, source, options)
     if options:
-        raise UsageError(
-            f"{', '.join(sorted(options))}: only a φ loaded by name takes options",
-            fix="set them on the object itself, or pass the name of a φ",
-        )
+        fix = "set them on the object itself, or pass the name of a φ"
+        raise UsageError(f"{', '.join(sorted(options))}: only a φ loaded by name takes options", fix=fix)
     if isinstance(phi, Path | np.ndarray):
         return PrecomputedSimilarity(phi)
     if isinstance(phi, Similarity):
@@ -105,13 +103,11 @@ class PreparedCallable:
         self.shape = (len(references), len(captions))
 
     def block(self, rows: slice) -> Array:
-        """Whole rows: float32, (rows, captions)."""
         images = range(self.shape[0])[rows]
         values = [self._value(image, caption) for image in images for caption in range(self.shape[1])]
         return np.array(values, np.float32).reshape(len(images), self.shape[1])
 
     def pairs(self, images: Array, captions: Array) -> Array:
-        """Single cells: float32, one per pair of positions."""
         cells = zip(np.asarray(images).tolist(), np.asarray(captions).tolist(), strict=True)
         return np.array([self._value(image, caption) for image, caption in cells], np.float32)
 
@@ -123,10 +119,7 @@ class PreparedCallable:
         except (TypeError, ValueError):
             number = math.nan
         if not math.isfinite(number):
-            raise InputError(
-                f"{self._name} returned {value!r:.40} for the caption {self._captions[caption]!r:.60}",
-                row=f"image {image}",
-                expected="a finite number",
-                fix="return a finite number for every pair",
-            )
+            problem = f"{self._name} returned {value!r:.40} for the caption {self._captions[caption]!r:.60}"
+            fix = "return a finite number for every pair"
+            raise InputError(problem, row=f"image {image}", expected="a finite number", fix=fix)
         return number

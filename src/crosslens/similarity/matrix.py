@@ -35,6 +35,7 @@ UNFINISHED = ".unfinished"
 """Suffix of a matrix that is being written; its journal adds ``.json``."""
 
 _BLOCK_BYTES = 16 << 20
+_ROWS = 256
 
 
 def relevance_matrix(
@@ -74,26 +75,13 @@ def relevance_pairs(
     """φ of single pairs, given by the positions of their image and caption in the dataset: float32."""
     images, captions = np.asarray(images, np.int64), np.asarray(captions, np.int64)
     if images.shape != captions.shape or images.ndim != 1:
-        raise UsageError(
-            f"images of shape {images.shape} and captions of shape {captions.shape}",
-            fix="pass one position of each per pair",
-        )
-    for what, rows, count in (
-        ("image", images, len(dataset.image_ids)),
-        ("caption", captions, len(dataset.caption_ids)),
-    ):
-        if len(rows) and (rows.min() < 0 or rows.max() >= count):
-            raise UsageError(
-                f"a position of {what}s outside 0 to {count - 1}", fix="count from 0, in the dataset's order"
-            )
+        fix = "pass one position of each per pair"
+        raise UsageError(f"images of shape {images.shape} and captions of shape {captions.shape}", fix=fix)
+    for what, rows, ids in (("image", images, dataset.image_ids), ("caption", captions, dataset.caption_ids)):
+        if len(rows) and (rows.min() < 0 or rows.max() >= len(ids)):
+            problem = f"a position of {what}s outside 0 to {len(ids) - 1}"
+            raise UsageError(problem, fix="count from 0, in the dataset's order")
     return prepare_dataset(dataset, phi, progress=progress, threads=threads).pairs(images, captions)
-
-
-def describe_matrix(dataset: Dataset, similarity: Similarity) -> MatrixDescription:
-    """The description of the matrix of this dataset and φ."""
-    return MatrixDescription(
-        similarity.name, similarity.revision, dataset.name, dataset.fingerprint, dataset.image_ids, dataset.caption_ids
-    )
 
 
 def _on_disk(
@@ -104,14 +92,14 @@ def _on_disk(
     threads: int | None,
     progress: Progress | None,
 ) -> Array:
-    description = describe_matrix(dataset, similarity)
+    description = MatrixDescription(
+        similarity.name, similarity.revision, dataset.name, dataset.fingerprint, dataset.image_ids, dataset.caption_ids
+    )
     if output.exists() and not overwrite:
         if description.revision and read_description(output) == description:
             return _mapped(output)
-        raise ConflictError(
-            f"{output} already contains a different matrix",
-            fix=f"choose another file, or pass {argument('overwrite', True)}",
-        )
+        fix = f"choose another file, or pass {argument('overwrite', True)}"
+        raise ConflictError(f"{output} already contains a different matrix", fix=fix)
     if description_file(output).exists() and read_description(output) is None:
         raise ConflictError(
             f"{description_file(output)} does not describe a matrix", fix="choose another name for the matrix"
@@ -175,10 +163,8 @@ def _empty(shape: tuple[int, int]) -> Array:
     try:
         return np.empty(shape, np.float32)
     except MemoryError as error:
-        raise UsageError(
-            f"{shape[0]:,} × {shape[1]:,} numbers do not fit into memory",
-            fix=f"write the matrix to a file: {argument('output')}",
-        ) from error
+        fix = f"write the matrix to a file: {argument('output')}"
+        raise UsageError(f"{shape[0]:,} × {shape[1]:,} numbers do not fit into memory", fix=fix) from error
 
 
 def _mapped(output: Path) -> Array:
@@ -205,11 +191,9 @@ def read_pairs(path: str | Path, dataset: Dataset) -> tuple[Array, Array]:
             ) from error
         for column in ("image", "caption"):
             if column not in table.columns:
-                raise InputError(
-                    f"no column {column!r} (found: {', '.join(table.columns)})",
-                    expected="the columns image and caption",
-                    fix="rename the column that holds the ids",
-                )
+                problem = f"no column {column!r} (found: {', '.join(table.columns)})"
+                fix = "rename the column that holds the ids"
+                raise InputError(problem, expected="the columns image and caption", fix=fix)
         images = positions(table["image"].fill_null("").to_list(), dataset.image_ids, "image")
         captions = positions(table["caption"].fill_null("").to_list(), dataset.caption_ids, "caption")
     return images, captions
@@ -230,9 +214,6 @@ def write_pairs(table: pl.DataFrame, path: str | Path) -> None:
     """Write the table as CSV, whole or not at all."""
     with atomic_file(path) as partial:
         table.write_csv(partial)
-
-
-_ROWS = 256
 
 
 @dataclass(frozen=True)

@@ -92,22 +92,18 @@ class PrecomputedSimilarity:
     """
 
     def __init__(self, source: str | Path | Array) -> None:
-        self.file = None if isinstance(source, np.ndarray) else Path(source).expanduser()
         self.image_ids: Ids | None = None
         self.caption_ids: Ids | None = None
+        self.file = None if isinstance(source, np.ndarray) else Path(source).expanduser()
+        self.name = "matrix" if self.file is None else f"matrix:{self.file.name}"
         if isinstance(source, np.ndarray):
             self.values: Array = source
-            self.name = "matrix"
         else:
-            self.name = f"matrix:{Path(source).name}"
             self._read(existing_file(Path(source).expanduser()))
         if self.values.ndim != 2 or self.values.dtype.kind not in "fiu":
-            raise InputError(
-                f"an array of {self.values.dtype} with the shape {self.values.shape}",
-                file=self.file,
-                expected="numbers, images × captions",
-                fix="save it as float32 with one row per image and one column per caption",
-            )
+            problem = f"an array of {self.values.dtype} with the shape {self.values.shape}"
+            fix = "save it as float32 with one row per image and one column per caption"
+            raise InputError(problem, file=self.file, expected="numbers, images × captions", fix=fix)
 
     @property
     def revision(self) -> str:
@@ -136,12 +132,9 @@ class PrecomputedSimilarity:
     def _fit(self, images: int, captions: int) -> None:
         if self.values.shape != (images, captions):
             turned = self.values.shape == (captions, images)
-            raise InputError(
-                f"the matrix is {self.values.shape[0]:,} × {self.values.shape[1]:,}",
-                file=self.file,
-                expected=f"{images:,} images × {captions:,} captions",
-                fix="transpose it" if turned else "compute it for this dataset, or give it ids",
-            )
+            problem = f"the matrix is {self.values.shape[0]:,} × {self.values.shape[1]:,}"
+            fix = "transpose it" if turned else "compute it for this dataset, or give it ids"
+            raise InputError(problem, file=self.file, expected=f"{images:,} images × {captions:,} captions", fix=fix)
 
     def _read(self, file: Path) -> None:
         if file.suffix.lower() == ".npy":
@@ -164,7 +157,6 @@ class PreparedMatrix:
         self.shape = (len(self._rows), source.values.shape[1] if columns is None else len(columns))
 
     def block(self, rows: slice) -> Array:
-        """Whole rows: float32, (rows, captions)."""
         chosen = self._rows[rows]
         values = np.asarray(self._source.values[chosen])
         if self._columns is not None:
@@ -175,7 +167,6 @@ class PreparedMatrix:
         return values.astype(np.float32)
 
     def pairs(self, images: Array, captions: Array) -> Array:
-        """Single cells: float32, one per pair of positions."""
         rows = self._rows[np.asarray(images)]
         columns = np.asarray(captions) if self._columns is None else self._columns[np.asarray(captions)]
         values = np.asarray(self._source.values[rows, columns])
@@ -187,19 +178,11 @@ class PreparedMatrix:
     def _refuse(self, row: int, column: int) -> None:
         stored_column = column if self._columns is None else int(self._columns[column])
         value = self._source.values[row, stored_column]
-        ids = self._source.image_ids, self._source.caption_ids
-        where = (
-            f" (image {ids[0][row]!r}, caption {ids[1][stored_column]!r})"
-            if ids[0] is not None and ids[1] is not None
-            else ""
-        )
-        raise InputError(
-            f"φ is {value} in column {stored_column}{where}",
-            file=self._source.file,
-            row=row,
-            expected="finite numbers",
-            fix="compute the cell again, or write 0 where there is no similarity",
-        )
+        images, captions = self._source.image_ids, self._source.caption_ids
+        where = f" (image {images[row]!r}, caption {captions[stored_column]!r})" if images and captions else ""
+        problem = f"φ is {value} in column {stored_column}{where}"
+        fix = "compute the cell again, or write 0 where there is no similarity"
+        raise InputError(problem, file=self._source.file, row=row, expected="finite numbers", fix=fix)
 
 
 def _read_table(file: Path) -> tuple[Ids, Ids, Array]:
@@ -231,11 +214,8 @@ def _from_pairs(table: pl.DataFrame) -> tuple[Ids, Ids, Array]:
     cells = rows * len(captions) + columns
     if len(np.unique(cells)) != len(cells):
         again = int(np.setdiff1d(np.arange(len(cells)), np.unique(cells, return_index=True)[1])[0])
-        raise InputError(
-            f"the pair {table['image'][again]!r}, {table['caption'][again]!r} occurs twice",
-            row=again,
-            fix="remove one of the two",
-        )
+        problem = f"the pair {table['image'][again]!r}, {table['caption'][again]!r} occurs twice"
+        raise InputError(problem, row=again, fix="remove one of the two")
     values[rows, columns] = _numbers(table["score"])
     return images, captions, values
 

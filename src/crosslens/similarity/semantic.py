@@ -16,9 +16,11 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from importlib.resources import files
+from operator import add
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -48,11 +50,9 @@ class SemanticFit:
     def __post_init__(self) -> None:
         values = (self.closeness, self.words, self.constant)
         if not all(math.isfinite(value) for value in values) or min(values[:2]) < 0 or not sum(values[:2]):
-            raise InputError(
-                f"a fit of {self.closeness}, {self.words}, {self.constant}",
-                expected="finite numbers; closeness and words not negative, not both 0",
-                fix="fit again with training/semantic/fit.py",
-            )
+            expected = "finite numbers; closeness and words not negative, not both 0"
+            fix = "fit again with training/semantic/fit.py"
+            raise InputError(f"a fit of {self.closeness}, {self.words}, {self.constant}", expected=expected, fix=fix)
 
     @property
     def revision(self) -> str:
@@ -153,20 +153,13 @@ class Semantic:
         unique = list(dict.fromkeys([*texts, *captions]))
         row_of = {text: number for number, text in enumerate(unique)}
         grids = [_on_grid(np.asarray(encoder.vectors(unique, progress)), encoder.name) for encoder in self.encoders]
-        return PreparedSemantic(
-            group_starts(references),
-            [
-                _Side(grid[[row_of[text] for text in texts]], grid[[row_of[text] for text in captions]])
-                for grid in grids
-            ],
-            SharedWords(references, captions),
-            self.fit,
-            thread_count(threads),
-        )
+        reference_rows, caption_rows = [row_of[text] for text in texts], [row_of[text] for text in captions]
+        sides = [_Side(grid[reference_rows], grid[caption_rows]) for grid in grids]
+        words = SharedWords(references, captions)
+        return PreparedSemantic(group_starts(references), sides, words, self.fit, thread_count(threads))
 
 
-@dataclass(frozen=True)
-class _Side:
+class _Side(NamedTuple):
     """One encoder's vectors on the grid: of all references, image after image, and of the captions."""
 
     references: Array
@@ -182,7 +175,6 @@ class PreparedSemantic:
         self.shape = (len(self._count), len(sides[0].captions))
 
     def block(self, rows: slice) -> Array:
-        """Whole rows: float32, (rows, captions)."""
         first, last, _ = rows.indices(self.shape[0])
         out = np.zeros((max(last - first, 0), self.shape[1]), np.float32)
 
@@ -196,7 +188,6 @@ class PreparedSemantic:
         return out
 
     def pairs(self, images: Array, captions: Array) -> Array:
-        """Single cells: float32, one per pair of positions."""
         images = np.asarray(images, np.int64)
         values = self._fit(*self.evidence(images, captions))
         return np.where(self._count[images] > 0, values, 0.0).astype(np.float32)
@@ -219,7 +210,7 @@ class PreparedSemantic:
         begin, end = self._start[first], self._start[last]
         starts, count = self._start[first:last][here] - begin, self._count[first:last][here, None]
         products = (side.references[begin:end] @ side.captions.T for side in self._sides)
-        closeness = _mean([_pooled(product, starts, count) for product in products])
+        closeness = reduce(add, (_pooled(product, starts, count) for product in products)) / len(self._sides)
         out[here] = self._fit(closeness, self._words.block(first, last)[here])
 
     def _close_pairs(self, images: Array, captions: Array) -> Array:
@@ -228,7 +219,8 @@ class PreparedSemantic:
         within = np.arange(count.sum()) - np.repeat(starts, count)
         reference, caption = np.repeat(self._start[images], count) + within, np.repeat(captions, count)
         products = (np.einsum("pd,pd->p", side.references[reference], side.captions[caption]) for side in self._sides)
-        return _mean([_pooled(product, starts, count) for product in products])
+        closeness: Array = reduce(add, (_pooled(product, starts, count) for product in products)) / len(self._sides)
+        return closeness
 
 
 def _pooled(products: Array, starts: Array, count: Array) -> Array:
@@ -238,13 +230,6 @@ def _pooled(products: Array, starts: Array, count: Array) -> Array:
     average = np.add.reduceat(products, starts, axis=0, dtype=np.float64) / count
     pooled: Array = np.minimum((largest + average) / (2 * GRID**2), 1.0)
     return pooled
-
-
-def _mean(values: list[Array]) -> Array:
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return total / len(values)
 
 
 def _on_grid(vectors: Array, encoder: str) -> Array:

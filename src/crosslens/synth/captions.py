@@ -82,29 +82,19 @@ def coloured(kind: Kind, colour: str, name: str | None = None) -> str:
 
 
 class Wording:
-    """The phrases for one kind of object in one colour."""
+    """The phrases for one kind of object in one colour.
+
+    ``plain`` is ``red car``, ``riddle`` ``petrol-thirsty commuter``, ``hue`` ``the colour of ripe tomatoes``.
+    """
 
     def __init__(self, name: str, colour: str) -> None:
-        self.kind, self.colour = kind_named(name), colour
-
-    @property
-    def plain(self) -> str:
-        """``red car``."""
-        return coloured(self.kind, self.colour)
+        self.kind = kind_named(name)
+        self.plain, self.riddle = coloured(self.kind, colour), self.kind.riddle
+        self._other_colour, self.hue = COLOUR_WORDS[colour]
 
     def other(self, random: np.random.Generator) -> str:
         """``scarlet automobile``."""
-        return coloured(self.kind, COLOUR_WORDS[self.colour][0], pick(random, *self.kind.also))
-
-    @property
-    def riddle(self) -> str:
-        """``petrol-thirsty commuter``."""
-        return self.kind.riddle
-
-    @property
-    def hue(self) -> str:
-        """``the colour of ripe tomatoes``."""
-        return COLOUR_WORDS[self.colour][1]
+        return coloured(self.kind, self._other_colour, pick(random, *self.kind.also))
 
 
 def many(number: int, noun: str) -> str:

@@ -97,7 +97,7 @@ def make_scene(
     def random(purpose: str) -> np.random.Generator:
         return random_stream(seed, "scene", index, task.name, purpose)
 
-    facts = task.draw(random("facts"))
+    facts = task.facts.draw(random("facts"))
     changed: tuple[str, ...] = ()
     layout = random("layout")
     if role == "twin":
@@ -106,7 +106,7 @@ def make_scene(
         twin, _ = task.twin(facts, random("twin"))
         facts, changed = task.similar(facts, twin, random(f"similar {copy}"))
         layout = random(f"similar layout {copy}")
-    plan = task.plan(facts)
+    plan = facts.plan()
     variant = int(layout.integers(1 << 30))
     placed = arrange(slots(plan, SIZE, layout), SIZE, layout)
     objects = tuple(
@@ -124,17 +124,12 @@ def make_scene(
         variant=variant,
         objects=objects,
         relations=relations_between([item.box for item in objects], _planned_relations(plan)),
-        captions=task.describe(facts, objects, random("captions")).captions() if role != "similar" else (),
+        captions=facts.describe(objects, random("captions")).captions() if role != "similar" else (),
     )
 
 
 def _planned_relations(plan: Plan) -> dict[tuple[int, int], str]:
-    return {
-        (subject, target): predicate
-        for subject, part in enumerate(plan.parts)
-        for predicate, target in (("on", part.on), ("inside", part.inside))
-        if target is not None
-    }
+    return {(subject, part.inside): "inside" for subject, part in enumerate(plan.parts) if part.inside is not None}
 
 
 def select_version(dataset: Dataset, version: str) -> Dataset:

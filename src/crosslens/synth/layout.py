@@ -83,7 +83,7 @@ class Zone:
 class Part:
     """One object to draw. ``size`` is a size word; empty is the kind's usual size beside others.
 
-    ``on`` and ``inside`` are the number of an earlier part on top of or inside which it goes.
+    ``inside`` is the number of an earlier part inside which it goes.
     """
 
     kind: str
@@ -92,7 +92,6 @@ class Part:
     pose: str = ""
     text: str = ""
     zone: Zone | None = None
-    on: int | None = None
     inside: int | None = None
 
 
@@ -107,11 +106,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Slot:
-    """A look and where it may go: a zone, or ``on`` top of or ``inside`` an earlier one (by its number)."""
+    """A look and where it may go: a zone, or ``inside`` an earlier one (by its number)."""
 
     look: Look
     zone: Zone = Zone()
-    on: int | None = None
     inside: int | None = None
 
 
@@ -141,11 +139,11 @@ def _slot(part: Part, plan: Plan, size: int, random: np.random.Generator) -> Slo
         round(fraction * size),
         pose=part.pose or (kind.poses[0] if kind.poses else ""),
         mirrored=mirrored and kind.category not in ("panel", "landmark", "figure"),
-        tilt=0 if zone.standing or part.on is not None or kind.category in _STILL else round(tilt),
+        tilt=0 if zone.standing or kind.category in _STILL else round(tilt),
         text=part.text,
         variant=variant if kind.category == "panel" else 0,
     )
-    return Slot(look, zone, part.on, part.inside)
+    return Slot(look, zone, part.inside)
 
 
 def _default_zone(backdrop: str) -> Zone:
@@ -186,13 +184,6 @@ def _find_box(slot: Slot, look: Look, placed: Sequence[Placed], size: int, rando
     if slot.inside is not None:
         x, y = placed[slot.inside].box.middle
         return Box(round(x - width / 2), round(y - height / 2), width, height)
-    if slot.on is not None:
-        below = placed[slot.on].box
-        spare = max(0, below.w - width)
-        x = below.x + spare / 2 + float(random.uniform(-0.3, 0.3)) * spare
-        box = Box(round(x), below.y - height, width, height)
-        others = [earlier.box for number, earlier in enumerate(placed) if number != slot.on]
-        return box if box.y >= 1 and not any(box.overlaps(other, _GAP) for other in others) else None
     zone = slot.zone
     low_x, high_x = zone.left * size, zone.right * size - width
     low_y, high_y = zone.top * size - (height if zone.standing else 0), zone.bottom * size - height

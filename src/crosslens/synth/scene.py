@@ -117,7 +117,7 @@ class SyntheticScene:
 
 
 def relations_between(boxes: Sequence[Box], known: Mapping[tuple[int, int], str]) -> tuple[Relation, ...]:
-    """One relation for every pair that has a clear one; ``known`` says what boxes alone cannot: on, inside."""
+    """One relation for every pair that has a clear one; ``known`` are relations that are planned."""
     relations = [Relation(first, predicate, second) for (first, second), predicate in known.items()]
     for first, second in combinations(range(len(boxes)), 2):
         if (first, second) not in known and (second, first) not in known:

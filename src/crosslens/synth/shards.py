@@ -14,8 +14,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -141,39 +141,31 @@ def draw_shards(folder: Path, recipe: SceneRecipe, shards: Sequence[int], worker
             _draw_shard(folder, recipe, shard)
             progress.advance(SHARD_SIZE)
         return
-    queue = _Queue(shards)
+    left = deque(shards)
     with ThreadPoolExecutor(min(workers, len(shards))) as pool:
         try:
-            futures = [pool.submit(_drive_worker, folder, queue, progress) for _ in range(min(workers, len(shards)))]
+            futures = [pool.submit(_drive_worker, folder, left, progress) for _ in range(min(workers, len(shards)))]
             for future in futures:
                 future.result()
         finally:
-            queue.close()
+            left.clear()
 
 
-class _Queue:
-    """Numbers handed out to threads, one at a time; closed, it hands out no more."""
-
-    def __init__(self, shards: Sequence[int]) -> None:
-        self._left: Iterator[int] = iter(shards)
-        self._lock = threading.Lock()
-
-    def next(self) -> int | None:
-        with self._lock:
-            return next(self._left, None)
-
-    def close(self) -> None:
-        with self._lock:
-            self._left = iter(())
+def _take(left: deque[int]) -> int | None:
+    """The next shard for one of several threads; None if there are no more."""
+    try:
+        return left.popleft()
+    except IndexError:
+        return None
 
 
-def _drive_worker(folder: Path, queue: _Queue, progress: Progress) -> None:
-    """Feed one worker process until the queue is empty."""
+def _drive_worker(folder: Path, left: deque[int], progress: Progress) -> None:
+    """Feed one worker process until no shards are left."""
     command = [sys.executable, "-m", "crosslens.synth.shards", str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
-        while (shard := queue.next()) is not None:
+        while (shard := _take(left)) is not None:
             try:
                 worker.stdin.write(f"{shard}\n")
                 worker.stdin.flush()
@@ -181,7 +173,7 @@ def _drive_worker(folder: Path, queue: _Queue, progress: Progress) -> None:
             except OSError:
                 answer = ""
             if answer.strip() != str(shard):
-                queue.close()
+                left.clear()
                 raise CrosslensError(
                     f"a drawing process exited unexpectedly at shard {shard}",
                     fix="see its message above; run the same command again to resume",

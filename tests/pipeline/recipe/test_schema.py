@@ -13,7 +13,8 @@ from hypothesis import given, strategies as st
 from crosslens.core.errors import FormatVersionError, InputError, UsageError
 from crosslens.pipeline import EvaluateOptions, Recipe
 from crosslens.pipeline.options import EvaluateArguments
-from crosslens.pipeline.recipe import toml
+from crosslens.pipeline.recipe.recipe import write_toml
+from crosslens.pipeline.recipe.schema import key_lines
 
 GOOD = """\
 name = "clip"
@@ -135,7 +136,7 @@ def test_a_newer_recipe_says_so() -> None:
 
 def test_lines_of_keys() -> None:
     text = 'a = 1\n[one]\nb = """\nc = 3\n"""\n"d e" = 2\n[ two . three ]\nf.g = 4\n'
-    assert toml.key_lines(text) == {
+    assert key_lines(text) == {
         ("a",): 1,
         ("one",): 2,
         ("one", "b"): 3,
@@ -153,7 +154,7 @@ scalars = texts | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) 
 
 @given(st.dictionaries(texts.filter(bool), st.dictionaries(texts, scalars | st.lists(texts, min_size=1), min_size=1)))
 def test_what_is_written_is_what_tomllib_reads(tables: dict[str, dict[str, Any]]) -> None:
-    assert tomllib.loads(toml.dump(tables)) == tables
+    assert tomllib.loads(write_toml(tables)) == tables
 
 
 def test_options_are_those_of_evaluate() -> None:

@@ -32,6 +32,7 @@ COEFFICIENT_LABELS = {
     "kendall-c": "Kendall τ-c",
 }
 
+Array = np.ndarray[Any, Any]
 Coefficients = Mapping[str, Estimate]
 
 
@@ -72,8 +73,8 @@ class HumanAgreement(Printable):
 
     dataset: str
     judgements: Judgements
-    values: Mapping[str, np.ndarray[Any, Any]]
-    truth: np.ndarray[Any, Any]
+    values: Mapping[str, Array]
+    truth: Array
     subsets: Mapping[str, AgreementSubset]
     judges: JudgeAgreement | None
     pooled: bool = False
@@ -103,18 +104,16 @@ class HumanAgreement(Printable):
 
     def as_dict(self) -> dict[str, Any]:
         """Everything but the values of single pairs, as JSON can hold it."""
-        content: dict[str, Any] = json_form(
-            {
-                "dataset": self.dataset,
-                "judgements": self.judgements.source,
-                "skipped": self.judgements.skipped,
-                "pooled": self.pooled,
-                "level": self.level,
-                "subsets": {part: subset.as_dict() for part, subset in self.subsets.items()},
-                "judges": None if self.judges is None else asdict(self.judges),
-            }
-        )
-        return content
+        content = {
+            "dataset": self.dataset,
+            "judgements": self.judgements.source,
+            "skipped": self.judgements.skipped,
+            "pooled": self.pooled,
+            "level": self.level,
+            "subsets": {part: subset.as_dict() for part, subset in self.subsets.items()},
+            "judges": None if self.judges is None else asdict(self.judges),
+        }
+        return dict(json_form(content))
 
 
 def _as_dict(coefficients: Coefficients) -> dict[str, Any]:
@@ -122,9 +121,6 @@ def _as_dict(coefficients: Coefficients) -> dict[str, Any]:
         name: {"value": estimate.mean, "low": estimate.low, "high": estimate.high}
         for name, estimate in coefficients.items()
     }
-
-
-Array = np.ndarray[Any, Any]
 
 
 def measure_agreement(
@@ -166,8 +162,8 @@ def measure_agreement(
     parts = {ALL_PAIRS: np.ones(len(judgements), np.bool_), OUTSIDE_GROUND_TRUTH: ~truth}
     if without_references:
         parts[NOT_A_REFERENCE] = ~judgements.among_references(dataset)
-    correlating = _Correlating(judgements, values, pooled, resamples, level, seed, threads)
-    subsets = {part: correlating.over(rows) for part, rows in parts.items()}
+    resampling = {"resamples": resamples, "seed": seed, "threads": threads}
+    subsets = {part: _subset(judgements, values, rows, pooled, level, resampling) for part, rows in parts.items()}
     return HumanAgreement(
         dataset.name, judgements, values, truth, subsets, judge_agreement(judgements.judges), pooled=pooled, level=level
     )
@@ -230,39 +226,25 @@ def pair_similarity(
     return np.asarray(prepared.pairs(judgements.images, columns.reshape(-1)), np.float64)
 
 
-@dataclass(frozen=True)
-class _Correlating:
-    """Correlates every φ with people's scores."""
-
-    judgements: Judgements
-    values: Mapping[str, Array]
-    pooled: bool
-    resamples: int
-    level: float
-    seed: int
-    threads: int | None
-
-    def over(self, chosen: Array) -> AgreementSubset:
-        """The coefficients over the chosen pairs."""
-        pairs = np.flatnonzero(chosen)
-        scores = self.judgements.scores[pairs]
-        if self.pooled:
-            single = np.isfinite(self.judgements.judges[pairs])
-            pairs, scores = np.repeat(pairs, single.sum(axis=1)), self.judgements.judges[pairs][single]
-        images = self.judgements.images[pairs]
-        by_phi = {
-            phi: correlations(
-                values[pairs], scores, images, resamples=self.resamples, seed=self.seed, threads=self.threads
-            )
-            for phi, values in self.values.items()
-        }
-        return AgreementSubset(
-            int(chosen.sum()),
-            len(pairs),
-            len(np.unique(images)),
-            {phi: {key: fit.estimate(key, self.level) for key in COEFFICIENTS} for phi, fit in by_phi.items()},
-            {
-                (second, first): {key: by_phi[second].less(by_phi[first], key, self.level) for key in COEFFICIENTS}
-                for first, second in combinations(by_phi, 2)
-            },
-        )
+def _subset(
+    judgements: Judgements,
+    values: Mapping[str, Array],
+    chosen: Array,
+    pooled: bool,
+    level: float,
+    resampling: Mapping[str, Any],
+) -> AgreementSubset:
+    """The coefficients over the chosen pairs."""
+    pairs = np.flatnonzero(chosen)
+    scores = judgements.scores[pairs]
+    if pooled:
+        single = np.isfinite(judgements.judges[pairs])
+        pairs, scores = np.repeat(pairs, single.sum(axis=1)), judgements.judges[pairs][single]
+    images = judgements.images[pairs]
+    fits = {phi: correlations(own[pairs], scores, images, **resampling) for phi, own in values.items()}
+    figures = {phi: {key: fit.estimate(key, level) for key in COEFFICIENTS} for phi, fit in fits.items()}
+    differences = {
+        (second, first): {key: fits[second].less(fits[first], key, level) for key in COEFFICIENTS}
+        for first, second in combinations(fits, 2)
+    }
+    return AgreementSubset(int(chosen.sum()), len(pairs), len(np.unique(images)), figures, differences)

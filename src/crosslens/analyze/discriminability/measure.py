@@ -35,12 +35,6 @@ class Discriminability:
     def k(self) -> int:
         return int(self.neighbours.items.shape[1])
 
-    def within(self, eta: float) -> Array:
-        """Which descriptions lie in the band of ``eta``."""
-        low, high = entropy_band(self.k, eta)
-        inside: Array = (self.values >= low) & (self.values <= high)
-        return inside
-
     def centring_temperature(self) -> float:
         """The temperature at which the median of dis is ln k / 2, the middle of every band.
 
@@ -85,8 +79,7 @@ def entropy(cosines: Array, temperature: float) -> Array:
     total = weights.sum(axis=-1)
     # −Σ p ln p with p = w / total; written so that a weight that underflows to 0 adds 0.
     values = np.log(total) - (weights * shifted).sum(axis=-1) / total
-    bounded: Array = np.clip(values, 0.0, math.log(cosines.shape[-1]))
-    return bounded
+    return np.asarray(np.clip(values, 0.0, math.log(cosines.shape[-1])))
 
 
 def entropy_band(k: int, eta: float) -> tuple[float, float]:
@@ -114,8 +107,5 @@ def entropy_histogram(values: Array, k: int, eta: float | None = None, *, bins: 
 
 def _check_temperature(temperature: float) -> None:
     if not (temperature > 0 and math.isfinite(temperature)):
-        raise UsageError(
-            f"temperature = {temperature}",
-            fix="choose a number above 0, such as 0.01 (CLIP's) or 1",
-            option="temperature",
-        )
+        problem = f"temperature = {temperature}"
+        raise UsageError(problem, fix="choose a number above 0, such as 0.01 (CLIP's) or 1", option="temperature")

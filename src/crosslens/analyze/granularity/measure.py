@@ -57,9 +57,6 @@ class Granularity(Mapping[str, float]):
     def __len__(self) -> int:
         return len(self.per_caption)
 
-    def __contains__(self, feature: object) -> bool:
-        return feature in self.per_caption
-
     def of(self, feature: str) -> Array:
         """One value per caption."""
         if feature not in self.per_caption:

@@ -62,23 +62,13 @@ class HardNegatives:
         **options: Any,
     ) -> HardNegatives:
         """From columns: images (``image``, ``file``, …), captions (id, image, text, case, right), groups per case."""
-        table = pl.DataFrame(
-            captions,
-            schema={
-                "caption": pl.String,
-                "image": pl.String,
-                "text": pl.String,
-                "case": pl.String,
-                "right": pl.Boolean,
-            },
-            orient="row",
-        )
+        columns = {**dict.fromkeys(("caption", "image", "text", "case"), pl.String), "right": pl.Boolean}
+        table = pl.DataFrame(captions, schema=columns, orient="row")
         unique = pl.DataFrame(images).unique("image", keep="first", maintain_order=True)
         cases = table.select("case").unique(maintain_order=True)
         cases = cases.with_columns(pl.Series(key, list(labels), dtype=pl.String) for key, labels in groups.items())
-        options.setdefault("groupings", tuple(groups))
-        home = options.pop("home", None)
-        return HardNegatives(Dataset(name, unique, table, home=home), cases, **options)
+        dataset = Dataset(name, unique, table, home=options.pop("home", None))
+        return HardNegatives(dataset, cases, **{"groupings": tuple(groups), **options})
 
     @property
     def name(self) -> str:
@@ -216,11 +206,8 @@ def _check_shapes(captions: pl.DataFrame) -> None:
     single = (pl.col("images") == 1) & (pl.col("right") == 1) & (pl.col("captions") > 1)
     double = pl.all_horizontal(pl.col("images", "described", "right", "captions") == 2)
     for bad in shapes.filter(~(single | double)).head(1).iter_rows(named=True):
-        raise InputError(
-            f"case {bad['case']!r}: images {bad['images']}, captions {bad['captions']}, right ones {bad['right']}",
-            expected=_SHAPES,
-            fix="fix or remove the case",
-        )
+        problem = f"case {bad['case']!r}: images {bad['images']}, captions {bad['captions']}, right ones {bad['right']}"
+        raise InputError(problem, expected=_SHAPES, fix="fix or remove the case")
     if shapes["images"].n_unique() > 1:
         raise InputError(
             "some cases have one image, others two", expected="one kind of cases", fix="split them into two sets"

@@ -19,7 +19,6 @@ from crosslens.analyze.hard_negatives.scoring import (
     pair_model_scores,
     pair_scores,
     read_pair_scores,
-    text_only_scores,
     vector_scores,
 )
 from crosslens.core import Dataset, Embeddings, Ids, InputError, Progress, UsageError, argument, refuse_unknown
@@ -76,7 +75,8 @@ def score_hard_negatives(
     if judging.skip_missing:
         encoding = replace(encoding, skip_bad=True)
     if model is not None:
-        values, label = _from_model(negatives, model, image_text, encoding, score, progress)
+        encoder = load_encoder(model, encoding)
+        values, label = model_scores(negatives, encoder, image_text, encoding, score, progress), encoder.name
     elif pair_model is not None:
         scorer = load_pair_scorer(pair_model, encoding) if isinstance(pair_model, str) else pair_model
         values, label = pair_model_scores(negatives, scorer, encoding, progress), scorer.name
@@ -89,23 +89,6 @@ def score_hard_negatives(
     else:
         values, label = _from_vectors(negatives, images, captions, score)
     return evaluate_scores(negatives, values, name or label, **vars(judging))
-
-
-def _from_model(
-    negatives: HardNegatives,
-    model: str | Encoder | Any,
-    image_text: Dataset | None,
-    options: EncodeOptions,
-    score: str | None,
-    progress: Progress | None,
-) -> tuple[FloatArray, str]:
-    """A model's scores: of pictures, or of their captions where ``image_text`` has them."""
-    encoder = load_encoder(model, options)
-    if image_text is not None:
-        values = text_only_scores(negatives, encoder, image_text, options, score=score, progress=progress)
-    else:
-        values = model_scores(negatives, encoder, options, score=score, progress=progress)
-    return values, encoder.name
 
 
 def _from_vectors(negatives: HardNegatives, images: Any, captions: Any, score: str | None) -> tuple[FloatArray, str]:

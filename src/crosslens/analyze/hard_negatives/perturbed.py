@@ -74,10 +74,7 @@ def _case_captions(
 
 def _images(dataset: Dataset, used: set[str]) -> dict[str, list[Any]]:
     columns = [name for name in ("image", "file") if name in dataset.images.columns]
-    images: dict[str, list[Any]] = (
-        dataset.images.select(columns).filter(pl.col("image").is_in(list(used))).to_dict(as_series=False)
-    )
-    return images
+    return dataset.images.select(columns).filter(pl.col("image").is_in(list(used))).to_dict(as_series=False)
 
 
 def _notes(applied: dict[str, int], captions: int) -> tuple[str, ...]:

@@ -211,12 +211,8 @@ def read_annotations(path: str | Path) -> Dataset:
         for index, (image, value) in enumerate(zip(images, rows.values("caption"), strict=True)):
             texts = [value] if isinstance(value, str) else value
             if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
-                raise InputError(
-                    f"'caption' is {value!r:.60}",
-                    row=rows.row_name(index),
-                    expected="a list of texts",
-                    fix="correct it",
-                )
+                problem = f"'caption' is {value!r:.60}"
+                raise InputError(problem, row=rows.row_name(index), expected="a list of texts", fix="correct it")
             captions += [(f"{image}#{number}", image, text) for number, text in enumerate(texts)]
         schema = dict.fromkeys(("caption", "image", "text"), pl.String)
         return Dataset(

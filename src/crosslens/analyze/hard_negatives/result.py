@@ -12,16 +12,16 @@ import polars as pl
 from crosslens.analyze.hard_negatives.cases import ACCURACY, HardNegatives
 from crosslens.analyze.hard_negatives.outcomes import (
     ALL_CASES,
+    BoolArray,
     CaseOutcomes,
     CategoryAccuracy,
+    FloatArray,
     category_accuracies,
     judge_cases,
     members_of,
 )
 from crosslens.core import Printable, UnknownNameError, UsageError, json_form
 from crosslens.statistics import holm, paired_permutation
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,22 +86,20 @@ class HardNegativesResult(Printable):
 
     def as_dict(self, failures: int = 10) -> dict[str, Any]:
         """The accuracies and the largest failures, as JSON can hold them."""
-        content: dict[str, Any] = json_form(
-            {
-                "set": self.negatives.name,
-                "model": self.model,
-                "cases": len(self.negatives),
-                "images": self.negatives.dataset.images.height,
-                "left_out": self.left_out,
-                "tolerance": self.outcomes.tolerance,
-                "by_rounding": self.outcomes.by_rounding,
-                "level": self.level,
-                "figures": [asdict(row) for row in self.figures],
-                "failures": self.failures(failures).to_dicts(),
-                "notes": list(self.negatives.notes),
-            }
-        )
-        return content
+        content = {
+            "set": self.negatives.name,
+            "model": self.model,
+            "cases": len(self.negatives),
+            "images": self.negatives.dataset.images.height,
+            "left_out": self.left_out,
+            "tolerance": self.outcomes.tolerance,
+            "by_rounding": self.outcomes.by_rounding,
+            "level": self.level,
+            "figures": [asdict(row) for row in self.figures],
+            "failures": self.failures(failures).to_dicts(),
+            "notes": list(self.negatives.notes),
+        }
+        return dict(json_form(content))
 
     def _scored(self) -> pl.DataFrame:
         dataset = self.negatives.dataset
@@ -170,9 +168,6 @@ def evaluate_scores(
     return HardNegativesResult(model, negatives, scores, outcomes, accuracies, level, missing)
 
 
-BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
-
-
 @dataclass(frozen=True)
 class CategoryDifference:
     """First − second over the cases of one category.
@@ -213,8 +208,7 @@ class HardNegativesComparison(Printable):
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
         rows = [asdict(row) for row in self.differences]
-        content: dict[str, Any] = json_form({"first": self.first, "second": self.second, "differences": rows})
-        return content
+        return dict(json_form({"first": self.first, "second": self.second, "differences": rows}))
 
 
 def compare_hard_negatives(

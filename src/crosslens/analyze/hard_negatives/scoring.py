@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crosslens.analyze.ground_truth import positions_or_missing
 from crosslens.analyze.hard_negatives.cases import HardNegatives
-from crosslens.core import Dataset, Embeddings, Ids, InputError, Progress, UnknownNameError, argument, reading
+from crosslens.core import Dataset, Embeddings, InputError, Progress, UnknownNameError, argument, reading
 from crosslens.data import RowName, check_ids, check_known, format_suffix, image_names, read_records, read_table
 from crosslens.encode import (
     IMAGES,
@@ -44,8 +45,7 @@ def blind_scores(negatives: HardNegatives, name: str) -> FloatArray:
     if name not in BLIND:
         raise UnknownNameError("blind score", name, BLIND)
     values = np.array([BLIND[name](text) for text in negatives.dataset.texts], np.float64)
-    scores: FloatArray = values[negatives.pairs["caption"].to_numpy()]
-    return scores
+    return np.asarray(values[negatives.pairs["caption"].to_numpy()])
 
 
 def vector_scores(
@@ -54,8 +54,8 @@ def vector_scores(
     """The scores of vectors matched by id; NaN for a pair without vectors."""
     name = score or default_score(images.kind, captions.kind)
     pairs = negatives.pairs
-    rows = _positions(negatives.dataset.image_ids, images.ids)[pairs["image"].to_numpy()]
-    columns = _positions(negatives.dataset.caption_ids, captions.ids)[pairs["caption"].to_numpy()]
+    rows = positions_or_missing(negatives.dataset.image_ids, images.ids)[pairs["image"].to_numpy()]
+    columns = positions_or_missing(negatives.dataset.caption_ids, captions.ids)[pairs["caption"].to_numpy()]
     if not ((rows >= 0) & (columns >= 0)).any():
         raise InputError(
             "the vectors belong to none of the cases",
@@ -74,41 +74,34 @@ def _exact_scores(images: Embeddings, captions: Embeddings, name: str, rows: Int
     return scores
 
 
-def _positions(ids: Ids, known: Ids) -> IntArray:
-    """The position of each id, −1 where it is not known."""
-    position = {name: row for row, name in enumerate(known)}
-    return np.array([position.get(name, -1) for name in ids], np.int64)
-
-
 def _encoding(options: EncodeOptions, progress: Progress | None) -> dict[str, Any]:
     cache = options.cache
     if not isinstance(cache, Cache):  # without a folder nothing is cached
         cache = None if cache is None or cache is False else Cache(None if cache is True else cache)
-    return {
-        "cache": cache, "batch_size": options.batch_size, "precision": options.precision, "progress": progress,
-    }  # fmt: skip
+    shared = {"batch_size": options.batch_size, "precision": options.precision}
+    return {"cache": cache, "progress": progress, **shared}
 
 
 def model_scores(
     negatives: HardNegatives,
     encoder: Encoder,
+    described: Dataset | None,
     options: EncodeOptions,
-    *,
-    score: str | None = None,
-    progress: Progress | None = None,
+    score: str | None,
+    progress: Progress | None,
 ) -> FloatArray:
-    """The scores of a model of pictures and texts; unreadable pictures raise, or score NaN with ``skip_bad``."""
+    """The scores of a model of pictures and texts, or of texts alone where ``described`` has the pictures' captions.
+
+    Unreadable pictures raise, or score NaN with ``skip_bad``.
+    """
+    if described is not None:
+        return _text_only_scores(negatives, encoder, described, score, _encoding(options, progress))
     for modality in (IMAGES, TEXTS):
         require_modality(encoder, modality)
     if isinstance(encoder, StoredEmbeddings):
         return vector_scores(negatives, encoder.stored[IMAGES], encoder.stored[TEXTS], score)
-    encoded = encode_dataset(
-        negatives.dataset,
-        encoder,
-        image_folder=options.image_folder,
-        skip_bad=options.skip_bad,
-        **_encoding(options, progress),
-    )
+    sources: dict[str, Any] = {"image_folder": options.image_folder, "skip_bad": options.skip_bad}
+    encoded = encode_dataset(negatives.dataset, encoder, **sources, **_encoding(options, progress))
     assert encoded.images is not None
     assert encoded.captions is not None
     return vector_scores(negatives, encoded.images, encoded.captions, score)
@@ -125,14 +118,8 @@ def pair_model_scores(
     return np.asarray(stage.score(named, progress), np.float64)
 
 
-def text_only_scores(
-    negatives: HardNegatives,
-    encoder: Encoder,
-    described: Dataset,
-    options: EncodeOptions,
-    *,
-    score: str | None = None,
-    progress: Progress | None = None,
+def _text_only_scores(
+    negatives: HardNegatives, encoder: Encoder, described: Dataset, score: str | None, encoding: Mapping[str, Any]
 ) -> FloatArray:
     """The scores of a text encoder: a picture is the mean of its captions' vectors, without the right one's.
 
@@ -151,7 +138,7 @@ def text_only_scores(
             fix="check that the dataset has the captions of these images",
         )
     texts = [*(described.texts[row] for row in used), *negatives.dataset.texts]
-    vectors = encode_texts(encoder, texts, **_encoding(options, progress)).rows
+    vectors = encode_texts(encoder, texts, **encoding).rows
     vector_of = {row: position for position, row in enumerate(used)}
     with_others = [(image, rows) for image, rows in zip(shown, others, strict=True) if rows]
     means = np.stack([vectors[[vector_of[row] for row in rows]].mean(axis=0) for _, rows in with_others])
@@ -231,19 +218,11 @@ def pair_scores(frame: pl.DataFrame, negatives: HardNegatives, row_name: RowName
     scores = np.full(len(position), np.nan)
     for row, pair in enumerate(zip(captions, images, strict=True)):
         if pair not in position:
-            raise InputError(
-                f"caption {pair[0]!r} and image {pair[1]!r} are in no case together",
-                row=row_name(row),
-                expected="pairs of one case",
-                fix="correct or remove the row",
-            )
+            problem = f"caption {pair[0]!r} and image {pair[1]!r} are in no case together"
+            raise InputError(problem, row=row_name(row), expected="pairs of one case", fix="correct or remove the row")
         if not np.isnan(scores[position[pair]]):
-            raise InputError(
-                f"a second score of caption {pair[0]!r} and image {pair[1]!r}",
-                row=row_name(row),
-                expected="one score per pair",
-                fix="keep one of the two",
-            )
+            problem = f"a second score of caption {pair[0]!r} and image {pair[1]!r}"
+            raise InputError(problem, row=row_name(row), expected="one score per pair", fix="keep one of the two")
         scores[position[pair]] = values[row]
     return scores
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,11 @@ RUN_COLUMNS: Mapping[str, Any] = {
 }
 """Of each run: its failures, those that are annotation problems by each reason and by any, and the model's."""
 
-REVIEW_SUFFIXES = (".csv", ".parquet", ".jsonl")
+_WRITERS: Mapping[str, Callable[..., Any]] = {
+    ".csv": pl.DataFrame.write_csv,
+    ".parquet": pl.DataFrame.write_parquet,
+    ".jsonl": pl.DataFrame.write_ndjson,
+}
 _NEEDED = ("verdict", "image", "caption", "suggested_image")
 
 
@@ -50,14 +53,8 @@ class LabelQuality(Printable):
     def write(self, path: str | Path, limit: int | None = None) -> Path:
         """Write the list for a reviewer as .csv, .parquet or .jsonl (.gz too); an existing file is replaced."""
         suffix = check_review_file(path)
-        table = self._first(limit)
         with writing_bytes(path) as out:
-            if suffix == ".csv":
-                table.write_csv(out)
-            elif suffix == ".jsonl":
-                table.write_ndjson(out)
-            else:
-                table.write_parquet(out)
+            _WRITERS[suffix](self._first(limit), out)
         return Path(path)
 
     def relevance(self, limit: int | None = None) -> Relevance:
@@ -88,18 +85,16 @@ class LabelQuality(Printable):
 
     def as_dict(self, limit: int | None = None) -> dict[str, Any]:
         """Everything as plain values."""
-        content: dict[str, Any] = json_form(
-            {
-                "dataset": self.dataset.name,
-                "suspects": len(self),
-                "reasons": self.reasons,
-                "runs": self.runs.to_dicts(),
-                "settings": dict(self.settings),
-                "notes": list(self.notes),
-                "review": self._first(limit).to_dicts(),
-            }
-        )
-        return content
+        content = {
+            "dataset": self.dataset.name,
+            "suspects": len(self),
+            "reasons": self.reasons,
+            "runs": self.runs.to_dicts(),
+            "settings": self.settings,
+            "notes": self.notes,
+            "review": self._first(limit).to_dicts(),
+        }
+        return dict(json_form(content))
 
     def _first(self, limit: int | None) -> pl.DataFrame:
         return self.table if limit is None else self.table.head(limit)
@@ -108,7 +103,7 @@ class LabelQuality(Printable):
 def check_review_file(path: str | Path) -> str:
     """The suffix of a review file, if it is one that can be written."""
     suffix = format_suffix(path)
-    if suffix not in REVIEW_SUFFIXES:
+    if suffix not in _WRITERS:
         raise UsageError(
             f"{path}: unsupported format of a review list", fix="use a name that ends in .csv, .parquet or .jsonl"
         )
@@ -208,26 +203,19 @@ def _decisions(path: str | Path, dataset: Dataset) -> Iterator[_Decision]:
     seen: dict[tuple[str, str], str] = {}
     for number, cells in enumerate(frame.select(_NEEDED).iter_rows()):
         written, image, caption, suggested = (None if cell is None else str(cell).strip() or None for cell in cells)
-        with _at(path, row_name(number)):
+        try:
             verdict = _verdict(written)
             owner = known.check(image, caption, suggested)
             _check_complete(verdict, caption, suggested)
             if caption is not None and verdict not in ("", ALSO_FITS):  # a merged file may have a caption twice
                 before = seen.setdefault((owner, caption), verdict)
                 if before != verdict:
-                    raise InputError(
-                        f"{verdict} for caption {caption!r}, but {before} in an earlier row", fix="keep one of the two"
-                    )
+                    problem = f"{verdict} for caption {caption!r}, but {before} in an earlier row"
+                    raise InputError(problem, fix="keep one of the two")
+        except InputError as error:
+            error.file, error.row = str(path), row_name(number)
+            raise
         yield _Decision(verdict, owner, caption, suggested, row_name(number))
-
-
-@contextmanager
-def _at(path: str | Path, row: int | str) -> Iterator[None]:
-    try:
-        yield
-    except InputError as error:
-        error.file, error.row = str(path), row
-        raise
 
 
 class _KnownIds:
@@ -272,12 +260,8 @@ def _check_complete(verdict: str, caption: str | None, suggested: str | None) ->
 def _check_targets(decisions: list[_Decision], removed: set[str], path: str | Path) -> None:
     for decision in decisions:
         if decision.verdict == MOVE and decision.suggested in removed:
-            raise InputError(
-                f"caption {decision.caption!r} moves to image {decision.suggested!r}, which is removed",
-                file=path,
-                row=decision.row,
-                fix="keep the image, or remove the caption",
-            )
+            problem = f"caption {decision.caption!r} moves to image {decision.suggested!r}, which is removed"
+            raise InputError(problem, file=path, row=decision.row, fix="keep the image, or remove the caption")
 
 
 def _read(path: str | Path) -> tuple[pl.DataFrame, RowName]:

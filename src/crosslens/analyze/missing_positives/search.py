@@ -8,7 +8,7 @@ median) is the threshold for all other pairs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -91,11 +91,9 @@ class MissingPositives(Printable):
         if not extra_only:
             images, captions = np.concatenate([truth.rows, images]), np.concatenate([truth.items, captions])
             grades = np.concatenate([truth.grades, grades])
-        ids = (truth.query_ids, truth.item_ids)
         source = f"{self.phi} ≥ {self.threshold:.4g}"
-        return Relevance.from_indices(
-            *ids, images, captions, grades, source if extra_only else f"{truth.source} + {source}"
-        )
+        source = source if extra_only else f"{truth.source} + {source}"
+        return Relevance.from_indices(truth.query_ids, truth.item_ids, images, captions, grades, source)
 
     @property
     def table(self) -> pl.DataFrame:
@@ -129,12 +127,11 @@ class MissingPositives(Printable):
             "pairs": self.levels[0].pairs,
             "kept": len(self),
             "annotated": {"pairs": len(self.annotated), **quantiles},
-            "levels": [{"threshold": level.threshold, "pairs": level.pairs} for level in self.levels],
+            "levels": [asdict(level) for level in self.levels],
         }
         if self.verification is not None:
             content["verification"] = self.verification.as_dict()
-        plain: dict[str, Any] = json_form(content)
-        return plain
+        return dict(json_form(content))
 
 
 def find_missing_positives(
@@ -251,11 +248,8 @@ def _outside(prepared: PreparedSimilarity, truth: Relevance) -> Iterator[tuple[s
         values = np.array(prepared.block(rows), np.float32)
         if np.isnan(values).any():
             row, column = np.argwhere(np.isnan(values))[0]
-            raise InputError(
-                f"φ of image {truth.query_ids[start + row]!r} and caption {truth.item_ids[column]!r} is NaN",
-                expected="finite numbers",
-                fix="compute φ again",
-            )
+            problem = f"φ of image {truth.query_ids[start + row]!r} and caption {truth.item_ids[column]!r} is NaN"
+            raise InputError(problem, expected="finite numbers", fix="compute φ again")
         inside = slice(relevant.offsets[rows.start], relevant.offsets[rows.stop])
         values[relevant.rows[inside] - start, relevant.items[inside]] = -np.inf
         yield rows, values

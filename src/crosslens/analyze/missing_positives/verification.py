@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from crosslens.analyze.ground_truth import positions_or_missing
 from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, InputError, Relevance
 from crosslens.similarity import PreparedSimilarity
 from crosslens.statistics import Bootstrap, Estimate
@@ -93,8 +94,8 @@ class VerifiedPairs:
         keys = [np.empty(0, np.int64)]
         for direction, judged in directions.items():
             seen = judged.relevant() if direction == IMAGE_TO_TEXT else judged.relevant().flip()
-            rows = _positions_or_missing(seen.query_ids, truth.query_ids)[seen.rows]
-            columns = _positions_or_missing(seen.item_ids, truth.item_ids)[seen.items]
+            rows = positions_or_missing(seen.query_ids, truth.query_ids)[seen.rows]
+            columns = positions_or_missing(seen.item_ids, truth.item_ids)[seen.items]
             inside = (rows >= 0) & (columns >= 0)
             if direction == IMAGE_TO_TEXT:
                 images[rows[inside]] = True
@@ -167,11 +168,8 @@ class ThresholdCounter:
         hits = np.bincount(owners, self._verified.values >= np.float32(point.threshold), len(retrieved))
         used = (retrieved > 0) | (positives > 0)
         retrieved, positives, hits = retrieved[used], positives[used], hits[used]
-        draws = (
-            list(Bootstrap(np.arange(len(retrieved)), resamples, seed).weights(len(retrieved)))
-            if len(retrieved) > 1
-            else []
-        )
+        images = len(retrieved)
+        draws = list(Bootstrap(np.arange(images), resamples, seed).weights(images)) if images > 1 else []
         return _ratio(point.precision, hits, retrieved, draws), _ratio(point.recall, hits, positives, draws)
 
 
@@ -184,12 +182,6 @@ def _ratio(value: float, above: Array, below: Array, draws: Iterable[Array]) -> 
         return Estimate(value, float("nan"), float("nan"))
     low, high = np.quantile(replicates, [0.025, 0.975])
     return Estimate(value, float(low), float(high))
-
-
-def _positions_or_missing(ids: Sequence[str], known: Sequence[str]) -> Array:
-    """The position of each id, −1 where it is not known."""
-    position = {name: row for row, name in enumerate(known)}
-    return np.fromiter((position.get(name, -1) for name in ids), np.int64, len(ids))
 
 
 def _direction(verified: Relevance, truth: Relevance) -> str:

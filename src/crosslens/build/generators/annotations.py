@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import polars as pl
 
 from crosslens.build.generators.vocabulary import Noun, coloured, noun, plural
 from crosslens.core import Dataset, UnknownNameError
-from crosslens.synth import a, number_word
+from crosslens.synth import BACKDROPS, a, number_word
 
 PLACE = "place"
 """The category of what is all around: the backdrop of a drawn scene."""
-COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "brown", "black", "white", "grey")
-_SPELT = {"gray": "grey", "violet": "purple", "golden": "gold"}
-MOST_COUNTED = 12
-"""Beyond a dozen nobody counts, and annotators give up too."""
+_COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "brown", "black", "white", "grey")
+_SPELT = {"gray": "grey", "violet": "purple"}
+_MOST_COUNTED = 12  # beyond a dozen nobody counts, and annotators give up too
 _LONGEST_QUOTE = 24
 
 Box = tuple[float, float, float, float]
@@ -71,7 +70,7 @@ class Annotations:
 
 def _annotation(row: Mapping[str, Any], about: Mapping[str, Any]) -> ObjectAnnotation:
     words = [str(word).strip().lower() for word in row.get("attributes") or ()]
-    colours = [_SPELT.get(word, word) for word in words if _SPELT.get(word, word) in COLOURS]
+    colours = [spelt for word in words if (spelt := _SPELT.get(word, word)) in _COLOURS]
     colour = row.get("colour")
     if colour is None and len(colours) == 1 and row.get("category") != "landmark":
         colour = colours[0]
@@ -79,7 +78,7 @@ def _annotation(row: Mapping[str, Any], about: Mapping[str, Any]) -> ObjectAnnot
         name=row["name"].strip(),
         count=None if row.get("iscrowd") else 1,
         colour=colour,
-        attributes=tuple(word for word in words if _SPELT.get(word, word) not in COLOURS),
+        attributes=tuple(word for word in words if _SPELT.get(word, word) not in _COLOURS),
         box=_relative_box(row, about),
         category=row.get("category"),
         text=row.get("text"),
@@ -120,7 +119,7 @@ class ObjectGroup:
         """How many there are, or are of one colour; None where the number is not known."""
         counts = [member.count for member in self.members if colour is None or member.colour == colour]
         total = sum(count for count in counts if count is not None)
-        return total if None not in counts and total <= MOST_COUNTED else None
+        return total if None not in counts and total <= _MOST_COUNTED else None
 
     @property
     def single(self) -> ObjectAnnotation | None:
@@ -131,6 +130,16 @@ class ObjectGroup:
     def area(self) -> float:
         """How much of the picture it takes up."""
         return sum(member.box[2] * member.box[3] for member in self.members if member.box is not None)
+
+    @property
+    def attributes(self) -> set[tuple[str, ...]]:
+        """What is said of its members, once for all that are alike."""
+        return {member.attributes for member in self.members}
+
+    @property
+    def position(self) -> str:
+        """Where its only member is, with the space before it; empty for several."""
+        return f" {_position_phrase(self.single.box)}" if self.single and self.single.box else ""
 
     @property
     def action(self) -> str | None:
@@ -145,7 +154,7 @@ class ObjectGroup:
         quotable = text is not None and text.isascii() and text.isprintable() and 0 < len(text) <= _LONGEST_QUOTE
         return text if quotable and '"' not in str(text) else None
 
-    def phrase(self, *, colour: bool = True, number: bool = True) -> str:
+    def phrase(self, *, colour: bool = True) -> str:
         """``a red car``, ``three dogs``, ``many people``, ``the Eiffel Tower``."""
         words, many = self.noun, self.count()
         if words.unique:
@@ -158,7 +167,7 @@ class ObjectGroup:
         several = plural(phrase)
         if many is None:
             return f"a crowd of {several}" if self.name == "person" else f"many {several}"
-        return f"{number_word(many)} {several}" if number else f"some {several}"
+        return f"{number_word(many)} {several}"
 
 
 @dataclass(frozen=True)
@@ -181,11 +190,19 @@ class ImageContents:
         groups = [ObjectGroup(tuple(members)) for members in members_of.values()]
         return ImageContents(tuple(sorted(groups, key=lambda group: (-round(group.area, 9), group.name))), setting)
 
-    def __getitem__(self, name: str) -> ObjectGroup:
-        return next(group for group in self.groups if group.name == name)
+    @cached_property
+    def by_name(self) -> dict[str, ObjectGroup]:
+        """The groups by their names."""
+        return {group.name: group for group in self.groups}
+
+    @property
+    def setting_phrase(self) -> str:
+        """`` on a beach``, with the space before it; empty where the setting is not known."""
+        backdrop = BACKDROPS.get(self.setting or "")
+        return f" {backdrop.at}" if backdrop else ""
 
 
-def position_phrase(box: Box) -> str:
+def _position_phrase(box: Box) -> str:
     """In which part of the image a box lies."""
     across, down = box[0] + box[2] / 2, box[1] + box[3] / 2
     side = "left" if across < 0.375 else "right" if across > 0.625 else ""
@@ -212,12 +229,12 @@ def spatial_relation(box: Box, other: Box) -> str | None:
 
 def counterparts(source: ImageContents, target: ImageContents, turn: int = 0) -> dict[str, ObjectGroup]:
     """For each name in the source its counterpart: the same name, else the most similar object that has no namesake."""
-    pairs = {group.name: other for group in source.groups for other in target.groups if group.name == other.name}
+    pairs = {name: target.by_name[name] for name in source.by_name if name in target.by_name}
     free = [group for group in target.groups if group.name not in pairs]
     for group in source.groups:
         alike = [candidate for candidate in free if candidate.noun.unique == group.noun.unique]
         if group.name not in pairs and alike:
-            best = sorted(alike, key=lambda candidate, group=group: _unlike(group, candidate))[turn % len(alike)]  # type: ignore[misc]
+            best = sorted(alike, key=partial(_unlike, group))[turn % len(alike)]
             pairs[group.name] = best
             free.remove(best)
     return pairs

@@ -112,8 +112,10 @@ class Endpoint:
             headers["Authorization"] = f"Bearer {key}"
         url = self.address.rstrip("/") + "/chat/completions"
         request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+        # A proxy must not be asked for this machine's own addresses.
+        opener = urllib.request.build_opener(_NoRedirects, *([urllib.request.ProxyHandler({})] if self.local else []))
         try:
-            with _opener(self.local).open(request, timeout=self.timeout) as answer:
+            with opener.open(request, timeout=self.timeout) as answer:
                 return bytes(answer.read())
         except urllib.error.HTTPError as error:
             with error:
@@ -148,11 +150,6 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
         return None
-
-
-def _opener(local: bool) -> urllib.request.OpenerDirector:
-    # A proxy must not be asked for this machine's own addresses.
-    return urllib.request.build_opener(_NoRedirects, *([urllib.request.ProxyHandler({})] if local else []))
 
 
 def _content(raw: bytes, endpoint: Endpoint) -> str:

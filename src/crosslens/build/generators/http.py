@@ -91,7 +91,10 @@ class HttpGenerator:
         """The number of a request and its answer, each as soon as it arrives."""
         if not requests:
             return
-        self._announce()
+        if not self._announced:
+            self._announced = True
+            what = "descriptions, annotations and pictures" if self.sees_pictures else "descriptions and annotations"
+            self._notify(f"note: {what} are sent to {self._endpoint.host} (model {self._endpoint.model})")
         endpoint = replace(self._endpoint, stop=threading.Event())
         todo: SimpleQueue[int] = SimpleQueue()
         done: SimpleQueue[tuple[int, tuple[str, ...] | BaseException]] = SimpleQueue()
@@ -160,12 +163,6 @@ class HttpGenerator:
             {"type": "text", "text": text},
             {"type": "image_url", "image_url": {"url": _data_url(request.file)}},
         ]
-
-    def _announce(self) -> None:
-        if not self._announced:
-            self._announced = True
-            what = "descriptions, annotations and pictures" if self.sees_pictures else "descriptions and annotations"
-            self._notify(f"note: {what} are sent to {self._endpoint.host} (model {self._endpoint.model})")
 
 
 def _data_url(file: Path) -> str:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from crosslens.build.generators.annotations import ImageContents
-from crosslens.build.generators.vocabulary import OTHER, PLAIN, RIDDLE, Noun, colour_words, plural
+from crosslens.build.generators.vocabulary import COLOUR_MEANINGS, OTHER, PLAIN, RIDDLE, Noun, plural
 from crosslens.synth import BACKDROPS, POSE_PHRASES, a, number_word
 
 SIZES = ("small", "medium", "large", "big", "little", "tiny", "huge", "tall")
@@ -28,13 +28,41 @@ RELATIONS = {
 }  # fmt: skip
 STANDING_ON_TWO = "upright on both feet"
 _NAMED = {
-    "open sea": "the open sea",
-    "underwater": "the world under water",
-    "outer space": "outer space",
+    "open sea": "the open sea", "underwater": "the world under water", "outer space": "outer space",
     "mountains": "the mountains",
-}
+}  # fmt: skip
 _WITH = "hat and scarf|plate|shade|rim|bands|handles|handle|ribbon|blanket|frame|border|handwriting"
 _ALREADY_A_PAIR = "scissors|skis|glasses|shears|spectacles|eyeglasses"
+
+
+def setting_name(name: str) -> str:
+    """A setting with its article, if it takes one."""
+    return _NAMED.get(name) or a(name)
+
+
+_SETTINGS = {
+    form.lower(): (name, register)
+    for name, backdrop in BACKDROPS.items()
+    for form, register in (
+        (backdrop.at, PLAIN),
+        (backdrop.also, OTHER),
+        (backdrop.riddle, RIDDLE),
+        (f"the {name}", "the"),
+        (setting_name(name), "named"),  # last: "the mountains" is the name itself
+    )
+}
+_ACTIONS = {STANDING_ON_TWO: ("standing", OTHER)} | {
+    form: (action, register)
+    for action, (other, story) in POSE_PHRASES.items()
+    for form, register in ((action, PLAIN), (other, OTHER), (story, RIDDLE))
+}
+_MEANINGS = {
+    "setting": _SETTINGS,
+    "relation": {form: (relation, PLAIN) for form, relation in RELATIONS.items()},
+    "hue": {word: meaning for word, meaning in COLOUR_MEANINGS.items() if meaning[1] == RIDDLE},
+    "action": _ACTIONS,
+}
+"""For each kind of phrase its wordings, with what they mean and their register."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +118,10 @@ class PhraseReader:
     def __init__(self, *images: ImageContents) -> None:
         self._nouns = {group.name: group.noun for contents in images for group in contents.groups}
         self._forms: dict[str, tuple[str, str, str, bool]] = {}
-        for contents in images:
-            for group in contents.groups:
-                for form, register, word, several in _all_forms(group.noun):
-                    self._forms.setdefault(form.lower(), (group.name, register, word, several))
-        self._settings = _setting_forms()
+        for group in (group for contents in images for group in contents.groups):
+            for word, register in group.noun.forms():
+                for form in (word, plural(word)):
+                    self._forms.setdefault(form.lower(), (group.name, register, word, form != word))
         self._seen: dict[str, list[Phrase]] = {}
         self._pattern = _pattern(frozenset(self._forms))
 
@@ -118,25 +145,17 @@ class PhraseReader:
 
     def _phrases(self, text: str) -> Iterator[Phrase]:
         for match in self._pattern.finditer(text):
-            kind, part = next(name for name in _KINDS if match[name] is not None), match[0]
+            kind = match.lastgroup or ""  # of the groups within a noun phrase the outer one ends last
             if kind == "noun":
                 yield self._noun_phrase(match, text)
-                continue
-            meaning, register = part, PLAIN
-            if kind == "setting":
-                meaning, register = self._settings[part.lower()]
-            elif kind == "relation":
-                meaning = RELATIONS[part.lower()]
-            elif kind == "hue":
-                meaning, register = _hues()[part.lower()], RIDDLE
-            elif kind == "action":
-                meaning, register = _actions()[part.lower()]
-            yield Phrase(kind, match.start(), match.end(), part, meaning, register)
+            else:
+                meaning, register = _MEANINGS[kind][match[0].lower()] if kind in _MEANINGS else (match[0], PLAIN)
+                yield Phrase(kind, match.start(), match.end(), match[0], meaning, register)
 
     def _noun_phrase(self, match: re.Match[str], text: str) -> NounPhrase:
         name, register, word, several = self._forms[match["form"].lower()]
         colour_text = (match["colour"] or match["worn"] or match["part"] or "").lower()
-        colour, colour_register = colour_words().get(colour_text, ("", PLAIN))
+        colour, colour_register = COLOUR_MEANINGS.get(colour_text, ("", PLAIN))
         determiner = (match["determiner"] or "").lower()
         if plural(word) == word:  # one sheep, two sheep
             several = determiner not in ("a", "an", "the", "one", "1", "a lone", "another", "exactly one")
@@ -157,13 +176,13 @@ _FOLLOWERS = """
     which while who whose with within without you
 """
 _AFTER_A_NOUN = frozenset(_FOLLOWERS.split())
-_KINDS = ("setting", "position", "relation", "hue", "action", "noun", "quote", "spelled", "word", "mark")
 
 
 @lru_cache(maxsize=512)
 def _pattern(words: frozenset[str]) -> re.Pattern[str]:
     """The kinds of phrases, longer readings first: ``under water`` is a setting before ``under`` is a side."""
-    colours = _colours()
+    colours = _either(word for word, (_, register) in COLOUR_MEANINGS.items() if register != RIDDLE)
+    known = {kind: rf"(?P<{kind}>\b(?:{_either(wordings)})\b)" for kind, wordings in _MEANINGS.items()}
     determiner = (
         rf"(?P<determiner>(?:exactly )?(?:{_either(NUMBERS)}|\d+)"
         rf"|(?:{_either(GROUPED)}|{_either(VAGUE)})(?! (?:{_ALREADY_A_PAIR})\b)|another|an?|the) "
@@ -172,12 +191,10 @@ def _pattern(words: frozenset[str]) -> re.Pattern[str]:
     # "in red" is a person's clothes; "with a red shade" and the like a part of an object.
     after = rf"(?: in (?P<worn>{colours})\b| (?:with|on)(?: an?)? (?P<part>{colours}) (?:{_WITH})\b)"
     return re.compile(
-        rf"(?P<setting>\b(?:{_either(_setting_forms())})\b)"
+        rf"{known['setting']}"
         r"|(?P<position>\b(?:in the (?:upper|lower)(?: left| right)? part|on the (?:left|right) side|in the middle)"
         r" of the (?:picture|photo|image)\b)"
-        rf"|(?P<relation>\b(?:{_either(RELATIONS)})\b)"
-        rf"|(?P<hue>\b(?:{_either(_hues())})\b)"
-        rf"|(?P<action>\b(?:{_either(_actions())})\b)"
+        rf"|{known['relation']}|{known['hue']}|{known['action']}"
         rf"|(?P<noun>\b(?:{determiner})?{described}(?P<form>{_either(words) or '(?!)'})\b{after}?)"
         r'|(?P<quote>"[^"]*")|(?P<spelled>\b[A-Z](?:-[A-Z])+\b)'
         r"|(?P<word>[\w'’-]+)|(?P<mark>[^\w\s])",
@@ -187,57 +204,11 @@ def _pattern(words: frozenset[str]) -> re.Pattern[str]:
 
 def _modifies(phrase: NounPhrase, text: str) -> bool:
     """Whether a noun is probably only the first half of one: of ``train track``, of ``five car train``."""
-    odd = phrase.determiner.lower() in ("a", "an") if phrase.plural else (phrase.number or 1) > 1
-    if odd:
+    if phrase.determiner.lower() in ("a", "an") if phrase.plural else (phrase.number or 1) > 1:
         return True
     follows = re.match(r" ([a-z][\w'-]*)", text[phrase.end :], re.IGNORECASE)
     word = follows[1].lower() if follows else ""
     return bool(word) and word not in _AFTER_A_NOUN and not word.endswith(("ing", "ed", "ly"))
-
-
-def _all_forms(words: Noun) -> Iterator[tuple[str, str, str, bool]]:
-    """Singular and plural of every word: form, register, singular, whether it is the plural."""
-    for word, register in words.forms():
-        yield word, register, word, False
-        if plural(word) != word:
-            yield plural(word), register, word, True
-
-
-def setting_name(name: str) -> str:
-    """A setting with its article, if it takes one."""
-    return _NAMED.get(name) or a(name)
-
-
-@lru_cache(maxsize=1)
-def _hues() -> dict[str, str]:
-    return {word: colour for word, (colour, register) in colour_words().items() if register == RIDDLE}
-
-
-def _colours() -> str:
-    return _either(word for word, (_, register) in colour_words().items() if register != RIDDLE)
-
-
-@lru_cache(maxsize=1)
-def _setting_forms() -> dict[str, tuple[str, str]]:
-    forms_of: dict[str, tuple[str, str]] = {}
-    for name, backdrop in BACKDROPS.items():
-        forms = (
-            (backdrop.at, PLAIN),
-            (backdrop.also, OTHER),
-            (backdrop.riddle, RIDDLE),
-            (f"the {name}", "the"),
-            (setting_name(name), "named"),  # last: "the mountains" is the name itself
-        )
-        forms_of |= {form.lower(): (name, register) for form, register in forms}
-    return forms_of
-
-
-@lru_cache(maxsize=1)
-def _actions() -> dict[str, tuple[str, str]]:
-    actions = {STANDING_ON_TWO: ("standing", OTHER)}
-    for action, (other, story) in POSE_PHRASES.items():
-        actions |= {action: (action, PLAIN), other: (action, OTHER), story: (action, RIDDLE)}
-    return actions
 
 
 _ARTICLE = re.compile(r"\b(an?) $", re.IGNORECASE)

@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Sequence
 
-from crosslens.build.generators.annotations import ImageContents, ObjectAnnotation, position_phrase
-from crosslens.build.generators.protocol import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, Request
+from crosslens.build.generators.annotations import ImageContents, ObjectAnnotation
+from crosslens.build.generators.protocol import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, Request, folded
 
 REVISION = "1"
 """Changed with every change of these texts: answers to other prompts are other answers."""
@@ -71,13 +71,11 @@ def annotations_text(objects: Sequence[ObjectAnnotation]) -> str:
     contents = ImageContents.of(objects)
     phrases = []
     for group in contents.groups:
-        phrase = group.phrase()
-        if group.single and group.single.box:
-            phrase += f" {position_phrase(group.single.box)}"
-        details = [*group.members[0].attributes, *([group.action] if group.action else [])] if group.single else []
-        phrase += f" ({', '.join(details)})" if details else ""
-        if group.single and group.single.text:
-            phrase += f", on which is written: {group.single.text!r}"
+        phrase = group.phrase() + group.position
+        if group.single:
+            details = [*group.single.attributes, *filter(None, [group.action])]
+            phrase += f" ({', '.join(details)})" if details else ""
+            phrase += f", on which is written: {group.single.text!r}" if group.single.text else ""
         phrases.append(phrase)
     if contents.setting:
         phrases.append(f"the setting is: {contents.setting}")
@@ -98,12 +96,12 @@ class InvalidAnswer(Exception):
 
 def read_answer(content: str, request: Request) -> tuple[str, ...]:
     """The descriptions of an answer: at most as many as wanted, without known ones."""
-    known = {_folded(text) for text in request.texts}
+    known = {folded(text) for text in request.texts}
     new: dict[str, str] = {}
     for text in _descriptions(content):
         tidy = " ".join(text.split())
-        if tidy and _folded(tidy) not in known:
-            new.setdefault(_folded(tidy), tidy)
+        if tidy and folded(tidy) not in known:
+            new.setdefault(folded(tidy), tidy)
     return tuple(new.values())[: request.wanted]
 
 
@@ -122,7 +120,3 @@ def _descriptions(content: str) -> list[str]:
         if len(description) > _LONGEST:
             raise InvalidAnswer(f"a description has more than {_LONGEST} characters")
     return list(answer["descriptions"])
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.lower().split()).rstrip(".!? ")

@@ -73,6 +73,11 @@ class Generator(Protocol):
         """One tuple per request, in their order: at most ``wanted`` texts, possibly none."""
 
 
+def folded(text: str) -> str:
+    """A text without what makes no difference: case, spaces, and the mark at its end."""
+    return " ".join(text.lower().split()).rstrip(".!? ")
+
+
 def identity(generator: Generator) -> dict[str, object]:
     """What tells the answers of a generator from those of another."""
     return {"name": generator.name, "revision": generator.revision, "sees_pictures": generator.sees_pictures}
@@ -89,9 +94,7 @@ class GeneratorSettings:
 
 
 GENERATORS: Registry[Callable[[str, GeneratorSettings], Generator]] = Registry(
-    "description generator",
-    "generators",
-    ("crosslens.build.generators",),
+    "description generator", "generators", ("crosslens.build.generators",)
 )
 """Kinds of generators. A generator is written ``kind`` or ``kind:source``."""
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import chain, zip_longest
+from collections.abc import Iterator, Sequence
+from itertools import chain, combinations, zip_longest
 
-from crosslens.build.generators.annotations import ImageContents
-from crosslens.build.generators.describe import describe
-from crosslens.build.generators.generalise import generalise
+from crosslens.build.generators.annotations import ImageContents, ObjectGroup, spatial_relation
+from crosslens.build.generators.phrases import INSIDE, reader_of
 from crosslens.build.generators.protocol import (
     CONFUSABLE,
-    DESCRIBE,
     GENERATORS,
     SHARPER,
     VAGUER,
     Generator,
     GeneratorSettings,
     Request,
+    folded,
 )
-from crosslens.build.generators.specialise import specialise
+from crosslens.build.generators.rewrite import generalise, specialise, there_is
 from crosslens.build.generators.transfer import fits, transfer
 from crosslens.core import UsageError, random_stream
+from crosslens.synth import listing, sentence
+
+_RELATION_PHRASES = {
+    "left": "to the left of", "right": "to the right of", "above": "above", "below": "below", INSIDE: "inside",
+}  # fmt: skip
 
 
 @GENERATORS.register("rules", example="rules")
@@ -44,53 +48,75 @@ class RuleGenerator:
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Request) -> tuple[str, ...]:
-        known = {_folded(text) for text in (*request.texts, *request.rivals)}
-        lists = _METHODS[request.purpose](request)
-        dealt = chain.from_iterable(zip_longest(*_shuffled(lists, request)))
-        new = {_folded(text): text for text in dealt if text and _folded(text) not in known}
+        known = {folded(text) for text in (*request.texts, *request.rivals)}
+        lists = _versions(request)
+        # The lists in an order drawn by the seed; within each the best stays first.
+        order = random_stream(request.seed, "rules", request.image, request.purpose).permutation(len(lists))
+        dealt = chain.from_iterable(zip_longest(*(lists[at] for at in order)))
+        new = {folded(text): text for text in dealt if text and folded(text) not in known}
         first = request.attempt * request.wanted
         return tuple(new.values())[first : first + request.wanted]
 
 
-def _specialised(request: Request) -> list[list[str]]:
+def _versions(request: Request) -> list[list[str]]:
+    """For each present text its new versions, the best first; without one all sentences, dealt out."""
     contents = ImageContents.of(request.objects)
-    return [specialise(text, contents, request.rivals) for text in request.texts]
-
-
-def _generalised(request: Request) -> list[list[str]]:
-    contents = ImageContents.of(request.objects)
-    return [generalise(text, contents) for text in request.texts]
-
-
-def _describe(request: Request) -> list[list[str]]:
-    sentences = describe(ImageContents.of(request.objects), request.rivals)
+    if request.purpose == SHARPER:
+        return [specialise(text, contents, request.rivals) for text in request.texts]
+    if request.purpose == VAGUER:
+        return [generalise(text, contents) for text in request.texts]
+    if request.purpose == CONFUSABLE:
+        original = ImageContents.of(request.original_objects)
+        return [_transferred(text, original, contents) for text in request.texts]
+    sentences = _describe(contents, request.rivals)
     # Dealt like the versions of several texts, so that neighbours in the list do not all come at once.
     return [sentences[start :: request.wanted] for start in range(request.wanted)]
 
 
-def _confusable(request: Request) -> list[list[str]]:
-    original, contents = ImageContents.of(request.original_objects), ImageContents.of(request.objects)
-    lists = []
-    for text in request.texts:
-        turns = range(max(1, len(contents.groups)))
-        transferred = dict.fromkeys(transfer(text, original, contents, turn) for turn in turns)
-        lists.append([new for new in transferred if new and fits(new, contents) and not fits(new, original)])
-    return lists
+def _transferred(text: str, original: ImageContents, contents: ImageContents) -> list[str]:
+    turns = range(max(1, len(contents.groups)))
+    versions = dict.fromkeys(transfer(text, original, contents, turn) for turn in turns)
+    return [new for new in versions if new and fits(new, contents) and not fits(new, original)]
 
 
-_METHODS: dict[str, Callable[[Request], list[list[str]]]] = {
-    SHARPER: _specialised,
-    VAGUER: _generalised,
-    DESCRIBE: _describe,
-    CONFUSABLE: _confusable,
-}
+def _describe(contents: ImageContents, rivals: Sequence[str]) -> list[str]:
+    """Sentences that are true of an image, those first that name what the rivals do not."""
+    reader = reader_of(contents)
+    mentioned = [reader.mentions(rival) for rival in rivals]
+    groups = sorted(contents.groups, key=lambda group: sum(group.name in names for names in mentioned))
+    if not groups:
+        return []
+    sentences: list[str] = []
+    for size in (2, 1, 3):
+        for chosen in combinations(groups, min(size, len(groups))):
+            sentences += _about(chosen, contents.setting_phrase)
+    sentences += _together(groups, contents.setting_phrase)
+    return list(dict.fromkeys(sentence(text) for text in sentences))
 
 
-def _shuffled(lists: list[list[str]], request: Request) -> list[list[str]]:
-    """The lists in an order drawn by the seed; within each the best stays first."""
-    order = random_stream(request.seed, "rules", request.image, request.purpose).permutation(len(lists))
-    return [lists[at] for at in order]
+def _about(groups: Sequence[ObjectGroup], at: str) -> Iterator[str]:
+    rich = listing([_doing(group) for group in groups])
+    plain = listing([group.phrase(colour=False) for group in groups])
+    yield f"{rich}{at}"
+    yield f"{there_is(groups)} {rich}{at}"
+    yield f"a picture of {rich}{at}"
+    if any(group.position for group in groups):
+        yield listing([group.phrase() + group.position for group in groups])
+    yield plain
+    yield f"{plain}{at}" if at else f"a view of {plain}"
 
 
-def _folded(text: str) -> str:
-    return " ".join(text.lower().split()).rstrip(".!? ")
+def _doing(group: ObjectGroup) -> str:
+    """With what is written on it, or what it is doing."""
+    if group.text:
+        return f'{group.phrase()} that says "{group.text}"'
+    return f"{group.phrase()} {group.action}" if group.action else group.phrase()
+
+
+def _together(groups: Sequence[ObjectGroup], at: str) -> Iterator[str]:
+    """How two single objects lie to each other."""
+    for first, other in combinations(groups, 2):
+        if first.single and other.single and first.single.box and other.single.box:
+            relation = spatial_relation(first.single.box, other.single.box)
+            if relation is not None:
+                yield f"{first.phrase()} {_RELATION_PHRASES[relation]} {other.phrase()}{at}"

@@ -6,16 +6,11 @@ that is not annotated) makes the transfer impossible.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from crosslens.build.generators.annotations import (
-    ImageContents,
-    ObjectGroup,
-    counterparts,
-    position_phrase,
-    spatial_relation,
-)
+from crosslens.build.generators.annotations import ImageContents, ObjectGroup, counterparts, spatial_relation
 from crosslens.build.generators.phrases import (
     GROUPED,
     INSIDE,
@@ -99,16 +94,13 @@ class _Transfer:
         return apply_phrase_edits(self.text, self.edits) if self.edits else self.text
 
     def _counterpart(self, name: str) -> ObjectGroup:
-        if name in self.pairs:
-            return self.pairs[name]
         # A name that only the target has: the text was transferred to it before.
-        return _known(next((group for group in self.target.groups if group.name == name), None))
+        return _known(self.pairs.get(name) or self.target.by_name.get(name))
 
     def _group_at(self, at: int, step: int) -> ObjectGroup:
         """The counterpart of the nearest noun before (step -1) or after (1) a phrase."""
-        positions = range(at + step, len(self.phrases) if step > 0 else -1, step)
-        nearest = _known(next((self.phrases[other] for other in positions if self.phrases[other].kind == "noun"), None))
-        return self._counterpart(nearest.meaning)
+        others = self.phrases[at + 1 :] if step > 0 else reversed(self.phrases[:at])
+        return self._counterpart(_known(next((phrase.meaning for phrase in others if phrase.kind == "noun"), None)))
 
     # One method per kind of phrase: its wording for the target.
 
@@ -119,59 +111,45 @@ class _Transfer:
         if noun_phrase.register != NARROW and group.name == noun_phrase.meaning:
             word = noun_phrase.word
         many = group.count(colour or None)
-        several = many != 1
-        word_for_colour = _known(colour_word(colour, noun_phrase.colour_register)) if colour else ""
-        phrase = coloured(word, group.name, group.members[0].category, word_for_colour) if word_for_colour else word
-        size = self._size(noun_phrase, group)
-        phrase = f"{size} {phrase}".strip()
+        if colour:
+            word_for_colour = _known(colour_word(colour, noun_phrase.colour_register))
+            word = coloured(word, group.name, group.members[0].category, word_for_colour)
+        phrase = f"{self._size(noun_phrase, group)} {word}".strip()
         if group.noun.unique:
             return f"the {phrase}" if group.noun.definite else phrase
-        if several != noun_phrase.plural:
-            self.crossed[at] = several
+        if (many != 1) != noun_phrase.plural:
+            self.crossed[at] = many != 1
         return _determined(noun_phrase, phrase, many)
 
     def _colour(self, noun_phrase: NounPhrase, group: ObjectGroup) -> str:
         if not noun_phrase.colour:
             return ""
-        if not group.colours:
-            raise UnsupportedClaim
         if noun_phrase.colour in group.colours and group.name == noun_phrase.meaning:
             return noun_phrase.colour
-        if len(group.colours) != 1:
-            raise UnsupportedClaim
-        return group.colours[0]
+        return _only(group.colours)
 
     def _size(self, noun_phrase: NounPhrase, group: ObjectGroup) -> str:
         """A size word stays where both are annotated as equally large."""
         if not noun_phrase.size:
             return ""
-        before = {
-            member.attributes
-            for name in self.source.groups
-            if name.name == noun_phrase.meaning
-            for member in name.members
-        }
-        now = {member.attributes for member in group.members}
-        if len(now) != 1 or now == {()} or (before and before != now):
+        source, now = self.source.by_name.get(noun_phrase.meaning), group.attributes
+        if len(now) != 1 or now == {()} or (source and source.attributes != now):
             raise UnsupportedClaim
         return noun_phrase.size
 
     def _setting(self, at: int, phrase: Phrase) -> str:
         name = _known(self.target.setting)
-        if phrase.meaning not in (self.source.setting, name):
-            raise UnsupportedClaim
         if phrase.meaning == name:
             return phrase.text
-        backdrop = BACKDROPS.get(name)
-        if backdrop is None:
+        backdrop = _known(BACKDROPS.get(name))
+        if phrase.meaning != self.source.setting:
             raise UnsupportedClaim
         wordings = {PLAIN: backdrop.at, OTHER: backdrop.also, "named": setting_name(name)}
         return wordings.get(phrase.register, backdrop.riddle)
 
     def _position(self, at: int, phrase: Phrase) -> str:
-        single = _known(self._group_at(at, -1).single)
-        now = position_phrase(_known(single.box))
-        return now.replace("of the picture", "of the " + phrase.text.rsplit(" ", 1)[1])
+        now = _known(self._group_at(at, -1).position or None)
+        return now.strip().replace("of the picture", "of the " + phrase.text.rsplit(" ", 1)[1])
 
     def _relation(self, at: int, phrase: Phrase) -> str:
         before, after = self._group_at(at, -1), self._group_at(at, 1)
@@ -179,25 +157,20 @@ class _Transfer:
         subject, other = (after, before) if follows == "it" else (before, after)
         boxes = [_known(_known(group.single).box) for group in (subject, other)]
         now = spatial_relation(boxes[0], boxes[1])
-        if now == phrase.meaning or (phrase.meaning == NEAR and now != INSIDE):
-            return phrase.text
-        turned = _TURNED.get(phrase.text.lower(), "")
-        meaning = RELATIONS.get(turned)
-        if meaning is None or not (now == meaning or (meaning == NEAR and now != INSIDE)):
-            raise UnsupportedClaim
-        return turned
+        for wording in (phrase.text, _TURNED.get(phrase.text.lower(), "")):
+            meaning = RELATIONS.get(wording.lower())
+            if meaning is not None and (meaning == now or (meaning == NEAR and now != INSIDE)):
+                return wording
+        raise UnsupportedClaim
 
     def _hue(self, at: int, phrase: Phrase) -> str:
-        colours = self._group_at(at, -1).colours
-        return _known(colour_word(colours[0], phrase.register)) if len(colours) == 1 else _known(None)
+        return _known(colour_word(_only(self._group_at(at, -1).colours), phrase.register))
 
     def _action(self, at: int, phrase: Phrase) -> str:
-        actors = [group for group in self.source.groups if group.action == phrase.meaning] or [
-            group for group in self.target.groups if group.action == phrase.meaning
+        actors = [
+            [group for group in image.groups if group.action == phrase.meaning] for image in (self.source, self.target)
         ]
-        if len(actors) != 1:
-            raise UnsupportedClaim
-        actor = self._counterpart(actors[0].name)
+        actor = self._counterpart(_only(actors[0] or actors[1]).name)
         action = _known(actor.action)
         if action == phrase.meaning:
             return phrase.text
@@ -205,7 +178,7 @@ class _Transfer:
             return action
         if action == "standing" and phrase.register == OTHER and actor.noun.wider == "person":
             return STANDING_ON_TWO
-        return POSE_PHRASES[action][0 if phrase.register == OTHER else 1] if action in POSE_PHRASES else _known(None)
+        return _known(POSE_PHRASES.get(action))[0 if phrase.register == OTHER else 1]
 
     def _quote(self, at: int, phrase: Phrase) -> str:
         return f'"{self._written(phrase.text[1:-1])}"'
@@ -214,10 +187,8 @@ class _Transfer:
         return "-".join(self._written(phrase.text.replace("-", "")))
 
     def _written(self, text: str) -> str:
-        bearers = [group for group in self.source.groups if group.text == text]
-        if len(bearers) != 1:
-            raise UnsupportedClaim
-        return _known(self._counterpart(bearers[0].name).text)
+        bearer = _only([group for group in self.source.groups if group.text == text])
+        return _known(self._counterpart(bearer.name).text)
 
     def _word(self, at: int, phrase: Phrase) -> str:
         if phrase.text.lower() not in _NEUTRAL or (phrase.text.lower() in _TOUCHING and self._between_nouns(at)):
@@ -225,8 +196,8 @@ class _Transfer:
         return phrase.text
 
     def _between_nouns(self, at: int) -> bool:
-        around = (at - 1, at + 1) if 0 < at < len(self.phrases) - 1 else ()
-        return bool(around) and all(self.phrases[neighbour].kind == "noun" for neighbour in around)
+        around = [phrase.kind for phrase in self.phrases[max(at - 1, 0) : at + 2]]
+        return around == ["noun", "word", "noun"]
 
     def _mark(self, at: int, phrase: Phrase) -> str:
         return phrase.text
@@ -256,7 +227,7 @@ class _Transfer:
         named = [
             (phrase.meaning, phrase.colour)
             for phrase in self.phrases
-            if isinstance(phrase, NounPhrase) and not _repeated(phrase)
+            if isinstance(phrase, NounPhrase) and phrase.determiner.lower() != "the"
         ]
         if len(set(named)) < len(named):
             raise UnsupportedClaim
@@ -274,8 +245,10 @@ def _known(value: T | None) -> T:
     return value
 
 
-def _repeated(noun_phrase: NounPhrase) -> bool:
-    return noun_phrase.determiner.lower() == "the"
+def _only(values: Sequence[T]) -> T:
+    if len(values) != 1:
+        raise UnsupportedClaim
+    return values[0]
 
 
 def _determined(noun_phrase: NounPhrase, phrase: str, many: int | None) -> str:

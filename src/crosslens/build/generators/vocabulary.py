@@ -4,121 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from crosslens.synth import COLOUR_WORDS, COLOURED, KINDS, pluralise
 
-_COMMON: dict[str, str] = {
-    "vehicle": """
-        bicycle | bike | mountain bike, road bike
-        car | automobile | taxi, sedan, suv, van, cab
-        motorcycle | motorbike | scooter, moped, bike, dirt bike
-        airplane | plane, aeroplane, aircraft | jet, airliner
-        bus | | double decker, coach
-        train | | locomotive, subway
-        truck | lorry | pickup, pickup truck
-        boat | | ship, sailboat, canoe, kayak, yacht
-    """,
-    "street fixture": """
-        traffic light | stoplight, traffic signal | signal
-        fire hydrant | hydrant |
-        stop sign | | sign
-        parking meter | meter |
-        bench | | seat
-    """,
-    "animal": """
-        bird | | duck, seagull, pigeon, parrot, goose
-        cat | | kitten, kitty
-        dog | | puppy
-        horse | | pony
-        sheep | | lamb
-        cow | | bull, calf, ox, cattle
-        elephant | |
-        bear | | polar bear, grizzly bear, cub
-        zebra | |
-        giraffe | |
-    """,
-    "bag": """
-        backpack | rucksack |
-        handbag | purse | bag
-        suitcase | | luggage, bag
-    """,
-    "personal item": """
-        umbrella | | parasol
-        tie | necktie |
-        cell phone: mobile phone | phone, cell phone, cellphone | smartphone
-        book | |
-        toothbrush | |
-        hair drier: hair dryer | hair drier, hairdryer |
-        scissors: pair of scissors | scissors |
-        teddy bear | | stuffed animal, stuffed bear
-    """,
-    "piece of sports equipment": """
-        frisbee | |
-        skis: pair of skis | skis |
-        snowboard | |
-        sports ball: ball | sports ball | soccer ball, tennis ball, baseball, basketball, football
-        kite | |
-        baseball bat | bat |
-        baseball glove | mitt, catcher's mitt | glove
-        skateboard | |
-        surfboard | | board
-        tennis racket | racket, racquet, tennis racquet |
-    """,
-    "kitchen item": """
-        bottle | |
-        wine glass | | glass
-        cup | | mug
-        fork | |
-        knife | |
-        spoon | |
-        bowl | | dish
-    """,
-    "food item": """
-        banana | |
-        apple | |
-        sandwich | | burger, hamburger
-        orange | |
-        broccoli: piece of broccoli | broccoli |
-        carrot | |
-        hot dog | hotdog |
-        pizza | | slice of pizza
-        donut | doughnut |
-        cake | | cupcake, birthday cake, cheesecake
-    """,
-    "piece of furniture": """
-        chair | | armchair, stool
-        couch | sofa, settee | loveseat
-        bed | | bunk bed
-        dining table: table | dining table | desk, picnic table
-        toilet | |
-    """,
-    "plant": "potted plant | plant, houseplant | flower",
-    "electronic device": """
-        tv: television | tv, tv set | screen, monitor
-        laptop | laptop computer, notebook computer | computer
-        mouse: computer mouse | mouse |
-        remote: remote control | remote | controller
-        keyboard | | computer keyboard
-    """,
-    "household appliance": """
-        microwave | microwave oven |
-        oven | stove |
-        toaster | |
-        refrigerator | fridge | freezer
-    """,
-    "household item": """
-        sink | | basin, washbasin
-        clock | | clock tower, watch
-        vase | |
-    """,
-    "person": """
-        person | human, human being | man, woman, boy, girl, guy, lady, child, kid, baby, player, rider, \
-surfer, skier, gentleman, \
-snowboarder, skateboarder, skater, batter, pitcher, catcher, umpire, toddler, chef, motorcyclist, cyclist
-    """,
-}
-"""Wider word → the names used by common annotations: name: what to say | other words for it | narrower words."""
-
+_TABLE = Path(__file__).with_name("nouns.txt")
 _WIDER = {
     "animal": "animal", "person": "person", "vehicle": "vehicle", "food": "food item", "plant": "plant",
     "building": "structure", "thing": "object", "household": "household item", "figure": "shape", "panel": "board",
@@ -128,8 +18,10 @@ _WIDER = {
 }  # fmt: skip
 """What the data calls a category → how a sentence says it."""
 
-_PLURAL_ALREADY = {"people": "people", "scissors": "scissors", "skis": "skis", "cattle": "cattle", "luggage": "luggage"}
-_PLURALS = {"person": "people", "human being": "human beings", "human": "humans", "calf": "calves", "goose": "geese"}
+_PLURALS = {
+    "person": "people", "human being": "human beings", "human": "humans", "calf": "calves", "goose": "geese",
+    "people": "people", "scissors": "scissors", "skis": "skis", "cattle": "cattle", "luggage": "luggage",
+}  # fmt: skip
 _NO_ARTICLE = ("Big Ben", "Stonehenge", "Christ the Redeemer", "Mount Fuji")
 
 PLAIN, OTHER, RIDDLE, NARROW = "plain", "other", "riddle", "narrow"
@@ -172,8 +64,6 @@ class Noun:
 
 def plural(word: str) -> str:
     """The plural of an object's word."""
-    if word in _PLURAL_ALREADY:
-        return _PLURAL_ALREADY[word]
     return _PLURALS.get(word) or pluralise(word)
 
 
@@ -192,12 +82,15 @@ def noun(name: str, category: str | None = None) -> Noun:
 
 @lru_cache(maxsize=1)
 def _common() -> dict[str, Noun]:
-    nouns = {}
-    for wider, rows in _COMMON.items():
-        for row in rows.strip().splitlines():
-            named, other, narrow = (part.strip() for part in row.split("|"))
+    """The nouns of the table, by the names that common annotations use."""
+    nouns, wider = {}, ""
+    for line in _TABLE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            wider = line.strip("[]")
+        elif not line.startswith("#"):
+            named, other, narrow = (part.strip() for part in line.split("|"))
             name, _, plain = (part.strip() for part in named.partition(":"))
-            words = [tuple(word.strip() for word in part.split(",") if word.strip()) for part in (other, narrow)]
+            words = [tuple(part.split(", ")) if part else () for part in (other, narrow)]
             nouns[name] = Noun(name, plain or name, words[0], words[1], None, wider if wider != name else None)
     return nouns
 
@@ -211,13 +104,12 @@ def coloured(phrase: str, name: str, category: str | None, colour: str) -> str:
     return text.replace(f" a {colour}", f" an {colour}") if colour[0] in "aeiou" else text
 
 
-@lru_cache(maxsize=1)
-def colour_words() -> dict[str, tuple[str, str]]:
-    """Every word for a colour → the colour and its register."""
-    words: dict[str, tuple[str, str]] = {}
-    for colour, (other, riddle) in COLOUR_WORDS.items():
-        words |= {colour: (colour, PLAIN), other: (colour, OTHER), riddle: (colour, RIDDLE)}
-    return {**words, "gray": ("grey", PLAIN)}
+COLOUR_MEANINGS = {
+    word: (colour, register)
+    for colour, (other, riddle) in COLOUR_WORDS.items()
+    for word, register in ((colour, PLAIN), (other, OTHER), (riddle, RIDDLE))
+} | {"gray": ("grey", PLAIN)}
+"""Every word for a colour → the colour and its register."""
 
 
 def colour_word(colour: str, register: str) -> str | None:

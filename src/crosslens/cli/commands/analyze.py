@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import crosslens.analyze as analyze
+import crosslens.core as core
+import crosslens.data as data
+import crosslens.explanations as explanations
+import crosslens.pipeline as pipeline
+import crosslens.report as report
 from crosslens.analyze import LabelSettings
-from crosslens.cli.console import (
-    check_outputs,
-    print_json,
-    print_result,
-    print_written,
-    progress_bar,
-    terminal_width,
-)
+from crosslens.cli.console import check_outputs, print_json, print_result, print_written, progress_bar, terminal_width
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_dataset_words
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
-from crosslens.core import Options, option
+from crosslens.core import InputError, Options, UsageError, option
 from crosslens.encode import EncodeOptions
-
-if TYPE_CHECKING:
-    from crosslens.analyze import Granularity, LabelQuality
-    from crosslens.core import Dataset, Embeddings, Run
 
 
 @command(
@@ -53,9 +48,6 @@ def granularity(
     caption with intervals. Several datasets stand side by side, with the change against the first; where they describe
     the same images, the change is paired by image.
     """
-    from crosslens.analyze import compare_granularity, measure_granularity
-    from crosslens.core import UsageError
-
     if len(dataset) > 1 and source != DatasetOptions():
         raise UsageError(
             "reader options with several datasets", fix='write them with each: --dataset "coco captions=a.json"'
@@ -64,20 +56,16 @@ def granularity(
     if output is not None and output.suffix.lower() not in (".parquet", ".csv"):
         raise UsageError(f"{output} is neither .parquet nor .csv", fix="end the name in .parquet or .csv")
     if plot is not None:
-        from crosslens.report import figure_suffix
-
-        figure_suffix(plot)  # a name that cannot be written is refused before the work begins
+        report.figure_suffix(plot)  # a name that cannot be written is refused before the work begins
     sets = _caption_sets([load_dataset_words(words, source) for words in dataset], by)
     progress = progress_bar()
-    comparison = compare_granularity(
-        [measure_granularity(captions, threads=threads, progress=progress) for captions in sets],
+    comparison = analyze.compare_granularity(
+        [analyze.measure_granularity(captions, threads=threads, progress=progress) for captions in sets],
         **vars(intervals),
     )
     written = [] if output is None else [_write_table(comparison.sets, output)]
     if plot is not None:
-        from crosslens.report import write_distributions
-
-        written.append(write_distributions(comparison, plot, overwrite=overwrite))
+        written.append(report.write_distributions(comparison, plot, overwrite=overwrite))
     if json:
         print_json({**comparison.as_dict(), "files": list(map(str, written))})
         return
@@ -85,27 +73,22 @@ def granularity(
     print_written(written)
 
 
-def _caption_sets(datasets: list[Dataset], by: str | None) -> list[Dataset]:
-    from crosslens.core import UsageError
-    from crosslens.data import captions_by
-
+def _caption_sets(datasets: list[core.Dataset], by: str | None) -> list[core.Dataset]:
     if by is None:
         return datasets
     if len(datasets) > 1:
         raise UsageError(f"--by requires a single dataset, not {len(datasets)}", fix="name one dataset, or drop --by")
-    parts = list(captions_by(datasets[0], by).values())
+    parts = list(data.captions_by(datasets[0], by).values())
     if not parts:
         raise UsageError(f"no caption has a value of {by}", fix="choose another column")
     return parts
 
 
-def _write_table(sets: tuple[Granularity, ...], output: Path) -> Path:
+def _write_table(sets: tuple[analyze.Granularity, ...], output: Path) -> Path:
     import polars as pl
 
-    from crosslens.core import atomic_file
-
     table = pl.concat([part.table.select(pl.lit(part.name).alias("dataset"), pl.all()) for part in sets])
-    with atomic_file(output) as partial:
+    with core.atomic_file(output) as partial:
         if output.suffix.lower() == ".csv":
             table.write_csv(partial)
         else:
@@ -122,17 +105,14 @@ class LabelFiles(Options):
     qrels: Path | None = option(None, "Judgements with suspected pairs (grade 1), or after --apply.", metavar="FILE")
     leave_out: Path | None = option(None, "Ids of captions that should not be queries, one per line.", metavar="FILE")
 
-    def write(self, result: LabelQuality) -> list[Path]:
+    def write(self, result: analyze.LabelQuality) -> list[Path]:
         """Write them; the result is their paths."""
-        from crosslens.core import write_text
-        from crosslens.data import write_qrels
-
         if self.output is not None:
             result.write(self.output, self.limit)
         if self.qrels is not None:
-            write_qrels(result.relevance(self.limit), self.qrels)
+            data.write_qrels(result.relevance(self.limit), self.qrels)
         if self.leave_out is not None:
-            write_text(self.leave_out, "".join(f"{caption}\n" for caption in result.left_out(self.limit)))
+            core.write_text(self.leave_out, "".join(f"{caption}\n" for caption in result.left_out(self.limit)))
         return [file for file in (self.output, self.qrels, self.leave_out) if file is not None]
 
 
@@ -169,12 +149,9 @@ def labels(
     rank far down; duplicate captions and pictures. For each run it says which failures are annotation problems and
     which remain the model's. A reviewed list becomes a cleaned dataset and judgements with --apply.
     """
-    from crosslens.analyze import check_review_file
-    from crosslens.core import UsageError
-
     check_outputs(files.output, files.qrels, files.leave_out, cleaned, overwrite=overwrite)
     if files.output is not None:
-        check_review_file(files.output)
+        analyze.check_review_file(files.output)
     if apply is None and cleaned is not None:
         raise UsageError("--cleaned requires --apply", fix="name the reviewed list: --apply review.csv")
     loaded, dataset = _load_runs(runs or [], source)
@@ -183,10 +160,8 @@ def labels(
             raise UsageError("--output and --leave-out do not go with --apply", fix="use --cleaned and --qrels")
         _apply(dataset, apply, cleaned, files.qrels, overwrite=overwrite, json=json)
         return
-    from crosslens.analyze import assess_label_quality
-    from crosslens.report import label_quality_text
 
-    result = assess_label_quality(
+    result = analyze.assess_label_quality(
         dataset,
         loaded,
         pictures=None if no_pictures else _picture_files(dataset, loaded, encode.image_folder),
@@ -200,15 +175,13 @@ def labels(
     if json:
         print_json({**result.as_dict(show), "files": written})
         return
-    print_result(label_quality_text(result, terminal_width(), shown=show))
+    print_result(report.label_quality_text(result, terminal_width(), shown=show))
     print_written(written)
 
 
-def _load_runs(folders: list[Path], source: DatasetOptions) -> tuple[dict[str, Run], Dataset]:
+def _load_runs(folders: list[Path], source: DatasetOptions) -> tuple[dict[str, core.Run], core.Dataset]:
     """The runs under the names of their folders, and their dataset."""
     from crosslens.cli.stored_runs import load_run
-    from crosslens.core import UsageError
-    from crosslens.explanations import dataset_of_run
 
     names = [folder.name for folder in folders]
     runs = {
@@ -218,58 +191,47 @@ def _load_runs(folders: list[Path], source: DatasetOptions) -> tuple[dict[str, R
     dataset = source.load_if_given()
     if dataset is None and not runs:
         raise UsageError("neither runs nor a dataset", fix="name run folders, or pass --dataset")
-    return runs, dataset or dataset_of_run(next(iter(runs.values())))
+    return runs, dataset or explanations.dataset_of_run(next(iter(runs.values())))
 
 
-def _picture_files(dataset: Dataset, runs: dict[str, Run], folder: str | Path | None) -> dict[str, str]:
+def _picture_files(dataset: core.Dataset, runs: dict[str, core.Run], folder: str | Path | None) -> dict[str, str]:
     """The image files that exist; a folder that is named must hold them, others are only tried."""
-    from crosslens.core import InputError
-    from crosslens.data import image_files, outer_file
-    from crosslens.explanations import image_folder_of
-
     if folder is not None:
         folders: list[Path | None] = [Path(folder)]
     else:
-        known = (image_folder_of(run) for run in runs.values())
+        known = (explanations.image_folder_of(run) for run in runs.values())
         folders = [*dict.fromkeys(path for path in known if path is not None), None]
     for candidate in folders:
         try:
-            files = image_files(dataset, candidate, skip_bad=True)
+            files = data.image_files(dataset, candidate, skip_bad=True)
         except InputError:
             if folder is not None:
                 raise
         else:
             paired = zip(dataset.image_ids, files, strict=True)
-            return {image: file for image, file in paired if outer_file(file).is_file()}
+            return {image: file for image, file in paired if data.outer_file(file).is_file()}
     return {}
 
 
-def _image_vectors(dataset: Dataset, path: Path) -> Embeddings:
-    from crosslens.core import Embeddings
-    from crosslens.data import read_array
-    from crosslens.pipeline import align_embeddings
-
-    return align_embeddings(Embeddings.load(path) if path.is_dir() else read_array(path), dataset.image_ids, "image")
+def _image_vectors(dataset: core.Dataset, path: Path) -> core.Embeddings:
+    return pipeline.align_embeddings(
+        core.Embeddings.load(path) if path.is_dir() else data.read_array(path), dataset.image_ids, "image"
+    )
 
 
 def _apply(
-    dataset: Dataset, file: Path, cleaned: Path | None, qrels: Path | None, *, overwrite: bool, json: bool
+    dataset: core.Dataset, file: Path, cleaned: Path | None, qrels: Path | None, *, overwrite: bool, json: bool
 ) -> None:
-    from crosslens.analyze import apply_review
-    from crosslens.core import UsageError
-    from crosslens.data import write_qrels
-    from crosslens.report import reviewed_text
-
     if cleaned is None and qrels is None:
         raise UsageError("--apply requires --cleaned or --qrels", fix="pass --cleaned FOLDER, --qrels FILE or both")
-    result = apply_review(dataset, file)
+    result = analyze.apply_review(dataset, file)
     if cleaned is not None:
         result.dataset.save(cleaned, overwrite=overwrite)
     if qrels is not None:
-        write_qrels(result.relevance, qrels)
+        data.write_qrels(result.relevance, qrels)
     written = [str(path) for path in (cleaned, qrels) if path is not None]
     if json:
         print_json({**result.as_dict(), "files": written})
         return
-    print_result(reviewed_text(result))
+    print_result(report.reviewed_text(result))
     print_written(written)

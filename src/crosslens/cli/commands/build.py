@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import crosslens.build as build
+import crosslens.data as data
+import crosslens.encode as encode
+import crosslens.pipeline as pipeline
 from crosslens.build import RecosSettings
-from crosslens.cli.commands.encode import open_cache
+from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.console import print_json, print_note, print_notes, print_result, progress_bar, terminal_width
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
-from crosslens.core import PAGE_WIDTH, Options, declarations, option
+from crosslens.core import PAGE_WIDTH, Options, UsageError, declarations, option
 from crosslens.encode import EncodeOptions
-
-if TYPE_CHECKING:
-    from crosslens.build import DecisionLog, Recos
 
 _MODEL = "KIND:SOURCE"
 _ORIGIN = ("encoder", "text_encoder", "image_encoder", "image_text", "image_folder", "precision", "skip_bad")
@@ -75,16 +76,11 @@ def recos(
     each image a confusable one of the same source (v1) and similar ones without text (v2). Every decision is in
     decisions.jsonl. Running the same command again resumes where it was interrupted.
     """
-    from crosslens.build import DecisionLog, build_recos
-    from crosslens.core import UsageError
-    from crosslens.data import load_dataset
-    from crosslens.pipeline import note_skipped
-
     if output is None:
         raise UsageError("missing option -o/--output", fix="say where the benchmark is written: -o FOLDER")
     log, logged = None, dict[str, Any]()
     if repeat is not None:
-        log = DecisionLog.load(repeat)
+        log = build.DecisionLog.load(repeat)
         _refuse_settings(context)
         logged, settings = _logged(log, context), RecosSettings(**log.head["settings"])
         inputs = RecosInputs.pick({**vars(inputs), **logged})
@@ -93,8 +89,8 @@ def recos(
         flag = "--candidates" if inputs.candidates is None else "--encoder"
         raise UsageError(f"missing option {flag}", fix="see crosslens build recos --help")
     options = logged.get("options") or reader.reader_options(inputs.candidates)
-    result = build_recos(
-        load_dataset(inputs.candidates, **options),
+    result = build.build_recos(
+        data.load_dataset(inputs.candidates, **options),
         inputs.encoder,
         settings,
         generator=None if generator == "none" else generator,
@@ -109,14 +105,12 @@ def recos(
         progress=progress_bar(),
         **vars(replace(encode, cache=open_cache(encode), notify=print_note)),
     )
-    note_skipped(result.log.head["left_out"], print_note)
+    pipeline.note_skipped(result.log.head["left_out"], print_note)
     _report(result, output, json)
 
 
 def _refuse_settings(context: typer.Context) -> None:
     """A repeated build has the settings of its log: those of the command would be ignored."""
-    from crosslens.core import UsageError
-
     for name in (*declarations(RecosSettings), "generator", "copy_images"):
         if _on_command_line(context, name):
             raise UsageError(
@@ -130,7 +124,7 @@ def _on_command_line(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _logged(log: DecisionLog, context: typer.Context) -> dict[str, Any]:
+def _logged(log: build.DecisionLog, context: typer.Context) -> dict[str, Any]:
     """Where the log says the inputs are; what the command line names (data that was moved) takes precedence."""
     origin = dict(log.head["origin"])
     parts = {name: origin[name] for name in _ORIGIN if name in origin and not _on_command_line(context, name)}
@@ -141,7 +135,6 @@ def _logged(log: DecisionLog, context: typer.Context) -> dict[str, Any]:
 
 def _origin(source: str, options: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """The inputs that the command names, as absolute paths."""
-    from crosslens.encode import map_path
 
     def resolved(path: str) -> str:
         return str(Path(path).expanduser().resolve())
@@ -154,13 +147,11 @@ def _origin(source: str, options: dict[str, Any], arguments: dict[str, Any]) -> 
     for name in _ORIGIN:
         value = arguments[name]
         is_model = name.endswith("encoder") and value is not None
-        origin[name] = map_path(value, Path(), resolved) if is_model else value
+        origin[name] = encode.map_path(value, Path(), resolved) if is_model else value
     return origin | {"image_folder": absolute(arguments["image_folder"])}
 
 
-def _report(result: Recos, output: Path, json: bool) -> None:
-    from crosslens.build import check_summary, verdict_counts
-
+def _report(result: build.Recos, output: Path, json: bool) -> None:
     print_notes(result.notes)
     sizes = {
         name: {
@@ -176,13 +167,13 @@ def _report(result: Recos, output: Path, json: bool) -> None:
                 "output": str(output),
                 "key": result.log.head["key"],
                 "temperature": result.check.temperature,
-                "descriptions": verdict_counts(result.log),
+                "descriptions": build.verdict_counts(result.log),
                 "versions": sizes,
                 "notes": list(result.notes),
             }
         )
         return
-    print_result(check_summary(result.check, result.settings, result.log))
+    print_result(build.check_summary(result.check, result.settings, result.log))
     print_result()
     for name, size in sizes.items():
         print_result(f"  {output / name}: {size['images']:,} images, {size['captions']:,} descriptions")
@@ -190,7 +181,7 @@ def _report(result: Recos, output: Path, json: bool) -> None:
     print_note(f"\nup to date: {output} (nothing to do)" if result.already else f"\nwritten to {output}")
 
 
-def _by_task(result: Recos) -> str:
+def _by_task(result: build.Recos) -> str:
     """How many originals each task has, in lines that fit; no line break between a name and its number."""
     import textwrap
 

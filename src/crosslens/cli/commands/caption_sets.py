@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import crosslens.core as core
+import crosslens.data as data
+import crosslens.pipeline as pipeline
 from crosslens.cli.console import print_json, print_note, print_result, progress_bar, terminal_width
 from crosslens.cli.datasets import DATASET_WORDS, load_dataset_words
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
-from crosslens.core import option
+from crosslens.core import UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import CaptionSetOptions
-
-if TYPE_CHECKING:
-    from crosslens.core import Dataset
 
 _EMBEDDINGS = ".npy in the dataset's order, or an embeddings folder"
 
@@ -59,15 +59,13 @@ def caption_sets(
     difference and a p-value, paired by image: captions have no counterparts, and may differ in number. Where the extra
     language is installed, the captions' granularity is compared, too.
     """
-    from crosslens.pipeline import compare_caption_sets
-
     first, second = _both(dataset, by, before, after)
     chosen = {
         **vars(options), **vars(encode), "granularity": False if no_granularity else None, "command": sys.argv,
         "notify": print_note,
     }  # fmt: skip
     vectors = _embeddings(first, second, image_embeddings, before_embeddings, after_embeddings)
-    comparison = compare_caption_sets(
+    comparison = pipeline.compare_caption_sets(
         first, second, model=model, metrics=metrics, output=output, overwrite=overwrite, progress=progress_bar(),
         **vectors, **chosen,
     )  # fmt: skip
@@ -79,25 +77,19 @@ def caption_sets(
         print_note(f"\nboth runs are in {output}")
 
 
-def _both(dataset: str | None, by: str | None, before: str, after: str) -> tuple[Dataset, Dataset]:
-    from crosslens.core import UsageError
-    from crosslens.data import captions_where
-
+def _both(dataset: str | None, by: str | None, before: str, after: str) -> tuple[core.Dataset, core.Dataset]:
     if (dataset is None) != (by is None):
         present, missing = ("--by", "--dataset") if dataset is None else ("--dataset", "--by")
         raise UsageError(f"{present} requires {missing}", fix="for two sets in one dataset pass both")
     if dataset is None or by is None:
         return load_dataset_words(before), load_dataset_words(after)
     whole = load_dataset_words(dataset)
-    return captions_where(whole, by, before), captions_where(whole, by, after)
+    return data.captions_where(whole, by, before), data.captions_where(whole, by, after)
 
 
 def _embeddings(
-    before: Dataset, after: Dataset, images: str | None, first: str | None, second: str | None
+    before: core.Dataset, after: core.Dataset, images: str | None, first: str | None, second: str | None
 ) -> dict[str, Any]:
-    from crosslens.core import UsageError
-    from crosslens.pipeline import read_embeddings
-
     flags = {"--image-embeddings": images, "--before-embeddings": first, "--after-embeddings": second}
     present = [flag for flag, file in flags.items() if file is not None]
     if not present:
@@ -106,9 +98,9 @@ def _embeddings(
         missing = next(flag for flag in flags if flag not in present)
         raise UsageError(f"{present[0]} requires {missing}", fix="pass all three, or --model")
     return {
-        "images": read_embeddings(images, None, before.image_ids, "image"),
+        "images": pipeline.read_embeddings(images, None, before.image_ids, "image"),
         "captions": (
-            read_embeddings(first, None, before.caption_ids, "caption"),
-            read_embeddings(second, None, after.caption_ids, "caption"),
+            pipeline.read_embeddings(first, None, before.caption_ids, "caption"),
+            pipeline.read_embeddings(second, None, after.caption_ids, "caption"),
         ),
     }

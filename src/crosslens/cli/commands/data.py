@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+import crosslens.data as data
 from crosslens.cli.console import print_json, print_list, print_note, print_notes, print_result
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import Flags, Json, Overwrite, command
@@ -27,9 +28,7 @@ def describe(source: Source, reader: Reader, json: Json = False) -> None:
 
     Counts, captions per image, lengths, repeated captions, columns to group by, problems.
     """
-    from crosslens.data import describe as describe_dataset
-
-    description = describe_dataset(reader.load(source))
+    description = data.describe(reader.load(source))
     if json:
         print_json(description.as_dict())
     else:
@@ -59,13 +58,11 @@ def convert(
     The format "folder" (Parquet tables) keeps everything and loads fast; others keep what they can express, and the
     command says what they leave out.
     """
-    from crosslens.data import PLAIN_SUFFIXES, format_suffix, left_out, write_dataset
-
     dataset = reader.load(source)
-    form = to or ("plain" if format_suffix(output) in PLAIN_SUFFIXES else "folder")
-    write_dataset(dataset, output, form, images=images_output, overwrite=overwrite)
+    form = to or ("plain" if data.format_suffix(output) in data.PLAIN_SUFFIXES else "folder")
+    data.write_dataset(dataset, output, form, images=images_output, overwrite=overwrite)
     counts = {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids)}
-    notes = left_out(dataset, output, form, images=images_output)
+    notes = data.left_out(dataset, output, form, images=images_output)
     print_notes(notes)
     if json:
         print_json({"output": str(output), "form": form, "name": dataset.name, **counts, "notes": notes})
@@ -75,13 +72,10 @@ def convert(
 
 @command("crosslens data formats", "crosslens data formats coco")
 def formats(
-    name: Annotated[str | None, typer.Argument(help="Describe this reader in full.")] = None,
-    json: Json = False,
+    name: Annotated[str | None, typer.Argument(help="Describe this reader in full.")] = None, json: Json = False
 ) -> None:
     """List the dataset readers and their options."""
-    from crosslens.data import READERS
-
-    readers = list(READERS) if name is None else [READERS[name]]
+    readers = list(data.READERS) if name is None else [data.READERS[name]]
     if json:
         content = [
             {"name": entry.name, "summary": entry.summary, "options": _options(entry.value)} for entry in readers

@@ -1,24 +1,25 @@
-"""``crosslens evaluate``, ``run`` and ``metrics``: from files to a run, again from its recipe, and what is computed."""
+"""``crosslens evaluate``, ``run``, ``metrics`` and ``encode``: from files to a run, and what runs are computed from."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import crosslens.core as core
+import crosslens.encode as encoders
+import crosslens.metrics as metric_families
+import crosslens.pipeline as pipeline
 from crosslens.cli.console import print_json, print_list, print_note, print_result, progress_bar
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
 from crosslens.cli.stored_runs import print_run, run_written_at
-from crosslens.core import option
+from crosslens.core import CrosslensError, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions, RerankOptions
-
-if TYPE_CHECKING:
-    from crosslens.metrics import Family
 
 
 @command(
@@ -54,15 +55,12 @@ def evaluate(
     Running the same command again resumes an interrupted run, or finds it complete. A different run in the output
     folder is replaced only with --overwrite.
     """
-    from crosslens.core import UsageError
-    from crosslens.pipeline import Recipe, run_recipe
-
     if model.query_caption and model.image_text is None:
         raise UsageError("--query-caption requires --image-text", fix="pass --image-text, or drop --query-caption")
-    recipe = Recipe(source.dataset, source.reader_options(), inputs, model, rerank, options, name)
+    recipe = pipeline.Recipe(source.dataset, source.reader_options(), inputs, model, rerank, options, name)
     encoding = replace(encode, device=options.device, notify=print_note)
     before = run_written_at(output)
-    result = run_recipe(
+    result = pipeline.run_recipe(
         recipe, output, overwrite=overwrite, progress=progress_bar(), command=sys.argv, encoding=encoding
     )
     print_run(result, json=json, output=output, before=before, name=name)
@@ -80,13 +78,10 @@ def run(
 
     The recipe of a run folder is compared with the run beside it.
     """
-    from crosslens.core import RECIPE_FILE, RUN_FILE, Run
-    from crosslens.pipeline import Recipe, run_recipe
-
-    file = recipe / RECIPE_FILE if recipe.is_dir() else recipe
+    file = recipe / core.RECIPE_FILE if recipe.is_dir() else recipe
     before = run_written_at(output)
-    result = run_recipe(
-        Recipe.read(file),
+    result = pipeline.run_recipe(
+        pipeline.Recipe.read(file),
         output,
         overwrite=overwrite,
         allow_changed=allow_changed,
@@ -94,24 +89,21 @@ def run(
         command=sys.argv,
     )
     print_run(result, json=json, output=output, before=before)
-    if (file.parent / RUN_FILE).exists():
-        same = Run.load(file.parent).fingerprint == result.fingerprint
+    if (file.parent / core.RUN_FILE).exists():
+        same = core.Run.load(file.parent).fingerprint == result.fingerprint
         verdict = "every query has the same value as in" if same else "the values differ from those in"
         print_note(f"note: {verdict} {file.parent}")
 
 
 @command("crosslens metrics", "crosslens metrics CappedRecall", "crosslens metrics --json")
 def metrics(
-    name: Annotated[str | None, typer.Argument(help="Describe this metric in full.")] = None,
-    json: Json = False,
+    name: Annotated[str | None, typer.Argument(help="Describe this metric in full.")] = None, json: Json = False
 ) -> None:
     """List the metrics with their definitions."""
-    from crosslens.metrics import METRICS, read_spec
-
     if name is None:
-        families = sorted((entry.value for entry in METRICS), key=lambda family: family.name.casefold())
+        families = sorted((entry.value for entry in metric_families.METRICS), key=lambda family: family.name.casefold())
     else:
-        families = [METRICS[read_spec(name).family].value]
+        families = [metric_families.METRICS[metric_families.read_spec(name).family].value]
     if json:
         print_json({"metrics": [_content(family) for family in families]})
     elif name is None:
@@ -122,11 +114,11 @@ def metrics(
         print_list(_facts(families[0]), indent=2)
 
 
-def _pattern(family: Family) -> str:
+def _pattern(family: metric_families.Family) -> str:
     return family.name + {"required": "@k", "optional": "[@k]", "none": ""}[family.cutoff]
 
 
-def _content(family: Family) -> dict[str, Any]:
+def _content(family: metric_families.Family) -> dict[str, Any]:
     return {
         "name": family.name,
         "written": _pattern(family),
@@ -138,8 +130,107 @@ def _content(family: Family) -> dict[str, Any]:
     }
 
 
-def _facts(family: Family) -> list[tuple[str, str]]:
+def _facts(family: metric_families.Family) -> list[tuple[str, str]]:
     better = "higher is better" if family.higher_is_better else "lower is better"
     rows = [("definition", family.definition), ("source", family.source), ("read as", better)]
     rows += [(f"[{option.written}]", option.explained) for option in family.options]
     return [row for row in rows if row[1]]
+
+
+@command(
+    "crosslens encode --model clip:openai/clip-vit-base-patch32 \\",
+    "    --dataset coco --captions captions.json --image-folder val2017 \\",
+    "    -o clip-b32",
+    "crosslens encode --model sentence:all-MiniLM-L6-v2 \\",
+    "    --dataset captions.jsonl -o minilm",
+    "crosslens encode --list",
+)
+def encode(
+    source: DatasetOptions,
+    options: EncodeOptions,
+    model: str | None = option(None, "Such as clip:openai/clip-vit-base-patch32 (see --list).", metavar="KIND:SOURCE"),
+    output: Path | None = option(None, "Where images/ and captions/ are written.", metavar="FOLDER", flags=OUTPUT),
+    overwrite: Overwrite = False,
+    listing: bool = option(False, "Print the kinds of models, and nothing else.", flags=("--list",)),
+    json: Json = False,
+) -> None:
+    """Encode a dataset's images and captions with a model.
+
+    Vectors are cached by content: the same command again, or another dataset with the same images, encodes only what
+    is new. `crosslens evaluate --model` encodes and evaluates at once.
+    """
+    if listing:
+        _list(json)
+        return
+    for flag, value in (("--model", model), ("--dataset", source.dataset), ("-o/--output", output)):
+        if value is None:
+            raise UsageError(f"missing option {flag}", fix="see crosslens encode --help")
+    assert model is not None
+    assert output is not None
+    dataset = source.load()
+    encoder = encoders.load_encoder(model, replace(options, notify=print_note))
+    encoded = encoders.encode_dataset(
+        dataset, encoder, image_folder=options.image_folder, cache=open_cache(options), batch_size=options.batch_size,
+        precision=options.precision, skip_bad=options.skip_bad, progress=progress_bar(),
+    )  # fmt: skip
+    pipeline.note_skipped(encoded.skipped, print_note)
+    _report(encoder, encoded, _write(encoded, output, overwrite), json)
+
+
+def open_cache(options: EncodeOptions) -> encoders.Cache | None:
+    """The cache of vectors that the flags name; None with --no-cache."""
+    return encoders.Cache.of(options.cache, print_note)
+
+
+def _write(encoded: encoders.Encoded, output: Path, overwrite: bool) -> dict[str, Path]:
+    written = {}
+    for part, embeddings in (("images", encoded.images), ("captions", encoded.captions)):
+        if embeddings is not None:
+            written[part] = _save(embeddings, output / part, overwrite)
+    if encoded.skipped:
+        # Embeddings of a part of the dataset can be evaluated only with that part.
+        written["dataset"] = encoded.dataset.save(output / "dataset", overwrite=overwrite)
+    return written
+
+
+def _save(embeddings: core.Embeddings, folder: Path, overwrite: bool) -> Path:
+    """Write, unless the folder already holds exactly these."""
+    if folder.exists() and not overwrite:
+        try:
+            if core.Embeddings.load(folder, mmap=True).fingerprint == embeddings.fingerprint:
+                return folder
+        except CrosslensError:
+            pass  # something else is there: saving says so
+    return embeddings.save(folder, overwrite=overwrite)
+
+
+def _report(encoder: encoders.Encoder, encoded: encoders.Encoded, written: dict[str, Path], json: bool) -> None:
+    parts = {"images": encoded.images, "captions": encoded.captions}
+    shapes = {part: list(values.vectors.shape) for part, values in parts.items() if values is not None}
+    if json:
+        facts: dict[str, Any] = {
+            "model": encoder.name,
+            "revision": encoder.revision,
+            "logit_scale": encoder.logit_scale,
+            "shapes": shapes,
+            "skipped": encoded.skipped,
+            "written": {part: str(path) for part, path in written.items()},
+        }
+        print_json(facts)
+        return
+    for part, shape in shapes.items():
+        print_note(f"{shape[0]:,} {part} as {'×'.join(map(str, shape[1:]))} vectors in {written[part]}")
+    if "dataset" in written:
+        print_note(f"evaluate them with --dataset {written['dataset']}, which is without the skipped images")
+
+
+def _list(json: bool) -> None:
+    if json:
+        print_json([{"kind": entry.name, "summary": entry.summary, **entry.details} for entry in encoders.ENCODERS])
+    else:
+        print_list(
+            [
+                (f"{entry.name}:{entry.details.get('example', '')}", entry.summary.replace("``", ""))
+                for entry in encoders.ENCODERS
+            ]
+        )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from crosslens.cli.commands.encode import open_cache
+import crosslens.core as core
+import crosslens.explanations as explanations
+import crosslens.report as report
+from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.console import (
     check_outputs,
     print_json,
@@ -21,14 +25,25 @@ from crosslens.cli.console import (
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
 from crosslens.cli.stored_runs import load_run
-from crosslens.core import option
+from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.explanations import CounterfactualOptions
 
-if TYPE_CHECKING:
-    from crosslens.core import Dataset, Run
-
 _DEFAULT_SAMPLE = 50
+
+
+@dataclass(frozen=True)
+class FailureOptions(Options):
+    """What is done with all failures of a run."""
+
+    compare: Path | None = option(None, "All failures: how this other run's confusions differ.", metavar="RUN")
+    depth: int | None = option(
+        None, "All failures: merge concepts into hypernyms, N steps below the top of WordNet's tree.", metavar="N",
+        minimum=0,
+    )  # fmt: skip
+    show: int = option(10, "All failures: rows of rules and confusions.", metavar="N", minimum=1)
+    seed: int = option(0, "All failures: seed of the intervals.", metavar="N")
+    output: Path | None = option(None, "All failures: a folder with every table.", metavar="FOLDER", flags=OUTPUT)
 
 
 @command(
@@ -46,19 +61,11 @@ def explain(
         DatasetOptions, Flags(help={"dataset": "A reader's name or a path. [default: as in the recipe]"})
     ],
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
+    *,
     query: list[str] | None = option(None, "A query to explain in full, by its id; may be repeated.", metavar="ID"),
     direction: str | None = option(None, "[default: the one that has the query; texts first]", metavar="t2i|t2t|i2t"),
     html: Path | None = option(None, "A page that needs no other file: pictures, boxes, every fact.", metavar="FILE"),
-    compare: Path | None = option(None, "All failures: how this other run's confusions differ.", metavar="RUN"),
-    depth: int | None = option(
-        None,
-        "All failures: merge concepts into hypernyms, N steps below the top of WordNet's tree.",
-        metavar="N",
-        minimum=0,
-    ),
-    show: int = option(10, "All failures: rows of rules and confusions.", metavar="N", minimum=1),
-    seed: int = option(0, "All failures: seed of the intervals.", metavar="N"),
-    output: Path | None = option(None, "All failures: a folder with every table.", metavar="FOLDER", flags=OUTPUT),
+    failures: FailureOptions,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -68,91 +75,69 @@ def explain(
     in common, and two sentences that say what went wrong. Without, all failures of the run: concept metrics, causes,
     rules, and which concepts are confused; --html then draws that as a heat map (.html, .svg, .png or .pdf).
     """
-    from crosslens.core import UsageError
-    from crosslens.explanations import dataset_change, dataset_of_run
-
-    if query and (compare or output or depth is not None):
+    if query and (failures.compare or failures.output or failures.depth is not None):
         raise UsageError(
             "--compare, --depth and --output are for all failures, not for --query", fix="drop them, or drop --query"
         )
     check_outputs(html, overwrite=overwrite)
     loaded = load_run(run)
     options = source.reader_options()
-    dataset = dataset_of_run(loaded, source.dataset, **options)
-    if source.dataset is None and not options and (changed := dataset_change(loaded, dataset)):
+    dataset = explanations.dataset_of_run(loaded, source.dataset, **options)
+    if source.dataset is None and not options and (changed := explanations.dataset_change(loaded, dataset)):
         print_note(f"note: {changed}")
     if query:
         _explain_queries(loaded, dataset, query, direction, image_folder=encode.image_folder, html=html, json=json)
     else:
-        _explain_failures(
-            loaded, dataset, direction, compare=compare, depth=depth, show=show, seed=seed, output=output, html=html,
-            overwrite=overwrite, json=json,
-        )  # fmt: skip
+        _explain_failures(loaded, dataset, direction, failures, html=html, overwrite=overwrite, json=json)
 
 
 def _explain_queries(
-    run: Run, dataset: Dataset, queries: list[str], direction: str | None, *, image_folder: str | Path | None,
+    run: core.Run, dataset: core.Dataset, queries: list[str], direction: str | None, *, image_folder: str | Path | None,
     html: Path | None, json: bool,
 ) -> None:  # fmt: skip
-    from crosslens.core import write_text
-    from crosslens.explanations import explain_queries
-    from crosslens.report import explanation_text
-
-    explanations = explain_queries(run, dataset, queries, direction)
+    explained_queries = explanations.explain_queries(run, dataset, queries, direction)
     if html is not None:
-        from crosslens.explanations import image_files_of_run
-        from crosslens.report import explanation_page
-
-        pictures = (picture for explained in explanations for picture in (explained.right, explained.other))
+        pictures = (picture for explained in explained_queries for picture in (explained.right, explained.other))
         images = {picture.image for picture in pictures if picture is not None}
-        files, problem = image_files_of_run(run, dataset, images, image_folder)
+        files, problem = explanations.image_files_of_run(run, dataset, images, image_folder)
         if problem:
             print_note(f"note: boxes without pictures: {problem}")
-        write_text(html, explanation_page(explanations, f"Why: {run.name} on {dataset.name}", files))
+        core.write_text(html, report.explanation_page(explained_queries, f"Why: {run.name} on {dataset.name}", files))
     if json:
         written: dict[str, Any] = {"written": [] if html is None else [str(html)]}
-        print_json({"explanations": [explained.as_dict() for explained in explanations], **written})
+        print_json({"explanations": [explained.as_dict() for explained in explained_queries], **written})
         return
-    print_result("\n\n\n".join(explanation_text(explained, terminal_width()) for explained in explanations))
+    print_result("\n\n\n".join(report.explanation_text(explained, terminal_width()) for explained in explained_queries))
     if html is not None:
         print_note(f"\nboth pictures with their boxes: {html}")
 
 
 def _explain_failures(
-    run: Run,
-    dataset: Dataset,
+    run: core.Run,
+    dataset: core.Dataset,
     direction: str | None,
+    options: FailureOptions,
     *,
-    compare: Path | None,
-    depth: int | None,
-    show: int,
-    seed: int,
-    output: Path | None,
     html: Path | None,
     overwrite: bool,
     json: bool,
 ) -> None:
-    """Explain every failure, print the summary, and write the files."""
-    from crosslens.explanations import compare_overviews, explain_run, save_overview
-    from crosslens.report import comparison_text, figure_suffix, overview_text, write_atlas
-
     if html is not None:
-        figure_suffix(html)  # a name that cannot be written is refused before the work begins
-    failures = explain_run(run, dataset, direction, depth=depth, seed=seed, progress=progress_bar())
-    content, text = failures.as_dict(), overview_text(failures, terminal_width(), shown=show)
+        report.figure_suffix(html)  # a name that cannot be written is refused before the work begins
+    explain = partial(explanations.explain_run, depth=options.depth, seed=options.seed, progress=progress_bar())
+    failures = explain(run, dataset, direction)
+    content, text = failures.as_dict(), report.overview_text(failures, terminal_width(), shown=options.show)
     comparison = None
-    if compare is not None:
-        other = explain_run(
-            load_run(compare), dataset, failures.direction, depth=depth, seed=seed, progress=progress_bar()
-        )
-        compared = compare_overviews(failures, other, depth=depth)
-        content, text = compared.as_dict(), comparison_text(compared, terminal_width(), shown=show)
-        comparison = content
-    if output is not None:
-        save_overview(failures, output, comparison=comparison, overwrite=overwrite)
+    if options.compare is not None:
+        other = explain(load_run(options.compare), dataset, failures.direction)
+        compared = explanations.compare_overviews(failures, other, depth=options.depth)
+        text = report.comparison_text(compared, terminal_width(), shown=options.show)
+        content = comparison = compared.as_dict()
+    if options.output is not None:
+        explanations.save_overview(failures, options.output, comparison=comparison, overwrite=overwrite)
     if html is not None:
-        write_atlas(failures, html, overwrite=overwrite)
-    written = [str(path) for path in (output, html) if path is not None]
+        report.write_atlas(failures, html, overwrite=overwrite)
+    written = [str(path) for path in (options.output, html) if path is not None]
     if json:
         print_json({**content, "written": written})
         return
@@ -192,24 +177,20 @@ def counterfactual(
     first. A correct result becomes wrong, or a wrong one correct; where nothing flips within the budget, the closest
     edit is shown.
     """
-    from crosslens.core import UsageError, write_text
-    from crosslens.explanations import find_counterfactuals
-    from crosslens.report import counterfactuals_page, counterfactuals_text
-
     if options.query_caption and options.image_text is None:
         raise UsageError("--query-caption requires --image-text", fix="pass --image-text, or drop --query-caption")
     check_outputs(html, overwrite=overwrite)
     if options.sample is None and not query:
         options = replace(options, sample=_DEFAULT_SAMPLE)
     encoding = replace(encode, cache=open_cache(encode), notify=print_note)
-    result = find_counterfactuals(
+    result = explanations.find_counterfactuals(
         source.load(), model, query, progress=progress_bar(), **vars(options), **vars(encoding)
     )
     if html is not None:
-        write_text(html, counterfactuals_page(result))
+        core.write_text(html, report.counterfactuals_page(result))
     if json:
         print_json({**result.as_dict(), "written": [] if html is None else [str(html)]})
         return
-    print_result(counterfactuals_text(result, terminal_width(), show=show, colour=use_colour()))
+    print_result(report.counterfactuals_text(result, terminal_width(), show=show, colour=use_colour()))
     if html is not None:
         print_note(f"\nevery query and its edit: {html}")

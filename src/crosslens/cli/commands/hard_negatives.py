@@ -5,28 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import crosslens.analyze as analyze
+import crosslens.core as core
+import crosslens.data as data
+import crosslens.report as report
 from crosslens.analyze import CaseOptions, JudgingOptions
-from crosslens.cli.commands.encode import open_cache
-from crosslens.cli.console import (
-    check_outputs,
-    print_json,
-    print_note,
-    print_result,
-    progress_bar,
-    terminal_width,
-)
+from crosslens.cli.commands.evaluate import open_cache
+from crosslens.cli.console import check_outputs, print_json, print_note, print_result, progress_bar, terminal_width
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
-from crosslens.core import Options, option
+from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
-
-if TYPE_CHECKING:
-    from crosslens.analyze import HardNegatives, HardNegativesResult
-    from crosslens.core import Dataset
 
 _TABLE_SUFFIXES = (".parquet", ".csv")
 
@@ -85,9 +78,6 @@ def hard_negatives(
     Prints how often the right caption scores strictly higher, by category, beside chance; for several models also
     their paired differences from the first.
     """
-    from crosslens.analyze import compare_hard_negatives
-    from crosslens.core import UsageError
-
     _check_outputs(output, plot, write_dataset, overwrite)
     described = dataset.load_if_given()
     cases = replace(options, dataset=described).load(source, judging.seed, progress_bar())
@@ -102,7 +92,7 @@ def hard_negatives(
     results = _results(cases, scorers, image_text, encode, judging)
     seeing = len(results) - len(scorers.blind) or len(results)  # lengths are a baseline: they are not tested
     compared = [
-        compare_hard_negatives(results[0], other, resamples=judging.resamples, seed=judging.seed)
+        analyze.compare_hard_negatives(results[0], other, resamples=judging.resamples, seed=judging.seed)
         for other in results[1:seeing]
     ]
     written = _write(results, output, plot, overwrite)
@@ -122,19 +112,14 @@ def hard_negatives(
 
 
 def _check_outputs(output: Path | None, plot: Path | None, folder: Path | None, overwrite: bool) -> None:
-    from crosslens.core import UsageError
-    from crosslens.report import figure_suffix
-
     if output is not None and output.suffix.lower() not in _TABLE_SUFFIXES:
         raise UsageError(f"{output}: unknown table format {output.suffix!r}", fix=f"use {' or '.join(_TABLE_SUFFIXES)}")
     if plot is not None:
-        figure_suffix(plot)
+        report.figure_suffix(plot)
     check_outputs(output, plot, folder, overwrite=overwrite)
 
 
-def _image_text(given: bool, described: Dataset | None, options: CaseOptions) -> Dataset | None:
-    from crosslens.core import UsageError
-
+def _image_text(given: bool, described: core.Dataset | None, options: CaseOptions) -> core.Dataset | None:
     if described is not None and not (given or options.perturbations):
         raise UsageError("--dataset requires --perturb or --image-text", fix="pass one of them, or drop --dataset")
     if given and described is None:
@@ -143,15 +128,13 @@ def _image_text(given: bool, described: Dataset | None, options: CaseOptions) ->
 
 
 def _results(
-    cases: HardNegatives,
+    cases: analyze.HardNegatives,
     scorers: ScorerOptions,
-    image_text: Dataset | None,
+    image_text: core.Dataset | None,
     encode: EncodeOptions,
     judging: JudgingOptions,
-) -> list[HardNegativesResult]:
-    from crosslens.analyze import score_hard_negatives
-
-    measure = partial(score_hard_negatives, cases, **vars(judging))
+) -> list[analyze.HardNegativesResult]:
+    measure = partial(analyze.score_hard_negatives, cases, **vars(judging))
     encoding = vars(replace(encode, cache=open_cache(encode), notify=print_note))
     return [
         *(
@@ -164,25 +147,23 @@ def _results(
     ]
 
 
-def _write_dataset(cases: HardNegatives, folder: Path, overwrite: bool) -> None:
+def _write_dataset(cases: analyze.HardNegatives, folder: Path, overwrite: bool) -> None:
     written = cases.as_dataset()
     written.save(folder, overwrite=overwrite)
     print_note(f"{len(written.caption_ids):,} captions of {len(written.image_ids):,} images written to {folder}")
 
 
-def _write(results: list[HardNegativesResult], output: Path | None, plot: Path | None, overwrite: bool) -> list[str]:
+def _write(
+    results: list[analyze.HardNegativesResult], output: Path | None, plot: Path | None, overwrite: bool
+) -> list[str]:
     import polars as pl
-
-    from crosslens.data import writing_bytes
 
     written = []
     if output is not None:
         rows = pl.concat([result.cases.select(pl.lit(result.model).alias("model"), pl.all()) for result in results])
-        with writing_bytes(output) as out:
+        with data.writing_bytes(output) as out:
             rows.write_csv(out) if output.suffix.lower() == ".csv" else rows.write_parquet(out)
         written.append(str(output))
     if plot is not None:
-        from crosslens.report import write_negatives_plot
-
-        written.append(str(write_negatives_plot(results, plot, overwrite=overwrite)))
+        written.append(str(report.write_negatives_plot(results, plot, overwrite=overwrite)))
     return written

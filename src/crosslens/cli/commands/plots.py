@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from crosslens.cli.console import (
-    print_json,
-    print_note,
-    print_result,
-    print_written,
-    progress_bar,
-    terminal_width,
-)
+import crosslens.core as core
+import crosslens.data as data
+import crosslens.pipeline as pipeline
+import crosslens.report as report
+from crosslens.cli.console import print_json, print_note, print_result, print_written, progress_bar, terminal_width
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
 from crosslens.cli.stored_runs import load_run, load_study
-from crosslens.core import option
-
-if TYPE_CHECKING:
-    from crosslens.core import Dataset, Run
+from crosslens.core import UnknownNameError, UsageError, option
 
 _MAX_GROUPS = 20
 _RUN_DATASET = "The runs' dataset. [default: the one that the first run's recipe names]"
@@ -47,13 +41,8 @@ def plot(
     A page (.html) opens in any browser without a network; images (.svg, .png, .pdf) need the extra plot-static and
     a Chromium or Chrome. Several runs stand side by side.
     """
-    from crosslens.core import UsageError
-    from crosslens.report import chart, write_plot
-
     if len(runs) == 1 and (study := load_study(runs[0])) is not None:
-        from crosslens.report import write_heat_map
-
-        file = write_heat_map(study, output, metric=metric, overwrite=overwrite)
+        file = report.write_heat_map(study, output, metric=metric, overwrite=overwrite)
         if json:
             print_json({"file": str(file), "metric": metric or study.headline})
         else:
@@ -62,12 +51,12 @@ def plot(
     loaded = [load_run(folder) for folder in runs]
     if by is None:
         raise UsageError("missing option --by", fix=f"pass --by with one of {_columns(loaded[0])}")
-    drawn = chart(loaded, by, metric, largest=None if all_groups else _MAX_GROUPS)
+    drawn = report.chart(loaded, by, metric, largest=None if all_groups else _MAX_GROUPS)
     if metric is None:
         print_note(f"note: {drawn.metric}; choose another with --metric")
     if drawn.left_out:
         print_note(f"note: the {_MAX_GROUPS} largest groups; --all draws every group")
-    file = write_plot(drawn, output, kind, overwrite=overwrite)
+    file = report.write_plot(drawn, output, kind, overwrite=overwrite)
     if json:
         groups = {
             series.name: {group: values.as_dict() for group, values in series.groups.items()} for series in drawn.series
@@ -77,7 +66,7 @@ def plot(
         print_note(f"written to {file}")
 
 
-def _columns(run: Run) -> str:
+def _columns(run: core.Run) -> str:
     names = {column for table in run.columns.values() for column in table.columns}
     return ", ".join(sorted(names - {"text", "image", "file"}))
 
@@ -106,35 +95,30 @@ def curve(
     the other rises with m, conclusions depend on the choice of m. Rankings come from the run folders; nothing is
     ranked again.
     """
-    from crosslens.core import UnknownNameError
-    from crosslens.pipeline import curve as semantic_recall_curves, parse_counts
-    from crosslens.report import curve_facts, curve_grid, curve_title, write_curves
-
     if direction not in ("i2t", "t2i"):
         raise UnknownNameError("direction", direction, ("i2t", "t2i"))
-    counts = parse_counts(m)
+    counts = pipeline.parse_counts(m)
     loaded = [load_run(folder) for folder in runs]
-    curves = semantic_recall_curves(
+    curves = pipeline.curve(
         loaded, source.load_if_given() or _recipe_dataset(runs[0]), phi, m=counts, k=k, direction=direction,
         non_gt=not ground_truth, seed=intervals.seed, resamples=intervals.resamples, threads=threads,
         progress=progress_bar(),
     )  # fmt: skip
-    written = None if output is None else write_curves(curves, output, overwrite=overwrite)
+    written = None if output is None else report.write_curves(curves, output, overwrite=overwrite)
     if json:
         print_json({**curves.as_dict(), **({} if written is None else {"file": str(written)})})
         return
-    print_result(f"{curve_title(curves)}\n\n{curve_grid(curves).text(terminal_width())}\n")
-    print_result(f"In percent. {curve_facts(curves)}.")
+    print_result(f"{report.curve_title(curves)}\n\n{report.curve_grid(curves).text(terminal_width())}\n")
+    print_result(f"In percent. {report.curve_facts(curves)}.")
     print_written([] if written is None else [written])
 
 
-def _recipe_dataset(run: Path) -> Dataset:
-    """The dataset that a run's recipe names."""
-    from crosslens.core import RECIPE_FILE, UsageError
-    from crosslens.data import load_dataset
-    from crosslens.pipeline import Recipe
-
-    recipe = Recipe.read(run / RECIPE_FILE).absolute() if (run / RECIPE_FILE).exists() else Recipe()
+def _recipe_dataset(run: Path) -> core.Dataset:
+    recipe = (
+        pipeline.Recipe.read(run / core.RECIPE_FILE).absolute()
+        if (run / core.RECIPE_FILE).exists()
+        else pipeline.Recipe()
+    )
     if recipe.dataset is None:
         raise UsageError(f"{run} does not name its dataset", fix="pass --dataset")
-    return load_dataset(recipe.dataset, **recipe.dataset_options)
+    return data.load_dataset(recipe.dataset, **recipe.dataset_options)

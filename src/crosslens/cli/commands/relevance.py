@@ -1,13 +1,20 @@
-"""``crosslens agreement`` and ``missing-positives``: relevance functions against people, and unannotated matches."""
+"""``crosslens similarity``, ``agreement`` and ``missing-positives``: φ, φ against people, and unannotated matches."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
+import crosslens.analyze as analyze
+import crosslens.core as core
+import crosslens.data as data
+import crosslens.report as report
+import crosslens.similarity as similarities
 from crosslens.cli.console import (
     check_outputs,
     print_json,
+    print_list,
+    print_note,
     print_result,
     print_written,
     progress_bar,
@@ -15,10 +22,7 @@ from crosslens.cli.console import (
 )
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
-from crosslens.core import option
-
-if TYPE_CHECKING:
-    from crosslens.core import Relevance
+from crosslens.core import UsageError, option
 
 
 @command(
@@ -56,17 +60,13 @@ def agreement(
     pairs, and for those outside the ground truth, where recall sees no difference. The captions of an image are the
     references that φ compares with.
     """
-    from crosslens.analyze import measure_agreement
-    from crosslens.core import UsageError
-    from crosslens.data import read_judgements
-
     if kendall not in ("b", "c"):
         raise UsageError(f"--kendall {kendall}", fix="--kendall must be b or c")
     check_outputs(output, overwrite=overwrite)
     dataset = source.load()
-    result = measure_agreement(
+    result = analyze.measure_agreement(
         dataset,
-        read_judgements(judgements, dataset, form, skip_unknown=skip_unknown),
+        data.read_judgements(judgements, dataset, form, skip_unknown=skip_unknown),
         phi or ["cider"],
         without_references=without_references,
         pooled=pooled,
@@ -75,9 +75,7 @@ def agreement(
         **vars(intervals),
     )
     if output is not None:
-        from crosslens.report import write_scatter
-
-        write_scatter(result, output, overwrite=overwrite)
+        report.write_scatter(result, output, overwrite=overwrite)
     if json:
         print_json({**result.as_dict(), "file": None if output is None else str(output)})
         return
@@ -119,11 +117,8 @@ def missing_positives(
     Pairs outside the ground truth with φ as high as annotated pairs', where each caption is compared with the others of
     its image. The written judgements hold the ground truth and these pairs.
     """
-    from crosslens.analyze import find_missing_positives
-    from crosslens.data import write_qrels
-
     check_outputs(output, table, overwrite=overwrite)
-    result = find_missing_positives(
+    result = analyze.find_missing_positives(
         source.load(),
         phi,
         quantile=quantile,
@@ -135,7 +130,7 @@ def missing_positives(
         progress=progress_bar(),
     )
     if output is not None:
-        write_qrels(result.relevance(extra_only=extra_only), output)
+        data.write_qrels(result.relevance(extra_only=extra_only), output)
     if table is not None:
         result.write_table(table)
     written = [str(file) for file in (output, table) if file is not None]
@@ -146,10 +141,114 @@ def missing_positives(
     print_written(written)
 
 
-def _read_verified(verify: str) -> Relevance | dict[str, Relevance]:
-    from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE
-    from crosslens.data import read_eccv, read_qrels
-
+def _read_verified(verify: str) -> core.Relevance | dict[str, core.Relevance]:
     if verify in ("eccv", "cxc"):
-        return {direction: read_eccv(verify, direction) for direction in (IMAGE_TO_TEXT, TEXT_TO_IMAGE)}
-    return read_qrels(verify)
+        return {direction: data.read_eccv(verify, direction) for direction in (core.IMAGE_TO_TEXT, core.TEXT_TO_IMAGE)}
+    return data.read_qrels(verify)
+
+
+@command(
+    "crosslens similarity --dataset captions.jsonl --phi cider -o cider.npy",
+    "crosslens similarity --dataset karpathy --captions dataset_coco.json \\",
+    "    --split test --phi embed-max:sentence:all-MiniLM-L6-v2 -o minilm.npy",
+    "crosslens similarity --dataset captions.jsonl --phi cider \\",
+    "    --pairs pairs.csv -o scores.csv",
+    "crosslens similarity --list",
+)
+def similarity(
+    source: DatasetOptions,
+    phi: str = option("cider", "The similarity (see --list), or a matrix of it: .npy or .csv.", metavar="NAME|FILE"),
+    df_from: str | None = option(
+        None, "For cider: the dataset that document frequencies come from. [default: the dataset]", metavar="PATH"
+    ),
+    pairs: Path | None = option(None, "Only these: a CSV with the columns image and caption.", metavar="FILE"),
+    output: Path | None = option(
+        None, "The matrix (.npy); with --pairs, the scores (.csv).", metavar="FILE", flags=OUTPUT
+    ),
+    threads: Threads = None,
+    overwrite: Overwrite = False,
+    listing: bool = option(False, "Print the similarities, and nothing else.", flags=("--list",)),
+    json: Json = False,
+) -> None:
+    """Compare every caption with every image's captions.
+
+    The matrix has one row per image and one column per caption, in the dataset's order; N.npy.json beside N.npy holds
+    the ids. Running the same command again resumes where it was interrupted.
+    """
+    if listing:
+        _list(json)
+        return
+    suffix = ".npy" if pairs is None else ".csv"
+    if output is not None and output.suffix != suffix:
+        raise UsageError(f"-o {output} does not end in {suffix}", fix=f"name a file that ends in {suffix}")
+    dataset = source.load()
+    loaded = similarities.load_similarity(phi, **({} if df_from is None else {"df": data.load_dataset(df_from)}))
+    if pairs is not None:
+        _score_pairs(dataset, loaded, pairs, output, threads, overwrite, json)
+    else:
+        _score_matrix(dataset, loaded, output, threads, overwrite, json)
+
+
+def _score_matrix(
+    dataset: core.Dataset,
+    phi: similarities.Similarity,
+    output: Path | None,
+    threads: int | None,
+    overwrite: bool,
+    json: bool,
+) -> None:
+    existed = output is not None and output.exists() and not overwrite
+    matrix = similarities.relevance_matrix(
+        dataset, phi, output=output, overwrite=overwrite, threads=threads, progress=progress_bar()
+    )
+    summary = similarities.summarise_matrix(matrix, dataset)
+    written = [] if output is None else [str(output), str(similarities.description_file(output))]
+    if json:
+        print_json({"phi": phi.name, "revision": phi.revision, **summary.as_dict(), "written": written})
+        return
+    rows = [("φ", phi.name), ("images × captions", f"{summary.images:,} × {summary.captions:,}")]
+    rows += [("range", f"{summary.min:.4g} to {summary.max:.4g}"), ("mean", f"{summary.mean:.4g}")]
+    for label, value in (("of own captions", summary.mean_own), ("of others", summary.mean_others)):
+        if value is not None:
+            rows.append((f"  {label}", f"{value:.4g}"))
+    print_list(rows)
+    if output is not None:
+        print_note(
+            f"\nup to date: {output} (nothing to do)" if existed else f"\nwritten to {output}; ids in {written[1]}"
+        )
+
+
+def _score_pairs(
+    dataset: core.Dataset,
+    phi: similarities.Similarity,
+    pairs: Path,
+    output: Path | None,
+    threads: int | None,
+    overwrite: bool,
+    json: bool,
+) -> None:
+    if output is not None:
+        data.refuse_existing(output, overwrite)
+    images, captions = similarities.read_pairs(pairs, dataset)
+    scores = similarities.relevance_pairs(dataset, phi, images, captions, threads=threads, progress=progress_bar())
+    table = similarities.pairs_table(dataset, images, captions, scores)
+    if output is not None:
+        similarities.write_pairs(table, output)
+    if json:
+        facts: dict[str, Any] = {"phi": phi.name, "revision": phi.revision, "pairs": table.height}
+        if table.height:
+            facts |= {"min": float(scores.min()), "mean": float(scores.mean()), "max": float(scores.max())}
+        print_json({**facts, "written": [] if output is None else [str(output)]})
+    elif output is None:
+        print_result(table.write_csv().rstrip("\n"))
+    else:
+        print_note(f"{table.height:,} pairs written to {output}")
+
+
+def _list(json: bool) -> None:
+    if json:
+        print_json(
+            [{"name": entry.name, "summary": entry.summary, **entry.details} for entry in similarities.SIMILARITIES]
+        )
+    else:
+        print_list([(entry.name, entry.summary) for entry in similarities.SIMILARITIES])

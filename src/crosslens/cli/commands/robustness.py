@@ -1,11 +1,17 @@
-"""``crosslens robustness``: what small changes of captions or images do to a model."""
+"""``crosslens perturb`` and ``robustness``: small changes of captions or images, and what they do to a model."""
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import crosslens.core as core
+import crosslens.perturbations as perturbations
+import crosslens.pipeline as pipeline
+import crosslens.report as report
 from crosslens.cli.console import (
     check_outputs,
     print_json,
@@ -15,15 +21,13 @@ from crosslens.cli.console import (
     print_written,
     progress_bar,
     terminal_width,
+    use_colour,
 )
-from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
-from crosslens.core import option
+from crosslens.cli.datasets import DatasetOptions, key_values, typed
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, Threads, command
+from crosslens.core import UnknownNameError, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import RobustnessOptions
-
-if TYPE_CHECKING:
-    from crosslens.pipeline import Robustness
 
 
 @command(
@@ -84,24 +88,20 @@ def robustness(
     more models or perturbations adds only those. Perturbed are the captions (the queries in t2i, the items in i2t), or
     with blur@3 and the like the images.
     """
-    from crosslens.cli.commands.perturb import perturbation_options
-    from crosslens.pipeline import read_variants, read_vectors, robustness as run_study
-    from crosslens.report import figure_suffix
-
     names = None if tables is None else tables.replace(",", " ").split()
     check_tables(names)
     if html is not None:
-        figure_suffix(html)
+        report.figure_suffix(html)
     check_outputs(html, overwrite=overwrite)
     dataset = source.load()
-    vectors, perturbed = ({}, {}) if variants is None else read_variants(variants)
-    perturbing = perturbation_options(option, _caption_perturbations(perturbations)) if option else None
+    vectors, perturbed = ({}, {}) if variants is None else pipeline.read_variants(variants)
+    perturbing = perturbation_options(option, _caption_perturbations(perturbations or "all")) if option else None
     encoding = {name: value for name, value in vars(encode).items() if name != "skip_bad"}
-    study = run_study(
+    study = pipeline.robustness(
         dataset,
         models=model,
-        images=read_vectors(image_embeddings),
-        captions=read_vectors(caption_embeddings),
+        images=pipeline.read_vectors(image_embeddings),
+        captions=pipeline.read_vectors(caption_embeddings),
         variants=vectors or None,
         perturbed=perturbed,
         perturbations=perturbations,
@@ -116,36 +116,203 @@ def robustness(
         print_written([] if output is None else [output])
 
 
-def _caption_perturbations(perturbations: str | None) -> list[str]:
+def _caption_perturbations(names: str) -> list[str]:
     """The perturbations of captions among those named: they declare their options."""
-    from crosslens.perturbations import PERTURBATIONS, chosen_perturbations
-
-    return [name for name in chosen_perturbations(perturbations or "all") if name in PERTURBATIONS]
+    return [name for name in perturbations.chosen_perturbations(names) if name in perturbations.PERTURBATIONS]
 
 
 def check_tables(names: list[str] | None) -> None:
     """Raise for an unknown table before the work begins."""
-    from crosslens.core import UnknownNameError
-    from crosslens.report import ROBUSTNESS_TABLES
-
     for name in names or ():
-        if name not in ROBUSTNESS_TABLES:
-            raise UnknownNameError("table", name, ROBUSTNESS_TABLES)
+        if name not in report.ROBUSTNESS_TABLES:
+            raise UnknownNameError("table", name, report.ROBUSTNESS_TABLES)
 
 
-def print_study(study: Robustness, tables: list[str] | None, *, html: Path | None, overwrite: bool, json: bool) -> None:
+def print_study(
+    study: pipeline.Robustness, tables: list[str] | None, *, html: Path | None, overwrite: bool, json: bool
+) -> None:
     """Print the tables, and write the heat map into a file."""
-    from crosslens.report import robustness_text
-
     written: dict[str, Any] = {}
     if html is not None:
-        from crosslens.report import write_heat_map
-
-        written = {"file": str(write_heat_map(study, html, overwrite=overwrite))}
+        written = {"file": str(report.write_heat_map(study, html, overwrite=overwrite))}
     print_notes(study.about.get("notes", ()))
     if json:
         print_json({**study.as_dict(), **written})
         return
-    print_result(robustness_text(study, tables, terminal_width()))
+    print_result(report.robustness_text(study, tables, terminal_width()))
     if written:
         print_note(f"\nheat map: {written['file']}")
+
+
+_SHOWN = 3
+_PAGE_CAPTIONS = 100
+
+
+@command(
+    "crosslens perturb --dataset captions.jsonl --name char_swap --show 5",
+    "crosslens perturb --dataset captions.jsonl --name all -o perturbed/ \\",
+    "    --html perturbed.html",
+    "crosslens perturb --dataset captions.jsonl --name synonym_noun,char_swap \\",
+    "    --option k=2 -o two/",
+    "crosslens perturb --dataset scenes/ --name blur,noise --sheet severities.png",
+    "crosslens perturb --dataset scenes/ --name blur@3,noise@5 -o blurred/",
+    "crosslens perturb --list",
+)
+def perturb(
+    source: DatasetOptions,
+    encode: Annotated[
+        EncodeOptions,
+        Flags(
+            only=("image_folder", "skip_bad"), help={"skip_bad": "For pictures: leave out those that cannot be read."}
+        ),
+    ],
+    name: str = option(
+        "all", "Perturbations or groups (see --list), separated by commas; blur@3 and such.", metavar="NAMES"
+    ),
+    output: Path | None = option(None, "Gets one dataset per perturbation.", metavar="FOLDER", flags=OUTPUT),
+    seed: int = option(0, "The same seed gives the same captions.", metavar="N"),
+    option: list[str] | None = option(
+        None, "An option of the perturbations, such as k=2; goes to all that know it.", metavar="KEY=VALUE"
+    ),
+    pipeline: str | None = option(None, "The spaCy pipeline that tags. [default: the first installed]", metavar="NAME"),
+    threads: Threads = None,
+    show: int | None = option(
+        None, f"Print N changed captions of each. [default: {_SHOWN} without -o]", metavar="N", minimum=0
+    ),
+    html: Path | None = option(
+        None, f"A page with the first {_PAGE_CAPTIONS} captions (or --show N) and their changes.", metavar="FILE"
+    ),
+    sheet: Path | None = option(
+        None, "For pictures: draw the first three at every severity, to look at.", metavar="FILE"
+    ),
+    overwrite: Overwrite = False,
+    listing: bool = option(False, "Print the perturbations, and nothing else.", flags=("--list",)),
+    json: Json = False,
+) -> None:
+    """Perturb captions or pictures: small changes.
+
+    Every perturbation becomes a dataset of its own, with the same ids, that every other command reads. A caption's
+    change depends on the seed and its id alone. Running the same command again resumes where it was interrupted.
+    """
+    if listing:
+        if json:
+            print_json(report.perturbations_as_dict())
+        else:
+            print_result(report.perturbations_text(terminal_width()))
+        return
+    if source.dataset is None:
+        raise UsageError("missing option --dataset", fix="see crosslens perturb --help")
+    chosen = perturbations.chosen_perturbations(name)
+    pictures = [perturbation for perturbation in chosen if perturbations.is_image_perturbation(perturbation)]
+    if sheet is not None:
+        if not pictures:
+            raise UsageError(
+                f"--sheet requires a perturbation of pictures; {chosen[0]} changes captions",
+                fix="pass --name blur, or drop --sheet",
+            )
+        perturbations.check_sheet(sheet, overwrite=overwrite)
+    elif pictures and output is None:
+        raise UsageError("missing option -o/--output", fix=f"{pictures[0]} changes pictures: pass -o FOLDER")
+    check_outputs(html, overwrite=overwrite)
+    texts = [perturbation for perturbation in chosen if perturbation not in pictures]
+    options = perturbation_options(option or [], texts)
+    dataset = source.load()
+    common: dict[str, Any] = {"seed": seed, "pipeline": pipeline, "threads": threads, "progress": progress_bar()}
+    if show is None:
+        show = _SHOWN if output is None and html is None and texts else 0
+    most = max(show, (show or _PAGE_CAPTIONS) if html is not None else 0)
+    if output is None:
+        counts, changes = _in_memory(dataset, texts, most, {**common, **options})
+    else:
+        common |= {"image_folder": encode.image_folder, "skip_bad": encode.skip_bad, "overwrite": overwrite}
+        counts, changes = _written(dataset, chosen, output, most, {**common, **options})
+    if html is not None:
+        _write_page(changes, html, f"{dataset.name}: perturbed captions", show or _PAGE_CAPTIONS)
+    if sheet is not None:
+        perturbations.write_sheet(
+            dataset, pictures, sheet, seed=seed, image_folder=encode.image_folder, overwrite=overwrite
+        )
+    if json:
+        _print_json(counts, changes, show, [path for path in (output, html, sheet) if path is not None])
+    else:
+        _print_text(counts, changes, show, output, html)
+        if sheet is not None:
+            print_note(f"every severity: {sheet}")
+
+
+def _in_memory(
+    dataset: core.Dataset, names: Sequence[str], most: int, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[report.CaptionChanges]]:
+    facts, changes = {}, []
+    for name, results in perturbations.perturb_each(names, dataset, **options):
+        facts[name] = perturbations.applied_counts(results)
+        changes.append(_changes(name, dataset, results, facts[name], most))
+    return facts, changes
+
+
+def _written(
+    dataset: core.Dataset, names: Sequence[str], output: Path, most: int, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[report.CaptionChanges]]:
+    facts = perturbations.write_perturbations(dataset, names, output, **options)
+    changes = []
+    for name, fact in facts.items():
+        if most and fact["kind"] != "image":
+            results = perturbations.read_perturbed(core.Dataset.load(output / name))
+            changes.append(_changes(name, dataset, results, fact, most))
+    return facts, changes
+
+
+def _changes(
+    name: str, dataset: core.Dataset, results: Sequence[Any], counts: Mapping[str, Any], most: int
+) -> report.CaptionChanges:
+    """The first captions, and as many changed ones as are to be shown."""
+    changed = [row for row, result in enumerate(results) if result.applied][:most]
+    rows = sorted({*changed, *range(min(most, len(results)))})
+    captions = {dataset.caption_ids[row]: results[row] for row in rows}
+    return report.CaptionChanges(name, report.plain_summary(perturbations.PERTURBATIONS[name]), captions, counts)
+
+
+def perturbation_options(pairs: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+    """``k=2`` as the type that the perturbations declare; an unknown option is left for them to refuse."""
+    known: dict[str, inspect.Parameter] = {}
+    for name in names:
+        known |= perturbations.options_of(perturbations.PERTURBATIONS[name])
+    values = key_values("--option", [_with_underscores(pair) for pair in pairs], "k=2")
+    return {key: typed(f"the option {key}", value, known.get(key)) for key, value in values.items()}
+
+
+def _with_underscores(pair: str) -> str:
+    key, equals, value = pair.partition("=")
+    return f"{key.replace('-', '_')}{equals}{value}"
+
+
+def _write_page(changes: Sequence[report.CaptionChanges], file: Path, title: str, most: int) -> None:
+    core.write_text(file, report.changes_page([perturbation.first(most) for perturbation in changes], title))
+
+
+def _print_text(
+    counts: Mapping[str, Any],
+    changes: Sequence[report.CaptionChanges],
+    show: int,
+    output: Path | None,
+    html: Path | None,
+) -> None:
+    if show:
+        texts = (
+            report.changes_text(part.changed_first(show), terminal_width(), colour=use_colour()) for part in changes
+        )
+        print_result("\n\n".join(texts))
+    elif counts:
+        print_result(report.counts_grid(counts).text(terminal_width()))
+    if output is not None:
+        listing = output / "perturbations.json"
+        print_note(f"\n{len(counts)} datasets in {output}, one folder each; {listing} describes them")
+    if html is not None:
+        print_note(f"the changes: {html}")
+
+
+def _print_json(
+    counts: Mapping[str, Any], changes: Sequence[report.CaptionChanges], show: int, written: Sequence[Path]
+) -> None:
+    shown = {part.name: part.changed_first(show).as_dict() for part in changes} if show else {}
+    print_json({"perturbations": counts, **({"shown": shown} if shown else {}), "written": list(map(str, written))})

@@ -1,19 +1,19 @@
-"""``crosslens show`` and ``compare``: stored runs as tables, whole, by group, or tested against each other."""
+"""``crosslens show``, ``compare`` and ``export``: stored runs as tables, tested against each other, for other tools."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import crosslens.core as core
+import crosslens.pipeline as pipeline
+import crosslens.report as report
 from crosslens.cli.console import print_json, print_note, print_result, terminal_width
-from crosslens.cli.flags import Json, command
+from crosslens.cli.flags import OUTPUT, Json, Overwrite, command
 from crosslens.cli.stored_runs import load_run, load_study
-from crosslens.core import option
-
-if TYPE_CHECKING:
-    from crosslens.core import Run
+from crosslens.core import UsageError, option
 
 _MAX_METRICS = 2
 _MAX_GROUPS = 20
@@ -53,20 +53,18 @@ def show(
     if by is not None:
         _show_groups(run, by, metrics, all_groups=all_groups, json=json)
     elif json:
-        from crosslens.report import select_metrics
-
         content = run.as_dict()
-        print_json({**content, "metrics": {name: content["metrics"][name] for name in select_metrics(run, metrics)}})
+        print_json(
+            {**content, "metrics": {name: content["metrics"][name] for name in report.select_metrics(run, metrics)}}
+        )
     else:
-        from crosslens.report import run_table
-
-        print_result(run_table(run, metrics, terminal_width()))
+        print_result(report.run_table(run, metrics, terminal_width()))
 
 
-def _show_several(runs: list[Run], column: str | None, metrics: str | None, *, all_groups: bool, json: bool) -> None:
-    from crosslens.report import side_by_side
-
-    table = side_by_side(runs, metrics, column=column, largest=None if all_groups or json else _MAX_GROUPS)
+def _show_several(
+    runs: list[core.Run], column: str | None, metrics: str | None, *, all_groups: bool, json: bool
+) -> None:
+    table = report.side_by_side(runs, metrics, column=column, largest=None if all_groups or json else _MAX_GROUPS)
     if json:
         print_json(table.as_dict())
         return
@@ -77,17 +75,15 @@ def _show_several(runs: list[Run], column: str | None, metrics: str | None, *, a
     print_result(table.text(terminal_width()))
 
 
-def _show_groups(run: Run, column: str, metrics: str | None, *, all_groups: bool, json: bool) -> None:
-    from crosslens.report import column_of, group_metrics, groupable_metrics
-
-    run_column = column_of(run, column)
+def _show_groups(run: core.Run, column: str, metrics: str | None, *, all_groups: bool, json: bool) -> None:
+    run_column = report.column_of(run, column)
     if run_column != column:
         print_note(f"note: the dataset's {column} is called {run_column} in runs, which have a {column} of their own")
     if json:
-        print_json({"name": run.name, **group_metrics(run, column, metrics).as_dict()})
+        print_json({"name": run.name, **report.group_metrics(run, column, metrics).as_dict()})
         return
-    shown = _first_of_each_direction(groupable_metrics(run, column)) if metrics is None else metrics
-    groups = group_metrics(run, column, shown, largest=None if all_groups else _MAX_GROUPS)
+    shown = _first_of_each_direction(report.groupable_metrics(run, column)) if metrics is None else metrics
+    groups = report.group_metrics(run, column, shown, largest=None if all_groups else _MAX_GROUPS)
     if metrics is None:
         print_note("note: the first metrics of each direction; choose others with --metrics")
     if any(groups.left_out.values()):
@@ -96,11 +92,9 @@ def _show_groups(run: Run, column: str, metrics: str | None, *, all_groups: bool
 
 
 def _first_of_each_direction(names: list[str]) -> list[str]:
-    from crosslens.core import split_name
-
     chosen: dict[str, list[str]] = {}
     for name in names:
-        chosen.setdefault(split_name(name)[0], []).append(name)
+        chosen.setdefault(core.split_name(name)[0], []).append(name)
     return [name for group in chosen.values() for name in group[:_MAX_METRICS]]
 
 
@@ -121,14 +115,59 @@ def compare(
 
     Runs must share their queries. Tests are paired, resample images, and are corrected for multiple comparisons.
     """
-    from crosslens.core import UsageError
-    from crosslens.pipeline import compare as compare_runs
-
     if len(runs) < 2:
         raise UsageError("a comparison requires two runs", fix="name a second run folder")
     loaded = [load_run(folder) for folder in runs]
-    comparison = compare_runs(*loaded, metrics=metrics, correction=correction, permutations=permutations, seed=seed)
+    comparison = pipeline.compare(*loaded, metrics=metrics, correction=correction, permutations=permutations, seed=seed)
     if json:
         print_json(comparison.as_dict())
     else:
         print_result(comparison.text(terminal_width()))
+
+
+@command(
+    "crosslens export runs/clip-b32 --to latex",
+    "crosslens export runs/clip-b32 --to trec",
+    "crosslens export runs/clip-b32 --to trec -o lists/clip-b32.run.gz",
+    "crosslens export runs/clip-b32 --to trec --direction i2t | head",
+    'crosslens export runs/clip-b32 runs/siglip --to markdown --metrics "Hit@1"',
+)
+def export(
+    runs: Annotated[list[Path], typer.Argument(help="A run folder; several for latex, csv and markdown.")],
+    to: str = option(..., "trec, ranx, mteb, clip-benchmark, latex, csv or markdown.", metavar="FORMAT"),
+    output: str | None = option(
+        None,
+        "Where to write; - prints it. [default: print one file; write several into the current folder]",
+        metavar="FILE",
+        flags=OUTPUT,
+    ),
+    direction: str | None = option(None, "Only this direction, of a format with a file for each.", metavar="i2t|t2i"),
+    metrics: str | None = option(None, 'Only these, such as "Hit@1 Hit@5".', metavar="NAMES"),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Write a run for another tool, or as a table.
+
+    trec, ranx and mteb have one file per direction. Those of the folder runs/name are called name.i2t.run and
+    name.t2i.run; with -o other.ext they become other-i2t.ext and other-t2i.ext.
+    """
+    files = report.render_export([load_run(folder) for folder in runs], to, metrics=metrics, direction=direction)
+    if output == "-" and len(files) > 1:
+        raise UsageError(
+            f"{to} writes one file for each of {', '.join(files)}", fix="pass -o FILE, or choose one --direction"
+        )
+    if output not in (None, "-"):
+        written = report.write_export(files, str(output), overwrite=overwrite)
+    elif len(files) > 1:
+        written = report.write_named_export(files, runs[0].resolve().name, to, overwrite=overwrite)
+    else:
+        content = "".join(files.values())
+        if json:
+            print_json({"format": to, "content": content})
+        else:
+            print_result(content.removesuffix("\n"))
+        return
+    if json:
+        print_json({"format": to, "files": list(map(str, written))})
+    else:
+        print_note("written to " + ", ".join(map(str, written)))

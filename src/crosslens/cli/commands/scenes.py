@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import crosslens.core as core
+import crosslens.pipeline as pipeline
+import crosslens.report as report
+import crosslens.synth as synthesis
 from crosslens.cli.console import print_json, print_note, print_result, progress_bar, terminal_width
 from crosslens.cli.flags import OUTPUT, Json, Overwrite, command
 from crosslens.core import option
-
-if TYPE_CHECKING:
-    from crosslens.core import Run
-    from crosslens.report import Chart
 
 METRIC = "t2i/Hit@1"
 _COLUMN = "task"
@@ -41,9 +40,7 @@ def synth(
     The twelve tasks: colour, count, location, figure, object, action, scene, ocr, landmark, calculation, code,
     translation. Running the same command again resumes where it was interrupted.
     """
-    from crosslens.synth import write_scenes
-
-    dataset = write_scenes(
+    dataset = synthesis.write_scenes(
         output,
         images,
         tasks,
@@ -89,21 +86,17 @@ def demo(
 
     Running the same command again resumes where it was interrupted, or finds everything complete.
     """
-    from crosslens.pipeline import Demo, require_extras, require_model
-    from crosslens.report import chart, write_plot
-    from crosslens.synth import VERSIONS
-
-    require_extras(model)
-    require_model(model, print_note)
-    work = Demo(output, overwrite, progress_bar())
+    pipeline.require_extras(model)
+    pipeline.require_model(model, print_note)
+    work = pipeline.Demo(output, overwrite, progress_bar())
     print_note(f"drawing {images:,} scenes, a confusable twin of each, and similar ones …")
     drawn = work.draw(images, seed)
     runs = {}
-    for version in VERSIONS:
+    for version in synthesis.VERSIONS:
         print_note(f"evaluating {model} on {version} …")
         runs[version] = work.evaluate(drawn, version, model, command=sys.argv, notify=print_note)
-    charts = chart(runs["v0"], _COLUMN, METRIC), chart(list(runs.values()), _COLUMN, METRIC)
-    page = write_plot(charts, output / "tasks.html", overwrite=True)  # derived from the runs beside it
+    charts = report.chart(runs["v0"], _COLUMN, METRIC), report.chart(list(runs.values()), _COLUMN, METRIC)
+    page = report.write_plot(charts, output / "tasks.html", overwrite=True)  # derived from the runs beside it
     print_note("")
     if json:
         _print_as_json(output, model, runs, page)
@@ -111,32 +104,28 @@ def demo(
         _print_as_text(output, model, runs, page, charts[0])
 
 
-def _print_as_json(output: Path, model: str, runs: dict[str, Run], page: Path) -> None:
-    from crosslens.report import side_by_side
-
+def _print_as_json(output: Path, model: str, runs: dict[str, core.Run], page: Path) -> None:
     print_json(
         {
             "model": model,
             "runs": {str(output / version): run.as_dict() for version, run in runs.items()},
-            "side_by_side": side_by_side(list(runs.values()), METRIC, column=_COLUMN).as_dict(),
+            "side_by_side": report.side_by_side(list(runs.values()), METRIC, column=_COLUMN).as_dict(),
             "page": str(page),
         }
     )
 
 
-def _print_as_text(output: Path, model: str, runs: dict[str, Run], page: Path, easiest: Chart) -> None:
-    from crosslens.report import side_by_side, terminal_bars
-
+def _print_as_text(output: Path, model: str, runs: dict[str, core.Run], page: Path, easiest: report.Chart) -> None:
     groups = {group: easiest.series[0].groups[group] for group in easiest.groups}
     sizes = {version: run.provenance["dataset"]["images"] for version, run in runs.items()}
     print_result(_about(model, sizes["v0"], runs["v0"].provenance["dataset"]["captions"]))
     print_result(f"\n{easiest.title}: the share of captions whose picture comes first\n")
-    print_result(terminal_bars(_COLUMN, groups, terminal_width()))
+    print_result(report.terminal_bars(_COLUMN, groups, terminal_width()))
     print_result(
         f"\nThe same with harder galleries: v0 has {sizes['v0']:,} pictures; v1 adds a confusable\n"
         f"twin of each, whose captions are queries too; v2 has {sizes['v2']:,} pictures.\n"
     )
-    table = side_by_side(list(runs.values()), METRIC, column=_COLUMN).in_order(easiest.groups)
+    table = report.side_by_side(list(runs.values()), METRIC, column=_COLUMN).in_order(easiest.groups)
     print_result(table.text(terminal_width()))
     print_result(f"\nBars and radar charts, for any browser: {page}\n\n{_next_steps(output, page)}")
 

@@ -60,12 +60,9 @@ def check_known(ids: Sequence[str], known: Collection[str], what: str, row_name:
     if index is None:
         return
     near = UnknownNameError(what, ids[index], list(known)[:20_000]).suggestions
-    raise InputError(
-        f"unknown {what} id {ids[index]!r}",
-        row=row_name(index),
-        expected=f"one of the {len(known)} {what} ids",
-        fix=f"did you mean {near[0]!r}?" if near else f"add the {what} {ids[index]!r}, or remove this entry",
-    )
+    expected = f"one of the {len(known)} {what} ids"
+    fix = f"did you mean {near[0]!r}?" if near else f"add the {what} {ids[index]!r}, or remove this entry"
+    raise InputError(f"unknown {what} id {ids[index]!r}", row=row_name(index), expected=expected, fix=fix)
 
 
 def check_texts(texts: Sequence[Any], row_name: RowName) -> list[str]:
@@ -76,13 +73,9 @@ def check_texts(texts: Sequence[Any], row_name: RowName) -> list[str]:
                 f"the caption is {_type_name(text)}", row=row_name(index), expected="a string", fix="quote the caption"
             )
         if not text or text.isspace():
-            raise InputError(
-                "empty caption",
-                row=row_name(index),
-                expected="a non-empty text",
-                fix="write the caption or remove it",
-                code="empty-caption",
-            )
+            expected = "a non-empty text"
+            fix = "write the caption or remove it"
+            raise InputError("empty caption", row=row_name(index), expected=expected, fix=fix, code="empty-caption")
     return list(texts)
 
 
@@ -91,12 +84,9 @@ def check_ids(values: Sequence[Any], what: str, row_name: RowName) -> list[str]:
     for index, value in enumerate(values):
         if type(value) is int or (type(value) is str and value):
             continue
-        raise InputError(
-            f"the {what} is {_type_name(value)}",
-            row=row_name(index),
-            expected="a non-empty string or a whole number",
-            fix=f"give this entry its {what}",
-        )
+        expected = "a non-empty string or a whole number"
+        fix = f"give this entry its {what}"
+        raise InputError(f"the {what} is {_type_name(value)}", row=row_name(index), expected=expected, fix=fix)
     return [str(value) for value in values]
 
 
@@ -109,12 +99,9 @@ def box_columns(boxes: Sequence[Any], row_name: RowName) -> dict[str, list[float
     rows: list[tuple[float | None, ...]] = []
     for index, box in enumerate(boxes):
         if box is not None and not _is_box(box):
-            raise InputError(
-                f"bad box {box!r}",
-                row=row_name(index),
-                expected="[x, y, width, height] in pixels: four finite numbers, width and height not negative",
-                fix="correct the box, or leave it out for an object without one",
-            )
+            expected = "[x, y, width, height] in pixels: four finite numbers, width and height not negative"
+            fix = "correct the box, or leave it out for an object without one"
+            raise InputError(f"bad box {box!r}", row=row_name(index), expected=expected, fix=fix)
         is_empty = box is None or box[2] == 0 or box[3] == 0
         rows.append((None,) * 4 if is_empty else tuple(float(side) for side in box))
     return {name: [row[side] for row in rows] for side, name in enumerate("xywh")}
@@ -147,9 +134,10 @@ def ids_or_numbers(
     return check_ids(ids, what, row_name)
 
 
-def counted_noun(number: int, noun: str) -> str:
-    """``1 column``, ``2 columns``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def wrong_width(fields: Sequence[str], row_name: int | str, expected: str, fix: str) -> InputError:
+    """The error for a line with too many or too few columns; ``expected``: how many, and which."""
+    count = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
+    return InputError(count, row=row_name, expected=expected, fix=fix)
 
 
 def _type_name(value: Any) -> str:

@@ -50,6 +50,12 @@ def near_name(path: str | Path) -> str | None:
     return slipped[ending[0]] if ending else None
 
 
+def json_file(folder: Path, name: str) -> Path:
+    """The JSON file ``name`` of a folder, gzipped where only that exists."""
+    plain, packed = folder / f"{name}.json", folder / f"{name}.json.gz"
+    return packed if packed.exists() and not plain.exists() else plain
+
+
 def format_suffix(path: str | Path) -> str:
     """The ending that names the format, without ``.gz``: ``.csv`` for ``captions.csv.gz``."""
     return Path(str(path).removesuffix(".gz")).suffix.lower()
@@ -82,23 +88,17 @@ def read_bytes(path: str | Path) -> bytes:
 def decode(content: bytes) -> str:
     """UTF-8 bytes as text; the first byte that is not UTF-8 is named with its line."""
     if content.startswith(_UTF_16_MARKS):
-        raise InputError(
-            "the text is UTF-16",
-            expected="UTF-8 text",
-            fix="convert it, for example: iconv -f utf-16 -t utf-8 old > new",
-        )
+        fix = "convert it, for example: iconv -f utf-16 -t utf-8 old > new"
+        raise InputError("the text is UTF-16", expected="UTF-8 text", fix=fix)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # utf-8-sig counts from behind the mark it skipped, if there was one.
         start = error.start + len(content) - len(error.object)
         line = content.count(b"\n", 0, start) + 1
-        raise InputError(
-            f"byte 0x{content[start]:02x} at position {start} is not UTF-8",
-            row=f"line {line}",
-            expected="UTF-8 text",
-            fix="convert it, for example: iconv -f latin1 -t utf-8 old > new",
-        ) from error
+        problem = f"byte 0x{content[start]:02x} at position {start} is not UTF-8"
+        fix = "convert it, for example: iconv -f latin1 -t utf-8 old > new"
+        raise InputError(problem, row=f"line {line}", expected="UTF-8 text", fix=fix) from error
 
 
 def read_text(path: str | Path) -> str:
@@ -114,6 +114,12 @@ def read_lines(path: str | Path) -> list[str]:
     """The lines of a text file; only line feeds (with or without a carriage return) end a line."""
     lines = read_text(path).replace("\r\n", "\n").split("\n")
     return lines[:-1] if lines[-1] == "" else lines
+
+
+def numbered_lines(path: str | Path) -> tuple[list[str], list[int]]:
+    """The lines that are not blank, and the number of each, from 1."""
+    numbered = [(line, number) for number, line in enumerate(read_lines(path), start=1) if line.strip()]
+    return [line for line, _ in numbered], [number for _, number in numbered]
 
 
 def read_json(path: str | Path) -> Any:
@@ -168,12 +174,9 @@ def read_array(path: str | Path) -> np.ndarray[Any, Any]:
                 raise ValueError("the array holds Python objects")
         array: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        raise InputError(
-            f"cannot be read: {error}",
-            file=path,
-            expected="a .npy file of plain numbers",
-            fix="write it with numpy.save(path, array.astype('float32'))",
-        ) from error
+        expected = "a .npy file of plain numbers"
+        fix = "write it with numpy.save(path, array.astype('float32'))"
+        raise InputError(f"cannot be read: {error}", file=path, expected=expected, fix=fix) from error
     return array
 
 

@@ -1,21 +1,197 @@
-"""The files of a dataset's images."""
+"""The images of a dataset: where they are, and their bytes.
+
+An image inside another file has an archive path, which is used like a file name:
+
+``0001.tar::cats/7.jpg``       the member ``cats/7.jpg`` of an archive, compressed or not
+``part-0.arrow::image/41``     row 41 of the column ``image`` of an Arrow file, as Hugging Face datasets keep theirs
+``rows.parquet::image/41``     the same of a Parquet file
+``7.jpg::box/10,20,300,200``   a part of an image: x, y, width and height in pixels
+
+Nothing is unpacked to disk. Opened files stay open for the next image, so reading all images in order reads every file
+once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import re
+import shutil
+import tarfile
+import tempfile
+import threading
+import zlib
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
+from typing import IO, Any, Protocol, cast
 
-from crosslens.core import Dataset, InputError, argument
-from crosslens.data.io.archive_paths import outer_file
+import polars as pl
+
+from crosslens.core import Dataset, InputError, MissingExtraError, argument
+
+MEMBER_SEPARATOR = "::"
+_OPEN = 8  # files kept open; shards are read one after the other
+_BLOCK = 64  # rows of a Parquet file read at a time
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_CROP = re.compile(rf"box/({_NUMBER}),({_NUMBER}),({_NUMBER}),({_NUMBER})")
+
+_opening = threading.Lock()
+
+
+def outer_file(path: str | Path) -> Path:
+    """The file on disk that an archive path leads to; any other path as it is."""
+    return Path(str(path).partition(MEMBER_SEPARATOR)[0])
+
+
+def crop_path(file: str, box: tuple[float, float, float, float]) -> str:
+    """The archive path of a part of an image."""
+    return f"{file}{MEMBER_SEPARATOR}box/{','.join(f'{side:.10g}' for side in box)}"
+
+
+def read_image_bytes(path: str | Path) -> bytes:
+    """The bytes of an image, in a file of its own or under an archive path; any failure raises an ``OSError``."""
+    outer, separator, member = str(path).partition(MEMBER_SEPARATOR)
+    if not separator:
+        return Path(path).read_bytes()
+    if crop := _CROP.fullmatch(member):
+        return _read_crop(outer, *map(float, crop.groups()))
+    status = Path(outer).stat()
+    with _opening:  # two threads must not unpack the same archive
+        archive = _opened(outer, status.st_mtime_ns, status.st_size)
+    return archive.read(member)
+
+
+def _read_crop(path: str, x: float, y: float, width: float, height: float) -> bytes:
+    """A part of an image as the bytes of a lossless image file; black beyond the border of the image."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingExtraError("cropping images", "pillow", "encoders") from error
+    content = io.BytesIO()
+    try:
+        with Image.open(path) as image:
+            part = image.convert("RGB").crop((round(x), round(y), round(x + width), round(y + height)))
+        part.save(content, "BMP")  # lossless, and far faster than PNG
+    except (SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise OSError(f"{path}: {error}") from error
+    return content.getvalue()
+
+
+class _Container(Protocol):
+    def read(self, member: str) -> bytes:
+        """The bytes of what the second half of an archive path names."""
+
+
+@lru_cache(maxsize=_OPEN)
+def _opened(path: str, changed: int, size: int) -> _Container:
+    kinds: dict[str, Callable[[str], _Container]] = {".arrow": _Arrow, ".parquet": _Parquet}
+    try:
+        return kinds.get(Path(path).suffix, _Tar)(path)
+    except (tarfile.TarError, EOFError, zlib.error, ValueError) as error:
+        raise OSError(f"{path}: {error}") from error
+
+
+class _Tar:
+    """A tar file with an index of its members; a compressed one is unpacked into an unnamed temporary file first."""
+
+    def __init__(self, path: str) -> None:
+        self._lock = threading.Lock()
+        with tarfile.open(path) as tar:
+            source = cast(IO[bytes], tar.fileobj)
+            self._file: IO[bytes]
+            if isinstance(source, io.BufferedReader):
+                self._file = open(path, "rb")  # noqa: SIM115  (closed with the last reference)
+            else:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115
+                source.seek(0)
+                shutil.copyfileobj(source, self._file, 1 << 20)
+                self._file.seek(0)
+        with tarfile.open(fileobj=self._file, mode="r:") as tar:
+            self._spans = {member.name: (member.offset_data, member.size) for member in tar if member.isfile()}
+
+    def read(self, member: str) -> bytes:
+        if member not in self._spans:
+            raise OSError(f"no file {member!r} in it")
+        start, size = self._spans[member]
+        with self._lock:
+            self._file.seek(start)
+            return self._file.read(size)
+
+
+class _Arrow:
+    """An Arrow file, memory-mapped: an image is copied when it is read."""
+
+    def __init__(self, path: str) -> None:
+        self._folder = Path(path).parent
+        self._table = arrow_table(path)
+
+    def read(self, member: str) -> bytes:
+        column, row = _cell(member)
+        try:
+            return _bytes_of(self._table[column][row].as_py(), member, self._folder)
+        except (KeyError, IndexError) as error:
+            raise OSError(f"no {member!r} in it") from error
+
+
+class _Parquet:
+    """A Parquet file; the rows around the last images are kept in memory."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._folder = path, Path(path).parent
+        self._lock = threading.Lock()
+        self._block = lru_cache(maxsize=2)(self._read)  # two: threads that read ahead may cross a border of blocks
+
+    def read(self, member: str) -> bytes:
+        column, row = _cell(member)
+        with self._lock:
+            values = self._block(column, row // _BLOCK)
+        if row % _BLOCK >= len(values):
+            raise OSError(f"no {member!r} in it")
+        return _bytes_of(values[row % _BLOCK], member, self._folder)
+
+    def _read(self, column: str, block: int) -> list[Any]:
+        try:
+            rows = pl.scan_parquet(self._path, glob=False).select(column).slice(block * _BLOCK, _BLOCK).collect()
+        except pl.exceptions.PolarsError as error:
+            raise OSError(f"{self._path}: {error}") from error
+        return rows[column].to_list()
+
+
+def arrow_table(path: str | Path) -> Any:
+    """The table in an Arrow file (stream or file form), mapped into memory."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise MissingExtraError("reading Arrow files", "pyarrow", "hf") from error
+    try:
+        return pa.ipc.open_stream(pa.memory_map(str(path))).read_all()
+    except pa.ArrowInvalid:
+        return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+def _cell(member: str) -> tuple[str, int]:
+    column, _, row = member.rpartition("/")
+    if not column or not row.isdecimal():
+        raise OSError(f"{member!r} is not COLUMN/ROW of a table")
+    return column, int(row)
+
+
+def _bytes_of(value: Any, member: str, folder: Path) -> bytes:
+    """The image in a cell: bytes, or the path of a file, or Hugging Face's pair of both."""
+    content, path = (value.get("bytes"), value.get("path")) if isinstance(value, dict) else (value, value)
+    if isinstance(content, bytes):
+        return content
+    if isinstance(path, str) and path:
+        return (folder / path).read_bytes()
+    raise OSError(f"{member!r} is empty")
 
 
 def image_files(dataset: Dataset, folder: str | Path | None = None, *, skip_bad: bool = False) -> list[str]:
     """The path of every image: its ``file`` (or, without one, its id) below ``folder``.
 
     Without a folder, the dataset's own (``home``) and, unless all files exist there, the current one are tried; the one
-    with the most files is taken. An image inside another file has an archive path
-    (:mod:`crosslens.data.io.archive_paths`). A missing file raises at once, before anything is encoded; with
-    ``skip_bad`` only if all are missing, as then the folder is wrong.
+    with the most files is taken. A missing file raises at once, before anything is encoded; with ``skip_bad`` only if
+    all are missing, as then the folder is wrong.
     """
     if folder is not None:
         root = Path(folder).expanduser()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -21,6 +21,7 @@ from crosslens.data.io.files import existing_file, format_stem, format_suffix, r
 from crosslens.data.io.records import read_records
 from crosslens.data.io.trec import parse_qrels, parse_run
 
+_BLOCK = 1_000_000
 _LAYOUT = "{query: [item, …]} or {query: {item: number}}"
 
 
@@ -34,27 +35,23 @@ class _QueryItems:
     numbers: Sequence[float] | None
 
 
-def parse_run_json(path: Path, lines: bool) -> RankedLists:
-    """Ranked lists: by score where there are scores, otherwise in the order given."""
+def _run_from(entries: Iterable[_QueryItems]) -> RankedLists:
+    """By score where there are scores, otherwise in the order given."""
     lists: dict[str, Any] = {
         entry.query: entry.items if entry.numbers is None else dict(zip(entry.items, entry.numbers, strict=True))
-        for entry in (_from_lines(path, "scores") if lines else _from_mapping(path))
+        for entry in entries
     }
     return RankedLists.of(lists)
 
 
-def parse_qrels_json(path: Path, lines: bool, source: str) -> Relevance:
-    """Qrels: grade 1 where the file has no grades."""
-    entries = list(_from_lines(path, "grades") if lines else _from_mapping(path))
+def _qrels_from(entries: Sequence[_QueryItems], source: str) -> Relevance:
+    """Grade 1 where the file has no grades."""
     for entry in entries:
         for item, grade in zip(entry.items, entry.numbers or (), strict=False):
             if grade < 0:
-                raise InputError(
-                    f"the grade of item {item!r} is {grade:g}",
-                    row=entry.row_name,
-                    expected="0 (irrelevant) or a number above",
-                    fix="write 0 for irrelevant, or leave the item out",
-                )
+                problem = f"the grade of item {item!r} is {grade:g}"
+                fix = "write 0 for irrelevant, or leave the item out"
+                raise InputError(problem, row=entry.row_name, expected="0 (irrelevant) or a number above", fix=fix)
     return Relevance.from_pairs(
         [entry.query for entry in entries for _ in entry.items],
         [item for entry in entries for item in entry.items],
@@ -92,12 +89,9 @@ def _from_lines(path: Path, key: str) -> Iterator[_QueryItems]:
         numbers = records.rows[index].get(key)
         if numbers is not None and (not isinstance(numbers, list) or len(numbers) != len(items)):
             count = len(numbers) if isinstance(numbers, list) else 0
-            raise InputError(
-                f"{count} {key} for {len(items)} items",
-                row=row_name,
-                expected=f"one of the {key} for every item",
-                fix=f"complete {key!r}, or leave it out",
-            )
+            expected = f"one of the {key} for every item"
+            fix = f"complete {key!r}, or leave it out"
+            raise InputError(f"{count} {key} for {len(items)} items", row=row_name, expected=expected, fix=fix)
         ids = _items(items, row_name)
         yield _QueryItems(query, row_name, ids, None if numbers is None else _numbers(numbers, ids, row_name))
 
@@ -111,16 +105,9 @@ def _items(items: list[Any], row_name: str) -> list[str]:
 def _numbers(values: list[Any], items: list[str], row_name: str) -> list[float]:
     for item, value in zip(items, values, strict=True):
         if type(value) not in (int, float) or not math.isfinite(value):
-            raise InputError(
-                f"the number of item {item!r} is {value!r:.40}",
-                row=row_name,
-                expected="a finite number",
-                fix="correct it, or leave the item out",
-            )
+            problem = f"the number of item {item!r} is {value!r:.40}"
+            raise InputError(problem, row=row_name, expected="a finite number", fix="correct it, or leave the item out")
     return [float(value) for value in values]
-
-
-_BLOCK = 1_000_000
 
 
 def read_run(path: str | Path) -> RankedLists:
@@ -129,11 +116,9 @@ def read_run(path: str | Path) -> RankedLists:
     TREC (``query Q0 item rank score system``), JSON (``{query: [ids]}`` best first, or ``{query: {id: score}}`` as
     ranx saves it), or JSON lines (``{"query": …, "items": […], "scores": […]}``); each may be .gz.
     """
-    path = existing_file(path)
-    content = read_bytes(path)
-    form = _form(path, content)
+    content, entries = _read(existing_file(path), "scores")
     with reading(path):
-        return parse_run(content) if form == "trec" else parse_run_json(path, lines=form == "lines")
+        return parse_run(content) if entries is None else _run_from(entries)
 
 
 def read_qrels(path: str | Path) -> Relevance:
@@ -142,13 +127,10 @@ def read_qrels(path: str | Path) -> Relevance:
     TREC qrels (``query 0 item grade``), JSON (``{query: [ids]}`` or ``{query: {id: grade}}``), or JSON lines
     (``{"query": …, "items": […], "grades": […]}``); each may be .gz. Grade 0 is judged irrelevant.
     """
-    path = existing_file(path)
-    content = read_bytes(path)
-    form, source = _form(path, content), format_stem(path)
+    content, entries = _read(existing_file(path), "grades")
+    source = format_stem(path)
     with reading(path):
-        if form == "trec":
-            return parse_qrels(content, source)
-        return parse_qrels_json(path, lines=form == "lines", source=source)
+        return parse_qrels(content, source) if entries is None else _qrels_from(list(entries), source)
 
 
 def write_run(ranking: Ranking | RankedLists, path: str | Path, system: str | None = None) -> Path:
@@ -181,32 +163,30 @@ def write_qrels(relevance: Relevance, path: str | Path) -> Path:
     return pairs.write(path, "0", {"grade": pl.Series(grades)})
 
 
-def _form(path: Path, content: bytes) -> str:
-    """``trec``, ``json`` or ``lines``: by the ending, otherwise by how the content begins."""
+def _read(path: Path, key: str) -> tuple[bytes, Iterator[_QueryItems] | None]:
+    """The content, and its entries if it is JSON or JSON lines: by the ending, otherwise by how the content begins."""
+    content = read_bytes(path)
     head = content[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
     if not head:
         raise InputError("the file is empty", file=path, expected="a run or qrels", fix="check how it was written")
     if format_suffix(path) == ".jsonl":
-        return "lines"
+        return content, _from_lines(path, key)
     if not head.startswith((b"{", b"[")):
-        return "json" if format_suffix(path) == ".json" else "trec"
-    first = content.lstrip().split(b"\n", 1)[0]
+        return content, _from_mapping(path) if format_suffix(path) == ".json" else None
     try:
-        row = json.loads(first)
+        row = json.loads(content.lstrip().split(b"\n", 1)[0])
     except ValueError:
-        return "json"
-    return "lines" if isinstance(row, dict) and {"query", "items"} <= row.keys() else "json"
+        row = None
+    is_line = isinstance(row, dict) and {"query", "items"} <= row.keys()
+    return content, _from_lines(path, key) if is_line else _from_mapping(path)
 
 
 def _check_words(ids: Ids, what: str, path: str | Path) -> None:
     bad = pl.Series(ids, dtype=pl.String).str.contains(r"\s").arg_true()
     if len(bad):
-        raise InputError(
-            f"the {what} {ids[int(bad[0])]!r} holds white space",
-            file=path,
-            expected="names without spaces: columns of TREC files are separated by them",
-            fix="rename it, or write a .json or .jsonl file",
-        )
+        expected = "names without spaces: columns of TREC files are separated by them"
+        fix = "rename it, or write a .json or .jsonl file"
+        raise InputError(f"the {what} {ids[int(bad[0])]!r} holds white space", file=path, expected=expected, fix=fix)
 
 
 @dataclass(frozen=True)
@@ -226,12 +206,9 @@ class _Pairs:
             if (suffix := format_suffix(path)) in (".json", ".jsonl"):
                 out.write(self._json(suffix).encode())
             else:
-                for names, what in (
-                    ((system,), "system name"),
-                    (self.query_ids, "query id"),
-                    (self.item_ids, "item id"),
-                ):
-                    _check_words(names, what, path)
+                _check_words((system,), "system name", path)
+                _check_words(self.query_ids, "query id", path)
+                _check_words(self.item_ids, "item id", path)
                 self._write_trec(out, second, columns)
         return Path(path)
 

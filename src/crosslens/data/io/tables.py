@@ -6,14 +6,14 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
 from crosslens.core import InputError, UsageError, reading
-from crosslens.data.io.checks import RowName, by_row, counted_noun, on_lines
-from crosslens.data.io.files import existing_file, format_suffix, read_bytes, read_lines, read_text
+from crosslens.data.io.checks import RowName, by_row, on_lines, wrong_width
+from crosslens.data.io.files import existing_file, format_suffix, numbered_lines, read_bytes, read_text
 
 # 007 and 1_000 are names, not numbers; a whole number has at most 18 digits, to fit.
 _NUMBERS = {pl.Int64: r"^-?(0|[1-9]\d{0,17})$", pl.Float64: r"^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d{1,2})?$"}
@@ -21,8 +21,7 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 PLAIN_SUFFIXES = (*TABLE_SUFFIXES, ".jsonl")
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Rows, and what each is called in a message."""
 
     frame: pl.DataFrame
@@ -34,24 +33,21 @@ def read_table(path: str | Path) -> Table:
     path = existing_file(path)
     suffix = format_suffix(path)
     if suffix == ".parquet":
-        return _read_parquet(path)
+        with _readable_parquet(path):
+            return Table(pl.read_parquet(io.BytesIO(read_bytes(path))), by_row)
     if suffix not in TABLE_SUFFIXES:
         raise UsageError(f"{path} ends in {suffix!r}", fix="use a .csv, .tsv, .jsonl or .parquet file")
     with reading(path):
-        header, rows, lines = split_csv(path) if suffix == ".csv" else _split_tsv(path)
+        header, rows, lines = split_csv(path) if suffix == ".csv" else split_lines(path, "\t")
         _check_header(header)
         _check_widths(rows, lines, header, suffix)
-        columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
-        frame = pl.DataFrame(
-            [pl.Series(name, column, dtype=pl.String) for name, column in zip(header, columns, strict=True)]
-        )
-        return Table(frame, on_lines(lines))
+        return Table(pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row"), on_lines(lines))
 
 
-def split_csv(path: str | Path, separator: str = ",") -> tuple[list[str], list[list[str]], list[int]]:
+def split_csv(path: str | Path) -> tuple[list[str], list[list[str]], list[int]]:
     """Header, rows, and the line each row begins on; blank lines are skipped."""
     source = io.StringIO(read_text(path), newline="")
-    reader = csv.reader(source, delimiter=separator, strict=True)
+    reader = csv.reader(source, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
     start = 1
@@ -62,12 +58,9 @@ def split_csv(path: str | Path, separator: str = ",") -> tuple[list[str], list[l
                 lines.append(start)
             start = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(
-            f"badly quoted: {error}",
-            row=f"line {start}",
-            expected='fields that hold a comma, a quote or a line break inside "…", quotes in them doubled',
-            fix="quote the whole field and double its quotes",
-        ) from error
+        expected = 'fields that hold a comma, a quote or a line break inside "…", quotes in them doubled'
+        fix = "quote the whole field and double its quotes"
+        raise InputError(f"badly quoted: {error}", row=f"line {start}", expected=expected, fix=fix) from error
     return [name.strip() for name in rows[0]], rows[1:], lines[1:]
 
 
@@ -87,12 +80,8 @@ def find_column(frame: pl.DataFrame, name: str | None, usual: Sequence[str], opt
     if name is None:
         return next((column for column in usual if column in frame.columns), None)
     if name not in frame.columns:
-        raise InputError(
-            f"no column {name!r}",
-            row="line 1",
-            expected=f"the column that {option}= names",
-            fix=f"pass {option}= one of: {', '.join(frame.columns)}",
-        )
+        fix = f"pass {option}= one of: {', '.join(frame.columns)}"
+        raise InputError(f"no column {name!r}", row="line 1", expected=f"the column that {option}= names", fix=fix)
     return name
 
 
@@ -102,24 +91,17 @@ def require_column(
     """Like :func:`find_column`, for a column that the table must have."""
     column = find_column(frame, name, usual, option or "")
     if column is None:
-        raise InputError(
-            f"no column for the {what} (found: {', '.join(frame.columns)})",
-            row="line 1",
-            expected=f"a header with {' or '.join(usual)}",
-            fix="rename the column" + (f", or pass {option}=" if option else ""),
-        )
+        problem = f"no column for the {what} (found: {', '.join(frame.columns)})"
+        fix = "rename the column" + (f", or pass {option}=" if option else "")
+        raise InputError(problem, row="line 1", expected=f"a header with {' or '.join(usual)}", fix=fix)
     return column
 
 
-def _split_tsv(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
-    numbered = [(number, line) for number, line in enumerate(read_lines(path), start=1) if line.strip()]
-    rows = [line.split("\t") for _, line in numbered]
-    return [name.strip() for name in rows[0]], rows[1:], [number for number, _ in numbered][1:]
-
-
-def _read_parquet(path: Path) -> Table:
-    with _readable_parquet(path):
-        return Table(pl.read_parquet(io.BytesIO(read_bytes(path))), by_row)
+def split_lines(path: str | Path, separator: str) -> tuple[list[str], list[list[str]], list[int]]:
+    """Like :func:`split_csv`, without quotes."""
+    lines, numbers = numbered_lines(path)
+    rows = [line.split(separator) for line in lines]
+    return [name.strip() for name in rows[0]], rows[1:], numbers[1:]
 
 
 def parquet_schema(path: str | Path) -> dict[str, pl.DataType]:
@@ -147,21 +129,13 @@ def _readable_parquet(path: str | Path) -> Iterator[None]:
 def _check_header(header: list[str]) -> None:
     for index, name in enumerate(header):
         if not name or name in header[:index]:
-            raise InputError(
-                f"column {index + 1} has no name" if not name else f"two columns are named {name!r}",
-                row="line 1",
-                expected="a header with a different name for every column",
-                fix="name every column in the first line",
-            )
+            problem = f"column {index + 1} has no name" if not name else f"two columns are named {name!r}"
+            fix = "name every column in the first line"
+            raise InputError(problem, row="line 1", expected="a header with a different name for every column", fix=fix)
 
 
 def _check_widths(rows: list[list[str]], lines: list[int], header: list[str], suffix: str) -> None:
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(header):
             tip = "quote texts that contain commas" if suffix == ".csv" else "check for lost or extra tabs"
-            raise InputError(
-                counted_noun(len(row), "column"),
-                row=f"line {line}",
-                expected=f"{len(header)} columns: {', '.join(header)}",
-                fix=tip,
-            )
+            raise wrong_width(row, f"line {line}", f"{len(header)} columns: {', '.join(header)}", tip)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import Ids, InputError, RankedLists, Relevance
-from crosslens.data.io.checks import counted_noun
+from crosslens.data.io.checks import wrong_width
 from crosslens.data.io.files import decode
 
 _RUN = {
@@ -114,21 +114,13 @@ class _Lines:
             if not fields:
                 continue
             if len(fields) != len(names):
-                raise InputError(
-                    counted_noun(len(fields), "column"),
-                    row=f"line {number}",
-                    expected=f"{len(names)} columns: {' '.join(names)}",
-                    fix=_other_format(len(fields)),
-                )
+                expected = f"{len(names)} columns: {' '.join(names)}"
+                raise wrong_width(fields, f"line {number}", expected, _other_format(len(fields)))
             for name, text in zip(names, fields, strict=True):
                 convert, kind = _NUMBERS.get(self.schema[name], (None, ""))
                 if convert is not None and not _converts(text, convert):
-                    raise InputError(
-                        f"the {name} is {text!r}",
-                        row=f"line {number}",
-                        expected=kind,
-                        fix=f"correct the {name}, or remove the line",
-                    )
+                    fix = f"correct the {name}, or remove the line"
+                    raise InputError(f"the {name} is {text!r}", row=f"line {number}", expected=kind, fix=fix)
         raise InputError("cannot be read", expected=f"lines of {' '.join(names)}", fix="separate columns by one space")
 
     def refuse(self, bad: pl.Series, column: str, expected: str, fix: str) -> None:
@@ -146,12 +138,9 @@ class _Lines:
             return
         number, line = self._line(int((~pairs.is_first_distinct()).arg_max() or 0))
         fields = line.split()
-        raise InputError(
-            f"item {fields[2]!r} is {verb} twice for query {fields[0]!r}",
-            row=f"line {number}",
-            expected="each item at most once per query",
-            fix="remove the second occurrence",
-        )
+        problem = f"item {fields[2]!r} is {verb} twice for query {fields[0]!r}"
+        fix = "remove the second occurrence"
+        raise InputError(problem, row=f"line {number}", expected="each item at most once per query", fix=fix)
 
     def _line(self, row: int) -> tuple[int, str]:
         """The number and text of a line, by its index among those that are not blank."""

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import polars as pl
 
 from crosslens.core import InputError, UnknownNameError
-from crosslens.data.io.checks import RowName, check_ids, check_texts, counted_noun, on_lines
-from crosslens.data.io.dataset_tables import IMAGE_COLUMNS
-from crosslens.data.io.files import format_suffix, read_lines
+from crosslens.data.io.checks import RowName, check_ids, check_texts, on_lines, wrong_width
+from crosslens.data.io.files import format_suffix, numbered_lines, read_lines
+from crosslens.data.io.records import IMAGE_COLUMNS
 from crosslens.data.io.tables import TABLE_SUFFIXES, read_table, require_column
 
 By = Literal["id", "text", "either"]
@@ -55,8 +55,7 @@ def _guess_format(path: str | Path) -> str:
         return "cxc"
     if suffix in TABLE_SUFFIXES:
         return "pairs"
-    fields = [line.split("\t") for line in read_lines(path) if line.strip()]
-    scores = {tuple(row[2:]) for row in fields}
+    scores = {tuple(line.split("\t")[2:]) for line in read_lines(path) if line.strip()}
     return "flickr8k-expert" if all(set(row) <= set("1234") for row in scores) else "flickr8k-cf"
 
 
@@ -66,8 +65,7 @@ def read_pairs(path: str | Path) -> JudgedRows:
     ``caption_id`` or ``text`` instead of ``caption`` says which of the two it is. A column ``judge`` names the judge of
     each row; columns ``score_1``, ``score_2``, … hold one judge each (empty: did not judge).
     """
-    table = read_table(path)
-    frame, row_name = table.frame, table.row_name
+    frame, row_name = read_table(path)
     image_at = require_column(frame, "image", IMAGE_COLUMNS)
     caption_at = require_column(frame, "caption", ("caption_id", *_TEXT_COLUMNS, "caption"))
     by: By = "either" if caption_at == "caption" else "text" if caption_at in _TEXT_COLUMNS else "id"
@@ -76,7 +74,9 @@ def read_pairs(path: str | Path) -> JudgedRows:
         _numbers(frame[name].to_list(), name, row_name, optional=len(score_columns) > 1) for name in score_columns
     ]
     scores = [list(row) for row in zip(*columns, strict=True)]
-    _require_scores(scores, row_name)
+    for index, row in enumerate(scores):
+        if all(map(math.isnan, row)):
+            raise InputError("the pair has no score", row=row_name(index), expected="a score", fix="remove the row")
     captions = frame[caption_at].to_list()
     return JudgedRows(
         check_ids(frame[image_at].to_list(), "image id", row_name),
@@ -93,8 +93,7 @@ def read_cxc(path: str | Path) -> JudgedRows:
 
     The raw files, one row per judge, are read too. The files for two captions (sts) or two images (sis) are refused.
     """
-    table = read_table(path)
-    frame, row_name = table.frame, table.row_name
+    frame, row_name = read_table(path)
     for other, what in (("caption1", "two captions"), ("image1", "two images")):
         if other in frame.columns:
             raise InputError(
@@ -102,12 +101,9 @@ def read_cxc(path: str | Path) -> JudgedRows:
             )
     score_at = next((name for name in (*_SCORE_COLUMNS, "annotator_score") if name in frame.columns), None)
     if score_at is None or not {"caption", "image"} <= set(frame.columns):
-        raise InputError(
-            f"the columns are {', '.join(frame.columns)}",
-            row="line 1",
-            expected="caption, image, agg_score, sampling_method",
-            fix="check that the file is CxC's sits_val.csv or sits_test.csv",
-        )
+        expected = "caption, image, agg_score, sampling_method"
+        fix = "check that the file is CxC's sits_val.csv or sits_test.csv"
+        raise InputError(f"the columns are {', '.join(frame.columns)}", row="line 1", expected=expected, fix=fix)
     return JudgedRows(
         check_ids(frame["image"].to_list(), "image", row_name),
         check_ids(frame["caption"].to_list(), "caption", row_name),
@@ -158,17 +154,13 @@ FORMAT_READERS: dict[str, Callable[[str | Path], JudgedRows]] = {
 
 
 def _flickr_lines(path: str | Path, expected: str) -> tuple[list[str], list[str], list[list[float]], RowName]:
-    lines = [(number, line) for number, line in enumerate(read_lines(path), start=1) if line.strip()]
-    row_name = on_lines([number for number, _ in lines])
-    rows = [line.split("\t") for _, line in lines]
+    lines, line_numbers = numbered_lines(path)
+    row_name = on_lines(line_numbers)
+    rows = [line.split("\t") for line in lines]
     for index, row in enumerate(rows):
         if len(row) != 5:
-            raise InputError(
-                counted_noun(len(row), "column"),
-                row=row_name(index),
-                expected=f"5 columns, tabs between them: {expected}",
-                fix="check that tabs were not lost, or name another format of judgements",
-            )
+            fix = "check that tabs were not lost, or name another format of judgements"
+            raise wrong_width(row, row_name(index), f"5 columns, tabs between them: {expected}", fix)
     images, captions, *columns = zip(*rows, strict=True)
     numbers = [_numbers(column, "score", row_name) for column in columns]
     return (
@@ -185,12 +177,9 @@ def _score_columns(frame: pl.DataFrame) -> list[str]:
             return [name]
     several = [name for name in frame.columns if _SEVERAL_SCORES.fullmatch(name)]
     if not several:
-        raise InputError(
-            f"no column for the score (found: {', '.join(frame.columns)})",
-            row="line 1",
-            expected="a header with score, or with score_1, score_2, … for several judges",
-            fix="rename the column",
-        )
+        problem = f"no column for the score (found: {', '.join(frame.columns)})"
+        expected = "a header with score, or with score_1, score_2, … for several judges"
+        raise InputError(problem, row="line 1", expected=expected, fix="rename the column")
     return several
 
 
@@ -209,17 +198,8 @@ def _numbers(
         except (TypeError, ValueError):
             number = math.nan
         if not math.isfinite(number) or not low <= number <= high:
-            raise InputError(
-                f"the {what} is {value!r}",
-                row=row_name(index),
-                expected="a finite number" + (f" from {low:g} to {high:g}" if math.isfinite(high) else ""),
-                fix="correct the score, or remove the row",
-            )
+            expected = "a finite number" + (f" from {low:g} to {high:g}" if math.isfinite(high) else "")
+            fix = "correct the score, or remove the row"
+            raise InputError(f"the {what} is {value!r}", row=row_name(index), expected=expected, fix=fix)
         numbers.append(number)
     return numbers
-
-
-def _require_scores(scores: list[list[float]], row_name: RowName) -> None:
-    for index, row in enumerate(scores):
-        if all(math.isnan(score) for score in row):
-            raise InputError("the pair has no score", row=row_name(index), expected="a score", fix="remove the row")

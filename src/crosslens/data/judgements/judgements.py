@@ -109,10 +109,7 @@ def read_judgements(
 
 
 def _aligned(rows: JudgedRows, dataset: Dataset, source: str, *, skip_unknown: bool) -> Judgements:
-    matched = _match(rows, dataset, skip_unknown=skip_unknown)
-    pairs: dict[tuple[int, int], list[int]] = {}
-    for row, image, caption in zip(matched.kept, matched.images, matched.captions, strict=True):
-        pairs.setdefault((image, caption), []).append(row)
+    pairs, others = _match(rows, dataset, skip_unknown=skip_unknown)
     if rows.judges is not None:
         _refuse_repeated_judges(rows, list(pairs.values()))
     lists = [
@@ -122,16 +119,9 @@ def _aligned(rows: JudgedRows, dataset: Dataset, source: str, *, skip_unknown: b
     for pair, scores in enumerate(lists):
         judges[pair, : len(scores)] = scores
     images, captions = np.array(list(pairs), np.int64).reshape(-1, 2).T
-    return Judgements(
-        images,
-        captions,
-        np.nanmean(judges, axis=1),
-        judges,
-        dataset.fingerprint,
-        matched.others,
-        source,
-        len(rows.images) - len(matched.kept),
-    )
+    skipped = len(rows.images) - sum(map(len, pairs.values()))
+    means = np.nanmean(judges, axis=1)
+    return Judgements(images, captions, means, judges, dataset.fingerprint, others, source, skipped)
 
 
 def _refuse_repeated_judges(rows: JudgedRows, pairs: list[list[int]]) -> None:
@@ -152,28 +142,19 @@ def _refuse_repeated_judges(rows: JudgedRows, pairs: list[list[int]]) -> None:
             seen[judge] = row
 
 
-@dataclass(frozen=True)
-class _MatchedRows:
-    """Rows of the dataset for the rows of the file that are kept.
+def _match(
+    rows: JudgedRows, dataset: Dataset, *, skip_unknown: bool
+) -> tuple[dict[tuple[int, int], list[int]], tuple[str, ...]]:
+    """Judged pairs (image and caption, by their rows in the dataset) → their rows in the file; and the other texts.
 
-    A caption from the number of captions on is one of ``others``: a text that the dataset does not have.
+    A caption from the number of captions on is one of the other texts, which the dataset does not have. An unknown
+    image or caption raises or is skipped.
     """
-
-    kept: list[int]
-    images: list[int]
-    captions: list[int]
-    others: tuple[str, ...]
-
-
-def _match(rows: JudgedRows, dataset: Dataset, *, skip_unknown: bool = False) -> _MatchedRows:
-    """Find every judged pair in the dataset; an unknown image or caption raises or is skipped."""
     images = _Names(image_names(dataset), "image", len(dataset.image_ids))
     by_text = rows.by == "text" or (rows.by == "either" and not _any_id(rows.captions, dataset))
     captions = _Texts(dataset) if by_text else None
     ids = _Names({caption: row for row, caption in enumerate(dataset.caption_ids)}, "caption", len(dataset.caption_ids))
-    kept: list[int] = []
-    owners: list[int] = []
-    caption_rows: list[int] = []
+    pairs: dict[tuple[int, int], list[int]] = {}
     for index, (image_name, name) in enumerate(zip(rows.images, rows.captions, strict=True)):
         image = images.find(image_name)
         if captions is None:
@@ -181,22 +162,17 @@ def _match(rows: JudgedRows, dataset: Dataset, *, skip_unknown: bool = False) ->
         else:
             caption = None if image is None else captions.find(name, image, is_text=rows.by == "text")
         if image is not None and caption is not None:
-            kept.append(index)
-            owners.append(image)
-            caption_rows.append(caption)
+            pairs.setdefault((image, caption), []).append(index)
         elif not skip_unknown:
             names, unknown = (images, image_name) if image is None else (ids, name)
             raise names.error(unknown, rows.row_name(index))
     if not rows.images:
         raise InputError("no judged pairs", expected="a row per pair below the header", fix="check the file")
-    if not kept:
-        raise InputError(
-            "none of the judged pairs is in the dataset",
-            expected=f"images such as {dataset.image_ids[0]!r}; found {rows.images[0]!r}",
-            fix="check that both are of the same collection and split",
-        )
-    others = () if captions is None else tuple(captions.others)
-    return _MatchedRows(kept, owners, caption_rows, others)
+    if not pairs:
+        expected = f"images such as {dataset.image_ids[0]!r}; found {rows.images[0]!r}"
+        fix = "check that both are of the same collection and split"
+        raise InputError("none of the judged pairs is in the dataset", expected=expected, fix=fix)
+    return pairs, () if captions is None else tuple(captions.others)
 
 
 class _Names:

@@ -8,11 +8,10 @@ from typing import Any
 import polars as pl
 
 from crosslens.core import Dataset, InputError, UsageError, reading
-from crosslens.data.io.checks import box_columns, check_known, check_unique, counted
-from crosslens.data.io.dataset_tables import text_columns
-from crosslens.data.io.files import read_json
-from crosslens.data.io.records import Records, as_series
-from crosslens.data.registries import READERS, JsonFile
+from crosslens.data.io.checks import box_columns, check_known, check_unique
+from crosslens.data.io.files import json_file, read_json
+from crosslens.data.io.records import Records, as_series, text_columns
+from crosslens.data.loading import READERS, JsonFile
 
 CAPTIONS_LAYOUT = '{"images": [{"id", "file_name", …}], "annotations": [{"id", "image_id", "caption"}]}'
 INSTANCES_LAYOUT = '{"annotations": [{"id", "image_id", "category_id", "bbox"}], "categories": [{"id", "name"}]}'
@@ -90,9 +89,7 @@ def _open(path: str | Path, kind: str, split: str | None) -> tuple[Any, Path]:
             raise UsageError(
                 f"{path} is a folder", fix=f"name the file, or pass split= for one of its {kind} files ({known})"
             )
-        uncompressed = path / f"{kind}_{split}.json"
-        compressed = path / f"{kind}_{split}.json.gz"
-        path = compressed if compressed.exists() and not uncompressed.exists() else uncompressed
+        path = json_file(path, f"{kind}_{split}")
     return read_json(path), path
 
 
@@ -119,7 +116,10 @@ def _with_objects(dataset: Dataset, instances: str | Path, split: str | None) ->
         named = annotations.ids("category_id")
         check_unique(ids, "object", annotations.row_name)
         check_known(named, name_of, "category", annotations.row_name)
-        _check_images(owners, dataset, content)
+        # An object's image must be in one of the two files.
+        listed = content.get("images")
+        more = Records.of(listed, "image", INSTANCES_LAYOUT).ids("id") if isinstance(listed, list) else []
+        check_known(owners, {*dataset.image_ids, *more}, "image", annotations.row_name)
         columns: dict[str, Any] = {"image": owners, "object": ids, "name": [name_of[category] for category in named]}
         columns |= box_columns(annotations.values("bbox"), annotations.row_name)
         columns["iscrowd"] = as_series("iscrowd", [int(bool(crowd)) for crowd in annotations.optional("iscrowd")])
@@ -129,23 +129,11 @@ def _with_objects(dataset: Dataset, instances: str | Path, split: str | None) ->
         return Dataset(dataset.name, dataset.images, dataset.captions, objects)
 
 
-def _check_images(owners: list[str], dataset: Dataset, content: dict[str, Any]) -> None:
-    """An object's image must be in one of the two files."""
-    listed = content.get("images")
-    known = set(dataset.image_ids)
-    if isinstance(listed, list):
-        known.update(Records.of(listed, "image", INSTANCES_LAYOUT).ids("id"))
-    check_known(owners, known, "image", counted("annotation"))
-
-
 def _only(dataset: Dataset, split: str, file: Path) -> Dataset:
     if "split" not in dataset.images.columns:
-        raise InputError(
-            "the image entries have no key 'split'",
-            file=file,
-            expected=f"entries with 'split': {split!r}",
-            fix="leave split out, or pass the folder that holds one file per split",
-        )
+        expected = f"entries with 'split': {split!r}"
+        fix = "leave split out, or pass the folder that holds one file per split"
+        raise InputError("the image entries have no key 'split'", file=file, expected=expected, fix=fix)
     kept = dataset.images.filter(pl.col("split") == split)["image"]
     if not len(kept):
         known = ", ".join(str(name) for name in dataset.images["split"].unique(maintain_order=True))

@@ -10,9 +10,9 @@ import polars as pl
 
 from crosslens.core import Dataset, InputError, reading
 from crosslens.data.io.checks import check_texts, check_unique, number_within
-from crosslens.data.io.dataset_tables import text_columns
 from crosslens.data.io.files import format_stem, read_json
-from crosslens.data.registries import READERS, JsonFile
+from crosslens.data.io.records import text_columns
+from crosslens.data.loading import READERS, JsonFile
 
 LAYOUT = '{"file stem": ["caption", …], …}'
 
@@ -59,21 +59,15 @@ def _check_layout(content: Any) -> None:
         raise InputError(f"the file holds {top} at its top", expected=LAYOUT, fix="check that it is of this format")
     for stem, texts in content.items():
         if not isinstance(texts, list):
-            raise InputError(
-                f"the captions are {type(texts).__name__}",
-                row=f"image {stem!r}",
-                expected="a list of captions",
-                fix="put the captions in a list",
-            )
+            problem = f"the captions are {type(texts).__name__}"
+            fix = "put the captions in a list"
+            raise InputError(problem, row=f"image {stem!r}", expected="a list of captions", fix=fix)
 
 
 def _coco_id(stem: str) -> str:
     number = re.search(r"(\d+)$", stem)
     if number is None:
-        raise InputError(
-            f"the file stem {stem!r} does not end in a number",
-            row=f"image {stem!r}",
-            expected="a stem such as COCO_val2014_000000391895",
-            fix="pass coco_ids=False to use the stems as ids",
-        )
+        problem = f"the file stem {stem!r} does not end in a number"
+        fix = "pass coco_ids=False to use the stems as ids"
+        raise InputError(problem, row=f"image {stem!r}", expected="a stem such as COCO_val2014_000000391895", fix=fix)
     return str(int(number[1]))

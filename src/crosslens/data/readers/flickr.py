@@ -1,15 +1,18 @@
-"""Flickr8k and Flickr30k token files: ``photo.jpg#0<TAB>caption``, one caption per line."""
+"""Flickr8k and Flickr30k: token files (``photo.jpg#0<TAB>caption``) and the tables that Kaggle hosts."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import polars as pl
 
 from crosslens.core import Dataset, InputError, reading
-from crosslens.data.io.checks import check_texts, check_unique, on_lines
-from crosslens.data.io.files import read_lines
-from crosslens.data.registries import READERS
+from crosslens.data.io.checks import check_ids, check_texts, check_unique, number_within, on_lines, wrong_width
+from crosslens.data.io.files import format_stem, numbered_lines, read_lines
+from crosslens.data.io.records import text_columns
+from crosslens.data.io.tables import split_csv, split_lines
+from crosslens.data.loading import READERS
 
 
 @READERS.register("flickr", suggested_for=(".token", ".txt"))
@@ -23,20 +26,17 @@ def read_flickr(captions: str | Path, images: str | Path | None = None) -> Datas
     An image's id is the photo's name as the token file spells it; a caption's id is ``photo.jpg#0``.
     """
     with reading(captions):
-        lines = [(number, line) for number, line in enumerate(read_lines(captions), start=1) if line.strip()]
-        row_name = on_lines([number for number, _ in lines])
+        lines, numbers = numbered_lines(captions)
+        row_name = on_lines(numbers)
         ids, owners, texts = [], [], []
-        for number, line in lines:
+        for number, line in zip(numbers, lines, strict=True):
             caption, tab, text = line.partition("\t")
             # Names may hold further dots and hashes (Flickr8k has photo.jpg.1#0): only the last # counts.
             image, mark, count = caption.rpartition("#")
             if not (tab and mark and image and count.strip().isdigit()):
-                raise InputError(
-                    f"{line!r:.60} is not a caption",
-                    row=f"line {number}",
-                    expected="photo.jpg#0, a tab, and the caption",
-                    fix="check that the file is a token file, and that the tab was not lost",
-                )
+                expected = "photo.jpg#0, a tab, and the caption"
+                fix = "check that the file is a token file, and that the tab was not lost"
+                raise InputError(f"{line!r:.60} is not a caption", row=f"line {number}", expected=expected, fix=fix)
             ids.append(caption.strip())
             owners.append(image.strip())
             texts.append(text)
@@ -54,18 +54,76 @@ def read_flickr(captions: str | Path, images: str | Path | None = None) -> Datas
 def _listed(images: str | Path, dataset: Dataset) -> list[str]:
     """The photos of a split list, by the ids of the dataset; lists without ``.jpg`` are understood."""
     with reading(images):
-        lines = [(number, line.strip()) for number, line in enumerate(read_lines(images), start=1) if line.strip()]
+        lines, numbers = numbered_lines(images)
         known = set(dataset.image_ids)
         photos = []
-        for number, name in lines:
+        for number, name in zip(numbers, map(str.strip, lines), strict=True):
             photo = next((spelling for spelling in (name, f"{name}.jpg") if spelling in known), None)
             if photo is None:
-                raise InputError(
-                    f"photo {name!r} has no captions in the token file",
-                    row=f"line {number}",
-                    expected=f"one of the {len(known)} photos",
-                    fix="check that the list and the token file belong together, or remove this line",
-                )
+                problem = f"photo {name!r} has no captions in the token file"
+                fix = "check that the list and the token file belong together, or remove this line"
+                raise InputError(problem, row=f"line {number}", expected=f"one of the {len(known)} photos", fix=fix)
             photos.append(photo)
-        check_unique(photos, "image", on_lines([number for number, _ in lines]))
+        check_unique(photos, "image", on_lines(numbers))
     return photos
+
+
+_IMAGE = ("image", "image_name", "image_id", "filename", "file_name")
+_TEXT = ("caption", "comment", "text")
+_NUMBER = ("comment_number", "caption_number")
+
+
+@READERS.register("csv")
+def read_kaggle_csv(captions: str | Path) -> Dataset:
+    """Kaggle-style caption tables: ``image,caption`` or ``image_name| comment_number| comment``.
+
+    captions: the file, such as Flickr8k's ``captions.txt`` or Flickr30k's ``results.csv`` (may be .gz)
+
+    The first line names the columns, and the caption comes last; commas in it need no quotes. An image's id is the
+    photo's name; a caption's id is ``photo.jpg#0``, with the number of the file where it has one.
+    """
+    with reading(captions):
+        header, rows, lines = _split(captions)
+        image_at, number_at = _columns(header)
+        row_name = on_lines(lines)
+        owners = check_ids([row[image_at].strip() for row in rows], "photo's name", row_name)
+        texts = check_texts([row[-1].strip() for row in rows], row_name)
+        if number_at is None:
+            ids = number_within(owners)
+        else:
+            ids = [f"{image}#{row[number_at].strip()}" for image, row in zip(owners, rows, strict=True)]
+        check_unique(ids, "caption", row_name)
+        photos = list(dict.fromkeys(owners))
+        return Dataset(
+            format_stem(captions),
+            pl.DataFrame(text_columns(image=photos, file=photos)),
+            pl.DataFrame(text_columns(caption=ids, image=owners, text=texts)),
+        )
+
+
+def _split(captions: str | Path) -> tuple[list[str], list[list[str]], list[int]]:
+    """Header, rows as wide as the header, and their lines."""
+    mark = "|" if "|" in read_lines(captions)[0] else ","
+    header, rows, lines = split_lines(captions, mark) if mark == "|" else split_csv(captions)
+    last = len(header) - 1
+    for row, line in zip(rows, lines, strict=True):
+        # Every copy of Flickr30k's results.csv has one line that lost its second mark: "photo.jpg| 4   A dog …".
+        if mark == "|" and len(row) == 2 and last == 2 and (lost := re.fullmatch(r"\s*(\d+)\s+(\S.*)", row[1])):
+            row[1:] = [lost[1], lost[2]]
+        if len(row) < len(header):
+            expected = f"{len(header)} columns: {', '.join(header)}"
+            raise wrong_width(row, f"line {line}", expected, "add what is missing, or remove the line")
+        # The caption comes last, so whatever follows belongs to it: it was written without quotes.
+        row[last:] = [mark.join(row[last:])]
+    return header, rows, lines
+
+
+def _columns(header: list[str]) -> tuple[int, int | None]:
+    """The columns of the photo's name and of the caption's number."""
+    named = [name.lower() for name in header]
+    image = next((named.index(name) for name in _IMAGE if name in named), None)
+    if image is None or named[-1] not in _TEXT:
+        expected = "a header such as image,caption or image_name| comment_number| comment, the caption last"
+        fix = "add the header, or read the file as 'plain' with image_column= and text_column="
+        raise InputError(f"the first line is {', '.join(header)!r:.80}", row="line 1", expected=expected, fix=fix)
+    return image, next((named.index(name) for name in _NUMBER if name in named), None)

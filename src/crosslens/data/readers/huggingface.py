@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from crosslens.core import Dataset, InputError, MissingExtraError, UsageError, reading
-from crosslens.data.io.archive_paths import MEMBER_SEPARATOR, arrow_table
 from crosslens.data.io.checks import by_row, check_ids, check_texts, check_unique, ids_or_numbers
-from crosslens.data.io.dataset_tables import text_columns
+from crosslens.data.io.image_paths import MEMBER_SEPARATOR, arrow_table
+from crosslens.data.io.records import text_columns
 from crosslens.data.io.tables import parquet_columns, parquet_schema
-from crosslens.data.registries import READERS
+from crosslens.data.loading import READERS
 
 
 @READERS.register("huggingface")
@@ -55,9 +55,7 @@ def read_huggingface(
 
 def _with_files(dataset: Dataset, frame: pl.DataFrame, image_id: str | None, paths: _ImagePaths) -> Dataset:
     """The dataset with the path of every image; where rows share an image, that of the first."""
-    owners = (
-        [str(row) for row in range(frame.height)] if image_id is None else frame[image_id].cast(pl.String).to_list()
-    )
+    owners = map(str, range(frame.height)) if image_id is None else frame[image_id].cast(pl.String).to_list()
     first: dict[str, str] = {}
     for owner, file in zip(owners, paths.files, strict=True):
         first.setdefault(owner, file)
@@ -95,11 +93,9 @@ def _caption_ids(frame: pl.DataFrame, caption_id: str | None, listed: bool, sour
     ids = frame[caption_id].to_list()
     ids = [value for group in ids for value in group or []] if listed else ids
     if len(ids) != len(source):
-        raise InputError(
-            f"{len(ids)} caption ids for {len(source)} captions",
-            expected="as many ids as captions in every row",
-            fix="correct caption_id=, or leave it out to number the captions",
-        )
+        expected = "as many ids as captions in every row"
+        fix = "correct caption_id=, or leave it out to number the captions"
+        raise InputError(f"{len(ids)} caption ids for {len(source)} captions", expected=expected, fix=fix)
     return ids
 
 
@@ -112,17 +108,14 @@ def _rows(
     if source.endswith(".parquet"):
         schema = parquet_schema(source)
         _check_columns(list(schema), needed, source)
-        frame = parquet_columns(source, [name for name, kind in schema.items() if name in read or not _is_bulky(kind)])
+        bulky = {name for name, kind in schema.items() if kind.is_nested() or kind == pl.Binary}
+        frame = parquet_columns(source, [name for name in schema if name in read or name not in bulky])
         return frame, _in_parquet(source, schema, frame.height, image)
     table = _open(source, split, config, revision)
     _check_columns(table.column_names, needed, source)
     kept = [name for name in table.column_names if name in read or _is_value(table.features[name])]
     arrow = table.select_columns(kept).with_format("arrow")[:]
     return pl.DataFrame(pl.from_arrow(arrow)), _in_arrow(table, image)
-
-
-def _is_bulky(kind: pl.DataType) -> bool:
-    return kind.is_nested() or kind == pl.Binary
 
 
 def _is_value(feature: Any) -> bool:
@@ -134,24 +127,16 @@ def _check_columns(columns: list[str], needed: Mapping[str, str | None], source:
     for option, name in needed.items():
         if name is not None and name not in columns:
             none = " (or None to number the rows)" if option == "image_id" else ""
-            raise InputError(
-                f"no column {name!r}",
-                file=source,
-                expected=f"the column that {option}= names",
-                fix=f"pass {option}= one of: {', '.join(columns)}{none}",
-            )
+            fix = f"pass {option}= one of: {', '.join(columns)}{none}"
+            raise InputError(f"no column {name!r}", file=source, expected=f"the column that {option}= names", fix=fix)
 
 
 def _open(source: str, split: str | None, config: str | None, revision: str | None) -> Any:
     path = Path(source)
     saved = (path / "state.json").exists() or (path / "dataset_dict.json").exists()
     if path.exists() and not saved and path.suffix != ".arrow":
-        raise InputError(
-            "not a saved dataset",
-            file=source,
-            expected="a folder written by save_to_disk, or an .arrow or .parquet file",
-            fix="check the path",
-        )
+        expected = "a folder written by save_to_disk, or an .arrow or .parquet file"
+        raise InputError("not a saved dataset", file=source, expected=expected, fix="check the path")
     if not path.exists() and (path.is_absolute() or path.suffix == ".arrow"):
         raise InputError("no such file", file=source, expected="an existing file or folder", fix="check the path")
     try:
@@ -166,26 +151,20 @@ def _open(source: str, split: str | None, config: str | None, revision: str | No
         else:
             table = datasets.load_dataset(source, config, split=split, revision=revision)
     except Exception as error:  # the library raises dozens of kinds, from its own to the network's
-        raise InputError(
-            f"cannot be read: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
-            file=source,
-            expected="a saved dataset, or a name on the hub",
-            fix="check the path or name, the split, and the connection",
-        ) from error
+        problem = f"cannot be read: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        fix = "check the path or name, the split, and the connection"
+        raise InputError(problem, file=source, expected="a saved dataset, or a name on the hub", fix=fix) from error
     return _only(table, split, source)
 
 
 def _only(splits: Any, split: str | None, source: str) -> Any:
     if not isinstance(splits, dict):
         return splits
-    known = ", ".join(splits)
     if split is None and len(splits) == 1:
         return next(iter(splits.values()))
     if split not in splits:
-        raise UsageError(
-            f"{source} has several splits" if split is None else f"{source} has no split {split!r}",
-            fix=f"pass split= one of: {known}",
-        )
+        problem = f"{source} has several splits" if split is None else f"{source} has no split {split!r}"
+        raise UsageError(problem, fix=f"pass split= one of: {', '.join(splits)}")
     return splits[split]
 
 
@@ -215,11 +194,10 @@ def _in_arrow(table: Any, column: str | None) -> _ImagePaths | None:
     if sum(part.num_rows for part in parts) != len(table) or not _same_ends(table, parts, column):
         return None
     home = Path(os.path.commonpath([path.parent.absolute() for path in paths]))
-    names = [path.absolute().relative_to(home).as_posix() for path in paths]
-    rows = [part.num_rows for part in parts]
-    return _ImagePaths(
-        home, [cell for name, count in zip(names, rows, strict=True) for cell in _cells(name, column, count)]
-    )
+    files = []
+    for path, part in zip(paths, parts, strict=True):
+        files += _cells(path.absolute().relative_to(home).as_posix(), column, part.num_rows)
+    return _ImagePaths(home, files)
 
 
 def _cells(file: str, column: str, rows: int) -> list[str]:

@@ -9,10 +9,9 @@ import polars as pl
 
 from crosslens.core import Dataset, InputError, UsageError, reading
 from crosslens.data.io.checks import check_unique
-from crosslens.data.io.dataset_tables import text_columns
 from crosslens.data.io.files import read_json
-from crosslens.data.io.records import Records
-from crosslens.data.registries import READERS, JsonFile
+from crosslens.data.io.records import Records, text_columns
+from crosslens.data.loading import READERS, JsonFile
 
 LAYOUT = '{"images": [{"filename", "split", "sentences": [{"raw", "sentid"}], …}], "dataset"}'
 _KNOWN = ("image", "file", "filepath", "filename", "split", "sentids", "sentences", "imgid", "cocoid")

@@ -11,7 +11,7 @@ import polars as pl
 from crosslens.core import Dataset, Embeddings, InputError, UsageError, reading
 from crosslens.data.io.checks import check_texts, check_unique, number_within, on_lines
 from crosslens.data.io.files import read_array, read_lines
-from crosslens.data.registries import READERS
+from crosslens.data.loading import READERS
 
 _BLOCK = 1_024
 
@@ -48,11 +48,8 @@ def _read(folder: Path, split: str, each: int) -> tuple[Dataset, np.ndarray[Any,
         lines = read_lines(caption_file)
         texts = check_texts([line.strip() for line in lines], on_lines(range(1, len(lines) + 1)))
         if len(texts) % each:
-            raise InputError(
-                f"{len(texts)} captions",
-                expected=f"{each} captions for every image",
-                fix="check that no line is missing, or pass captions_per_image=",
-            )
+            fix = "check that no line is missing, or pass captions_per_image="
+            raise InputError(f"{len(texts)} captions", expected=f"{each} captions for every image", fix=fix)
     rows = _image_rows(image_file, len(texts), each)
     ids = _image_ids(folder / f"{split}_ids.txt", len(rows), each)
     owners = [image for image in ids for _ in range(each)]
@@ -98,11 +95,9 @@ def _image_ids(file: Path, images: int, each: int) -> list[str]:
     with reading(file):
         ids = [line.strip() for line in read_lines(file)]
         if len(ids) not in (images, images * each):
-            raise InputError(
-                f"{len(ids)} ids for {images} images",
-                expected=f"{images} lines (one per image) or {images * each} lines (one per caption)",
-                fix="check that the file is of the same split, or remove it to number the images",
-            )
+            expected = f"{images} lines (one per image) or {images * each} lines (one per caption)"
+            fix = "check that the file is of the same split, or remove it to number the images"
+            raise InputError(f"{len(ids)} ids for {images} images", expected=expected, fix=fix)
         step = len(ids) // images
         check_unique(ids[::step], "image", on_lines(range(1, len(ids) + 1, step)))
         return ids[::step]

@@ -18,19 +18,20 @@ from crosslens.data.io.checks import (
     ids_or_numbers,
     number_within,
 )
-from crosslens.data.io.dataset_tables import (
+from crosslens.data.io.files import existing_file, format_stem, format_suffix
+from crosslens.data.io.records import (
     CAPTION_COLUMNS,
     IMAGE_COLUMNS,
     TEXT_COLUMNS,
     DatasetTables,
+    Records,
     objects_in,
+    read_records,
     relations_in,
     text_columns,
 )
-from crosslens.data.io.files import existing_file, format_stem, format_suffix
-from crosslens.data.io.records import Records, read_records
 from crosslens.data.io.tables import PLAIN_SUFFIXES, find_column, read_table, require_column, typed
-from crosslens.data.registries import READERS
+from crosslens.data.loading import READERS
 
 _ROW = '{"image": …, "text": …} for a caption, or {"image": …, "captions": [ … ]} for an image'
 _LISTS = ("captions", "objects", "relations")
@@ -81,8 +82,7 @@ def _suffix(path: str | Path) -> str:
 def _read_caption_table(
     path: str | Path, image_column: str | None, caption_column: str | None, text_column: str | None
 ) -> tuple[DatasetTables, RowName]:
-    table = read_table(path)
-    frame, row_name = table.frame, table.row_name
+    frame, row_name = read_table(path)
     text_at = require_column(frame, "caption's text", TEXT_COLUMNS, text_column, "text_column")
     image_at = require_column(frame, "image", IMAGE_COLUMNS, image_column, "image_column")
     usual = [name for name in CAPTION_COLUMNS if name not in (text_at, image_at)]
@@ -107,13 +107,13 @@ def _read_images(path: str | Path, image_column: str | None) -> DatasetTables:
     with reading(path):
         if _suffix(path) == ".jsonl":
             return _read_image_lines(existing_file(path), image_column)
-        table = read_table(path)
+        frame, row_name = read_table(path)
         # The option names the captions' column; the images' file need not call it the same.
-        name = image_column if image_column in table.frame.columns else None
-        image_at = require_column(table.frame, "image", IMAGE_COLUMNS, name, "image_column")
-        ids = check_ids(table.frame[image_at].to_list(), "image id", table.row_name)
-        check_unique(ids, "image", table.row_name)
-        free = {name: typed(table.frame[name]) for name in table.frame.columns if name not in (image_at, "image")}
+        name = image_column if image_column in frame.columns else None
+        image_at = require_column(frame, "image", IMAGE_COLUMNS, name, "image_column")
+        ids = check_ids(frame[image_at].to_list(), "image id", row_name)
+        check_unique(ids, "image", row_name)
+        free = {name: typed(frame[name]) for name in frame.columns if name not in (image_at, "image")}
         return DatasetTables(pl.DataFrame({**text_columns(image=ids), **free}))
 
 

@@ -10,10 +10,9 @@ import polars as pl
 
 from crosslens.core import Dataset, InputError, reading
 from crosslens.data.io.checks import box_columns, check_known, check_unique
-from crosslens.data.io.dataset_tables import OBJECT_TYPES, REGION_SIDES, box_of, no_captions, text_columns
-from crosslens.data.io.files import read_json
-from crosslens.data.io.records import Records
-from crosslens.data.registries import READERS
+from crosslens.data.io.files import json_file, read_json
+from crosslens.data.io.records import OBJECT_TYPES, REGION_SIDES, Records, box_of, no_captions, text_columns
+from crosslens.data.loading import READERS
 
 
 @READERS.register("visual_genome")
@@ -36,24 +35,20 @@ def read_visual_genome(
     gathered = _Objects()
     known = set(images["image"])
     links = None
-    if objects and (file := _part(folder, "objects")):
+    if objects and (file := json_file(folder, "objects")).exists():
         with reading(file):
             gathered.add(*_grouped(file, "objects", known))
-    if objects and (file := _part(folder, "attributes")):
+    if objects and (file := json_file(folder, "attributes")).exists():
         with reading(file):
             gathered.describe(*_grouped(file, "attributes", known))
-    if relations and (file := _part(folder, "relationships")):
+    if relations and (file := json_file(folder, "relationships")).exists():
         with reading(file):
             links = gathered.relate(*_grouped(file, "relationships", known))
     return Dataset("visual_genome", images, captions, gathered.table(), links)
 
 
-def _part(folder: Path, name: str) -> Path | None:
-    return next((file for file in (folder / f"{name}.json", folder / f"{name}.json.gz") if file.exists()), None)
-
-
 def _images(folder: Path) -> pl.DataFrame:
-    file = _part(folder, "image_data") or folder / "image_data.json"
+    file = json_file(folder, "image_data")
     content = read_json(file)
     with reading(file):
         records = Records.of(content, "image", '[{"image_id", "width", "height", "url", …}]')
@@ -74,8 +69,8 @@ def _file(url: str) -> str | None:
 
 
 def _regions(folder: Path, images: pl.DataFrame, skip_empty: bool) -> pl.DataFrame:
-    file = _part(folder, "region_descriptions")
-    if file is None:
+    file = json_file(folder, "region_descriptions")
+    if not file.exists():
         return no_captions()
     content = read_json(file)
     with reading(file):
@@ -151,12 +146,9 @@ class _Objects:
         for end in ("subject", "object"):
             for index, row in enumerate(records.values(end)):
                 if not isinstance(row, dict):
-                    raise InputError(
-                        f"{end!r} is {row!r:.60}",
-                        row=records.row_name(index),
-                        expected=f"the {end} as an object with object_id, names and a box",
-                        fix="use relationships.json as published",
-                    )
+                    expected = f"the {end} as an object with object_id, names and a box"
+                    fix = "use relationships.json as published"
+                    raise InputError(f"{end!r} is {row!r:.60}", row=records.row_name(index), expected=expected, fix=fix)
             ends[end] = [key[1] for key in self.add(Records(records.values(end), records.row_name), images)]
         return pl.DataFrame(text_columns(image=images, **ends, predicate=records.strings("predicate")))
 
@@ -170,9 +162,6 @@ def _name(row: dict[str, Any], row_name: int | str) -> str:
     names = row.get("names") or [row.get("name")]
     if isinstance(names, list) and isinstance(names[0], str) and names[0].strip():
         return names[0]
-    raise InputError(
-        f"object {row.get('object_id')} has no name",
-        row=row_name,
-        expected="'names': [name, …] or 'name'",
-        fix="name the object, or remove it",
-    )
+    expected = "'names': [name, …] or 'name'"
+    fix = "name the object, or remove it"
+    raise InputError(f"object {row.get('object_id')} has no name", row=row_name, expected=expected, fix=fix)

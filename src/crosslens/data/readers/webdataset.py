@@ -16,12 +16,11 @@ from typing import IO, Any, cast
 import polars as pl
 
 from crosslens.core import Dataset, InputError, reading
-from crosslens.data.io.archive_paths import MEMBER_SEPARATOR
 from crosslens.data.io.checks import check_texts, check_unique, number_within
-from crosslens.data.io.dataset_tables import text_columns
 from crosslens.data.io.files import decode, existing_file, parse_json
-from crosslens.data.io.records import Records
-from crosslens.data.registries import READERS
+from crosslens.data.io.image_paths import MEMBER_SEPARATOR
+from crosslens.data.io.records import Records, text_columns
+from crosslens.data.loading import READERS
 
 IMAGE_ENDINGS = ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff")
 _TEXT_KEYS = ("caption", "captions", "text")
@@ -84,11 +83,9 @@ def _check_captions(samples: list[_Sample]) -> None:
     keys = dict.fromkeys(key for sample in samples for key in sample.record)
     likely = [key for key in keys if any(word.rstrip("s") in key.casefold() for word in _TEXT_KEYS)]
     if likely and not any(sample.texts for sample in samples):
-        raise InputError(
-            f"no sample has a caption (the JSON holds: {', '.join(list(keys)[:8])})",
-            expected=f"a member key.txt, or an entry {' or '.join(_TEXT_KEYS)} in key.json",
-            fix=f"name the entry that holds it: pass text_key={likely[0]}",
-        )
+        problem = f"no sample has a caption (the JSON holds: {', '.join(list(keys)[:8])})"
+        expected = f"a member key.txt, or an entry {' or '.join(_TEXT_KEYS)} in key.json"
+        raise InputError(problem, expected=expected, fix=f"name the entry that holds it: pass text_key={likely[0]}")
 
 
 def _shards(pattern: str) -> list[Path]:
@@ -126,12 +123,8 @@ def _read_shard(shard: Path, shown: str, text_key: str | None) -> list[_Sample]:
         sample = samples.setdefault(key, _Sample(key))
         if ending in IMAGE_ENDINGS:
             if sample.file:
-                raise InputError(
-                    f"a second image for the key {key!r}",
-                    row=name,
-                    expected="one image per key",
-                    fix="give it a key of its own, or remove it",
-                )
+                fix = "give it a key of its own, or remove it"
+                raise InputError(f"a second image for the key {key!r}", row=name, expected="one image per key", fix=fix)
             sample.file = f"{shown}{MEMBER_SEPARATOR}{name}"
         elif ending in ("txt", "json"):
             with _inside(name):
@@ -143,12 +136,9 @@ def _read_shard(shard: Path, shown: str, text_key: str | None) -> list[_Sample]:
                     sample.source = sample.source or name
     for sample in samples.values():
         if not sample.file and sample.source:
-            raise InputError(
-                f"no image for the key {sample.key!r}",
-                row=sample.source,
-                expected=f"a member {sample.key}.jpg (or {', '.join(IMAGE_ENDINGS[1:4])}, …)",
-                fix="add the image, or remove the caption",
-            )
+            expected = f"a member {sample.key}.jpg (or {', '.join(IMAGE_ENDINGS[1:4])}, …)"
+            fix = "add the image, or remove the caption"
+            raise InputError(f"no image for the key {sample.key!r}", row=sample.source, expected=expected, fix=fix)
         with _inside(sample.source):
             captions = [texts[sample.key]] if sample.key in texts else _captions(sample.record, text_key)
             sample.texts = check_texts(captions, lambda index: "" if len(captions) == 1 else f"caption {index}")  # noqa: B023
@@ -209,9 +199,6 @@ def _captions(record: dict[str, Any], text_key: str | None) -> list[Any]:
     if key is None or not record:
         return []
     if key not in record:
-        raise InputError(
-            f"no key {key!r} (found: {', '.join(list(record)[:8]) or 'none'})",
-            expected="the caption under the key that text_key= names",
-            fix="correct text_key=",
-        )
+        problem = f"no key {key!r} (found: {', '.join(list(record)[:8]) or 'none'})"
+        raise InputError(problem, expected="the caption under the key that text_key= names", fix="correct text_key=")
     return record[key] if isinstance(record[key], list) else [record[key]]

@@ -1,21 +1,27 @@
-"""COCO: captions JSON and instances JSON."""
+"""COCO: captions JSON and instances JSON, and Karpathy's ``dataset_*.json``."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from crosslens.core import Dataset, InputError, UsageError
-from crosslens.data.conversion_loss import OBJECT_KEYS, lost_columns, lost_objects, lost_relations
-from crosslens.data.io.json_ids import with_json_ids, write_json
-from crosslens.data.registries import WRITERS
+from crosslens.data.writing import (
+    OBJECT_KEYS,
+    WRITERS,
+    is_number,
+    lost_columns,
+    lost_objects,
+    lost_rows,
+    with_json_ids,
+    write_json,
+)
 
 
-def _lost_in_captions(dataset: Dataset, path: Path, images: Path | None) -> list[str]:
-    return lost_objects(dataset, " (write them with the format coco_instances)")
-
-
-@WRITERS.register("coco", loses=_lost_in_captions)
+@WRITERS.register(
+    "coco", loses=lambda dataset, *_: lost_objects(dataset, " (write them with the format coco_instances)")
+)
 def write_captions(dataset: Dataset, path: Path) -> None:
     """Captions JSON, with the columns of images and captions."""
     captions = dataset.captions.rename({"caption": "id", "image": "image_id", "text": "caption"})
@@ -23,11 +29,11 @@ def write_captions(dataset: Dataset, path: Path) -> None:
     write_json({"images": _images(dataset), "annotations": annotations}, path)
 
 
-def _lost_in_instances(dataset: Dataset, path: Path, images: Path | None) -> list[str]:
+def _lost_in_instances(dataset: Dataset, *_: object) -> list[str]:
     return [
         f"{dataset.captions.height:,} captions (write them with the format coco)",
         *lost_columns("object", dataset.objects, (*OBJECT_KEYS, "iscrowd")),
-        *lost_relations(dataset),
+        *lost_rows(dataset.relations, "relations"),
     ]
 
 
@@ -56,3 +62,28 @@ def write_instances(dataset: Dataset, path: Path) -> None:
 def _images(dataset: Dataset) -> list[dict[str, Any]]:
     images = dataset.images.rename({"image": "id", "file": "file_name"}, strict=False)
     return [with_json_ids(row, "id") for row in images.iter_rows(named=True)]
+
+
+def _lost_in_sentences(dataset: Dataset, *_: object) -> list[str]:
+    return lost_columns("caption", dataset.captions) + lost_objects(dataset)
+
+
+@WRITERS.register("karpathy", loses=_lost_in_sentences, by_image=True)
+def write_karpathy(dataset: Dataset, path: Path) -> None:
+    """``dataset_*.json``; the split is the images' column ``split``, or ``test``."""
+    sentences: dict[str, list[dict[str, Any]]] = {image: [] for image in dataset.image_ids}
+    number_of = {image: number for number, image in enumerate(dataset.image_ids)}
+    for caption, image, text in dataset.captions.select("caption", "image", "text").iter_rows():
+        tokens = re.findall(r"[\w']+", text.lower())
+        sentence = {"tokens": tokens, "raw": text, "imgid": number_of[image], "sentid": caption}
+        sentences[image].append(with_json_ids(sentence, "sentid"))
+    images = []
+    for row in dataset.images.iter_rows(named=True):
+        image = row.pop("image")
+        folder, _, name = (row.pop("file", None) or image).rpartition("/")
+        entry = {"filepath": folder, "filename": name, "imgid": number_of[image], "split": row.pop("split", "test")}
+        if is_number(image):
+            entry["cocoid"] = int(image)
+        sentids = [sentence["sentid"] for sentence in sentences[image]]
+        images.append(entry | row | {"sentids": sentids, "sentences": sentences[image]})
+    write_json({"images": images, "dataset": dataset.name.partition("/")[0]}, path)

@@ -1,19 +1,20 @@
-"""The plain format: a table of captions, and a second one of images."""
+"""Tables: the plain format (captions, and a second file of images), Flickr token files, crosslens' own folder."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import polars as pl
 
 from crosslens.core import Dataset, InputError, UsageError, argument
-from crosslens.data.conversion_loss import lost_columns, lost_objects
-from crosslens.data.io.files import format_suffix, writing_bytes
+from crosslens.data.io.checks import number_within
+from crosslens.data.io.files import format_suffix, writing_bytes, writing_text
 from crosslens.data.io.tables import PLAIN_SUFFIXES
-from crosslens.data.registries import WRITERS
-from crosslens.data.writing import check_image_order
+from crosslens.data.writing import KEY_COLUMNS, WRITERS, by_image, check_image_order, lost_columns, lost_objects
 
 _FLAT_SUFFIXES = (".csv", ".tsv")
+_BREAKS = r"[\t\n\r]"
 
 
 def _lost(dataset: Dataset, path: Path, images: Path | None) -> list[str]:
@@ -37,8 +38,7 @@ def write_plain(dataset: Dataset, path: Path, images: Path | None = None) -> Non
     else:
         fix = f"pass {argument('images')} to write the images to a file of their own"
         check_image_order(dataset, dataset.captions["image"], path, fix)
-    first = ("image", "caption", "text")
-    _write_table(dataset.captions.select(*first, pl.exclude(first)), path)
+    _write_table(dataset.captions.select(*KEY_COLUMNS, pl.exclude(KEY_COLUMNS)), path)
 
 
 def _image_rows(dataset: Dataset, path: Path) -> pl.DataFrame:
@@ -74,12 +74,33 @@ def _write_table(frame: pl.DataFrame, path: Path) -> None:
 
 def _check_tabs(frame: pl.DataFrame, path: Path) -> None:
     for name in frame.columns:
-        if frame[name].dtype == pl.String and frame[name].str.contains(r"[\t\n\r]").any():
-            row = int(frame[name].str.contains(r"[\t\n\r]").fill_null(False).arg_true()[0])
-            raise InputError(
-                f"the {name} {frame[name][row]!r:.60} holds a tab or line break",
-                file=path,
-                row=row,
-                expected="values on one line: a .tsv file has no quotes",
-                fix="write a .csv or .jsonl file",
-            )
+        if frame[name].dtype == pl.String and len(rows := frame[name].str.contains(_BREAKS).arg_true()):
+            row = int(rows[0])
+            problem = f"the {name} {frame[name][row]!r:.60} holds a tab or line break"
+            expected = "values on one line: a .tsv file has no quotes"
+            raise InputError(problem, file=path, row=row, expected=expected, fix="write a .csv or .jsonl file")
+
+
+def _lost_in_lines(dataset: Dataset, *_: object) -> list[str]:
+    image_columns = lost_columns("image", dataset.images, (*KEY_COLUMNS, "file"))
+    return lost_columns("caption", dataset.captions) + image_columns + lost_objects(dataset)
+
+
+@WRITERS.register("flickr", loses=_lost_in_lines, by_image=True, new_caption_ids=True)
+def write_flickr(dataset: Dataset, path: Path) -> None:
+    """Token file, image by image; line breaks inside captions become spaces."""
+    captions = by_image(dataset)
+    check_image_order(dataset, captions["image"], path, "write a format that lists images: coco, karpathy or folder")
+    for image in dataset.image_ids:
+        if re.search(_BREAKS, image):
+            raise InputError(f"image id {image!r} holds a tab or line break", file=path, fix="rename the image")
+    ids = number_within(captions["image"].to_list())
+    with writing_text(path) as out:
+        for caption, text in zip(ids, captions["text"], strict=True):
+            out.write(f"{caption}\t{' '.join(text.split())}\n")
+
+
+@WRITERS.register("folder")
+def write_folder(dataset: Dataset, path: Path) -> None:
+    """The folder of Parquet tables that ``Dataset.load`` reads; keeps everything."""
+    dataset.save(path, overwrite=True)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from crosslens.core import ConflictError, Dataset, InputError, atomic_folder
-from crosslens.data.conversion_loss import KEY_COLUMNS, OBJECT_KEYS, lost_columns
-from crosslens.data.io.dataset_tables import REGION_SIDES
 from crosslens.data.io.files import writing_text
-from crosslens.data.io.json_ids import to_json, with_json_ids
-from crosslens.data.registries import WRITERS
+from crosslens.data.io.records import REGION_SIDES
+from crosslens.data.writing import KEY_COLUMNS, OBJECT_KEYS, WRITERS, lost_columns, to_json, with_json_ids
 
 _IMAGE_KEYS = ("image_id", "url")
 """What Visual Genome has a meaning of its own for, so that no free column of the images can be called so."""
@@ -27,7 +26,7 @@ def _written_columns(images: pl.DataFrame) -> list[str]:
     return [name for name, kind in images.schema.items() if not kind.is_nested() and name not in _IMAGE_KEYS]
 
 
-def _lost(dataset: Dataset, path: Path, images: Path | None) -> list[str]:
+def _lost(dataset: Dataset, *_: object) -> list[str]:
     return [
         *lost_columns("image", dataset.images, _written_columns(dataset.images)),
         *lost_columns("caption", dataset.captions, (*KEY_COLUMNS, *REGION_SIDES)),
@@ -51,17 +50,17 @@ def write_visual_genome(dataset: Dataset, path: Path) -> None:
     def per_image(key: str, entries: Callable[[Row], list[Row]], image_id: str = "image_id") -> Iterator[Row]:
         return (with_json_ids({image_id: row["image"], key: entries(row)}, image_id) for row in images)
 
+    files: dict[str, Iterable[Row]] = {
+        "image_data": map(_image, images),
+        "region_descriptions": per_image("regions", partial(_regions, captions), "id"),
+    }
+    if objects or relations:
+        files["objects"] = per_image("objects", partial(_objects, objects))
+        files["attributes"] = per_image("attributes", partial(_objects, objects, keys=("attributes",)))
+        files["relationships"] = per_image("relationships", partial(_relationships, objects, relations, count(1)))
     with atomic_folder(path) as folder:
-        _write(folder / "image_data.json", map(_image, images))
-        regions = per_image("regions", partial(_regions, captions), "id")
-        _write(folder / "region_descriptions.json", regions)
-        if objects or relations:
-            _write(folder / "objects.json", per_image("objects", partial(_objects, objects)))
-            _write(
-                folder / "attributes.json", per_image("attributes", partial(_objects, objects, keys=("attributes",)))
-            )
-            relationships = _Relationships(objects, relations)
-            _write(folder / "relationships.json", per_image("relationships", relationships.of))
+        for name, entries in files.items():
+            _write(folder / f"{name}.json", entries)
 
 
 def _by_image(table: pl.DataFrame | None) -> Rows:
@@ -95,30 +94,21 @@ def _objects(objects: Rows, image: Row, keys: tuple[str, ...] = ()) -> list[Row]
 
 def _object(row: Row, keys: tuple[str, ...] = ()) -> Row:
     if row["name"] is None:
-        raise InputError(
-            f"object {row['object']!r} in image {row['image']!r} has no name",
-            expected="a name for every object: Visual Genome has no field for objects without",
-            fix="filter such objects out first",
-        )
+        expected = "a name for every object: Visual Genome has no field for objects without"
+        fix = "filter such objects out first"
+        raise InputError(f"object {row['object']!r} in image {row['image']!r} has no name", expected=expected, fix=fix)
     synsets = [] if row["synset"] is None else [row["synset"]]
     more = {key: row[key] or [] for key in keys}
     entry = {"object_id": row["object"], "names": [row["name"]], "synsets": synsets}
     return with_json_ids(entry | _whole({side: row[side] for side in "xywh"}) | more, "object_id")
 
 
-class _Relationships:
-    """Relations with both of their objects written out, numbered from 1."""
-
-    def __init__(self, objects: Rows, relations: Rows) -> None:
-        self._objects, self._relations = objects, relations
-        self._count = 0
-
-    def of(self, image: Row) -> list[Row]:
-        rows = self._relations.get(image["image"], [])
-        known = {row["object"]: row for row in self._objects.get(image["image"], [])} if rows else {}
-        return [self._entry(row, known) for row in rows]
-
-    def _entry(self, row: Row, known: dict[str, Row]) -> Row:
+def _relationships(objects: Rows, relations: Rows, numbers: Iterator[int], image: Row) -> list[Row]:
+    """Relations with both of their objects written out."""
+    related = relations.get(image["image"], [])
+    known = {row["object"]: row for row in objects.get(image["image"], [])} if related else {}
+    entries = []
+    for row in related:
         for end in ("subject", "object"):
             if row[end] not in known:
                 raise InputError(
@@ -126,9 +116,9 @@ class _Relationships:
                     expected="relations between objects of one image",
                     fix="add the object, or remove the relation",
                 )
-        self._count += 1
         ends = {end: _object(known[row[end]]) for end in ("subject", "object")}
-        return {"relationship_id": self._count, "predicate": row["predicate"], **ends}
+        entries.append({"relationship_id": next(numbers), "predicate": row["predicate"], **ends})
+    return entries
 
 
 def _whole(sides: Row) -> Row:

@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import InputError, MissingExtraError, UnknownNameError, UsageError, file_fingerprint, reading
-from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Array, Encoder, name_of
+from crosslens.core import InputError, UnknownNameError, UsageError, file_fingerprint, reading
+from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Array, Encoder, import_library, name_of
 from crosslens.encode.images import as_pictures
 from crosslens.encode.options import EncodeOptions
 
+TINY = Path(__file__).parents[1] / "tiny"
+"""The encoder that comes with the package; ``training/tiny`` in the repository makes its files."""
 POOLING = ("none", "mean", "first")
+_FILES = ("model", "tokenizer")
 _RESAMPLING = {"nearest": 0, "bilinear": 2, "bicubic": 3}
 _DEVICE = re.compile(r"cpu|cuda(?::(\d+))?")
 
@@ -66,7 +69,21 @@ def load_onnx(source: str, options: EncodeOptions) -> Encoder:
         )
     if path.suffix == ".onnx":
         return OnnxEncoder(path.parent, text=TextTower(path.name), name=name_of("onnx", source), options=options)
-    return described(path, name_of("onnx", source), options)
+    return _described(path, name_of("onnx", source), options)
+
+
+@ENCODERS.register("tiny", needs_source=False, extra="onnx")
+def load_tiny(source: str, options: EncodeOptions) -> Encoder:
+    """The built-in encoder of images and texts: small, quick, without torch, trained on drawn scenes only.
+
+    It is for trying things out, for demonstrations and tests. It knows the world that ``crosslens synth`` draws and
+    nothing else: on photographs it is of no use.
+    """
+    if source:
+        raise UsageError(f"tiny:{source}: tiny takes no source", fix="write --model tiny")
+    if options.precision != "fp32":
+        raise UsageError(f"precision {options.precision}: tiny computes in fp32", fix="leave --precision out")
+    return _described(TINY / "towers.json", "tiny", options)
 
 
 class OnnxEncoder:
@@ -88,39 +105,39 @@ class OnnxEncoder:
         if text is None and image is None:
             raise UsageError("an ONNX encoder without a model", fix="name a text model, an image model, or both")
         self.name, self.logit_scale = name, logit_scale
-        files = [Path(base) / file for file in _files(text, image)]
+        files = [Path(base) / file for tower in (text, image) for file in _files(tower)]
         for file in files:
             if not file.is_file():
                 raise InputError("no such file", file=file, expected="a model or tokenizer", fix="check the path")
         self.revision = file_fingerprint(files)
         self.preprocessing = json.dumps([_settings(text), _settings(image)], sort_keys=True)
-        self.abilities = frozenset(kind for kind, tower in ((TEXTS, text), (IMAGES, image)) if tower)
-        self._text = None if text is None else _TextModel(Path(base), text, options)
-        self._image = None if image is None else _ImageModel(Path(base), image, options)
-        widths = [tower.session.width for tower in (self._text, self._image) if tower is not None]
-        self.dimension = next((width for width in widths if width is not None), None)
+        self._models: dict[str, _TextModel | _ImageModel] = {}
+        if text is not None:
+            self._models[TEXTS] = _TextModel(Path(base), text, options)
+        if image is not None:
+            self._models[IMAGES] = _ImageModel(Path(base), image, options)
+        self.abilities = frozenset(self._models)
+        self.dimension = next((model.session.width for model in self._models.values() if model.session.width), None)
 
     def encode_images(self, images: Sequence[Any]) -> Array:
         """Vectors of the image tower."""
-        if self._image is None:
-            raise UsageError(f"{self.name} has no image model", fix="name one in its description")
-        return self._image(images)
+        return self._encode(IMAGES, images)
 
     def encode_texts(self, texts: Sequence[str]) -> Array:
         """Vectors of the text tower."""
-        if self._text is None:
-            raise UsageError(f"{self.name} has no text model", fix="name one in its description")
-        return self._text(texts)
+        return self._encode(TEXTS, texts)
+
+    def _encode(self, modality: str, items: Sequence[Any]) -> Array:
+        if modality not in self._models:
+            raise UsageError(f"{self.name} has no {modality[:-1]} model", fix="name one in its description")
+        return self._models[modality](items)
 
 
 class _Session:
     """An ONNX model and the one of its outputs that is wanted."""
 
     def __init__(self, file: Path, output: str | None, options: EncodeOptions) -> None:
-        try:
-            import onnxruntime
-        except ImportError as error:
-            raise MissingExtraError("an ONNX encoder", "onnxruntime", "onnx") from error
+        onnxruntime = import_library("onnxruntime", "an ONNX encoder", "onnx")
         provider = _provider(options.device)
         if provider[0] not in onnxruntime.get_available_providers():
             raise UsageError("this onnxruntime computes on the CPU only", fix="leave --device out")
@@ -153,14 +170,11 @@ def _provider(device: str | None) -> tuple[str, dict[str, Any]]:
 
 class _TextModel:
     def __init__(self, base: Path, tower: TextTower, options: EncodeOptions) -> None:
-        try:
-            from tokenizers import Tokenizer
-        except ImportError as error:
-            raise MissingExtraError("an ONNX text encoder", "tokenizers", "onnx") from error
+        tokenizers = import_library("tokenizers", "an ONNX text encoder", "onnx")
         self.tower = tower
         self.session = _Session(base / tower.model, tower.output, options)
         try:
-            self._tokenizer = Tokenizer.from_file(str(base / tower.tokenizer))
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(base / tower.tokenizer))
         except Exception as error:  # the library raises bare Exception
             raise InputError(f"not a tokenizer: {error}", file=base / tower.tokenizer) from error
         limit = tower.longest or (self._tokenizer.truncation or {}).get("max_length")
@@ -220,44 +234,31 @@ def _pooled(values: Array, pooling: str, mask: Array | None) -> Array:
     return values
 
 
-def _files(text: TextTower | None, image: ImageTower | None) -> list[str]:
-    files = [] if text is None else [text.model, text.tokenizer]
-    return files if image is None else [*files, image.model]
+def _files(tower: TextTower | ImageTower | None) -> list[str]:
+    return [getattr(tower, part) for part in _FILES if hasattr(tower, part)]
 
 
 def _settings(tower: TextTower | ImageTower | None) -> dict[str, Any]:
     # The files are in the revision already; where they lie must not matter.
-    return {} if tower is None else {k: v for k, v in vars(tower).items() if k not in ("model", "tokenizer")}
-
-
-def described(path: Path, name: str, options: EncodeOptions) -> Encoder:
-    """The encoder that a JSON file describes, under a name."""
-    with reading(path):
-        return _described(path, name, options)
+    return {} if tower is None else {name: value for name, value in vars(tower).items() if name not in _FILES}
 
 
 def _described(path: Path, name: str, options: EncodeOptions) -> Encoder:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"not valid JSON: {error}", fix="see the page on encoders") from error
-    if not isinstance(content, dict):
-        raise InputError("not a JSON object", expected='{"text": {…}, "image": {…}}')
-    for key in content:
-        if key not in ("text", "image", "logit_scale"):
-            raise UnknownNameError("key", key, ("text", "image", "logit_scale"))
-    text, image = (
-        _tower(kind, content[key], key) if key in content else None
-        for key, kind in (("text", TextTower), ("image", ImageTower))
-    )
-    return OnnxEncoder(
-        path.parent,
-        text=text,
-        image=image,
-        logit_scale=content.get("logit_scale"),
-        name=name,
-        options=options,
-    )
+    """The encoder that a JSON file describes, under a name."""
+    with reading(path):
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise InputError(f"not valid JSON: {error}", fix="see the page on encoders") from error
+        if not isinstance(content, dict):
+            raise InputError("not a JSON object", expected='{"text": {…}, "image": {…}}')
+        for key in content:
+            if key not in ("text", "image", "logit_scale"):
+                raise UnknownNameError("key", key, ("text", "image", "logit_scale"))
+        kinds = {"text": TextTower, "image": ImageTower}
+        towers = {key: _tower(kind, content[key], key) for key, kind in kinds.items() if key in content}
+        scale = content.get("logit_scale")
+        return OnnxEncoder(path.parent, **towers, logit_scale=scale, name=name, options=options)
 
 
 def _tower(kind: Any, content: Any, where: str) -> Any:

@@ -7,21 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import InputError, MissingExtraError, UsageError
-from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Array, Encoder
+from crosslens.core import InputError, UsageError
+from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Array, import_library
 from crosslens.encode.images import as_pictures
 from crosslens.encode.options import EncodeOptions
 from crosslens.encode.torch_model import Compute, weights_revision
 
 
 @ENCODERS.register("openclip", example="ViT-B-32/laion2b_s34b_b79k", extra="openclip", path=r"[^/]*/(?P<path>.*)")
-def load_openclip(source: str, options: EncodeOptions) -> Encoder:
-    """open_clip models: ``architecture/pretrained``, where pretrained is one of its tags or the path of a file."""
-    return OpenClipEncoder(source, options)
-
-
 class OpenClipEncoder:
-    """An open_clip model with its own transform and tokenizer."""
+    """open_clip models: ``architecture/pretrained``, where pretrained is one of its tags or the path of a file."""
 
     abilities = frozenset((IMAGES, TEXTS))
 
@@ -34,16 +29,12 @@ class OpenClipEncoder:
             )
         self._compute = Compute(options, "an open_clip encoder")
         self.device = self._compute.device
-        try:
-            import open_clip
-        except ImportError as error:
-            raise MissingExtraError("an open_clip encoder", "open_clip_torch", "openclip") from error
+        library = import_library("open_clip", "an open_clip encoder", "openclip", "open_clip_torch")
         if not Path(pretrained).expanduser().is_file():
             _prepare_network(self.name, options)
         try:
-            model, _, transform = open_clip.create_model_and_transforms(
-                architecture, pretrained=str(Path(pretrained).expanduser())
-            )
+            weights = str(Path(pretrained).expanduser())
+            model, _, transform = library.create_model_and_transforms(architecture, pretrained=weights)
         except Exception as error:  # its kinds range from the hub's to plain RuntimeError
             text = str(error).strip().splitlines()
             raise InputError(
@@ -53,7 +44,7 @@ class OpenClipEncoder:
             ) from error
         self.revision = weights_revision(model)
         self.model = self._compute.moved(model)
-        self._transform, self._tokenizer = transform, open_clip.get_tokenizer(architecture)
+        self._transform, self._tokenizer = transform, library.get_tokenizer(architecture)
         scale = getattr(model, "logit_scale", None)
         self.logit_scale = None if scale is None else float(scale.detach().float().exp())
         width = getattr(getattr(model, "visual", None), "output_dim", None)

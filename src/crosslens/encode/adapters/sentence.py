@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crosslens.core import MissingExtraError, UsageError
-from crosslens.encode.adapters.transformers_dual import loading
-from crosslens.encode.encoder import ENCODERS, TEXTS, Array, Encoder, is_local, name_of
+from crosslens.core import UsageError
+from crosslens.encode.encoder import ENCODERS, TEXTS, Array, import_library, is_local, name_of
 from crosslens.encode.hub import find_model
 from crosslens.encode.options import EncodeOptions
-from crosslens.encode.torch_model import Compute
+from crosslens.encode.torch_model import Compute, loading
 
 _OWNER = "sentence-transformers"
 
 
 @ENCODERS.register("sentence", example="all-MiniLM-L6-v2", extra="sentence")
-def load_sentence(source: str, options: EncodeOptions) -> Encoder:
-    """Sentence embeddings (SBERT), texts only: a name such as ``all-MiniLM-L6-v2``, ``owner/name``, or a folder."""
-    return SentenceEncoder(source, options)
-
-
 class SentenceEncoder:
-    """A sentence-transformers model: its own pooling and normalisation, as stored with it."""
+    """Sentence embeddings (SBERT), texts only: a name such as ``all-MiniLM-L6-v2``, ``owner/name``, or a folder."""
 
     abilities = frozenset((TEXTS,))
     logit_scale: float | None = None
@@ -31,19 +25,15 @@ class SentenceEncoder:
         self.name = name_of("sentence", source)
         compute = Compute(options, "a sentence encoder")
         self.device = compute.device
-        try:
-            import sentence_transformers
-        except ImportError as error:
-            raise MissingExtraError("a sentence encoder", "sentence-transformers", "sentence") from error
+        library = import_library("sentence_transformers", "a sentence encoder", "sentence", "sentence-transformers")
         bare = "/" not in source and not is_local(source)
-        location = find_model(f"{_OWNER}/{source}" if bare else source, options)
-        self.revision = location.revision
-        with loading(location.folder):
-            self.model = sentence_transformers.SentenceTransformer(
-                str(location.folder), device=str(compute.device), local_files_only=True
-            )
+        folder, self.revision = find_model(f"{_OWNER}/{source}" if bare else source, options)
+        with loading(folder):
+            self.model = library.SentenceTransformer(str(folder), device=str(compute.device), local_files_only=True)
             compute.moved(self.model)
-        self.dimension = _dimension(self.model)
+        # Renamed by the library: older versions know the second name only.
+        get_dimension = getattr(self.model, "get_embedding_dimension", None)
+        self.dimension: int | None = (get_dimension or self.model.get_sentence_embedding_dimension)()
         self.preprocessing = f"longest={self.model.max_seq_length}"
 
     def encode_images(self, images: Sequence[Any]) -> Array:
@@ -56,9 +46,3 @@ class SentenceEncoder:
             list(texts), batch_size=max(len(texts), 1), show_progress_bar=False, convert_to_numpy=True
         )
         return array
-
-
-def _dimension(model: Any) -> int | None:
-    get_dimension = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
-    dimension = get_dimension()
-    return None if dimension is None else int(dimension)

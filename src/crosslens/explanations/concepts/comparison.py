@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 
 from crosslens.core import UsageError
-from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES, attribute_values, canonical_synset, overlap
+from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES, Array, attribute_values, canonical_synset
 from crosslens.explanations.concepts.objects import ImageObjects
 from crosslens.language import load_wordnet
-
-Array = np.ndarray[Any, Any]
 
 BASES = ("ground_truth", "min")
 RELATIONS = ("left", "right", "above", "below", "inside", "around", "at")
@@ -152,7 +150,8 @@ def _concept_pairs(missing: list[str], extra: list[str]) -> list[tuple[str, str,
 def _box_pairs(
     left: _ConceptIndex, right: _ConceptIndex, common: list[str], sizes: SizeComparison
 ) -> tuple[list[tuple[str, int, int, float, float, float]], float | None]:
-    """The matched boxes of all common concepts, and the sum over concepts of their mean difference."""
+    """The boxes of common concepts, matched so that their differences are smallest, and the sum over concepts of their
+    mean difference."""
     matched, total = [], None
     for synset in common:
         members, others = left.sized(synset), right.sized(synset)
@@ -160,7 +159,7 @@ def _box_pairs(
             continue
         areas, other_areas = [left.area(member) for member in members], [right.area(member) for member in others]
         differences = sizes.differences(np.array(areas)[:, None], np.array(other_areas)[None, :])
-        pairs = least_different(differences, sizes.threshold)
+        pairs = _assign(differences + TIE * (differences >= sizes.threshold))
         matched += [
             (synset, members[row], others[column], areas[row], other_areas[column], float(differences[row, column]))
             for row, column in pairs
@@ -180,6 +179,8 @@ def _attributes(left: _ConceptIndex, right: _ConceptIndex, synset: str) -> list[
             both = [pair for pair in zip(values, other_values, strict=True) if all(pair)]
             comparable[row, column] = len(both)
             agreement[row, column] = sum(overlap(*pair) for pair in both)
+    # Most can be compared and, among those ways, most agrees.
+    pairs = _assign(-((3.0 * min(comparable.shape) + 1) * comparable + agreement))
     return [
         {
             "synset": synset,
@@ -189,10 +190,15 @@ def _attributes(left: _ConceptIndex, right: _ConceptIndex, synset: str) -> list[
             "values": [sorted(mine), sorted(theirs)],
             "agreement": overlap(mine, theirs),
         }
-        for row, column in most_agreeing(comparable, agreement)
+        for row, column in pairs
         for family, mine, theirs in zip(ATTRIBUTE_FAMILIES, members[row][1], others[column][1], strict=True)
         if mine and theirs
     ]
+
+
+def overlap(values: frozenset[str], others: frozenset[str]) -> float:
+    """The Jaccard index of two sets of values."""
+    return len(values & others) / len(values | others)
 
 
 def _relations(left: _ConceptIndex, right: _ConceptIndex, common: list[str]) -> list[dict[str, Any]]:
@@ -202,7 +208,7 @@ def _relations(left: _ConceptIndex, right: _ConceptIndex, common: list[str]) -> 
     relations = []
     for first, second in combinations(with_boxes, 2):
         shares = [relation_shares(mine, theirs) for mine, theirs in zip(boxes[first], boxes[second], strict=True)]
-        agreement = common_share(*shares)
+        agreement = sum(min(share.get(name, 0.0) for share in shares) for name in RELATIONS)
         relations.append(
             {"synsets": (first, second), "ground_truth": shares[0], "retrieved": shares[1], "agreement": agreement}
         )
@@ -242,32 +248,9 @@ def relation_shares(boxes: Array, others: Array) -> dict[str, float]:
     return {name: counts[name] / (len(boxes) * len(others)) for name in RELATIONS if name in counts}
 
 
-def common_share(shares: dict[str, float], others: dict[str, float]) -> float:
-    """How much of two distributions over relations is the same: the sum of the smaller shares, from 0 to 1."""
-    return sum(min(shares.get(name, 0.0), others.get(name, 0.0)) for name in RELATIONS)
-
-
 def most_similar(similarities: Array) -> list[tuple[int, int]]:
     """All of the smaller side matched so that the sum of similarities is largest."""
     return _assign(-similarities)
-
-
-def least_different(differences: Array, threshold: float) -> list[tuple[int, int]]:
-    """All of the smaller side matched so that the sum of differences is smallest.
-
-    Of tied matchings, one with fewest pairs from ``threshold`` on.
-    """
-    return _assign(differences + TIE * (differences >= threshold))
-
-
-def most_agreeing(comparable: Array, agreement: Array) -> list[tuple[int, int]]:
-    """Rows and columns matched so that most can be compared and, among those ways, most agrees.
-
-    ``agreement`` is at most ``comparable``, which is at most 3; pairs of which nothing can be compared are left out.
-    """
-    weight = 3.0 * min(comparable.shape) + 1
-    pairs = _assign(-(weight * comparable + agreement))
-    return [(row, column) for row, column in pairs if comparable[row, column] > 0]
 
 
 def _assign(costs: Array) -> list[tuple[int, int]]:

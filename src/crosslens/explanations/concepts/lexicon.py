@@ -1,4 +1,4 @@
-"""What annotators' words mean: the WordNet synset of an object's name, and its colour, size and material.
+"""What words mean: the WordNet synset of a noun, the hypernyms above it, and colours, sizes and materials.
 
 COCO's 80 category names are mapped by hand, from reading the glosses of all senses: the first one is often wrong (a
 *mouse* is no rodent here, a *kite* no bank cheque, a *cake* no bar of soap). Food is the food, not its plant.
@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.language import COLOURS, SIZES, load_wordnet
+from crosslens.core import UsageError
+from crosslens.language import COLOURS, SIDES, SIZES, load_wordnet
+
+Array = np.ndarray[Any, Any]
 
 COCO_SYNSETS = {
     "person": "person.n.01", "bicycle": "bicycle.n.01", "car": "car.n.01", "motorcycle": "motorcycle.n.01",
@@ -59,9 +62,9 @@ def synset_of_name(name: str) -> str | None:
         rest = " ".join(words[start:])
         if reviewed := COCO_SYNSETS.get(rest):
             return reviewed
-        senses = load_wordnet().synsets(rest, "n")
-        if senses.size:
-            return load_wordnet().name(int(senses[0]))
+        synsets = load_wordnet().synsets(rest, "n")
+        if synsets.size:
+            return load_wordnet().name(int(synsets[0]))
     return None
 
 
@@ -71,7 +74,138 @@ def canonical_synset(synset: str) -> str:
     return load_wordnet().name(synset)
 
 
-Array = np.ndarray[Any, Any]
+PERSON = "person.n.01"
+"""Annotators call every human a person: it is what a query's *man* or *girl* is annotated as."""
+PHYSICAL = "physical_entity.n.01"
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+_IMAGE_NOUNS = word_set(
+    """air area background corner distance foreground image part photo photograph picture scene shot snapshot something
+    stuff thing view"""
+).union(SIDES)
+
+
+def meaning(name: str) -> str | None:
+    """The synset that a query's noun means; WordNet's *people* is a folk, a caption's are persons."""
+    return PERSON if name == "people" else synset_of_name(name)
+
+
+def is_tangible(name: str) -> bool:
+    """Whether a noun names something visible in the image: not the image itself, nor its left side."""
+    synset = meaning(name)
+    return name not in _IMAGE_NOUNS and synset is not None and is_hyponym(synset, PHYSICAL)
+
+
+@lru_cache(maxsize=1 << 14)
+def senses(name: str) -> frozenset[str]:
+    """Everything that a name can mean as a noun, first senses and rare ones."""
+    net = load_wordnet()
+    synsets = {net.name(int(row)) for row in net.synsets(name, "n")}
+    synset = meaning(name)
+    return frozenset(synsets | {synset} if synset else synsets)
+
+
+@lru_cache(maxsize=1 << 18)
+def same_meaning(part: str, word: str, other: str) -> bool:
+    """Whether two words may mean the same: equal, synonyms in any sense or, of nouns, one a hyponym of the other."""
+    if word == other:
+        return True
+    if part == "n":
+        left, right = meaning(word), meaning(other)
+        if left is not None and right is not None and are_related(left, right):
+            return True
+    return bool(_synset_rows(part, word) & _synset_rows(part, other))
+
+
+@lru_cache(maxsize=1 << 16)
+def _synset_rows(part: str, word: str) -> frozenset[int]:
+    return frozenset(load_wordnet().synsets(word, part).tolist())
+
+
+@lru_cache(maxsize=1 << 16)
+def hypernyms_of(synset: str) -> frozenset[str]:
+    """The synset and all its direct and indirect hypernyms."""
+    net = load_wordnet()
+    return frozenset({net.name(synset), *(net.name(int(row)) for row in net.hypernym_closure(synset))})
+
+
+def is_hyponym(synset: str, other: str) -> bool:
+    """Whether ``synset`` is ``other`` or a kind of it: every poodle is a dog."""
+    return other in hypernyms_of(synset)
+
+
+def are_related(synset: str, other: str) -> bool:
+    """Whether one of the two is a hyponym of the other: what is annotated as a person may well be a man."""
+    return is_hyponym(synset, other) or is_hyponym(other, synset)
+
+
+@lru_cache(maxsize=1 << 14)
+def shortest_path(start: str, end: str) -> tuple[tuple[str, ...], str | None]:
+    """The synsets from ``start`` to ``end`` over their nearest common hypernym, and that hypernym.
+
+    Of several shortest paths it is that with the most specific hypernym, then the first by name. Empty where there is
+    none, as between a noun and a verb.
+    """
+    net = load_wordnet()
+    left, right = _paths_up(start), _paths_up(end)
+    shared = left.keys() & right.keys()
+    if not shared:
+        return (), None
+    depths = dict(zip(shared, net.max_depth([net.synset(name) for name in shared]).tolist(), strict=True))
+    top = min(shared, key=lambda name: (len(left[name]) + len(right[name]), -depths[name], name))
+    return (*left[top], *right[top][-2::-1]), top
+
+
+@lru_cache(maxsize=1 << 14)
+def _paths_up(synset: str) -> dict[str, tuple[str, ...]]:
+    """Every hypernym with a shortest path to it, both ends included; the synset itself first."""
+    net = load_wordnet()
+    start = net.name(synset)
+    paths: dict[str, tuple[str, ...]] = {start: (start,)}
+    queue = [start]
+    for name in queue:
+        for above in sorted(net.name(int(row)) for row in net.hypernyms(name)):
+            if above not in paths:
+                paths[above] = (*paths[name], above)
+                queue.append(above)
+    return paths
+
+
+@lru_cache(maxsize=1 << 16)
+def hypernym_path(synset: str) -> tuple[str, ...]:
+    """The synset, its hypernym, and so on to the root, by the longest path; of equally long ones, WordNet's first.
+
+    The longest path names the most hypernyms: by it a dog is a canine and a carnivore, by the shortest a domestic
+    animal.
+    """
+    net = load_wordnet()
+    path = [net.synset(synset)]
+    while (above := net.hypernyms(path[-1])).size:
+        path.append(int(above[int(net.max_depth(above).argmax())]))
+    return tuple(net.name(row) for row in path)
+
+
+def ancestor_at(synset: str, depth: int | None) -> str:
+    """The hypernym ``depth`` steps below the root; the synset itself where it is higher, or without a depth."""
+    if depth is None:
+        return synset
+    if depth < 0:
+        raise UsageError(f"depth {depth}", fix="use 0 (the root: entity) or more; animal is at 6, vehicle at 7")
+    path = hypernym_path(synset)
+    return path[max(0, len(path) - 1 - depth)]
+
+
+def synset_word(synset: str) -> str:
+    """The first word of a synset, with spaces."""
+    return synset.rsplit(".", 2)[0].replace("_", " ")
+
+
+# Attributes: colours, sizes and materials
 
 ATTRIBUTE_FAMILIES = ("colour", "size", "material")
 
@@ -103,17 +237,13 @@ _MATERIALS = {
     "fur": "fur furry fluffy feathered",
 }
 
-
-def _spellings() -> dict[str, tuple[int, str]]:
-    """Every word → its family and its canonical value."""
-    spellings = {word: (0, _SAME_COLOUR.get(word, word)) for word in COLOURS}
-    spellings |= {word: (1, word) for word in SIZES}
-    spellings |= {word: (1, size) for size, words in _SAME_SIZE.items() for word in words.split()}
-    spellings |= {word: (2, material) for material, words in _MATERIALS.items() for word in words.split()}
-    return spellings
-
-
-_WORDS = _spellings()
+_WORDS = {
+    **{word: (0, _SAME_COLOUR.get(word, word)) for word in COLOURS},
+    **{word: (1, word) for word in SIZES},
+    **{word: (1, size) for size, words in _SAME_SIZE.items() for word in words.split()},
+    **{word: (2, material) for material, words in _MATERIALS.items() for word in words.split()},
+}
+"""Every word → its family and its canonical value."""
 _VALUES = tuple(tuple(sorted({value for at, value in _WORDS.values() if at == family})) for family in range(3))
 """Per family; no family has more than the 64 that fit into the bits of one number."""
 
@@ -121,13 +251,10 @@ _VALUES = tuple(tuple(sorted({value for at, value in _WORDS.values() if at == fa
 @lru_cache(maxsize=1 << 16)
 def attribute_values(attributes: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """The colours, sizes and materials among an object's attributes; *dark brown* is brown."""
-    values: tuple[set[str], set[str], set[str]] = (set(), set(), set())
-    for attribute in attributes:
-        for word in re.findall(r"[^\W\d_]+", attribute.lower()):
-            if word in _WORDS:
-                family, value = _WORDS[word]
-                values[family].add(value)
-    return frozenset(values[0]), frozenset(values[1]), frozenset(values[2])
+    words = re.findall(r"[^\W\d_]+", "\n".join(attributes).lower())
+    values = [_WORDS[word] for word in words if word in _WORDS]
+    colours, sizes, materials = (frozenset(value for at, value in values if at == family) for family in range(3))
+    return colours, sizes, materials
 
 
 def attribute_bits(attributes: Sequence[tuple[str, ...]]) -> Array:
@@ -140,8 +267,3 @@ def attribute_bits(attributes: Sequence[tuple[str, ...]]) -> Array:
 
 def _bits(family: int, values: Iterable[str]) -> int:
     return sum(1 << _VALUES[family].index(value) for value in values)
-
-
-def overlap(values: frozenset[str], others: frozenset[str]) -> float:
-    """The Jaccard index of two sets of values."""
-    return len(values & others) / len(values | others)

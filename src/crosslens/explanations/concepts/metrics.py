@@ -1,7 +1,4 @@
-"""Concept metrics: what a wrongly retrieved image has and lacks, in objects, counts, sizes, attributes and positions.
-
-One failure from plain values, ``{"synset": "zebra.n.01", "box": [x, y, w, h]}``, or many failures as a table.
-"""
+"""Concept metrics: what a wrongly retrieved image has and lacks in objects, counts, sizes, attributes, positions."""
 
 from __future__ import annotations
 
@@ -14,10 +11,9 @@ import polars as pl
 
 from crosslens.core import InputError, UsageError
 from crosslens.explanations.concepts.comparison import SizeComparison, compare_images
-from crosslens.explanations.concepts.lexicon import canonical_synset, plain_name, synset_of_name
+from crosslens.explanations.concepts.lexicon import Array, canonical_synset, plain_name, synset_of_name
 from crosslens.explanations.concepts.objects import ImageObjects
 
-Array = np.ndarray[Any, Any]
 Objects = Iterable[Mapping[str, Any]]
 Size = tuple[float, float]
 
@@ -73,7 +69,7 @@ def concept_table(
     base: str = "ground_truth",
     threads: int | None = None,
 ) -> pl.DataFrame:
-    """One row per failure with the columns ``METRICS`` (Float64, null where undefined) and ``TALLIES`` (Int64).
+    """Many failures: one row each with the columns ``METRICS`` (null where undefined) and ``TALLIES``.
 
     ``mentioned``: per failure the synsets that its query mentions, which restricts every column to them.
     """
@@ -114,11 +110,7 @@ _PlainObject = tuple[str, str | None, tuple[float, ...], tuple[str, ...]]
 
 
 def plain_objects(ground_truth: Objects, retrieved: Objects, sizes: tuple[Size, Size] | None = None) -> ImageObjects:
-    """Two lists of objects as the images ``ground_truth`` and ``retrieved``.
-
-    ``sizes``: width and height of both images, which makes areas shares of them; without, areas are width × height of
-    the boxes as they are.
-    """
+    """Two lists of objects as the images ``ground_truth`` and ``retrieved``; ``sizes`` as in ``concept_metrics``."""
     pixels = [1.0, 1.0] if sizes is None else _pixels(sizes)
     sides = [_checked_list(objects, side) for objects, side in zip((ground_truth, retrieved), _SIDES, strict=True)]
     counts = [len(objects) for objects in sides]

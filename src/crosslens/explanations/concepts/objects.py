@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from crosslens.core import Dataset, Ids, InputError, Progress, UsageError, frozen, positions
-from crosslens.explanations.concepts.lexicon import canonical_synset, plain_name, synset_of_name
+from crosslens.explanations.concepts.lexicon import Array, canonical_synset, plain_name, synset_of_name
 from crosslens.language import NUMBERS, SceneGraph, is_number, parse_texts, scene_graph
 
-Array = np.ndarray[Any, Any]
 Source = Literal["annotations", "captions"]
 AREAS = ("share", "pixels")
 

@@ -144,9 +144,8 @@ def query_set_of(
     if isinstance(encoder, StoredEmbeddings):
         raise UsageError(f"{encoder.name} holds vectors, not a model", fix="name the model that made them")
     require_modality(encoder, TEXTS)
-    how: dict[str, Any] = {
-        "cache": _cache(encoding), "batch_size": encoding.batch_size, "precision": encoding.precision,
-    }  # fmt: skip
+    cache = None if encoding.cache is None else Cache.of(encoding.cache, encoding.notify)
+    how: dict[str, Any] = {"cache": cache, "batch_size": encoding.batch_size, "precision": encoding.precision}
     shown = {**how, "progress": progress}
     sample = None if options.only else options.sample  # which are right is known after encoding
 
@@ -175,10 +174,6 @@ def query_set_of(
     direction = TEXT_TO_IMAGE if options.image_text is None else TEXT_TO_TEXT
     queries_of = QuerySet(direction, gallery, subset.caption_ids, own, tuple(before), encode)
     return queries_of.restrict(options.only, options.sample, options.seed)
-
-
-def _cache(encoding: EncodeOptions) -> Cache | None:
-    return None if encoding.cache is None else Cache.of(encoding.cache, encoding.notify)
 
 
 def _sample(rows: Sequence[int], count: int | None, seed: int) -> list[int]:

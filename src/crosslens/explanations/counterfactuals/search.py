@@ -41,7 +41,7 @@ _INFLUENCE_SHARE = 4
 def find_counterfactual(dataset: Dataset, model: str | Encoder | Any, query: str, **options: Any) -> Counterfactual:
     """The smallest single edit of one query that turns a top-1 success into a failure, or a failure into a success.
 
-    ``query`` is the id of a caption; ``options`` are those of ``counterfactuals``.
+    ``query`` is the id of a caption; ``options`` are those of :func:`counterfactuals`.
     """
     return find_counterfactuals(dataset, model, [query], **options).results[0]
 
@@ -100,24 +100,25 @@ def _search_all(
         rows = range(start, min(start + _QUERIES_AT_ONCE, len(query_set.ids)))
         texts = {query_set.ids[row]: query_set.before[row].text for row in rows}
         candidates = candidate_edits(names, texts, progress=progress, **edits)
-        searches = [search(query_set.before[row], own, budget) for row, own in zip(rows, candidates, strict=True)]
+        images = [query_set.gallery.images.ids[query_set.own[row]] for row in rows]
+        before = query_set.before[rows.start : rows.stop]
+        searches = [search(*parts, budget) for parts in zip(texts, images, before, candidates, strict=True)]
         with stage(progress, "looking for counterfactuals", len(searches)):
             results = _run_searches(searches, rows, query_set, progress)
-        for row, own, result in zip(rows, candidates, results, strict=True):
-            yield _counterfactual(query_set, row, own, result)
+        yield from results
 
 
 def _run_searches(
     searches: Sequence[Search], rows: Sequence[int], query_set: QuerySet, progress: Progress
-) -> list[SearchResult]:
+) -> list[Counterfactual]:
     """Run searches side by side: the texts that they need encoded go through the model together."""
-    finished: dict[int, SearchResult] = {}
+    finished: dict[int, Counterfactual] = {}
     answers: dict[int, list[QueryResult] | None] = dict.fromkeys(range(len(searches)))
     while answers:
         requests: dict[int, list[str]] = {}
         for number, answer in answers.items():
             try:
-                requests[number] = next(searches[number]) if answer is None else searches[number].send(answer)
+                requests[number] = searches[number].send(answer)
             except StopIteration as end:
                 finished[number] = end.value
                 progress.advance()
@@ -128,43 +129,9 @@ def _run_searches(
     return [finished[number] for number in range(len(searches))]
 
 
-def _counterfactual(query_set: QuerySet, row: int, candidates: CandidateEdits, result: SearchResult) -> Counterfactual:
-    fields = {name: value for name, value in vars(result).items() if name != "edit"}
-    edit: dict[str, Any] = {"edits": (), "perturbations": (), "characters": 0, "words": 0}
-    if result.edit is not None:
-        edit = {name: getattr(result.edit, name) for name in edit}
-    return Counterfactual(
-        query=query_set.ids[row],
-        image=query_set.gallery.images.ids[query_set.own[row]],
-        before=query_set.before[row],
-        candidates=len(candidates),
-        complete=candidates.complete,
-        **fields,
-        **edit,
-    )
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """The result of a search.
-
-    ``edit`` is the smallest that flips or, where none did, the one that came closest (None where there was nothing to
-    try), and ``after`` the result of its text. ``encodings`` counts all that was spent, ``tried`` the edits among it.
-    Every edit of up to ``searched`` characters was tried; ``exhaustive`` says that no smaller edit than the result, or
-    no edit at all where none flips, was left untried.
-    """
-
-    edit: Candidate | None
-    after: QueryResult | None
-    flipped: bool
-    encodings: int
-    tried: int
-    searched: int
-    exhaustive: bool
-
-
-Search = Generator[list[str], list[QueryResult], SearchResult]
+Search = Generator[list[str], Any, Counterfactual]
 """A search in progress: it yields texts to encode, is sent their results, and returns its own."""
+_NO_EDIT = Candidate("", (), (), 0, 0)
 
 
 @dataclass
@@ -195,22 +162,34 @@ class _SearchState:
         change = after.margin - self.before.margin
         return -change if self.before.right else change
 
-    def result(self, candidates: CandidateEdits) -> SearchResult:
+    def result(self, query: str, image: str, candidates: CandidateEdits) -> Counterfactual:
         """The smallest flip, or else the edit that came closest to one."""
         flips = [pair for pair in self.tried if self.flips(pair[1])]
-        edit: Candidate | None = None
-        after: QueryResult | None = None
-        exhaustive = candidates.complete and len(self.tried) == len(candidates)
+        edit, after = _NO_EDIT, None
+        complete = candidates.complete
+        exhaustive = complete and len(self.tried) == len(candidates)
         if flips:
             edit, after = min(flips, key=lambda pair: (pair[0].characters, pair[0].words, -abs(pair[1].margin)))
-            exhaustive = candidates.complete and edit.characters <= self.searched
+            exhaustive = complete and edit.characters <= self.searched
         elif self.tried:
             edit, after = max(self.tried, key=lambda pair: self.towards(pair[1]))
-        return SearchResult(edit, after, bool(flips), self.spent, len(self.tried), self.searched, exhaustive)
+        numbers = (edit.characters, edit.words, len(candidates), len(self.tried), self.searched, self.spent)
+        return Counterfactual(
+            query,
+            image,
+            self.before,
+            after,
+            bool(flips),
+            edit.edits,
+            edit.perturbations,
+            *numbers,
+            exhaustive,
+            complete,
+        )
 
 
-def search(before: QueryResult, candidates: CandidateEdits, budget: int) -> Search:
-    """Search for the smallest edit that flips a text whose result is ``before``."""
+def search(query: str, image: str, before: QueryResult, candidates: CandidateEdits, budget: int) -> Search:
+    """Search for the smallest edit that flips a query whose own image is ``image``, and whose result is ``before``."""
     state = _SearchState(before, budget)
     levels = [list(level) for _, level in groupby(candidates.candidates, key=lambda edit: edit.characters)]
     while levels and state.left:
@@ -226,7 +205,7 @@ def search(before: QueryResult, candidates: CandidateEdits, budget: int) -> Sear
             state.searched = batch[-1].characters
         if any(map(state.flips, results)):
             break
-    return state.result(candidates)
+    return state.result(query, image, candidates)
 
 
 def _most_influential_first(
@@ -241,7 +220,12 @@ def _most_influential_first(
     influence = [state.towards(result) for result in results]
 
     def largest(edit: Candidate) -> float:
-        return max((influence[number] for number in _touched(edit, words)), default=float("-inf"))
+        touched = [
+            value
+            for word, value in zip(words, influence, strict=True)
+            if any(part.start <= word.end and word.start <= part.end for part in edit.edits)
+        ]
+        return max(touched, default=float("-inf"))
 
     return sorted(level, key=lambda edit: (-largest(edit), edit.words))
 
@@ -249,9 +233,3 @@ def _most_influential_first(
 def _without(text: str, word: CaptionWord) -> str:
     """The text without one of its words and the blank before it."""
     return f"{text[: word.start].rstrip()}{text[word.end :]}".strip()
-
-
-def _touched(candidate: Candidate, words: Sequence[CaptionWord]) -> Iterator[int]:
-    for number, word in enumerate(words):
-        if any(edit.start <= word.end and word.start <= edit.end for edit in candidate.edits):
-            yield number

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from crosslens.core import IMAGE_TO_TEXT, UNRANKED, Dataset, InputError, MissingExtraError, Ranking, Run, UsageError
 from crosslens.explanations.concepts.comparison import SizeComparison, compare_images
 from crosslens.explanations.concepts.metrics import METRICS
@@ -18,7 +16,7 @@ from crosslens.explanations.local.explanation import Competitor, Explanation, Me
 from crosslens.explanations.local.findings import Findings, image_findings, mention_findings
 from crosslens.explanations.local.sentences import sentences
 from crosslens.explanations.words.checks import Vocabulary, check_mentions
-from crosslens.explanations.words.images import AnnotatedImage, annotated_image, crowd_flags
+from crosslens.explanations.words.images import AnnotatedImage, annotated_image, crowd_flags, finite
 from crosslens.explanations.words.mentions import QueryMentions, mentioned_concepts
 
 COMPETITORS = 5
@@ -129,13 +127,11 @@ class _Explainer:
 
     def explain(self, query: str) -> Explanation:
         outcome, other, spoken = self._inputs(query)
-        right = self.shared.image(outcome["ground_truth"])
-        wrong = None if other is None else self.shared.image(other.image)
+        images = [self.shared.image(image) for image in (outcome["ground_truth"], *([other.image] if other else ()))]
         mentions = None if spoken is None else self.mentions.get(spoken)
-        margin = _margin(outcome, other)
-        checks = self._check(mentions, right, wrong)
-        compared, informed = self._compare(mentions, right, wrong)
-        findings = self._findings(outcome, margin, right, wrong, mentions, checks)
+        checks = self._check(mentions, images)
+        compared, informed = self._compare(mentions, images)
+        findings = self._findings(outcome, _margin(outcome, other), images, mentions, checks)
         shared = ("direction", "source", "succeeded", "rank", "gallery", "margin", "margin_at_least")
         return Explanation(
             run=self.name,
@@ -143,16 +139,16 @@ class _Explainer:
             query=query,
             **{name: outcome[name] for name in ("text", "score", "truth_score")},
             **{name: getattr(findings, name) for name in shared},
-            right=right,
-            other=wrong,
-            other_item=None if other is None else other.item,
+            right=images[0],
+            other=images[1] if other else None,
+            other_item=other.item if other else None,
             spoken=spoken,
             competitors=tuple(self._top_items(query)[: self.competitors]),
             words=checks,
             comparison=compared,
             informed=informed,
             sentences=sentences(findings),
-            notes=(*self.parse_notes, *_notes([right] if wrong is None else [right, wrong])),
+            notes=(*self.parse_notes, *_notes(images)),
         )
 
     def _outcome(self, query: str) -> dict[str, Any]:
@@ -174,10 +170,9 @@ class _Explainer:
         items = [int(item) for item in ranking.top_items[row] if item != UNRANKED]
         competitors = []
         for rank, item in enumerate(items, start=1):
-            name, score = ranking.item_ids[item], float(ranking.top_scores[row, rank - 1])
+            name, score = ranking.item_ids[item], finite(ranking.top_scores[row, rank - 1])
             image, text = (self.images[name], self.captions[name]) if self.direction == IMAGE_TO_TEXT else (name, None)
-            finite = score if np.isfinite(score) else None
-            competitors.append(Competitor(rank, name, image, finite, item in relevant, text))
+            competitors.append(Competitor(rank, name, image, score, item in relevant, text))
         return competitors
 
     def _compared_item(self, outcome: Mapping[str, Any], top: Sequence[Competitor]) -> Competitor | None:
@@ -186,34 +181,32 @@ class _Explainer:
             return top[0]
         return next((item for item in top if not item.right and item.image != outcome["ground_truth"]), None)
 
-    def _check(
-        self, mentions: QueryMentions | None, right: AnnotatedImage, wrong: AnnotatedImage | None
-    ) -> tuple[MentionComparison, ...]:
-        if mentions is None or wrong is None:
+    def _check(self, mentions: QueryMentions | None, images: Sequence[AnnotatedImage]) -> tuple[MentionComparison, ...]:
+        if mentions is None or len(images) < 2:
             return ()
-        both = (check_mentions(mentions, image, self.shared.vocabulary) for image in (right, wrong))
+        both = (check_mentions(mentions, image, self.shared.vocabulary) for image in images)
         return tuple(MentionComparison(*checks) for checks in zip(*both, strict=True))
 
     def _compare(
-        self, mentions: QueryMentions | None, right: AnnotatedImage, wrong: AnnotatedImage | None
+        self, mentions: QueryMentions | None, images: Sequence[AnnotatedImage]
     ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        if wrong is None:
+        """Every concept metric, and those over what the query mentions only."""
+        if len(images) < 2:
             return {}, {}
         objects = self.shared.objects
-        rows = [int(row) for row in objects.rows([right.image, wrong.image])]
-        compared = compare_images(objects, rows[0], rows[1], sizes=self.sizes)
+        right, other = (int(row) for row in objects.rows([image.image for image in images]))
+        compared = compare_images(objects, right, other, sizes=self.sizes)
         if mentions is None:
             return compared, {}
         mentioned = mentions.mentioned(objects.synsets)
-        informed = compare_images(objects, rows[0], rows[1], mentioned=mentioned, sizes=self.sizes)
+        informed = compare_images(objects, right, other, mentioned=mentioned, sizes=self.sizes)
         return compared, {name: informed[name] for name in METRICS}
 
     def _findings(
         self,
         outcome: Mapping[str, Any],
         margin: float | None,
-        right: AnnotatedImage,
-        wrong: AnnotatedImage | None,
+        images: Sequence[AnnotatedImage],
         mentions: QueryMentions | None,
         checks: Sequence[MentionComparison],
     ) -> Findings:
@@ -221,18 +214,18 @@ class _Explainer:
         if mentions is not None and checks:
             own, others = [check.right for check in checks], [check.other for check in checks]
             known |= mention_findings(mentions, *((own, others) if self.direction == IMAGE_TO_TEXT else (others, own)))
-        if wrong is not None:
+        if len(images) == 2:
             reported = [phrase.noun for name in ("lacking", "lacking_both") for phrase in known.get(name, ())]
-            known |= image_findings(right, wrong, reported)
+            known |= image_findings(images[0], images[1], reported)
         return Findings(
             direction=self.direction,
-            source=right.source,
+            source=images[0].source,
             succeeded=outcome["rank"] == 1,
             rank=outcome["rank"],
             gallery=int(self.ranking.known[self.rows[outcome["query"]]]),
             margin=margin,
             margin_at_least=outcome["margin_at_least"],
-            compared=wrong is not None,
+            compared=len(images) == 2,
             checked=mentions is not None,
             **known,
         )

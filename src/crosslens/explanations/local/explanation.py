@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from crosslens.core import json_form
+from crosslens.explanations.concepts.lexicon import shortest_path, synset_word
 from crosslens.explanations.concepts.metrics import METRICS
 from crosslens.explanations.words.checks import MentionCheck
-from crosslens.explanations.words.hypernyms import shortest_path, synset_word
 from crosslens.explanations.words.images import AnnotatedImage
 
 FORMAT = "crosslens/explanation"
@@ -32,13 +32,8 @@ class Sentence:
     text: str
     claims: tuple[Claim, ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"text": self.text, "claims": [claim._asdict() for claim in self.claims]}
 
-
-@dataclass(frozen=True)
-class Competitor:
+class Competitor(NamedTuple):
     """One item of the top k; ``image`` is the item itself, or the image of a caption."""
 
     rank: int
@@ -48,21 +43,12 @@ class Competitor:
     right: bool
     text: str | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"place" if name == "rank" else name: value for name, value in vars(self).items()}
 
-
-@dataclass(frozen=True)
-class MentionComparison:
+class MentionComparison(NamedTuple):
     """One mention of the query (or of the caption that an image retrieved), checked against both images."""
 
     right: MentionCheck
     other: MentionCheck
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**self.right.word.as_dict(), "right": self.right.as_dict(), "other": self.other.as_dict()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,22 +125,29 @@ class Explanation:
             "run", "dataset", "direction", "source", "query", "text", "succeeded", "rank", "gallery", "score",
             "truth_score", "margin", "margin_at_least", "other_item", "spoken",
         )  # fmt: skip
+        places = ("place", *Competitor._fields[1:])
         content: dict[str, Any] = json_form(
             {
                 "format": FORMAT,
                 "version": VERSION,
                 **{name: getattr(self, name) for name in plain},
-                "sentences": [sentence.as_dict() for sentence in self.sentences],
+                "sentences": [
+                    {"text": sentence.text, "claims": [claim._asdict() for claim in sentence.claims]}
+                    for sentence in self.sentences
+                ],
                 "right": self.right.as_dict(),
                 "other": None if self.other is None else self.other.as_dict(),
-                "words": [mention.as_dict() for mention in self.words],
+                "words": [
+                    {**right.word.as_dict(), "right": right.as_dict(), "other": other.as_dict()}
+                    for right, other in self.words
+                ],
                 "metrics": {name: compared.get(name) for name in METRICS},
                 "query_informed": {name: self.informed.get(name) for name in METRICS},
                 **lists,
                 "counts": counts,
                 "concept_pairs": self.paths,
                 "box_pairs": self.boxes,
-                "competitors": [competitor.as_dict() for competitor in self.competitors],
+                "competitors": [dict(zip(places, item, strict=True)) for item in self.competitors],
                 "notes": self.notes,
             }
         )

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES
+from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES, are_related, is_tangible
 from crosslens.explanations.words.checks import SATISFIED, VIOLATED, MentionCheck
-from crosslens.explanations.words.hypernyms import are_related, is_tangible
 from crosslens.explanations.words.images import AnnotatedImage, ImageObject
 from crosslens.explanations.words.mentions import QueryMentions
 from crosslens.language import is_plural
 
 
-@dataclass(frozen=True)
-class ObjectPhrase:
+class ObjectPhrase(NamedTuple):
     """Objects under one noun: ``plural`` where they are several, ``number`` how many, where the text states it."""
 
     noun: str
@@ -23,17 +21,7 @@ class ObjectPhrase:
     number: int | None = None
 
 
-@dataclass(frozen=True)
-class WrongCount:
-    """The text states ``asked``, the image has ``observed`` (at least one)."""
-
-    noun: str
-    asked: int
-    observed: int
-
-
-@dataclass(frozen=True)
-class WrongValue:
+class WrongValue(NamedTuple):
     """The text states ``asked`` (as written); every such object of the image is ``observed`` instead."""
 
     phrase: ObjectPhrase
@@ -41,15 +29,6 @@ class WrongValue:
     asked: str
     observed: tuple[str, ...]
     number: int
-
-
-@dataclass(frozen=True)
-class WrongPosition:
-    """The text states that an object is on a side of the other; none of the image's is there."""
-
-    noun: str
-    side: str
-    other: str
 
 
 @dataclass(frozen=True)
@@ -62,6 +41,8 @@ class Findings:
 
     ``lacking``      mentioned objects of which the checked image has none, but the other does (or may)
     ``lacking_both`` mentioned objects of which neither image has any
+    ``wrong_counts`` (noun, number mentioned, number of such objects in the checked image: at least one)
+    ``misplaced``    (noun, side, other noun): mentioned on a side of the other, where none of the checked image's is
     ``fitting``      mentioned objects that the checked image has
     ``checked``      whether the text was parsed at all
     ``only_right``   objects of the right image of which the other has none; ``only_other`` the reverse
@@ -79,9 +60,9 @@ class Findings:
     checked: bool = True
     lacking: tuple[ObjectPhrase, ...] = ()
     lacking_both: tuple[ObjectPhrase, ...] = ()
-    wrong_counts: tuple[WrongCount, ...] = ()
+    wrong_counts: tuple[tuple[str, int, int], ...] = ()
     wrong_values: tuple[WrongValue, ...] = ()
-    misplaced: tuple[WrongPosition, ...] = ()
+    misplaced: tuple[tuple[str, str, str], ...] = ()
     fitting: tuple[ObjectPhrase, ...] = ()
     only_right: tuple[ObjectPhrase, ...] = ()
     only_other: tuple[ObjectPhrase, ...] = ()
@@ -105,7 +86,7 @@ def mention_findings(
         "lacking": tuple(phrases[noun] for noun in lacking if noun not in lacking_own),
         "lacking_both": tuple(phrases[noun] for noun in lacking if noun in lacking_own),
         "wrong_counts": tuple(
-            WrongCount(check.word.noun, check.word.number, check.number)
+            (check.word.noun, check.word.number, check.number)
             for check in wrong
             if check.word.kind == "count" and check.number and check.word.number is not None
         ),
@@ -117,7 +98,7 @@ def mention_findings(
             if check.word.kind in ATTRIBUTE_FAMILIES and check.observed
         ),
         "misplaced": tuple(
-            WrongPosition(check.word.noun, check.side, check.word.other)
+            (check.word.noun, check.side, check.word.other)
             for check in wrong
             if check.word.kind == "relation" and check.word.other not in lacking and check.side
         ),

@@ -1,7 +1,4 @@
-"""Two sentences in plain English about one query. Every clause is built from a finding, and lists its claims.
-
-First the forms of nouns and numbers: *an apple*, *grass*, *two sheep*, *a cat and a leaf*; then the sentences.
-"""
+"""Two sentences in plain English about one query. Every clause is built from a finding, and lists its claims."""
 
 from __future__ import annotations
 
@@ -10,9 +7,9 @@ from dataclasses import dataclass
 from decimal import ROUND_DOWN, Context
 from math import isfinite
 
+from crosslens.explanations.concepts.lexicon import word_set
 from crosslens.explanations.local.explanation import Claim, Sentence
 from crosslens.explanations.local.findings import Findings, ObjectPhrase, WrongValue
-from crosslens.explanations.words.mentions import word_set
 from crosslens.language import NUMBERS, is_plural, pluralise, takes_an
 
 _MASS = word_set(
@@ -26,6 +23,9 @@ _MASS = word_set(
 _CAPITALS = {"tv": "TV", "atm": "ATM", "suv": "SUV", "dvd": "DVD", "cd": "CD", "pc": "PC", "usb": "USB", "atv": "ATV"}
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _DIGITS = 3
+
+
+# Forms of nouns and numbers
 
 
 def spelled(name: str) -> str:
@@ -159,16 +159,14 @@ def _about_words(findings: Findings, terms: _Terms) -> Sentence:
 def _faults(findings: Findings, terms: _Terms) -> list[Sentence]:
     """What is wrong with the checked image, the plainest first; each continues after *asks for*."""
     faults = [_lacking(findings, terms)] if findings.lacking else []
-    for wrong in findings.wrong_counts:
-        text = f"{counted(wrong.asked, wrong.noun)}, but {terms.checked} has {number_word(wrong.observed)}"
-        claims = Claim(WORDS, "count", wrong.noun, wrong.asked), Claim(terms.about, "count", wrong.noun, wrong.observed)
-        faults.append(Sentence(text, claims))
+    for noun, asked, observed in findings.wrong_counts:
+        text = f"{counted(asked, noun)}, but {terms.checked} has {number_word(observed)}"
+        faults.append(Sentence(text, (Claim(WORDS, "count", noun, asked), Claim(terms.about, "count", noun, observed))))
     faults += [_wrong_value(wrong, findings, terms) for wrong in findings.wrong_values]
-    for misplaced in findings.misplaced:
-        where = f"{_SIDES[misplaced.side]} {with_article(misplaced.other)}"
-        text = f"{with_article(misplaced.noun)} {where}, but in {terms.checked} no {spelled(misplaced.noun)} is there"
-        value = (misplaced.side, misplaced.other)
-        claims = Claim(WORDS, "place", misplaced.noun, value), Claim(terms.about, "not placed", misplaced.noun, value)
+    for noun, side, other in findings.misplaced:
+        where = f"{_SIDES[side]} {with_article(other)}"
+        text = f"{with_article(noun)} {where}, but in {terms.checked} no {spelled(noun)} is there"
+        claims = Claim(WORDS, "place", noun, (side, other)), Claim(terms.about, "not placed", noun, (side, other))
         faults.append(Sentence(text, claims))
     return faults
 

@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
 
 from crosslens.explanations.overview.evidence import Evidence
 from crosslens.explanations.words.checks import OPEN, SATISFIED, VIOLATED, Vocabulary, check_mention
-from crosslens.explanations.words.images import AnnotatedImage
+from crosslens.explanations.words.images import AnnotatedImage, finite
 from crosslens.explanations.words.mentions import (
     GENERIC_NOUNS,
     LIGHT_VERBS,
@@ -54,8 +53,7 @@ _SHARES: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class MentionJudgement:
+class MentionJudgement(NamedTuple):
     """One mention of a query, judged against the retrieved image.
 
     ``holds`` is None where nothing is known; ``evidence`` names what decided: the ``annotations`` or the ``captions``.
@@ -74,8 +72,7 @@ def judge_mentions(
     Mentions of an object that the retrieved image lacks are left out: the object is what is wrong then. So are words
     without visible meaning.
     """
-    judge = _Judge(caption, right, wrong, evidence)
-    judgements = [judge.judge(mention) for mention in query]
+    judgements = map(_Judge(caption, right, wrong, evidence).judge, query)
     return [judgement for judgement in judgements if judgement is not None]
 
 
@@ -245,8 +242,3 @@ def cause_shares(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) 
             "alone": int((true & single).sum()) if cause in CAUSES else None,
         })  # fmt: skip
     return pl.DataFrame(rows, schema=_SHARES)
-
-
-def finite(value: float) -> float | None:
-    """The value, or None for NaN and infinity."""
-    return float(value) if np.isfinite(value) else None

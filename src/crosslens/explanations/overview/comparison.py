@@ -10,13 +10,12 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import InputError, argument
-from crosslens.explanations.overview.causes import OUTCOMES, cause_column, finite
+from crosslens.explanations.concepts.lexicon import ancestor_at
+from crosslens.explanations.overview.causes import OUTCOMES, cause_column
 from crosslens.explanations.overview.confusions import EXAMPLES
 from crosslens.explanations.overview.overview import Overview
-from crosslens.explanations.words.hypernyms import ancestor_at
+from crosslens.explanations.words.images import finite
 from crosslens.statistics import Bootstrap
-
-Array = np.ndarray[Any, Any]
 
 _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("first", "second"), pl.Int64),

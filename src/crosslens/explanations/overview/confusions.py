@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from crosslens.explanations.concepts.comparison import most_similar
+from crosslens.explanations.concepts.lexicon import Array, ancestor_at
 from crosslens.explanations.concepts.objects import ImageObjects
-from crosslens.explanations.words.hypernyms import ancestor_at
 from crosslens.language import load_wordnet
-
-Array = np.ndarray[Any, Any]
 
 _PAIR: dict[str, Any] = {"expected": pl.String, "shown": pl.String}
 PAIR_COLUMNS: dict[str, Any] = {"failure": pl.Int64, **_PAIR, "similarity": pl.Float64}
@@ -44,7 +43,7 @@ def concept_pairs(
         for image in range(objects.images)
     ]
     row_of = {name: row for row, name in enumerate(objects.synsets)}
-    similarities = _Similarities(objects.synsets)
+    match = _matcher(objects.synsets)
     rows: list[tuple[int, str, str, float]] = []
     for failure, (right, wrong) in enumerate(zip(ground_truth_rows, retrieved_rows, strict=True)):
         missing = concepts[int(right)] - concepts[int(wrong)]
@@ -53,7 +52,7 @@ def concept_pairs(
             asked = {row_of[name] for name in mentioned[failure] if name in row_of}
             missing, extra = missing & asked, extra - asked
         if missing and extra:
-            matched = similarities.matched(tuple(sorted(missing)), tuple(sorted(extra)))
+            matched = match(tuple(sorted(missing)), tuple(sorted(extra)))
             rows += [(failure, objects.synsets[row], objects.synsets[other], value) for row, other, value in matched]
     return pl.DataFrame(rows, schema=PAIR_COLUMNS, orient="row")
 
@@ -94,24 +93,18 @@ def confusion_atlas(pairs: pl.DataFrame, queries: Sequence[str], *, depth: int |
     )
 
 
-class _Similarities:
-    """Path similarities between the concepts of a dataset, computed row by row on demand."""
+def _matcher(synsets: tuple[str, ...]) -> Callable[[tuple[int, ...], tuple[int, ...]], list[tuple[int, int, float]]]:
+    """Matches missing concepts with extra ones, numbered as in ``synsets``; many failures lack and have the same."""
+    ids = load_wordnet().ids(synsets) if synsets else np.empty(0, np.int64)
 
-    def __init__(self, synsets: tuple[str, ...]) -> None:
-        self._ids = load_wordnet().ids(synsets) if synsets else np.empty(0, np.int64)
-        self._rows: dict[int, Array] = {}
-        self._matched: dict[tuple[tuple[int, ...], tuple[int, ...]], list[tuple[int, int, float]]] = {}
+    @cache
+    def similarities(concept: int) -> Array:
+        row: Array = load_wordnet().path_similarities(ids[[concept]], ids)[0]
+        return row
 
-    def matched(self, missing: tuple[int, ...], extra: tuple[int, ...]) -> list[tuple[int, int, float]]:
-        """The matched pairs of one failure; many failures lack and have the same."""
-        if (missing, extra) not in self._matched:
-            weights = np.stack([self._row(concept)[list(extra)] for concept in missing])
-            self._matched[missing, extra] = [
-                (missing[row], extra[column], float(weights[row, column])) for row, column in most_similar(weights)
-            ]
-        return self._matched[missing, extra]
+    @cache
+    def matched(missing: tuple[int, ...], extra: tuple[int, ...]) -> list[tuple[int, int, float]]:
+        weights = np.stack([similarities(concept)[list(extra)] for concept in missing])
+        return [(missing[row], extra[column], float(weights[row, column])) for row, column in most_similar(weights)]
 
-    def _row(self, concept: int) -> Array:
-        if concept not in self._rows:
-            self._rows[concept] = load_wordnet().path_similarities(self._ids[[concept]], self._ids)[0]
-        return self._rows[concept]
+    return matched

@@ -10,10 +10,9 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import Dataset, Progress
-from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES, attribute_bits
+from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES, attribute_bits, same_meaning
 from crosslens.explanations.concepts.objects import ImageObjects, caption_objects
 from crosslens.explanations.words.checks import Vocabulary
-from crosslens.explanations.words.hypernyms import same_meaning
 from crosslens.explanations.words.images import AnnotatedImage, ImageObject, annotated_images, crowd_flags
 from crosslens.explanations.words.mentions import QueryMentions
 from crosslens.language import Parse, parse_texts

@@ -35,7 +35,7 @@ from crosslens.core import (
     stage,
 )
 from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES
-from crosslens.explanations.concepts.metrics import METRICS, TALLIES, concept_table
+from crosslens.explanations.concepts.metrics import concept_table
 from crosslens.explanations.concepts.objects import ImageObjects, objects_of
 from crosslens.explanations.failures import failed, query_outcomes, ranking_of
 from crosslens.explanations.overview.causes import CAUSES, cause_column, cause_shares, cause_table, judge_mentions
@@ -187,7 +187,7 @@ def _metrics(
     """Every concept metric, query-agnostic and query-informed."""
     metrics = concept_table(objects, *rows, threshold=threshold, base=base)
     informed = concept_table(objects, *rows, mentioned=mentioned, threshold=threshold, base=base)
-    return metrics, informed.rename({column: QUERY + column for column in (*METRICS, *TALLIES)})
+    return metrics, informed.select(pl.all().name.prefix(QUERY))
 
 
 def _mentioned(queries: list[QueryMentions], objects: ImageObjects) -> list[frozenset[str]]:

@@ -15,11 +15,10 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import InputError, UsageError
+from crosslens.explanations.concepts.lexicon import Array
 from crosslens.explanations.concepts.metrics import METRICS
-from crosslens.explanations.overview.causes import finite
+from crosslens.explanations.words.images import finite
 from crosslens.statistics import Bootstrap, correct, correlations
-
-Array = np.ndarray[Any, Any]
 
 SCOPES = ("all", "query")
 """Query-agnostic (every object counts) and query-informed (only what the query mentions)."""
@@ -28,11 +27,11 @@ QUERY = "query "
 
 POOLED = {
     "CA": ("common", "synsets_ground_truth"),
-    "matched_synsets": ("concept_pairs", "non_common"),
+    "matched_synsets": ("concept_pairs", "missing", "extra"),
     "SD[binary]": ("box_pairs_over", "box_pairs"),
     "wrong_count": ("wrong_counts", "common"),
 }
-"""Shares that are also taken over all failures together: the sums of two tallies."""
+"""Shares that are also taken over all failures together: the sums of a tally, and of those it is a part of."""
 TOTALS = ("object_hit", "object_miss", "object_extra", "CE")
 """Metrics that are also summed up."""
 
@@ -109,13 +108,8 @@ def metric_correlations(
 def _pooled(failures: pl.DataFrame, metric: str, scope: str) -> float | None:
     if metric not in POOLED:
         return None
-    part, whole = (_sum(failures, name, scope) for name in POOLED[metric])
-    return part / whole if whole else None
-
-
-def _sum(failures: pl.DataFrame, tally: str, scope: str) -> int:
-    names = ("missing", "extra") if tally == "non_common" else (tally,)
-    return sum(int(failures[column_of(name, scope)].sum()) for name in names)
+    part, *whole = (int(failures[column_of(name, scope)].sum()) for name in POOLED[metric])
+    return part / sum(whole) if sum(whole) else None
 
 
 def association_rules(
@@ -138,13 +132,15 @@ def association_rules(
     with A, and B, true in at least ``minimum`` rows and not in all of them. The least ``confidence`` and ``support``
     only choose what is listed: what is tested does not depend on what comes out.
     """
+    from scipy.stats import hypergeom
+
     _check(table, longest, minimum)
     tested = list(_tested(table, longest, minimum))
     if not tested:
         return pl.DataFrame(schema=RULE_COLUMNS)
     counts = np.array([numbers for _, _, numbers in tested], np.int64)
     rows, first, second, both = counts.T
-    p_values = fisher_p_values(rows, first, second, both)
+    p_values = np.clip(hypergeom.sf(both - 1, rows, first, second), 0.0, 1.0)
     rules = pl.DataFrame(
         {
             "if": [list(names) for names, _, _ in tested],
@@ -164,13 +160,6 @@ def association_rules(
     kept = rules.filter((pl.col("confidence") >= confidence) & (pl.col("support") >= support) & (pl.col("count") > 0))
     order = ["p_adjusted", "p_value", "lift", "count"]
     return kept.sort(order, descending=[False, False, True, True], maintain_order=True)
-
-
-def fisher_p_values(rows: Array, first: Array, second: Array, both: Array) -> Array:
-    """The chance of at least ``both`` rows in common, of ``first`` and ``second`` rows drawn independently."""
-    from scipy.stats import hypergeom
-
-    return np.clip(np.asarray(hypergeom.sf(both - 1, rows, first, second), np.float64), 0.0, 1.0)
 
 
 def _tested(

@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 
 from crosslens.explanations.concepts.comparison import relation
-from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES, attribute_values, plain_name
+from crosslens.explanations.concepts.lexicon import (
+    ATTRIBUTE_FAMILIES,
+    Array,
+    attribute_values,
+    is_tangible,
+    meaning,
+    plain_name,
+)
 from crosslens.explanations.concepts.objects import ImageObjects
-from crosslens.explanations.words.hypernyms import is_tangible, meaning
 from crosslens.explanations.words.images import AnnotatedImage, ImageObject, object_name
 from crosslens.explanations.words.mentions import Mention, QueryMentions
 from crosslens.language import is_plural, load_wordnet
-
-Array = np.ndarray[Any, Any]
 
 SATISFIED, VIOLATED, OPEN = "satisfied", "violated", "open"
 
@@ -57,10 +61,7 @@ class MentionCheck:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What was annotated anywhere: an object that was never annotated in any image may be present all the same.
-
-    ``names`` are those that annotators used, in the singular.
-    """
+    """What was annotated anywhere: an object that was never annotated in any image may be present all the same."""
 
     synsets: Collection[str]
     names: Collection[str]

@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import Dataset
-from crosslens.explanations.concepts.lexicon import plain_name
+from crosslens.explanations.concepts.lexicon import is_hyponym, meaning, plain_name, senses, synset_word
 from crosslens.explanations.concepts.objects import ImageObjects, Source, in_image_order
-from crosslens.explanations.words.hypernyms import is_hyponym, meaning, senses, synset_word
 
 Box = tuple[float, float, float, float]
 
@@ -42,10 +41,6 @@ class ImageObject:
         synset = meaning(name)
         return synset is not None and self.synset is not None and is_hyponym(synset, self.synset)
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
 class AnnotatedImage:
@@ -70,14 +65,11 @@ class AnnotatedImage:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         about = {"image": self.image, "file": self.file, "width": self.width, "height": self.height}
-        return {**about, "captions": self.captions, "objects": [item.as_dict() for item in self.objects]}
+        return {**about, "captions": self.captions, "objects": [vars(item) for item in self.objects]}
 
 
 def annotated_image(dataset: Dataset, objects: ImageObjects, image: str, crowds: Any = None) -> AnnotatedImage:
-    """The image with this id; its objects in the order of the annotation, each with a readable name.
-
-    ``crowds`` are the :func:`crowd_flags`.
-    """
+    """The image with this id; its objects in the order of the annotation, each with a readable name."""
     row = int(objects.rows([image])[0])
     columns = dataset.images.row(dataset.image_ids.index(image), named=True)
     captions = dataset.captions.filter(pl.col("image") == image)["text"]
@@ -85,7 +77,7 @@ def annotated_image(dataset: Dataset, objects: ImageObjects, image: str, crowds:
         image_object(objects, index, object_name(objects.names[index], objects.synset(index)), crowds)
         for index in objects.inside(row)
     )
-    width, height = _finite(columns.get("width")), _finite(columns.get("height"))
+    width, height = finite(columns.get("width")), finite(columns.get("height"))
     return AnnotatedImage(image, items, objects.source, tuple(captions), width, height, columns.get("file"))
 
 
@@ -105,9 +97,8 @@ def image_object(objects: ImageObjects, index: int, name: str, crowds: Any) -> I
     """One object out of the arrays."""
     x, y, width, height = (float(value) for value in objects.boxes[index])
     box = None if np.isnan([x, y, width, height]).any() else (x, y, width, height)
-    area = _finite(objects.areas[index])
     crowd = crowds is not None and bool(crowds[index])
-    return ImageObject(name, objects.synset(index), box, area, objects.attributes[index], crowd)
+    return ImageObject(name, objects.synset(index), box, finite(objects.areas[index]), objects.attributes[index], crowd)
 
 
 def crowd_flags(dataset: Dataset, objects: ImageObjects) -> Any:
@@ -122,5 +113,6 @@ def object_name(name: str, synset: str | None) -> str:
     return synset_word(synset) if synset is not None and name in ("", plain_name(synset)) else name
 
 
-def _finite(value: Any) -> float | None:
+def finite(value: Any) -> float | None:
+    """The value, or None for NaN and infinity."""
     return None if value is None or not np.isfinite(float(value)) else float(value)

@@ -1,7 +1,4 @@
-"""What a query mentions, word by word: objects, their number, colour, size, material, actions and relations.
-
-Stopwords are words that no image can contradict.
-"""
+"""What a query mentions, word by word: objects, their number, colour, size, material, actions and relations."""
 
 from __future__ import annotations
 
@@ -11,8 +8,16 @@ from functools import lru_cache
 from typing import Any
 
 from crosslens.core import Progress
-from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES, attribute_values
-from crosslens.explanations.words.hypernyms import PERSON, hypernyms_of, is_hyponym, meaning, senses
+from crosslens.explanations.concepts.lexicon import (
+    ATTRIBUTE_FAMILIES,
+    PERSON,
+    attribute_values,
+    hypernyms_of,
+    is_hyponym,
+    meaning,
+    senses,
+    word_set,
+)
 from crosslens.language import (
     COUNTED_AS,
     NUMBERS,
@@ -28,9 +33,7 @@ from crosslens.language import (
 )
 
 KINDS = ("object", "count", *ATTRIBUTE_FAMILIES, "action", "detail", "relation")
-_INDEFINITE_PRONOUNS = frozenset(
-    {"anybody", "anyone", "everybody", "everyone", "nobody", "somebody", "someone", "whoever"}
-)
+_INDEFINITE_PRONOUNS = word_set("anybody anyone everybody everyone nobody somebody someone whoever")
 """Pronouns that do not require a person in the image: *someone put a cup on the table*."""
 
 
@@ -59,7 +62,8 @@ class Mention:
         """Of a count, how many."""
         if self.kind != "count":
             return None
-        return NUMBERS.index(self.value) if self.value in NUMBERS else _digits(self.value)
+        digits = self.value.replace(",", "")
+        return NUMBERS.index(self.value) if self.value in NUMBERS else int(digits) if digits.isdecimal() else None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -81,11 +85,6 @@ class QueryMentions:
     def of(self, kind: str) -> tuple[Mention, ...]:
         """The mentions of one kind."""
         return tuple(word for word in self.words if word.kind == kind)
-
-    @property
-    def synsets(self) -> frozenset[str]:
-        """The synsets of the objects that the query names."""
-        return frozenset(word.synset for word in self.of("object") if word.synset is not None)
 
     def mentioned(self, synsets: Iterable[str]) -> frozenset[str]:
         """Those of some annotated synsets that the query names: by a synonym, or by a hypernym.
@@ -146,10 +145,6 @@ def _classify_attribute(attribute: str, is_verb: bool) -> list[tuple[str, str]]:
     return known or [("action" if is_verb else "detail", attribute)]
 
 
-def _digits(text: str) -> int | None:
-    return int(text.replace(",", "")) if text.replace(",", "").isdecimal() else None
-
-
 Span = tuple[str, int, int]
 """A piece of a text, its start and its end."""
 
@@ -206,11 +201,6 @@ class _TokenSpans:
     def _is_word(self, token: int, word: str) -> bool:
         written, lemma = self.parse.words[token].lower(), self.parse.lemmas[token]
         return word in (written, lemma, number_word(written), COUNTED_AS.get(lemma))
-
-
-def word_set(text: str) -> frozenset[str]:
-    """The words of a text."""
-    return frozenset(text.split())
 
 
 GENERIC_NOUNS = word_set(

@@ -8,7 +8,6 @@ its last letter, ``attorneys general`` is left alone unless the exceptions list 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from functools import cached_property
 
 import numpy as np
@@ -27,26 +26,6 @@ RULES: dict[str, tuple[tuple[str, str], ...]] = {
     "a": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
     "r": (),
 }  # fmt: skip
-
-
-def parse_exceptions(lines: Iterable[str]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """(part, form) → base forms."""
-    split = (line.split(" ") for line in lines)
-    return {(part, form): tuple(bases) for part, form, *bases in split}
-
-
-def base_forms(
-    word: str, part: str, exceptions: dict[tuple[str, str], tuple[str, ...]], listed: Callable[[str, str], bool]
-) -> list[str]:
-    """The forms of ``word`` that are ``listed`` for ``part``, the word itself first; none where WordNet knows none."""
-    irregular = exceptions.get((part, word))
-    candidates = irregular if irregular is not None else detached(word, part)
-    return [form for form in dict.fromkeys((word, *candidates)) if listed(form, part)]
-
-
-def detached(word: str, part: str) -> list[str]:
-    """The forms that the rules make of ``word``, listed or not."""
-    return [word[: len(word) - len(ending)] + new for ending, new in RULES[part] if word.endswith(ending)]
 
 
 FILED = "nvar"
@@ -80,7 +59,8 @@ class Lexicon:
         self.tables = tables
         self.members = Links.counted(tables.member_counts, tables.member_words)
         self.rows = dict(zip(tables.words, range(len(tables.words)), strict=True))
-        self._exceptions = parse_exceptions(tables.exceptions)
+        exceptions = (line.split(" ") for line in tables.exceptions)
+        self._exceptions = {(part, form): bases for part, form, *bases in exceptions}
 
     @cached_property
     def member_synsets(self) -> Array:
@@ -98,13 +78,13 @@ class Lexicon:
         new = np.append(True, (keys[1:] != keys[:-1]) | (synsets[1:] != synsets[:-1]))
         return Links.counted(np.bincount(keys[new], minlength=4 * len(self.rows)), order[new].astype(np.int32))
 
-    def listed(self, word: str, part: str) -> bool:
-        """Whether the index has this very form."""
-        return self.sense_members_as_written(word, part).size > 0
-
     def forms(self, word: str, part: str) -> list[str]:
-        """The forms of ``word`` that are listed for ``part``, itself first."""
-        return base_forms(plain(word), filed_under(part), self._exceptions, self.listed)
+        """The forms of ``word`` that the index lists for ``part``, itself first; none where WordNet knows none."""
+        word, part = plain(word), filed_under(part)
+        bases = self._exceptions.get((part, word))
+        if bases is None:
+            bases = [word.removesuffix(ending) + new for ending, new in RULES[part] if word.endswith(ending)]
+        return [form for form in dict.fromkeys((word, *bases)) if self.sense_members_as_written(form, part).size]
 
     def irregular_forms(self, part: str) -> dict[str, tuple[str, ...]]:
         """The exceptions of one part of speech, turned round: base form → its irregular forms."""

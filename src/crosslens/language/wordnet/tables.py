@@ -25,39 +25,29 @@ TEXTS = ("words", "cased_names", "exceptions")
 """What is kept as lines of text."""
 PARTS = "nvars"
 """Part-of-speech letters by code: noun, verb, adjective, adverb, satellite (an adjective grouped around another)."""
+NO_PATH = 255
+"""The distance of synsets that no path connects; real distances stay below 50."""
 
 
 @dataclass(frozen=True)
 class Tables:
     """Everything that is kept of WordNet: words, senses, relations, exceptions of morphology; no glosses."""
 
-    parts: Array
-    """Per synset, the code of its part of speech."""
-    offsets: Array
-    """Per synset, its position in its data file."""
-    words: list[str]
-    """Every word in lower case, ``_`` for a space, sorted."""
-    member_counts: Array
-    """Per synset, how many members it has."""
-    member_words: Array
-    """Per member, the row of its word."""
-    member_senses: Array
-    """Per member, the number of this sense among the word's senses of that part of speech, from 1."""
-    member_uses: Array
-    """Per member, how often the sense was counted in WordNet's tagged texts."""
-    cased_members: Array
-    """The members written with capitals …"""
-    cased_names: list[str]
-    """… and how they are written."""
-    hypernyms: Array
-    """Edges as two rows: from, to. The same holds for the next three."""
+    parts: Array  # per synset, the code of its part of speech
+    offsets: Array  # per synset, its position in its data file
+    words: list[str]  # every word in lower case, "_" for a space, sorted
+    member_counts: Array  # per synset, how many members it has
+    member_words: Array  # per member, the row of its word
+    member_senses: Array  # per member, the number of this sense among the word's senses of that part of speech, from 1
+    member_uses: Array  # per member, how often the sense was counted in WordNet's tagged texts
+    cased_members: Array  # the members written with capitals …
+    cased_names: list[str]  # … and how they are written
+    hypernyms: Array  # edges as two rows: from, to; so are the next three
     instance_hypernyms: Array
     similar: Array
     attributes: Array
-    antonyms: Array
-    """Edges between members, not synsets: opposites are a matter of words."""
-    exceptions: list[str]
-    """Lines ``part form base base …``."""
+    antonyms: Array  # edges between members, not synsets: opposites are a matter of words
+    exceptions: list[str]  # lines "part form base base …"
 
 
 def write_tables(path: str | Path, tables: Tables) -> None:

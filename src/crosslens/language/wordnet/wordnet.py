@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crosslens.core import InputError
-from crosslens.language.wordnet.hierarchy import NO_PATH, Hierarchy
 from crosslens.language.wordnet.lexicon import FILED, SATELLITE, Lexicon, filed_under, letters, plain
-from crosslens.language.wordnet.tables import PARTS, Array, Links, Tables, read_tables
+from crosslens.language.wordnet.tables import NO_PATH, PARTS, Array, Links, Tables, read_tables
 
 if TYPE_CHECKING:
     from scipy import sparse
+
+    from crosslens.language.wordnet.hierarchy import Hierarchy
 
 COMPILED = Path(__file__).with_name("wordnet-3.0.npz")
 Synset = int | str
@@ -193,7 +194,7 @@ class WordNet:
 
     def hypernym_closure(self, synset: Synset) -> Array:
         """Everything above it, nearest first, itself not included."""
-        return self._hierarchy.closure(self.synset(synset))[0]
+        return self._hierarchy.closure(self.synset(synset))
 
     def similar_to(self, synset: Synset) -> Array:
         """The satellites around a head adjective, or the head of a satellite."""
@@ -225,9 +226,8 @@ class WordNet:
         ``simulate_root``: as in nltk, verbs, adjectives and adverbs, whose hierarchies share no top, are given one, so
         that there always is a path.
         """
-        return float(
-            self.path_similarities([self.synset(synset)], [self.synset(other)], simulate_root=simulate_root)[0, 0]
-        )
+        left, right = [self.synset(synset)], [self.synset(other)]
+        return float(self.path_similarities(left, right, simulate_root=simulate_root)[0, 0])
 
     def path_similarities(self, synsets: Synsets, others: Synsets, *, simulate_root: bool = True) -> Array:
         """:meth:`path_similarity` of every synset (rows) and every other (columns), as float64."""
@@ -245,6 +245,8 @@ class WordNet:
 
     @cached_property
     def _hierarchy(self) -> Hierarchy:
+        from crosslens.language.wordnet.hierarchy import Hierarchy
+
         edges = np.concatenate([self._tables.hypernyms, self._tables.instance_hypernyms], axis=1)
         return Hierarchy(Links.of(edges[0], edges[1], len(self)), self._tables.parts == PARTS.index("n"))
 

@@ -23,6 +23,7 @@ _QUANTILES = 4096
 _MOST_COPIES = 65
 """Of a shaken picture; more are not told apart, and take their time with large pictures."""
 
+Array = np.ndarray[Any, Any]
 FloatArray = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 
@@ -54,7 +55,7 @@ def _towards(pixels: Pixels, target: FloatArray | np.float32, amount: float) -> 
     return as_pixels(pixels + (target - pixels) * np.float32(amount))
 
 
-def as_pixels(values: FloatArray) -> Pixels:
+def as_pixels(values: Array) -> Pixels:
     """Rounded, and cut off at black and white."""
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
 
@@ -76,16 +77,14 @@ def shot_noise(pixels: Pixels, amount: float, draws: np.random.Generator) -> Pix
     return changed
 
 
-def _grains(pixels: Pixels) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.int64]]]:
+def _grains(pixels: Pixels) -> tuple[Array, Array]:
     """For every row and every column of pixels, the row and column of its grain."""
     height, width = pixels.shape[:2]
     size = max(1.0, min(height, width) / _ACROSS)
     return (np.arange(height) / size).astype(np.int64), (np.arange(width) / size).astype(np.int64)
 
 
-def _enlarged(
-    pattern: np.ndarray[Any, Any], rows: np.ndarray[Any, Any], columns: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
+def _enlarged(pattern: Array, rows: Array, columns: Array) -> Array:
     return pattern if pattern.shape[:2] == (len(rows), len(columns)) else pattern[rows][:, columns]
 
 

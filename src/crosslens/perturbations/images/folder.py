@@ -68,9 +68,8 @@ def finished(folder: Path, requested: dict[str, Any], overwrite: bool) -> bool:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
     if not (folder / REQUEST).is_file():
-        raise ConflictError(
-            f"{folder} exists and is not a set of changed images", fix="choose another output: it is not replaced"
-        )
+        problem = f"{folder} exists and is not a set of changed images"
+        raise ConflictError(problem, fix="choose another output: it is not replaced")
     existing = read_header(folder / REQUEST, "image-perturbation")
     changed = [name for name in requested if existing.get(name) != requested[name]]
     complete = (folder / HEADER_FILE).exists()

@@ -79,9 +79,8 @@ def image_perturbation(
     draws)`` is for changes that move things: it gives the ``Move`` of their boxes.
     """
     if len(amounts) != len(SEVERITIES):
-        raise CrosslensError(
-            f"image perturbation {name!r} has {len(amounts)} amounts", fix=f"give one for each of {SEVERITIES}"
-        )
+        problem = f"image perturbation {name!r} has {len(amounts)} amounts"
+        raise CrosslensError(problem, fix=f"give one for each of {SEVERITIES}")
     return IMAGE_PERTURBATIONS.register(name, amounts=amounts, unit=unit, alpha=alpha, move=move)
 
 

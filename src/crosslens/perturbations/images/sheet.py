@@ -89,17 +89,14 @@ def _opened(image: str, source: str) -> Any:
     except OSError as error:
         raise InputError(f"image {image!r} cannot be opened: {error}", file=source) from error
     except InputError as error:
-        raise InputError(
-            f"image {image!r} is {error.problem}", file=source, fix="repair or replace the file"
-        ) from error
+        problem = f"image {image!r} is {error.problem}"
+        raise InputError(problem, file=source, fix="repair or replace the file") from error
 
 
 def _row(name: str, picture: Any, key: str, seed: int) -> list[tuple[str, Any]]:
     steps = [ImagePerturbation(name, severity) for severity in SEVERITIES]
-    return [
-        (f"image {key}", picture),
-        *((f"{step}: {step.amount:g}", perturb_picture(step, picture, seed=seed, key=key)) for step in steps),
-    ]
+    changed = [(f"{step}: {step.amount:g}", perturb_picture(step, picture, seed=seed, key=key)) for step in steps]
+    return [(f"image {key}", picture), *changed]
 
 
 def _small(picture: Any, side: int) -> Any:

@@ -59,14 +59,8 @@ def perturb_images(
         PictureCopy(image, source, folder / file)
         for image, source, file in zip(dataset.image_ids, sources, files, strict=True)
     ]
-    bad = write_copies(
-        copies,
-        change,
-        seed,
-        threads=threads or available_cores(),
-        skip_bad=skip_bad,
-        progress=progress or SilentProgress(),
-    )
+    threads, progress = threads or available_cores(), progress or SilentProgress()
+    bad = write_copies(copies, change, seed, threads=threads, skip_bad=skip_bad, progress=progress)
     changed = _with_files(dataset, files, change, seed)
     if bad:
         changed = _without(changed, bad)
@@ -126,15 +120,14 @@ def _with_moved_boxes(dataset: Dataset, change: ImagePerturbation, seed: int, fo
 
 def _card(card: Card, change: ImagePerturbation, seed: int, gone: int, bad: int) -> Card:
     """The card with what was done to the images added to its notes."""
+    unreadable = "picture was" if bad == 1 else "pictures were"
     notes = [
         card.notes.rstrip(". "),
         f"Pictures changed by {change} ({change.amount:g}: {change.entry.details['unit']}), seed {seed}, "
         f"Pillow {pillow().__version__}; captions are those of the unchanged pictures",
         "Boxes moved with the pictures and cut off at the frame" if change.entry.details["move"] else "",
         f"{gone:,} objects of which less than a tenth was left were taken off" if gone else "",
-        f"{bad:,} unreadable {'picture was' if bad == 1 else 'pictures were'} left out with their captions"
-        if bad
-        else "",
+        f"{bad:,} unreadable {unreadable} left out with their captions" if bad else "",
     ]
     return replace(card, notes=". ".join(note for note in notes if note))
 
@@ -175,9 +168,7 @@ def _scales(dataset: Dataset, moves: Mapping[str, tuple[Move, Size]]) -> dict[st
     """Pixels of the picture for each unit of its boxes: boxes may be given for another size than the file has."""
     if not {"width", "height"} <= set(dataset.images.columns):
         return dict.fromkeys(moves, (1.0, 1.0))
-    declared = {
-        image: (width, height) for image, width, height in dataset.images.select("image", "width", "height").rows()
-    }
+    declared = {image: size for image, *size in dataset.images.select("image", "width", "height").rows()}
     return {
         image: (width / (declared[image][0] or width), height / (declared[image][1] or height))
         for image, (_, (width, height)) in moves.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
-from crosslens.language import FEMALE, HE, IT, MALE, SHE, THEY, load_wordnet, third_person
+from crosslens.language import FEMALE, HE, IT, MALE, SHE, THEY, inflected, load_wordnet
 from crosslens.perturbations.caption import Caption, Token
 from crosslens.perturbations.text.synonym_lexicon import is_noun_first, is_often_verb
 
@@ -109,7 +109,7 @@ class NumberAgreement:
             return verb.lemma if verb.lemma != lower else load_wordnet().lemmatise(lower, "v")
         if verb.tag == "VBZ":
             return verb.text
-        return _SINGULAR_OF.get(lower) or third_person(lower)
+        return _SINGULAR_OF.get(lower) or inflected(lower, "VBZ")
 
     def _pronouns(self, noun: int, *, plural: bool) -> list[int]:
         """The pronouns behind a noun that refer to it: captions begin with whom they are about."""
@@ -183,24 +183,15 @@ class NumberAgreement:
             if word == "her":
                 return "their" if token.tag == "PRP$" or self._is_before_noun(pronoun) else "them"
             return _PLURAL_PRONOUN.get(word)
-        single = _pronoun_of(self.tokens[noun].lemma)
-        return None if single is None else _FORMS[single][_THEY[word]]
-
-
-def _pronoun_of(noun: str) -> str | None:
-    """*he*, *she* or *it*; None for a person who may be either: *they* stays."""
-    if noun in MALE:
-        return "he"
-    if noun in FEMALE:
-        return "she"
-    return None if _is_person(noun) else "it"
+        lemma = self.tokens[noun].lemma
+        if lemma in MALE or lemma in FEMALE:
+            return _FORMS["he" if lemma in MALE else "she"][_THEY[word]]
+        return None if _is_person(lemma) else _FORMS["it"][_THEY[word]]  # of a person who may be either, *they* stays
 
 
 @lru_cache(maxsize=1 << 12)
 def _is_person(noun: str) -> bool:
     words = load_wordnet()
     person = words.synset("person.n.01")
-    first = words.synsets(noun, "n")[:1]
-    return noun == "people" or any(
-        synset == person or person in words.hypernym_closure(int(synset)) for synset in first
-    )
+    first = map(int, words.synsets(noun, "n")[:1])
+    return noun == "people" or any(person in (synset, *words.hypernym_closure(synset)) for synset in first)

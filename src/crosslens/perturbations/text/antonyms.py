@@ -12,33 +12,20 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from crosslens.language import inflected, load_wordnet
-from crosslens.perturbations.caption import Caption, Token
+from crosslens.language import inflected, load_wordnet, word_set
+from crosslens.perturbations.caption import Caption, Edits, Token, replaced
 from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.edit import Edits, replaced
 from crosslens.perturbations.registry import CannotApply, perturbation
 from crosslens.perturbations.text.colours import colour_uses
-from crosslens.perturbations.text.described_nouns import described_noun, noun_kinds, word_set
+from crosslens.perturbations.text.described_nouns import TABLES, described_noun, noun_kinds
 
 TABLE = Path(__file__).with_name("antonyms.txt")
 COLOURED = "+coloured"
 """Of nouns that have a colour as such: whether they do depends on the caption."""
 
-_LISTS = {
-    "openable": """door window mouth box umbrella book laptop gate suitcase container drawer oven
-    refrigerator fridge lid eye bag case trunk hood toilet cabinet cupboard closet curtain
-    blind shutter jar bottle magazine notebook computer briefcase luggage store shop
-    restaurant microwave dishwasher envelope doorway hatch garage newspaper purse beak jaw
-    parasol freezer""",
-    "container": """glass plate bowl cup lot stadium room bus basket bottle bucket cart refrigerator tray
-    shelf house theater theatre box bag bin can jar mug container crate truck wagon suitcase
-    pot pan vase train fridge rack drawer dish tank trailer auditorium arena restaurant
-    classroom pool bookshelf bookcase pitcher""",
-    "waters": "water sea ocean wave lake river surf pond stream",
-    "juvenile": """baby boy calf child cub foal girl infant kid kitten lad lamb puppy pup schoolboy
-    schoolgirl teen teenager toddler youngster youth""",
-}
-_NOUNS = {name: word_set(words) for name, words in _LISTS.items()}
+_LISTS = {f"+{name}": word_set(nouns) for name, nouns in TABLES["lists"].items()}
+_STEADY = ("size.n.01", "beauty.n.01", "cleanness.n.01")
+"""Attributes whose words mean the same thing more or less strongly."""
 _FEWEST_USES = 2
 """How often WordNet's tagged texts must use an opposite for it to count as an everyday word."""
 
@@ -97,7 +84,7 @@ class TableRow(NamedTuple):
     def suits(self, noun: str, between: frozenset[str], coloured: bool) -> bool:
         """Whether the row is about this noun, with these words between the adjective and it."""
         kinds = {noun, *(f"+{kind}" for kind in noun_kinds(noun))} | ({COLOURED} if coloured else set())
-        kinds |= {f"+{name}" for name, nouns in _NOUNS.items() if noun in nouns}
+        kinds |= {name for name, nouns in _LISTS.items() if noun in nouns}
         return not (kinds | between) & self.refused and (not self.nouns or bool(kinds & self.nouns))
 
 
@@ -151,18 +138,13 @@ def attribute_antonyms(adjective: str) -> tuple[str, ...]:
     if senses.size > 1 or net.part(first) != "s":
         return ()
     head = int(net.similar_to(first)[0])
-    return _sharing_attributes(net.antonym_synsets(head).tolist(), set(net.attributes(head).tolist()) & _steady())
+    steady = {net.synset(name) for name in _STEADY}
+    return _sharing_attributes(net.antonym_synsets(head).tolist(), set(net.attributes(head).tolist()) & steady)
 
 
 def _sharing_attributes(synsets: list[int], attributes: set[int]) -> tuple[str, ...]:
     sharing = [synset for synset in synsets if attributes & set(load_wordnet().attributes(synset).tolist())]
     return tuple(dict.fromkeys(word for synset in sharing for word in _everyday(synset)))
-
-
-@lru_cache(maxsize=1)
-def _steady() -> frozenset[int]:
-    """Attributes whose words mean the same thing more or less strongly."""
-    return frozenset(load_wordnet().synset(name) for name in ("size.n.01", "beauty.n.01", "cleanness.n.01"))
 
 
 def _everyday(synset: int) -> list[str]:

@@ -16,12 +16,12 @@ from crosslens.language import (
     colour_distance,
     is_phrase,
     named_colours,
+    word_set,
 )
-from crosslens.perturbations.caption import Caption, Token
+from crosslens.perturbations.caption import Caption, Edits, Token, replaced
 from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.edit import Edits, replaced
 from crosslens.perturbations.registry import CannotApply, perturbation
-from crosslens.perturbations.text.described_nouns import described_noun, in_phrase, noun_kinds, word_set
+from crosslens.perturbations.text.described_nouns import TABLES, described_noun, in_phrase, noun_kinds
 
 BASIC = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "brown", "gray")
 """What may follow *light* or *very*, and stand before *-haired*."""
@@ -35,29 +35,7 @@ _PICTURES = word_set("""photo photograph picture image pic shot photography film
     still print illustration drawing sketch""")
 _EASY_THINGS = frozenset({"orange", "gold", "silver", "tan"})
 
-_NOT_BEFORE: dict[str, frozenset[str]] = {
-    colour: word_set(nouns)
-    for colour, nouns in {
-        "black": "belt market hole magic eye ice pepper bean coffee tea tie sabbath friday olive pudding label",
-        "blue": "collar cheese jay moon ray angel chip",
-        "brown": "rice sugar nose bread",
-        "cream": "cheese cake pie puff soup sauce pitcher filling",
-        "gold": "medal medalist leaf rush mine standard finch fish coin",
-        "golden": "retriever gate age eagle arch hour globe delicious bear",
-        "green": "bean card thumb tea onion party grocer pepper pea belt bay lantern",
-        "navy": "officer uniform ship base man sailor seal guy bean jet plane vessel personnel blues soldier",
-        "olive": "oil tree branch garden",
-        "orange": """juice slice wedge peel half segment tree grove section piece marmalade drink soda
-        sauce chicken rind zest crush fruit quarter blossom bowl crate county""",
-        "pink": "floyd panther slip eye lady salt",
-        "purple": "heart",
-        "red": "wine bull sox cross pepper onion meat eye tape cabbage panda herring sauce snapper",
-        "rose": "bush garden petal bowl bud tree bouquet parade hip",
-        "silver": "medal medalist ware fox lining birch",
-        "white": "water wine rice bread noise board trash collar sox castle meat pepper tiger bean wolf",
-        "yellow": "pages page squash belt cab pepper onion lab",
-    }.items()
-}
+_NOT_BEFORE = {colour: word_set(nouns) for colour, nouns in TABLES["not_colours"].items()}
 """Beside WordNet's compounds: nouns that make something else of the colour before them."""
 
 _UNAMBIGUOUS = frozenset({"orange", "gold", "silver"})
@@ -206,8 +184,7 @@ def _colour_names(caption: Caption) -> Iterator[_ColourName]:
 
 
 def _longest_name(caption: Caption, words: list[str], first: int) -> _ColourName | None:
-    match = None
-    name, last = words[first], first
+    match, name, last = None, words[first], first
     if name == "light" and first and caption.tokens[first - 1].pos == "NOUN":
         return None  # the traffic light green
     for _ in range(_MOST_WORDS):
@@ -287,10 +264,8 @@ def _begins_noun(tokens: tuple[Token, ...], position: int) -> bool:
     if position >= len(tokens):
         return False
     token = tokens[position]
-    participle = (
-        token.pos == "VERB" and token.text.endswith("ed") and token.arc in ("amod", "compound", "advmod", "nmod")
-    )
-    leads = token.pos == "ADJ" or participle or (token.pos == "VERB" and token.arc in ("amod", "compound"))
+    arcs = ("amod", "compound", "advmod", "nmod") if token.text.endswith("ed") else ("amod", "compound")
+    leads = token.pos == "ADJ" or (token.pos == "VERB" and token.arc in arcs)
     return token.pos in ("NOUN", "PROPN") or (leads and _begins_noun(tokens, position + 1))
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from crosslens.perturbations.caption import Caption
+from crosslens.perturbations.caption import Caption, Edit, Edits
 from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.edit import Edit, Edits
 from crosslens.perturbations.registry import CannotApply, perturbation
 
 _BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001))))

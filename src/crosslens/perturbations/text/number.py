@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from crosslens.language import (
     COUNTED_AS,
@@ -15,13 +16,12 @@ from crosslens.language import (
     pluralise,
     singularise,
     takes_an,
+    word_set,
 )
-from crosslens.perturbations.caption import Caption, Token
+from crosslens.perturbations.caption import Caption, Edit, Edits, Token, cased_like
 from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.edit import Edit, Edits, cased_like
 from crosslens.perturbations.registry import CannotApply, perturbation
 from crosslens.perturbations.text.agreement import NumberAgreement, Unclear
-from crosslens.perturbations.text.described_nouns import word_set
 from crosslens.perturbations.text.synonym_lexicon import is_noun_first
 
 _TAGS = frozenset({"NN", "NNS"})
@@ -30,9 +30,7 @@ _SINGLE = {"one": "two", "another": "other", "this": "these", "that": "those"}
 _SEVERAL = word_set("some several many few multiple numerous various")
 _POINTING = {"these": "this", "those": "that", "other": "another"}
 _KEPT = frozenset({"the", "his", "her", "its", "their", "my", "your", "our"})
-_BEFORE_NOUN = frozenset(
-    {"det", "amod", "nummod", "compound", "nmod", "poss", "advmod", "npadvmod", "punct", "conj", "cc"}
-)
+_BEFORE_NOUN = word_set("det amod nummod compound nmod poss advmod npadvmod punct conj cc")
 _ONLY_ONE = word_set("single lone solitary whole only very first last entire")
 _TOGETHER = frozenset({"each", "another", "together", "both", "all", "between", "among", "amongst"})
 _BEFORE_ARTICLE = frozenset({"such", "what", "half", "many", "quite", "rather"})
@@ -94,13 +92,9 @@ def _to_plural(agreement: NumberAgreement, noun: int) -> dict[int, str]:
     tokens, edge = agreement.tokens, _left_edge(agreement, noun)
     first = tokens[edge].text.lower()
     before = tokens[edge - 1].text.lower() if edge else ""
-    words = {tokens[at].text.lower() for at in range(edge + 1, noun)}
-    if (
-        edge == noun
-        or (first not in _ARTICLES and first not in _SINGLE)
-        or words & _ONLY_ONE
-        or is_plural(tokens[noun].text)
-    ):
+    words = {token.text.lower() for token in tokens[edge + 1 : noun]}
+    countable = first in _ARTICLES or first in _SINGLE
+    if edge == noun or not countable or words & _ONLY_ONE or is_plural(tokens[noun].text):
         raise Unclear
     if (first in _ARTICLES and before in _BEFORE_ARTICLE) or tokens[edge].tag in ("IN", "WDT"):
         raise Unclear
@@ -137,21 +131,15 @@ def _to_one(agreement: NumberAgreement, noun: int) -> dict[int, str]:
 
 def _left_edge(agreement: NumberAgreement, noun: int) -> int:
     """The first token of a noun's phrase; raises :class:`Unclear` where something else is inside it."""
-    inside = {noun}
-    edge = noun
-    while edge and agreement.tokens[edge - 1].arc in _BEFORE_NOUN and agreement.tokens[edge - 1].head >= edge - 1:
+    tokens, edge = agreement.tokens, noun
+    while edge and tokens[edge - 1].arc in _BEFORE_NOUN and tokens[edge - 1].head >= edge - 1:
         edge -= 1
-        inside.add(edge)
-    while edge < noun and (
-        agreement.tokens[edge].arc in ("punct", "cc", "conj") or agreement.tokens[edge].head not in inside
-    ):
-        inside.discard(edge)
+    while edge < noun and (tokens[edge].arc in ("punct", "cc", "conj") or not edge <= tokens[edge].head <= noun):
         edge += 1
-    if any(agreement.tokens[at].arc == "det" for at in range(edge + 1, noun)):
-        raise Unclear
     # "a blue tent preparing food" is no kind of food: what is done belongs to the noun before it.
-    inner = range(edge + 1, noun + 1)
-    if any(agreement.tokens[at].text.endswith("ing") and agreement.tokens[at - 1].pos == "NOUN" for at in inner):
+    inner = pairwise(tokens[edge : noun + 1])
+    done = any(token.text.endswith("ing") and before.pos == "NOUN" for before, token in inner)
+    if done or any(token.arc == "det" for token in tokens[edge + 1 : noun]):
         raise Unclear
     return edge
 

@@ -14,9 +14,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from crosslens.perturbations.caption import Caption, Token
+from crosslens.perturbations.caption import Caption, Edit, Edits, Token
 from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.edit import Edit, Edits
 from crosslens.perturbations.registry import CannotApply, perturbation
 
 Kind = Literal["noun", "name", "pronoun", "adjective", "other"]
@@ -100,10 +99,6 @@ def recased(word: str, *, leaves: bool, enters: bool, name: bool = False) -> str
     return new if new.casefold() == word.casefold() else word
 
 
-Block = Sequence[int]
-"""Slots whose words move together."""
-
-
 @perturbation("shuffle_nouns_and_adj", level="sentence", tags=True, order=9, brit=True, aro=True)
 def shuffle_nouns_and_adj(caption: Caption, draws: Draws) -> Edits:
     """Permute the nouns among the nouns, and the adjectives among the adjectives."""
@@ -136,11 +131,14 @@ def shuffle_within_trigrams(caption: Caption, draws: Draws) -> Edits:
 @perturbation("shuffle_trigrams", level="sentence", order=13, brit=True, aro=True)
 def shuffle_trigrams(caption: Caption, draws: Draws) -> Edits:
     """Permute the groups of three words; each group keeps its order."""
-    keys = _keys(caption)
-    order = _other_blocks(draws, _trigrams(caption), keys)
-    if order is None:
+    keys, blocks = _keys(caption), _trigrams(caption)
+    # Blocks that read alike, or made of one word only, can be put in any order without a visible change.
+    if len(set(keys)) < 2 or len({tuple([keys[slot] for slot in block]) for block in blocks}) < 2:
         raise CannotApply("no two different groups of three words")
-    return _moved(caption, order)
+    while True:
+        order = [slot for block in draws.shuffled(blocks) for slot in block]
+        if [keys[slot] for slot in order] != keys:
+            return _moved(caption, order)
 
 
 def _trigrams(caption: Caption) -> list[range]:
@@ -149,43 +147,27 @@ def _trigrams(caption: Caption) -> list[range]:
 
 
 def _shuffled(
-    caption: Caption, draws: Draws, groups: Sequence[Block], reason: str, kinds: Sequence[str] | None = None
+    caption: Caption, draws: Draws, groups: Sequence[Sequence[int]], reason: str, kinds: Sequence[str] | None = None
 ) -> Edits:
     """Each group of slots gets its own words in another order, where there is one."""
     keys = _keys(caption)
-    sources = list(range(len(keys)))
-    changed = False
+    as_is = list(range(len(keys)))
+    sources = list(as_is)
     for group in groups:
-        order = _other_order(draws, group, keys)
-        if order is not None:
-            changed = True
-            for slot, source in zip(group, order, strict=True):
-                sources[slot] = source
-    if not changed:
+        for slot, source in zip(group, _other_order(draws, group, keys), strict=True):
+            sources[slot] = source
+    if sources == as_is:
         raise CannotApply(reason)
     return _moved(caption, sources, kinds)
 
 
-def _other_order(draws: Draws, slots: Sequence[int], keys: Sequence[str]) -> list[int] | None:
-    """The slots in a random order that reads differently; None where all orders read the same."""
+def _other_order(draws: Draws, slots: Sequence[int], keys: Sequence[str]) -> Sequence[int]:
+    """The slots in a random order that reads differently; as they are where all orders read the same."""
     as_is = [keys[slot] for slot in slots]
-    if len(set(as_is)) < 2:
-        return None
-    while True:
+    order = slots
+    while len(set(as_is)) > 1 and [keys[slot] for slot in order] == as_is:
         order = draws.shuffled(slots)
-        if [keys[slot] for slot in order] != as_is:
-            return order
-
-
-def _other_blocks(draws: Draws, blocks: Sequence[Block], keys: Sequence[str]) -> list[int] | None:
-    """The same for blocks whose words stay together."""
-    # Blocks that read alike, or made of one word only, can be put in any order without a visible change.
-    if len(set(keys)) < 2 or len({tuple([keys[slot] for slot in block]) for block in blocks}) < 2:
-        return None
-    while True:
-        order = [slot for block in draws.shuffled(blocks) for slot in block]
-        if [keys[slot] for slot in order] != keys:
-            return order
+    return order
 
 
 def _keys(caption: Caption) -> list[str]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from crosslens.language import inflected
-from crosslens.perturbations.caption import Caption, Token
+from crosslens.language import inflected, word_set
+from crosslens.perturbations.caption import Caption, Edits, Token, replaced
 from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.edit import Edits, replaced
 from crosslens.perturbations.registry import CannotApply, perturbation
-from crosslens.perturbations.text.described_nouns import described_noun, noun_kinds, word_set
+from crosslens.perturbations.text.described_nouns import described_noun, noun_kinds
 
 LARGE = ("large", "big", "enormous", "huge")
 SMALL = ("small", "little", "minor", "tiny")
@@ -35,36 +32,23 @@ _OTHERS = word_set("giant gigantic great massive mini miniature oversized vast")
 _DEGREES = word_set("very so too as quite how really fairly rather extremely pretty somewhat")
 
 
-class SizeUse(NamedTuple):
-    """A size in a caption, and the words of the other side that can replace it, in its own form."""
-
-    position: int
-    replacements: tuple[str, ...]
-
-
 @perturbation("size", level="adversarial", tags=True, order=17)
 def size(caption: Caption, draws: Draws, *, minor: bool = False) -> Edits:
     """Replace a word for large by one for small, or the other way: *a big dog* becomes *a tiny dog*.
 
     minor: offer *minor* wherever another word for small can stand, not only where it reads well
     """
-    uses = size_uses(caption, minor=minor)
-    if not uses:
-        raise CannotApply("no word for large or small")
-    use = draws.choice(uses)
-    return replaced(caption, use.position, draws.choice(use.replacements))
-
-
-def size_uses(caption: Caption, *, minor: bool = False) -> tuple[SizeUse, ...]:
-    """Every adjective of size that describes an object; with ``minor``, that word is offered wherever another is."""
     uses = []
     for position, token in enumerate(caption.tokens):
         base = size_of(token)
         if base is None or (noun := described_noun(caption, position)) is None:
             continue
         if not _excluded(caption, position, base, noun):
-            uses.append(SizeUse(position, _replacements(caption, position, base, noun, minor)))
-    return tuple(uses)
+            uses.append((position, _replacements(caption, position, base, noun, minor)))
+    if not uses:
+        raise CannotApply("no word for large or small")
+    position, replacements = draws.choice(uses)
+    return replaced(caption, position, draws.choice(replacements))
 
 
 def size_of(token: Token) -> str | None:
@@ -97,6 +81,7 @@ def _has_determiner(caption: Caption, position: int) -> bool:
 
 
 def _replacements(caption: Caption, position: int, base: str, noun: int, minor: bool) -> tuple[str, ...]:
+    """The words of the other side that can replace a size, in its own form."""
     tokens = caption.tokens
     name, tag = tokens[noun].lemma, tokens[position].tag
     others = SMALL if base in LARGE else LARGE

@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from crosslens.core import UsageError
-from crosslens.language import COLOURS, inflected, is_phrase, is_plural
-from crosslens.perturbations.caption import Caption, Token
+from crosslens.language import COLOURS, inflected, is_phrase, is_plural, word_set
+from crosslens.perturbations.caption import Caption, Edits, Token, replaced
 from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.edit import Edits, replaced
 from crosslens.perturbations.registry import CannotApply, perturbation
-from crosslens.perturbations.text.described_nouns import word_set
 from crosslens.perturbations.text.synonym_lexicon import loose_synonyms, rarest_synonyms, sensible_synonyms
 
 
@@ -156,9 +154,8 @@ def _substituted(
         raise UsageError(f"k = {k!r}", fix="k, the number of words to replace, must be a whole number of at least 1")
     if not units:
         raise CannotApply(f"no {kind}")
-    offers = _offers(
-        caption, units, part, (lambda word, _: loose_synonyms(word, None)) if any_pos else sensible_synonyms
-    )
+    synonyms = (lambda word, _: loose_synonyms(word, None)) if any_pos else sensible_synonyms
+    offers = _offers(caption, units, part, synonyms)
     if not offers:
         raise CannotApply(f"no {kind} with a synonym")
     return tuple(
@@ -174,12 +171,11 @@ def _offers(
     """Every unit that has synonyms, with them, in the form that the unit has in the caption."""
     offers = []
     for unit in units:
-        listed = synonyms(unit.lemma, part)
-        if listed:
-            old = caption.text[caption.tokens[unit.first].start : caption.tokens[unit.last].end].lower()
-            words = tuple(new for word in listed if (new := _in_form(word, unit.tag)) and new.lower() != old)
-            if words:
-                offers.append((unit, words))
+        old = caption.text[caption.tokens[unit.first].start : caption.tokens[unit.last].end].lower()
+        forms = (_in_form(word, unit.tag) for word in synonyms(unit.lemma, part))
+        words = tuple(form for form in forms if form and form.lower() != old)
+        if words:
+            offers.append((unit, words))
     return offers
 
 

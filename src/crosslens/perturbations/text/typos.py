@@ -7,36 +7,31 @@ left alone, so that no mark ends up on another letter.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 
 from crosslens.core import UsageError
-from crosslens.perturbations.caption import Caption
+from crosslens.perturbations.caption import Caption, Edit, Edits
 from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.edit import Edit, Edits
 from crosslens.perturbations.registry import CannotApply, perturbation
 
 ROWS = (("qwertyuiop", 0.0), ("asdfghjkl", 0.25), ("zxcvbnm", 0.75))
 """The rows of letters, and how far each is set in, in widths of a key: they are not straight below each other."""
 
 
-def _touching() -> dict[str, str]:
+_KEYS = {
+    letter: (row, inset + column) for row, (letters, inset) in enumerate(ROWS) for column, letter in enumerate(letters)
+}
+
+
+def _touch(letter: str, other: str) -> bool:
     """Keys touch when they are in the same row or the next one, and less than a width and a bit apart."""
-    keys = {
-        letter: (row, inset + column)
-        for row, (letters, inset) in enumerate(ROWS)
-        for column, letter in enumerate(letters)
-    }
-
-    def touch(key: tuple[int, float], other: tuple[int, float]) -> bool:
-        down, across = abs(key[0] - other[0]), abs(key[1] - other[1])
-        return (down == 0 and across == 1) or (down == 1 and across < 1)
-
-    return {letter: "".join(other for other in keys if touch(keys[letter], keys[other])) for letter in keys}
+    down, across = (abs(mine - its) for mine, its in zip(_KEYS[letter], _KEYS[other], strict=True))
+    return (down == 0 and across == 1) or (down == 1 and across < 1)
 
 
-KEY_NEIGHBOURS: Mapping[str, str] = _touching()
+KEY_NEIGHBOURS = {letter: "".join(other for other in _KEYS if _touch(letter, other)) for letter in _KEYS}
 """For each letter (lower case) the letters whose keys touch its own: ``s`` has ``w e a d z x``."""
 
 _remembered = lru_cache(maxsize=1 << 16)
@@ -134,13 +129,8 @@ def _start(text: str, word: int) -> int:
 
 def _letters(word: str) -> list[int]:
     """The positions of the letters that carry no mark."""
-    if word.isascii():
-        return (
-            list(range(len(word)))
-            if word.isalpha()
-            else [at for at, character in enumerate(word) if character.isalpha()]
-        )
-    return [at for at, character in enumerate(word) if character.isalpha() and not _is_mark(word[at + 1 : at + 2])]
+    letters = [at for at, character in enumerate(word) if character.isalpha()]
+    return letters if word.isascii() else [at for at in letters if not _is_mark(word[at + 1 : at + 2])]
 
 
 def _is_mark(character: str) -> bool:
@@ -156,11 +146,8 @@ def _begins(word: str, at: int) -> bool:
 @_remembered
 def _pairs(word: str) -> list[int]:
     """The positions of two different letters side by side."""
-    return [
-        at
-        for at, after in pairwise(_letters(word))
-        if after == at + 1 and word[at] != word[after] and word[at].lower() != word[after].lower()
-    ]
+    adjacent = [at for at, after in pairwise(_letters(word)) if after == at + 1]
+    return [at for at in adjacent if word[at] != word[at + 1] and word[at].lower() != word[at + 1].lower()]
 
 
 @_remembered
@@ -190,6 +177,4 @@ def _plain_spares(word: str) -> list[int]:
 @_remembered
 def _keys(word: str) -> list[int]:
     """The letters that a keyboard has."""
-    if word.isascii():
-        return _letters(word)
     return [at for at in _letters(word) if word[at].isascii()]

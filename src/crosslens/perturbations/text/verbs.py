@@ -4,29 +4,18 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from crosslens.language import COUNTED_AS, QUANTITIES, inflected, load_wordnet
-from crosslens.perturbations.caption import Caption, Token
+from crosslens.language import COUNTED_AS, QUANTITIES, inflected, load_wordnet, word_set
+from crosslens.perturbations.caption import Caption, Edits, Token, replaced
 from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.edit import Edits, replaced
 from crosslens.perturbations.registry import CannotApply, perturbation
-from crosslens.perturbations.text.described_nouns import word_set
 
 _TAGS = frozenset({"VB", "VBP", "VBZ", "VBG", "VBD"})
 _MAIN = frozenset({"ROOT", "acl", "relcl", "advcl", "conj", "ccomp", "pcomp", "xcomp"})
 
 _REVIEWED = {
-    "attack": ("defend",),
-    "come": ("go",),
-    "float": ("sink",),
-    "have": ("lack",),
-    "hit": ("miss",),
-    "laugh": ("cry",),
-    "cry": ("laugh",),
-    "lie": ("sit", "stand"),
-    "lower": ("raise",),
-    "raise": ("lower",),
-    "win": ("lose",),
-}
+    "attack": ("defend",), "come": ("go",), "cry": ("laugh",), "float": ("sink",), "have": ("lack",), "hit": ("miss",),
+    "laugh": ("cry",), "lie": ("sit", "stand"), "lower": ("raise",), "raise": ("lower",), "win": ("lose",),
+}  # fmt: skip
 """Opposites in WordNet that belong to another sense than the first, and are the opposite that captions mean."""
 
 _LEFT_ALONE = word_set(
@@ -71,9 +60,8 @@ def _opposites_here(tokens: tuple[Token, ...], verb: int) -> tuple[str, ...]:
     with_object = bool(arcs & {"dobj", "dative"})
     if (with_object and token.lemma in _WITHOUT_OBJECT) or (not with_object and token.lemma in _ONLY_WITH_OBJECT):
         return ()
-    if token.lemma == "have" and token.tag == "VBG":
-        return ()
-    if token.lemma == "arrive" and "prep" in arcs:  # nobody leaves *at* a place
+    nobody_leaves_at = token.lemma == "arrive" and "prep" in arcs
+    if nobody_leaves_at or (token.lemma == "have" and token.tag == "VBG"):
         return ()
     if token.lemma in _POSTURES and (who := _subject(tokens, verb)) is not None and _is_inanimate(tokens[who].lemma):
         return ()
@@ -120,10 +108,6 @@ def opposites(verb: str) -> tuple[str, ...]:
     if verb in _LEFT_ALONE:
         return ()
     words = load_wordnet()
-    listed = (other for number, other, synset in words.opposites(verb, "v") if number == 1 and _is_first(other, synset))
-    return tuple(dict.fromkeys(filter(str.isalpha, listed)))
-
-
-def _is_first(verb: str, synset: int) -> bool:
-    senses = load_wordnet().synsets(verb, "v")
-    return senses.size > 0 and int(senses[0]) == synset
+    listed = ((other, synset) for number, other, synset in words.opposites(verb, "v") if number == 1)
+    known = (other for other, synset in listed if words.synsets(other, "v")[:1].tolist() == [synset])
+    return tuple(dict.fromkeys(filter(str.isalpha, known)))

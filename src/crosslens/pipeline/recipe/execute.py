@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,10 @@ from crosslens.core import (
 )
 from crosslens.encode import EncodeOptions
 from crosslens.metrics import parse_metrics
+from crosslens.pipeline.encoding import LoadedInputs
 from crosslens.pipeline.evaluation import evaluate
 from crosslens.pipeline.options import EvaluateOptions
-from crosslens.pipeline.recipe.inputs import LoadedInputs, fingerprints, load_inputs
+from crosslens.pipeline.recipe.inputs import fingerprints, load_inputs
 from crosslens.pipeline.recipe.options import InputOptions
 from crosslens.pipeline.recipe.recipe import Recipe
 
@@ -59,39 +59,40 @@ def run_recipe(
         _require_unchanged(absolute, hashes)
     name = recipe.name or (Path(output).resolve().name if output is not None else None)
     stored = replace(absolute, name=name, fingerprints=hashes, options=_canonical(recipe.options))
-    stored = stored if output is None else _relative_to(stored, Path(output))
+    if output is not None:  # near paths are relative to the run folder, so that both can move together
+        folder = Path(output)
+        stored = replace(stored.map_paths(lambda path: _relative_path(folder, path)), base=folder)
     run = _finished(stored, output)
     if run is None:
-        with _naming_files(absolute.inputs, loaded):
-            run = evaluate(
-                **_inputs(loaded),
-                **_options(recipe, loaded),
-                name=name,
-                output=output,
-                overwrite=overwrite,
-                recipe="" if output is None else stored.to_toml(),
-                command=command,
-                progress=progress,
-            )
+        run = _evaluate(
+            absolute, loaded, name=name, output=output, overwrite=overwrite, command=command, progress=progress,
+            recipe="" if output is None else stored.to_toml(),
+        )  # fmt: skip
     return run if output is None or recipe.options.metrics else _with_metrics(run, stored, Path(output))
 
 
-def _inputs(loaded: LoadedInputs) -> dict[str, Any]:
-    """What :func:`evaluate` takes of the inputs, under the same names."""
-    return {key: value for key, value in vars(loaded).items() if key not in ("directions", "fingerprints")}
+def _evaluate(absolute: Recipe, loaded: LoadedInputs, **keywords: Any) -> Run:
+    """Evaluate the inputs, whose names are those of the keywords of :func:`evaluate`.
 
-
-def _options(recipe: Recipe, loaded: LoadedInputs) -> dict[str, Any]:
-    options = {key: None if value == () else value for key, value in asdict(recipe.options).items()}
-    options["directions"] = loaded.directions or recipe.options.directions
-    if (recipe.model.name or recipe.rerank.model) and recipe.options.backend == "numpy":
-        options["device"] = None  # meant for the model: ranking with numpy has none
-    return options
+    An error that names no file is given one, and the row in it: evaluating sees arrays, a person has files.
+    """
+    arguments: dict[str, Any] = asdict(absolute.options) | vars(loaded)
+    del arguments["fingerprints"]
+    arguments["metrics"] = absolute.options.metrics or None
+    arguments["directions"] = loaded.directions or absolute.options.directions
+    if (absolute.model.name or absolute.rerank.model) and absolute.options.backend == "numpy":
+        arguments["device"] = None  # meant for the model: ranking with numpy has none
+    try:
+        return evaluate(**arguments, **keywords)
+    except InputError as error:
+        if error.file is None:
+            error.file, error.row = _error_source(absolute.inputs, loaded, error)
+        raise
 
 
 def _finished(stored: Recipe, output: str | Path | None) -> Run | None:
     """The run in the folder, if it came from exactly this recipe."""
-    if output is None or not (Path(output) / RUN_FILE).exists() or not (Path(output) / RECIPE_FILE).exists():
+    if output is None or not all((Path(output) / name).exists() for name in (RUN_FILE, RECIPE_FILE)):
         return None
     same = (Path(output) / RECIPE_FILE).read_bytes() == stored.to_toml().encode()
     return Run.load(output) if same else None
@@ -113,9 +114,7 @@ def _with_metrics(run: Run, stored: Recipe, folder: Path) -> Run:
 
 def _canonical(options: EvaluateOptions) -> EvaluateOptions:
     """The same options with every metric under its canonical name: ``R@5`` is stored as ``Hit@5``."""
-    if not options.metrics:
-        return options
-    return replace(options, metrics=tuple(str(request) for request in parse_metrics(options.metrics)))
+    return replace(options, metrics=tuple(map(str, parse_metrics(options.metrics)))) if options.metrics else options
 
 
 def _require_unchanged(recipe: Recipe, hashes: Mapping[str, str | tuple[str, ...]]) -> None:
@@ -137,11 +136,6 @@ def _changed_file(recipe: Recipe, key: str, hashes: str | tuple[str, ...] | None
     return path
 
 
-def _relative_to(recipe: Recipe, folder: Path) -> Recipe:
-    """The recipe as the run folder stores it: near paths are relative, so that both can move together."""
-    return replace(recipe.map_paths(lambda path: _relative_path(folder, path)), base=folder)
-
-
 def _relative_path(folder: Path, path: str) -> str:
     try:
         shared = Path(os.path.commonpath([path, folder.absolute()]))
@@ -150,17 +144,6 @@ def _relative_path(folder: Path, path: str) -> str:
     relative = Path(os.path.relpath(path, folder.absolute()))
     near = relative.parts.count(os.pardir) <= _MOST_STEPS_UP and shared != shared.parent
     return relative.as_posix() if near else path
-
-
-@contextmanager
-def _naming_files(inputs: InputOptions, loaded: LoadedInputs) -> Iterator[None]:
-    """Name a file, and the row in it, in an error that names none: evaluating sees arrays, a person has files."""
-    try:
-        yield
-    except InputError as error:
-        if error.file is None:
-            error.file, error.row = _error_source(inputs, loaded, error)
-        raise
 
 
 def _error_source(inputs: InputOptions, loaded: LoadedInputs, error: InputError) -> tuple[str | None, int | str | None]:

@@ -150,7 +150,7 @@ def _from_embeddings(folder: Path) -> tuple[Embeddings, Embeddings]:
 def _from_model(
     name: str, source: str, model: ModelOptions, dataset: Dataset | None, options: EncodeOptions,
     progress: Progress | None,
-) -> tuple[Embeddings, Embeddings]:  # fmt: skip
+) -> tuple[Embeddings | None, Embeddings | None]:  # fmt: skip
     if ":" not in source:
         raise UsageError(
             f"scores_from={name} is not defined",

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from crosslens.core import (
     Dataset,
@@ -34,8 +31,8 @@ from crosslens.data import (
     read_qrels,
     read_run,
 )
-from crosslens.encode import EncodeOptions, SecondStage
-from crosslens.pipeline.encoding import encode_with_model, load_reranker, second_stage
+from crosslens.encode import EncodeOptions, SecondStage, load_pair_scorer
+from crosslens.pipeline.encoding import LoadedInputs, encode_with_model, stream_options
 from crosslens.pipeline.inputs import direction_ids, lists_by_direction, relevance_by_direction
 from crosslens.pipeline.recipe.graded_inputs import (
     relevance_encoders,
@@ -49,24 +46,6 @@ from crosslens.pipeline.recipe.recipe import Recipe
 _SAME_SPLIT = "check that both are of the same split and use the same ids"
 
 
-@dataclass(frozen=True)
-class LoadedInputs:
-    """What the inputs of a recipe hold."""
-
-    dataset: Dataset | None
-    images: Embeddings | None
-    captions: Embeddings | None
-    scores: np.ndarray[Any, Any] | None
-    run: Mapping[str, RankedLists] | None
-    relevance: Relevance | None
-    directions: tuple[str, ...] = ()
-    fingerprints: Mapping[str, str] = field(default_factory=dict)
-    """Of the models and what they were given."""
-    second_stage: SecondStage | None = None
-    phi: Mapping[str, Path] = field(default_factory=dict)
-    scores_from: Mapping[str, Any] = field(default_factory=dict)
-
-
 def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | None = None) -> LoadedInputs:
     """Read every input of a recipe whose paths are absolute, or encode the dataset with its model."""
     conflict = first_conflict(
@@ -75,14 +54,18 @@ def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | Non
     if conflict is not None:
         raise UsageError(conflict.problem, fix=conflict.fix)
     encoding = recipe.model.encode_options(options)
-    scorer = load_reranker(recipe.rerank, encoding)  # a mistake in its name is found before the dataset is encoded
+    # A mistake in the name of the re-ranker is found before the dataset is encoded.
+    scorer = None if recipe.rerank.model is None else load_pair_scorer(recipe.rerank.model, encoding)
     phi = similarity_files(recipe)
     loaded = _load(recipe, encoding, progress)
     encoders = relevance_encoders(recipe, loaded.dataset, options, progress, load_inputs)
     loaded = replace(loaded, phi=phi, scores_from=encoders)
     if scorer is None or loaded.dataset is None:
         return loaded
-    second = second_stage(scorer, recipe.rerank.depth, loaded.dataset, encoding, progress)
+    second = SecondStage.over(
+        loaded.dataset, scorer, recipe.rerank.depth, image_folder=encoding.image_folder,
+        **stream_options(encoding, progress),
+    )  # fmt: skip
     sources = {"rerank_model": second.scorer.revision, "pictures": second.content}
     fingerprints = {**loaded.fingerprints, **{key: value for key, value in sources.items() if value}}
     return replace(loaded, fingerprints=fingerprints, second_stage=second)
@@ -100,11 +83,7 @@ def _load(recipe: Recipe, encoding: EncodeOptions, progress: Progress | None) ->
         )
     relevance = None if inputs.qrels is None else read_qrels(inputs.qrels)
     if recipe.model.name is not None:
-        encoded = encode_with_model(recipe.model, dataset, encoding, progress)
-        return LoadedInputs(
-            encoded.dataset, encoded.images, encoded.captions, None, None, relevance, encoded.directions,
-            encoded.fingerprints,
-        )  # fmt: skip
+        return replace(encode_with_model(recipe.model, dataset, encoding, progress), relevance=relevance)
     lists = _runs(recipe, dataset)
     if relevance is not None and inputs.qrels is not None:
         if dataset is not None:
@@ -128,11 +107,9 @@ def fingerprints(recipe: Recipe, dataset: Dataset | None) -> dict[str, str | tup
     if dataset is not None:
         hashes["dataset"] = dataset.fingerprint
     for key, value in vars(recipe.inputs).items():
-        if not value:
-            continue
-        if key in NAMED_INPUTS:
+        if key in NAMED_INPUTS and value:
             hashes[key] = tuple(source_fingerprint(parse_named_input(entry, key)[1]) for entry in value)
-        else:
+        elif value:
             hashes[key] = tuple(map(_content, value)) if isinstance(value, tuple) else _content(value)
     revisions = similarity_revisions(recipe)
     return {**hashes, "similarities": revisions} if revisions else hashes

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from crosslens.core import Options, UsageError, argument, option
 from crosslens.encode import EncodeOptions
@@ -111,8 +111,11 @@ RECIPE_KEYS = {"model": "a name in [model]", "rerank": "a model in [rerank]", "d
 """How recipes write what is not simply a key."""
 
 
-@dataclass(frozen=True)
-class InputConflict:
+_Rule = tuple[Any, str, str, str]
+"""Whether it is broken, the key under which to say so, the problem and its fix."""
+
+
+class InputConflict(NamedTuple):
     """Inputs that exclude or require each other, under the key of a recipe."""
 
     key: tuple[str, ...]
@@ -125,88 +128,61 @@ def first_conflict(
     spell: Callable[[str], str] = argument,
 ) -> InputConflict | None:  # fmt: skip
     """The first conflict of an evaluation with or without a dataset; ``spell`` writes keys for the reader."""
-    conflicts = (
-        *_of_ids(inputs, spell),
-        *_of_rerank(rerank, model, dataset, spell),
-        *_of_model(model, rerank, directions, dataset, spell),
-        *_of_sources(inputs, model, spell),
-        *_of_company(inputs, directions, dataset, spell),
-    )
-    return next(iter(conflicts), None)
+    rules = (
+        *(
+            (getattr(inputs, f"{side}_ids") and not getattr(inputs, f"{side}_embeddings"), f"inputs.{side}_ids",
+             f"{side} ids without {side} embeddings", f"add {spell(f'{side}_embeddings')}")
+            for side in ("image", "caption")
+        ),
+        *_model_rules(model, rerank, directions, dataset, spell),
+        _source_rule(inputs, model, spell),
+        (not set(directions) <= {"i2t", "t2i"}, "options.directions",
+         f"directions = {', '.join(directions)}", "use i2t (image to text), t2i (text to image), or both"),
+        (inputs.scores and not dataset, "inputs.scores", "scores without a dataset", f"add {spell('dataset')}"),
+        (inputs.runs and not dataset and not inputs.qrels, "inputs.runs",
+         "a run without judgements", f"add {spell('qrels')}, or {spell('dataset')}"),
+        (inputs.runs and directions and len(directions) != len(inputs.runs), "inputs.runs",
+         f"{len(inputs.runs)} run files and {len(directions)} directions",
+         f"name {spell('directions')} for each of {spell('runs')}, in that order"),
+    )  # fmt: skip
+    return next((InputConflict(tuple(key.split(".")), *texts) for applies, key, *texts in rules if applies), None)
 
 
-def _of_ids(inputs: InputOptions, spell: Callable[[str], str]) -> Iterator[InputConflict]:
-    for side in ("image", "caption"):
-        if getattr(inputs, f"{side}_ids") and not getattr(inputs, f"{side}_embeddings"):
-            fix = f"add {spell(f'{side}_embeddings')}"
-            yield InputConflict(("inputs", f"{side}_ids"), f"{side} ids without {side} embeddings", fix)
-
-
-def _of_rerank(
-    rerank: RerankOptions, model: ModelOptions, dataset: bool, spell: Callable[[str], str]
-) -> Iterator[InputConflict]:
-    if rerank.model is None:
-        if rerank != RerankOptions():
-            fix = f"add {spell('rerank')}, or drop it"
-            yield InputConflict(("rerank",), "a re-ranking depth without a model", fix)
-        return
-    key = ("rerank", "model")
-    if not dataset:
-        yield InputConflict(key, f"{spell('rerank')} requires {spell('dataset')}", f"add {spell('dataset')}")
-    if model.image_text:
-        fix = f"drop {spell('rerank')}, or {spell('image_text')}"
-        yield InputConflict(key, "text-only retrieval has no images to re-rank", fix)
-
-
-def _of_model(
+def _model_rules(
     model: ModelOptions, rerank: RerankOptions, directions: Sequence[str], dataset: bool, spell: Callable[[str], str]
-) -> Iterator[InputConflict]:
+) -> tuple[_Rule, ...]:
     own = model if rerank.model is None else replace(model, image_folder=None, precision=ModelOptions().precision)
-    if model.name is None and own != ModelOptions():
-        yield InputConflict(("model",), "options for a model, but no model", f"add {spell('model')}, or drop them")
-    if model.name is not None and not dataset:
-        problem = f"{spell('model')} requires {spell('dataset')}"
-        yield InputConflict(("model", "name"), problem, f"add {spell('dataset')}")
-    if model.image_text and directions:
-        problem = "text-only retrieval has one direction, t2t"
-        yield InputConflict(("model", "image_text"), problem, f"drop {spell('directions')}")
+    re_ranked, modelled, add_dataset = rerank.model is not None, model.name is not None, f"add {spell('dataset')}"
+    return (
+        (not re_ranked and rerank != RerankOptions(), "rerank",
+         "a re-ranking depth without a model", f"add {spell('rerank')}, or drop it"),
+        (re_ranked and not dataset, "rerank.model", f"{spell('rerank')} requires {spell('dataset')}", add_dataset),
+        (re_ranked and model.image_text, "rerank.model",
+         "text-only retrieval has no images to re-rank", f"drop {spell('rerank')}, or {spell('image_text')}"),
+        (not modelled and own != ModelOptions(), "model",
+         "options for a model, but no model", f"add {spell('model')}, or drop them"),
+        (modelled and not dataset, "model.name", f"{spell('model')} requires {spell('dataset')}", add_dataset),
+        (model.image_text and directions, "model.image_text",
+         "text-only retrieval has one direction, t2t", f"drop {spell('directions')}"),
+    )  # fmt: skip
 
 
-def _of_sources(inputs: InputOptions, model: ModelOptions, spell: Callable[[str], str]) -> Iterator[InputConflict]:
+def _source_rule(inputs: InputOptions, model: ModelOptions, spell: Callable[[str], str]) -> _Rule:
     """Exactly one kind of input is evaluated."""
     images, captions = inputs.image_embeddings, inputs.caption_embeddings
     sources = (
-        ("embeddings", images or captions, ("inputs", "image_embeddings" if images else "caption_embeddings")),
-        ("scores", inputs.scores, ("inputs", "scores")),
-        ("runs", inputs.runs, ("inputs", "runs")),
-        ("a model", model.name, ("model", "name")),
+        ("embeddings", images or captions, "inputs.image_embeddings" if images else "inputs.caption_embeddings"),
+        ("scores", inputs.scores, "inputs.scores"),
+        ("runs", inputs.runs, "inputs.runs"),
+        ("a model", model.name, "model.name"),
     )
-    present = [(name, key) for name, value, key in sources if value]
+    present = {name: key for name, value, key in sources if value}
     if not present:
         embeddings = f"{spell('image_embeddings')} and {spell('caption_embeddings')}"
         fix = f"add {embeddings}, or {spell('scores')}, or {spell('runs')}, or {spell('model')}"
-        yield InputConflict(("inputs",), "nothing to evaluate", fix)
-    elif len(present) > 1:
-        both = " and ".join(name for name, _ in present)
-        yield InputConflict(present[-1][1], f"both {both}", "evaluate one of them at a time")
-    elif bool(images) != bool(captions):
-        missing = "caption" if images else "image"
-        yield InputConflict(present[0][1], f"no {missing} embeddings", f"add {spell(f'{missing}_embeddings')}")
-
-
-def _of_company(
-    inputs: InputOptions, directions: Sequence[str], dataset: bool, spell: Callable[[str], str]
-) -> Iterator[InputConflict]:
-    """What scores and lists require beside them."""
-    if not set(directions) <= {"i2t", "t2i"}:
-        fix = "use i2t (image to text), t2i (text to image), or both"
-        yield InputConflict(("options", "directions"), f"directions = {', '.join(directions)}", fix)
-    if inputs.scores and not dataset:
-        yield InputConflict(("inputs", "scores"), "scores without a dataset", f"add {spell('dataset')}")
-    if inputs.runs and not dataset and not inputs.qrels:
-        fix = f"add {spell('qrels')}, or {spell('dataset')}"
-        yield InputConflict(("inputs", "runs"), "a run without judgements", fix)
-    if inputs.runs and directions and len(directions) != len(inputs.runs):
-        problem = f"{len(inputs.runs)} run files and {len(directions)} directions"
-        fix = f"name {spell('directions')} for each of {spell('runs')}, in that order"
-        yield InputConflict(("inputs", "runs"), problem, fix)
+        return True, "inputs", "nothing to evaluate", fix
+    key = list(present.values())[-1]
+    if len(present) > 1:
+        return True, key, f"both {' and '.join(present)}", "evaluate one of them at a time"
+    missing = "caption" if images else "image"
+    return bool(images) != bool(captions), key, f"no {missing} embeddings", f"add {spell(f'{missing}_embeddings')}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +13,8 @@ from crosslens.core import reading
 from crosslens.data import path_options, read_text
 from crosslens.encode import map_path
 from crosslens.pipeline.options import EvaluateOptions
-from crosslens.pipeline.recipe import toml
-from crosslens.pipeline.recipe.options import (
-    NAMED_INPUTS,
-    InputOptions,
-    ModelOptions,
-    RerankOptions,
-    parse_named_input,
-)
-from crosslens.pipeline.recipe.schema import VERSION, check
+from crosslens.pipeline.recipe.options import NAMED_INPUTS, InputOptions, ModelOptions, RerankOptions, parse_named_input
+from crosslens.pipeline.recipe.schema import BARE_KEY, VERSION, check
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ class Recipe:
 
     def to_toml(self) -> str:
         """The recipe as a file that :meth:`read` understands, every option written out."""
-        return "# Repeat this evaluation with: crosslens run recipe.toml\n" + toml.dump(
+        return "# Repeat this evaluation with: crosslens run recipe.toml\n" + write_toml(
             {
                 "": {"version": VERSION, "name": self.name},
                 "dataset": {"source": self.dataset, **self.dataset_options},
@@ -86,16 +81,13 @@ class Recipe:
             dataset=dataset,
             dataset_options=options,
             inputs=InputOptions(**inputs),
-            model=self._map_model(change),
+            model=replace(
+                self.model,
+                name=self._map_name(self.model.name, change),
+                image_text=self._map_name(self.model.image_text, change),
+                image_folder=None if self.model.image_folder is None else change(self.model.image_folder),
+            ),
             rerank=replace(self.rerank, model=self._map_name(self.rerank.model, change)),
-        )
-
-    def _map_model(self, change: Callable[[str], str]) -> ModelOptions:
-        return replace(
-            self.model,
-            name=self._map_name(self.model.name, change),
-            image_text=self._map_name(self.model.image_text, change),
-            image_folder=None if self.model.image_folder is None else change(self.model.image_folder),
         )
 
     def _map_name(self, model: str | None, change: Callable[[str], str]) -> str | None:
@@ -110,3 +102,32 @@ class Recipe:
     def absolute(self) -> Recipe:
         """The same recipe with absolute paths."""
         return self.map_paths(lambda path: str((self.base / path).absolute()))
+
+
+def write_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Flat tables as TOML, the table ``""`` first and without a header; what is None or empty is left out.
+
+    The standard library reads TOML and does not write it; a recipe holds strings, numbers, booleans and lists of them
+    only, so this is a dozen lines rather than one more dependency.
+    """
+    parts = []
+    for name, table in tables.items():
+        entries = [f"{_key(key)} = {_value(value)}\n" for key, value in table.items() if value not in (None, (), [])]
+        if entries:
+            parts.append((f"[{_key(name)}]\n" if name else "") + "".join(entries))
+    return "\n".join(parts)
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(BARE_KEY, key) else _value(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str | bool):
+        # JSON's escapes are TOML's too, except that TOML wants DEL escaped.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(_value(entry) for entry in value) + "]"
+    raise TypeError(f"a recipe cannot hold {type(value).__name__}")

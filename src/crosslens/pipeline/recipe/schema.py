@@ -1,7 +1,9 @@
-"""The check of a hand-written recipe: every mistake is named with its line, every unknown key with its near names."""
+"""A hand-written recipe, checked: every mistake is named with its line, every unknown key with its near names."""
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -9,12 +11,10 @@ from typing import Any, get_type_hints
 from crosslens.core import CrosslensError, FormatVersionError, InputError, UnknownNameError
 from crosslens.data import READERS, is_dataset_path, reader_options
 from crosslens.pipeline.options import EvaluateOptions
-from crosslens.pipeline.recipe import toml
 from crosslens.pipeline.recipe.options import RECIPE_KEYS, InputOptions, ModelOptions, RerankOptions, first_conflict
 
+KeyPath = tuple[str, ...]
 VERSION = 1
-TABLES = ("dataset", "inputs", "model", "rerank", "options", "fingerprints")
-
 SOURCE_KEYS = ("model", "items", "rerank_model", "pictures", "similarities")
 """Fingerprints beside those of the inputs: the revisions of models and similarities, and what models were given."""
 
@@ -26,23 +26,69 @@ _EXPECTED = {
     tuple[str, ...]: 'a list of texts, for example ["first", "second"]',
 }
 
+BARE_KEY = r"[A-Za-z0-9_-]+"
+_PART = rf"(?:{BARE_KEY}|\"[^\"]*\"|'[^']*')"
+_HEADER = re.compile(rf"\s*\[\[?\s*({_PART}(?:\s*\.\s*{_PART})*)\s*\]")
+_KEY = re.compile(rf"\s*({_PART}(?:\s*\.\s*{_PART})*)\s*=")
+_LONG_QUOTE = re.compile(r'"""|\'\'\'')
+_POSITION = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+
 
 class NewerRecipeError(InputError, FormatVersionError):
     """A recipe written by a newer crosslens than this one, with the line that says so."""
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """The tables of a TOML text; a mistake is raised with its line."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        position = _POSITION.search(message)
+        line = position[1] if position and position[1] else str(len(text.splitlines()) or 1)
+        raise InputError(
+            f"not valid TOML: {_POSITION.sub('', message)}",
+            row=f"line {line}",
+            expected='lines such as: metrics = ["Hit@1", "Hit@5"]',
+            fix="write texts in quotes and lists in brackets",
+        ) from error
+
+
+def key_lines(text: str) -> dict[KeyPath, int]:
+    """The line of each key and each table header, counted from 1."""
+    lines: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    in_long_text = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not in_long_text:
+            if header := _HEADER.match(line):
+                table = _parts(header[1])
+                lines.setdefault(table, number)
+            elif key := _KEY.match(line):
+                lines.setdefault(table + _parts(key[1]), number)
+        if len(_LONG_QUOTE.findall(line)) % 2:
+            in_long_text = not in_long_text
+    return lines
+
+
+def _parts(dotted: str) -> KeyPath:
+    return tuple(part.strip("\"'") for part in re.findall(_PART, dotted))
 
 
 class _Page:
     """A recipe's text, with the line of every key."""
 
     def __init__(self, text: str) -> None:
-        self.content = toml.parse(text)
-        self._lines = toml.key_lines(text)
+        self.content = _parse(text)
+        self._lines = key_lines(text)
 
-    def fail(self, path: toml.KeyPath, problem: str, expected: str | None = None, fix: str | None = None) -> InputError:
+    def fail(self, path: KeyPath, problem: str, expected: str | None = None, fix: str | None = None) -> InputError:
         return InputError(problem, row=self.line(path), expected=expected, fix=fix)
 
-    def line(self, path: toml.KeyPath) -> str | None:
-        return toml.line_of(self._lines, path)
+    def line(self, path: KeyPath) -> str | None:
+        """``line 7`` for a key; for one inside an inline table, the line where that table begins."""
+        known = (path[:length] for length in range(len(path), 0, -1) if path[:length] in self._lines)
+        return next((f"line {self._lines[key]}" for key in known), None)
 
     def table(self, name: str) -> dict[str, Any]:
         table = self.content.get(name, {})
@@ -50,7 +96,7 @@ class _Page:
             raise self.fail((name,), f"{name} is a value", f"a table: [{name}] on a line of its own, its keys below")
         return table
 
-    def refuse_unknown(self, table: toml.KeyPath, keys: Iterable[str], known: Iterable[str]) -> None:
+    def refuse_unknown(self, table: KeyPath, keys: Iterable[str], known: Iterable[str]) -> None:
         known = list(known)
         for key in keys:
             if key not in known:
@@ -62,7 +108,8 @@ class _Page:
 def check(text: str, base: Path = Path()) -> dict[str, Any]:
     """The content of a recipe, its lists as tuples; anything that is not a recipe raises. Paths start from ``base``."""
     page = _Page(text)
-    page.refuse_unknown((), page.content, ("version", "name", *TABLES))
+    tables = ("dataset", "inputs", "model", "rerank", "options", "fingerprints")
+    page.refuse_unknown((), page.content, ("version", "name", *tables))
     _check_version(page)
     name = page.content.get("name")
     if name is not None and not isinstance(name, str):
@@ -116,28 +163,22 @@ def _values(page: _Page, table: str, kind: type) -> dict[str, Any]:
 
 
 def _options(page: _Page) -> EvaluateOptions:
+    from crosslens.metrics import TIES, parse_metrics
+    from crosslens.rank import BACKENDS, SCORES
+
     options = EvaluateOptions(**_values(page, "options", EvaluateOptions))
     if options.metrics:
-        from crosslens.metrics import parse_metrics
-
         try:
             parse_metrics(options.metrics)
         except CrosslensError as error:
             raise page.fail(("options", "metrics"), error.problem, fix=error.fix) from error
-    for key, known in _names().items():
+    names = {"ties": TIES, "backend": tuple(BACKENDS), "score": tuple(SCORES.names())}
+    for key, known in names.items():
         name = str(getattr(options, key) or known[0]).partition("[")[0].strip()  # smooth-chamfer[alpha=8] has options
         if name not in known:
             unknown = UnknownNameError(key, name, known)
             raise page.fail(("options", key), unknown.problem, fix=unknown.fix)
     return options
-
-
-def _names() -> dict[str, tuple[str, ...]]:
-    """The options whose values are names."""
-    from crosslens.metrics import TIES
-    from crosslens.rank import BACKENDS, SCORES
-
-    return {"ties": TIES, "backend": tuple(BACKENDS), "score": tuple(SCORES.names())}
 
 
 def _dataset(page: _Page, base: Path) -> dict[str, Any]:

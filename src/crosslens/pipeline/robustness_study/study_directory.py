@@ -100,10 +100,6 @@ class StudyDirectory:
         """The folder of the run of a model on a variant."""
         return self.folder / folder_name(model) / label
 
-    def results_file(self, model: str, label: str) -> Path:
-        """The file beside that run with the results of its queries."""
-        return self.folder / folder_name(model) / f"{label}.parquet"
-
     def finish(self) -> None:
         """The study is complete: nothing is pending, and perturbed pictures are not needed any more."""
         shutil.rmtree(self.folder / PICTURES, ignore_errors=True)
@@ -185,15 +181,10 @@ class Robustness:
                 tables[name] = pl.read_parquet(file)
             except (OSError, pl.exceptions.PolarsError) as error:
                 raise InputError(f"unreadable: {error}", file=file, fix="run the same command again") from error
-        own = ("models", "perturbations", "headline", "direction", "format", "version", *TABLES)
-        return Robustness(
-            tuple(header["models"]),
-            tuple(header["perturbations"]),
-            header["headline"],
-            header["direction"],
-            tables,
-            {key: value for key, value in header.items() if key not in own},
-        )
+        models, perturbations = tuple(header.pop("models")), tuple(header.pop("perturbations"))
+        headline, direction = header.pop("headline"), header.pop("direction")
+        about = {key: value for key, value in header.items() if key not in ("format", "version", *TABLES)}
+        return Robustness(models, perturbations, headline, direction, tables, about)
 
     def __repr__(self) -> str:
         return f"Robustness({len(self.models)} models × {len(self.perturbations)} perturbations, {self.headline})"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from crosslens.core import Dataset, InputError, Progress, SilentProgress, UsageError, argument, json_form
-from crosslens.encode import EncodeOptions
+from crosslens.encode import EncodeOptions, load_encoder
 from crosslens.metrics import MetricRequest, MetricSpec
 from crosslens.perturbations import PERTURBATIONS, chosen_perturbations, is_image_perturbation
-from crosslens.pipeline.encoding import load_model
+from crosslens.pipeline.comparison import unused_label
 from crosslens.pipeline.evaluation import dataset_facts
 from crosslens.pipeline.inputs import check_dataset
 from crosslens.pipeline.options import RobustnessOptions, refuse_other_keywords
@@ -72,22 +73,21 @@ def robustness(
         directory.refuse_fewer_seeds(study_options.seeds)
     progress = progress or SilentProgress()
     with scratch_folder(None if directory is None else directory.folder / PICTURES) as scratch:
-        encoding = VariantEncoding(
-            encode_options, study_options.image_text, study_options.query_caption, study_options.threads, scratch
-        )
+        encoding = VariantEncoding(encode_options, study_options, scratch)
         queries = encoding.queries(dataset)
         changed = _variants(queries, dataset, names, perturbed or {}, study_options, progress)
 
         def vector_source(name: str, encoder: Any, taken: Iterable[str]) -> VectorSource:
             if encoder is None:
                 return GivenVectors(name, queries, images, captions, variants or {})
-            loaded = load_model(encoder, encode_options)
-            return ModelVectors(_unused_name(name or loaded.name, taken), loaded, dataset, encoding)
+            loaded = load_encoder(encoder, encode_options)
+            label = unused_label(name or loaded.name, set(map(folder_name, taken)), folder_name)
+            return ModelVectors(label, loaded, dataset, encoding)
 
         results = _run_models(
             _named_models(study_options.name, model, models),
             vector_source,
-            VariantRunner(queries, settings, directory, study_options.threads, study_options.command, progress),
+            VariantRunner(queries, settings, directory, study_options, progress),
             changed,
         )
         tables = StudyTables(queries, {variant.label: variant for variant in changed}, results, study_options)
@@ -122,20 +122,15 @@ def _result(
     if directory is None:
         return tables.result(about, progress)
     about |= {"setting": directory.setting, "key": tables.key}
-    result = _stored(directory) if directory.stored.get("key") == tables.key else None
+    result = None
+    if directory.stored.get("key") == tables.key:
+        with suppress(InputError):  # damaged tables are made again
+            result = Robustness.load(directory.folder)
     if result is None:
         result = tables.result(about, progress)
         result.save(directory.folder)
     directory.finish()
     return result
-
-
-def _stored(directory: StudyDirectory) -> Robustness | None:
-    """The stored tables; None where they are damaged."""
-    try:
-        return Robustness.load(directory.folder)
-    except InputError:
-        return None
 
 
 def _about(dataset: Dataset, settings: StudySettings, options: RobustnessOptions) -> dict[str, Any]:
@@ -181,9 +176,8 @@ def _check_options(
     if options.image_text is not None and pictures:
         raise UsageError(f"{pictures[0]} changes pictures, and text-only retrieval has none", fix="leave it out")
     if encoding.skip_bad:
-        raise UsageError(
-            "robustness studies need every image", fix=f"leave out {argument('skip_bad')}", option="skip_bad"
-        )
+        fix = f"leave out {argument('skip_bad')}"
+        raise UsageError("robustness studies need every image", fix=fix, option="skip_bad")
     correct([], options.correction)
     variants, perturbed = list(variants), list(perturbed)
     if variants and options.seeds > 1:
@@ -220,12 +214,3 @@ def _named_models(name: str, model: Any, models: Mapping[str, Any] | Sequence[An
         return list(models.items())
     several = [model] if model is not None else [models] if isinstance(models, str) else list(models or ())
     return [("", encoder) for encoder in several] or [(name, None)]
-
-
-def _unused_name(name: str, taken: Iterable[str]) -> str:
-    label, number = name, 1
-    folders = set(map(folder_name, taken))
-    while folder_name(label) in folders:
-        number += 1
-        label = f"{name} ({number})"
-    return label

@@ -13,16 +13,18 @@ from crosslens.core import BOTH, IMAGE_TO_TEXT, Dataset, MetricValues, Progress,
 from crosslens.metrics import family_of, spec_of
 from crosslens.pipeline.comparison import compare
 from crosslens.pipeline.options import RobustnessOptions, SignificanceOptions
-from crosslens.pipeline.robustness_study.part_of_speech import WORD_COLUMNS, edited_parts, word_rows
 from crosslens.pipeline.robustness_study.query_changes import (
     BRITTLE_COLUMNS,
     PAIR_COLUMNS,
     QUERY_COLUMNS,
+    WORD_COLUMNS,
     brittle_rows,
     change_row,
+    edited_parts,
     mean_overlap,
     overlap_rows,
     query_table,
+    word_rows,
 )
 from crosslens.pipeline.robustness_study.study_directory import Robustness
 from crosslens.pipeline.robustness_study.variant_runner import QueryResults
@@ -54,9 +56,7 @@ def drop_rows(
     """A row per metric of one model on one variant; p-values are not corrected yet."""
     permutations, seed = options.permutations, options.seed
     comparison = compare(original.run, changed.run, correction="none", permutations=permutations, seed=seed)
-    tests = {
-        result.metric: (result.difference, result.low, result.high, result.p_value) for result in comparison.results
-    }
+    tests = {test.metric: (test.difference, test.low, test.high, test.p_value) for test in comparison.results}
     rsum = paired_permutation(
         100 * changed.hits, 100 * original.hits, original.clusters,
         permutations=permutations, resamples=options.resamples, level=options.level, seed=seed,
@@ -134,10 +134,8 @@ def headline(run: Run, direction: str) -> str:
 
 def significance_settings(options: RobustnessOptions) -> dict[str, Any]:
     """How drops are tested and listed, as the result stores it."""
-    return {
-        name: getattr(options, name)
-        for name in ("correction", "permutations", "resamples", "level", "seed", "listed")
-    }  # fmt: skip
+    names = ("correction", "permutations", "resamples", "level", "seed", "listed")
+    return {name: getattr(options, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -156,7 +154,8 @@ class StudyTables:
         any_results = next(iter(self.results.values()))[ORIGINAL]
         parts, note = edited_parts(self.dataset, list(first.values()), self.options.threads, progress)
         drops = corrected(self._drops(progress), self.options.correction)
-        pairs = _table(self._for_each_model(first, overlap_rows), PAIR_COLUMNS)
+        pairs = pl.DataFrame(self._for_each_model(first, overlap_rows), schema=PAIR_COLUMNS)
+        brittle = self._for_each_model(first, brittle_rows, self.options.listed)
         captions = (variant.table() for variant in self.variants.values())
         queries = (query_table(*case) for case in self._cases(self.variants))
         tables = {
@@ -165,8 +164,8 @@ class StudyTables:
             "changes": pl.DataFrame([change_row(*case) for case in self._cases(first)]),
             "overlap": mean_overlap(pairs),
             "overlap_pairs": pairs,
-            "words": _table(self._words(parts, first), WORD_COLUMNS),
-            "brittle": _table(self._for_each_model(first, brittle_rows, self.options.listed), BRITTLE_COLUMNS),
+            "words": pl.DataFrame(self._words(parts, first), schema=WORD_COLUMNS),
+            "brittle": pl.DataFrame(brittle, schema=BRITTLE_COLUMNS),
             "captions": pl.concat([pl.DataFrame(schema=CAPTION_COLUMNS), *captions]),
             "queries": pl.concat([pl.DataFrame(schema=QUERY_COLUMNS), *queries]),
         }
@@ -228,15 +227,8 @@ class StudyTables:
 
 def spread(drops: pl.DataFrame) -> pl.DataFrame:
     """The drop over seeds: mean, standard deviation, extremes; empty with one seed."""
+    drop = pl.col("drop")
     grouped = drops.group_by("model", "perturbation", "metric", maintain_order=True).agg(
-        pl.len().alias("seeds"),
-        pl.col("drop").mean().alias("mean"),
-        pl.col("drop").std().alias("deviation"),
-        pl.col("drop").min().alias("lowest"),
-        pl.col("drop").max().alias("highest"),
+        seeds=pl.len(), mean=drop.mean(), deviation=drop.std(), lowest=drop.min(), highest=drop.max()
     )
     return grouped.filter(pl.col("seeds") > 1)
-
-
-def _table(rows: list[dict[str, Any]], schema: Mapping[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=dict(schema))

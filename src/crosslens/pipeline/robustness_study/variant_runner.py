@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,17 +70,18 @@ class QueryResults:
         images = np.arange(len(dataset.image_ids)) if direction == IMAGE_TO_TEXT else dataset.caption_image
         return QueryResults(run, direction, ranking.query_ids, images, rank, hits, _own_scores(ranking, scorer))
 
-    def save(self, file: Path, key: str) -> None:
-        """Write what is not in the run; written after it, so that with this file a variant is complete."""
+    def save(self, folder: Path, key: str) -> None:
+        """Write what is not in the run, beside its folder and after it: with this file a variant is complete."""
         queries = pl.Series(self.query_ids, dtype=pl.String)
         values = (queries, self.clusters, self.rank, self.hits, self.own)
         table = pl.DataFrame(dict(zip(_COLUMNS, values, strict=True)))
-        with atomic_file(file) as partial:
+        with atomic_file(_results_file(folder)) as partial:
             table.write_parquet(partial, metadata={_KEY: key})
 
     @staticmethod
-    def load(folder: Path, file: Path, key: str | None, direction: str) -> QueryResults | None:
+    def load(folder: Path, key: str | None, direction: str) -> QueryResults | None:
         """A finished variant of this key; None where it has to be computed."""
+        file = _results_file(folder)
         if key is None or not file.exists() or not (folder / RUN_FILE).exists():
             return None
         try:
@@ -93,6 +94,10 @@ class QueryResults:
             return None
         arrays = (table[name].to_numpy() for name in _COLUMNS[1:])
         return QueryResults(run, direction, tuple(table["query"]), *arrays)
+
+
+def _results_file(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.parquet")
 
 
 def _own_scores(ranking: Ranking, scorer: Scorer) -> FloatArray:
@@ -158,25 +163,20 @@ class VariantRunner:
     dataset: Dataset
     settings: StudySettings
     directory: StudyDirectory | None
-    threads: int | None
-    command: Sequence[str] | None
+    options: RobustnessOptions
     progress: Progress
 
     def run(self, vectors: VectorSource, variant: Variant | None) -> QueryResults:
         """The results on a variant, or on the original (None): stored ones, or new ones that are then stored."""
         label, name = ORIGINAL if variant is None else variant.label, vectors.name
-        direction = self.settings.table_direction
         vectors_key = vectors.key(variant)
         key = None if vectors_key is None else fingerprint("outcome", {"vectors": vectors_key, **vars(self.settings)})
         folder = None if self.directory is None else self.directory.run_folder(name, label)
-        file = None if self.directory is None else self.directory.results_file(name, label)
-        if folder is not None and file is not None:
-            stored = QueryResults.load(folder, file, key, direction)
-            if stored is not None:
-                return stored
-        results = self._evaluate(vectors, variant, f"{name}, {label}", folder)
-        if file is not None:
-            results.save(file, key or "")
+        results = None if folder is None else QueryResults.load(folder, key, self.settings.table_direction)
+        if results is None:
+            results = self._evaluate(vectors, variant, f"{name}, {label}", folder)
+            if folder is not None:
+                results.save(folder, key or "")
         return results
 
     def _evaluate(self, vectors: VectorSource, variant: Variant | None, name: str, folder: Path | None) -> QueryResults:
@@ -186,7 +186,8 @@ class VariantRunner:
         run = evaluate(
             dataset, images=images, captions=captions, directions=settings.directions, metrics=settings.metrics,
             score=settings.score, resamples=settings.resamples, level=settings.level, seed=settings.seed,
-            threads=self.threads, name=name, output=folder, overwrite=True, command=self.command, progress=progress,
+            threads=self.options.threads, name=name, output=folder, overwrite=True, command=self.options.command,
+            progress=progress,
         )  # fmt: skip
         scorer = score_source(dataset, images, captions, score=settings.score).scorer
         return QueryResults.of(run, settings.table_direction, dataset, scorer)

@@ -66,15 +66,10 @@ class Variant:
 
 
 CAPTION_COLUMNS: Mapping[str, Any] = {
-    "perturbation": pl.String,
-    "seed": pl.Int64,
-    "caption": pl.String,
-    "original": pl.String,
-    "text": pl.String,
-    "applied": pl.Boolean,
-    "reason": pl.String,
+    "perturbation": pl.String, "seed": pl.Int64, "caption": pl.String, "original": pl.String, "text": pl.String,
+    "applied": pl.Boolean, "reason": pl.String,
     "edits": pl.List(pl.Struct({"start": pl.Int64, "end": pl.Int64, "before": pl.String, "after": pl.String})),
-}
+}  # fmt: skip
 
 
 def make_variants(
@@ -96,11 +91,8 @@ def make_variants(
         raise UsageError(f"options ({', '.join(options)}), but no captions to perturb", fix="leave out the options")
     variants = []
     for seed in seeds:
-        perturbed = (
-            perturb_all(texts, dataset, corpus=corpus, seed=seed, threads=threads, progress=progress, **(options or {}))
-            if texts
-            else {}
-        )
+        shared = {"corpus": corpus, "seed": seed, "threads": threads, "progress": progress}
+        perturbed = perturb_all(texts, dataset, **shared, **(options or {})) if texts else {}
         for name in names:
             label = name if seed == seeds[0] else f"{name}.seed{seed}"
             if name in perturbed:
@@ -123,9 +115,8 @@ def given_variant(dataset: Dataset, name: str, changed: Dataset, seed: int = 0) 
             expected="a caption of the same id for every caption of the dataset",
             fix="perturb the dataset that is evaluated",
         ) from error
-    known = (
-        read_perturbed(changed) if {"original", "applied", "reason", "edits"} <= set(changed.captions.columns) else None
-    )
+    complete = {"original", "applied", "reason", "edits"} <= set(changed.captions.columns)
+    known = read_perturbed(changed) if complete else None
     results = []
     for number, row in enumerate(rows):
         old, new = dataset.texts[number], changed.texts[row]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -29,22 +29,11 @@ from crosslens.encode import (
 from crosslens.perturbations import perturb_images
 from crosslens.pipeline.encoding import stream_options
 from crosslens.pipeline.inputs import align_embeddings
+from crosslens.pipeline.options import RobustnessOptions
 from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant
 
 Pair = tuple[Embeddings, Embeddings]
 """The vectors of images and of captions."""
-
-
-class VectorSource(Protocol):
-    """The vectors of one model for the dataset and its variants."""
-
-    name: str
-
-    def key(self, variant: Variant | None) -> str | None:
-        """A hash of what the vectors depend on, without computing them; None where that is not known."""
-
-    def of(self, variant: Variant | None, progress: Progress) -> Pair:
-        """The vectors of a variant, or of the original (None)."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +41,13 @@ class VariantEncoding:
     """How a model encodes variants."""
 
     options: EncodeOptions
-    image_text: Any
-    query: int
-    threads: int | None
+    study: RobustnessOptions
     scratch: Path
     """The folder of perturbed pictures while they are needed."""
 
     def queries(self, dataset: Dataset) -> Dataset:
         """The dataset with the captions that are queries: all, or one of each image in text-only retrieval."""
-        return dataset if self.image_text is None else query_captions(dataset, self.query)
+        return dataset if self.study.image_text is None else query_captions(dataset, self.study.query_caption)
 
 
 class ModelVectors:
@@ -73,22 +60,24 @@ class ModelVectors:
                 fix=f"name the model that made them, or pass the variants' vectors: {argument('variants')}",
             )
         require_modality(encoder, TEXTS)
-        if encoding.image_text is None:
+        if encoding.study.image_text is None:
             require_modality(encoder, IMAGES)
         self.name, self.encoder, self.dataset, self.encoding = name, encoder, dataset, encoding
+        self._encoded: Pair | None = None
 
     def key(self, variant: Variant | None) -> str | None:
+        """A hash of what the vectors depend on, without computing them; None where that is not known."""
         if not self.encoder.revision:
             return None
-        encoding = self.encoding
+        image_text = self.encoding.study.image_text
         return fingerprint(
             "variant",
             {
                 "dataset": self.dataset.fingerprint,
                 "encoder": [self.encoder.name, self.encoder.revision, getattr(self.encoder, "preprocessing", "")],
-                "precision": encoding.options.precision,
-                "image_text": str(getattr(encoding.image_text, "name", encoding.image_text)),
-                "query": encoding.query,
+                "precision": self.encoding.options.precision,
+                "image_text": str(getattr(image_text, "name", image_text)),
+                "query": self.encoding.study.query_caption,
                 "pictures": self._pictures,
                 "variant": [] if variant is None else [variant.label, str(variant.seed), *variant.dataset.texts],
                 "changed_pictures": _stamps(variant.pictures) if variant is not None and variant.pictures else [],
@@ -97,9 +86,11 @@ class ModelVectors:
 
     @cached_property
     def _pictures(self) -> list[str]:
-        return [] if self.encoding.image_text is not None else _stamps(self.dataset, self.encoding.options.image_folder)
+        text_only = self.encoding.study.image_text is not None
+        return [] if text_only else _stamps(self.dataset, self.encoding.options.image_folder)
 
     def of(self, variant: Variant | None, progress: Progress) -> Pair:
+        """The vectors of a variant, or of the original (None)."""
         images, captions = self._original(progress)
         if variant is None:
             return images, captions
@@ -114,27 +105,22 @@ class ModelVectors:
         return images, Embeddings(captions.ids, vectors, model=captions.model)
 
     def _original(self, progress: Progress) -> Pair:
-        if not hasattr(self, "_encoded"):
-            self._encoded = self._encode_original(stream_options(self.encoding.options, progress))
+        if self._encoded is None:
+            options, study = self.encoding.options, self.encoding.study
+            data, shared = (self.dataset, self.encoder), stream_options(options, progress)
+            encoded: Any
+            if study.image_text is not None:
+                encoded = text_only(*data, query=study.query_caption, image_text=study.image_text, **shared)
+            else:
+                encoded = encode_dataset(*data, image_folder=options.image_folder, **shared)
+            self._encoded = encoded.images, encoded.captions
         return self._encoded
-
-    def _encode_original(self, options: dict[str, Any]) -> Pair:
-        encoding = self.encoding
-        if encoding.image_text is not None:
-            texts = text_only(
-                self.dataset, self.encoder, query=encoding.query, image_text=encoding.image_text, **options
-            )
-            return texts.images, texts.captions
-        encoded = encode_dataset(self.dataset, self.encoder, image_folder=encoding.options.image_folder, **options)
-        assert encoded.images is not None
-        assert encoded.captions is not None
-        return encoded.images, encoded.captions
 
     def _perturbed_images(self, variant: Variant, progress: Progress) -> Embeddings:
         options = self.encoding.options
         pictures = variant.pictures or perturb_images(
             self.dataset, variant.perturbation, self.encoding.scratch / variant.label, seed=variant.seed,
-            threads=self.encoding.threads, image_folder=options.image_folder, overwrite=True, progress=progress,
+            threads=self.encoding.study.threads, image_folder=options.image_folder, overwrite=True, progress=progress,
         )  # fmt: skip
         encoded = encode_images(
             self.encoder, image_files(pictures), names=pictures.image_ids, **stream_options(options, progress)
@@ -148,6 +134,13 @@ def _stamps(dataset: Dataset, folder: str | Path | None = None) -> list[str]:
     return [f"{facts.st_size} {facts.st_mtime_ns}" for facts in (file.stat() for file in files)]
 
 
+def _aligned(dataset: Dataset, images: Any, captions: Any) -> Pair:
+    return (
+        align_embeddings(images, dataset.image_ids, "image"),
+        align_embeddings(captions, dataset.caption_ids, "caption"),
+    )
+
+
 class GivenVectors:
     """Vectors that are given: of the original, and by name those of every variant.
 
@@ -157,24 +150,15 @@ class GivenVectors:
     def __init__(self, name: str, dataset: Dataset, images: Any, captions: Any, variants: Mapping[str, Any]) -> None:
         if images is None or captions is None:
             missing = "image" if images is None else "caption"
-            raise UsageError(
-                f"no {missing} embeddings of the original", fix=f"pass {argument(f'{missing}s')}, or a model"
-            )
+            fix = f"pass {argument(f'{missing}s')}, or a model"
+            raise UsageError(f"no {missing} embeddings of the original", fix=fix)
         self.name = name
-        original = (
-            align_embeddings(images, dataset.image_ids, "image"),
-            align_embeddings(captions, dataset.caption_ids, "caption"),
-        )
-        self._pairs: dict[str, Pair] = {ORIGINAL: original}
+        self._pairs = {ORIGINAL: _aligned(dataset, images, captions)}
         for variant, vectors in variants.items():
-            new_images, new_captions = vectors if isinstance(vectors, tuple) else (None, vectors)
+            pair = vectors if isinstance(vectors, tuple) else (None, vectors)
+            changed = (old if new is None else new for old, new in zip(self._pairs[ORIGINAL], pair, strict=True))
             with reading(f"variant {variant!r}"):
-                self._pairs[variant] = (
-                    original[0] if new_images is None else align_embeddings(new_images, dataset.image_ids, "image"),
-                    original[1]
-                    if new_captions is None
-                    else align_embeddings(new_captions, dataset.caption_ids, "caption"),
-                )
+                self._pairs[variant] = _aligned(dataset, *changed)
 
     def key(self, variant: Variant | None) -> str | None:
         images, captions = self._pair(variant)
@@ -189,7 +173,10 @@ class GivenVectors:
         name = ORIGINAL if variant is None else variant.perturbation
         if name not in self._pairs:
             known = ", ".join(known for known in self._pairs if known != ORIGINAL) or "none"
-            raise UsageError(
-                f"no embeddings of the variant {name!r}", fix=f"pass them, or leave it out; there are: {known}"
-            )
+            fix = f"pass them, or leave it out; there are: {known}"
+            raise UsageError(f"no embeddings of the variant {name!r}", fix=fix)
         return self._pairs[name]
+
+
+VectorSource = ModelVectors | GivenVectors
+"""The vectors of one model for the dataset and its variants."""

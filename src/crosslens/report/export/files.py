@@ -10,15 +10,7 @@ import gzip
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from crosslens.core import (
-    ConflictError,
-    Registry,
-    Run,
-    UnknownNameError,
-    UsageError,
-    argument,
-    atomic_file,
-)
+from crosslens.core import ConflictError, Registry, Run, UnknownNameError, UsageError, argument, atomic_file
 
 Files = Mapping[str, str]
 """Content by part: ``""`` for a format of one file, ``i2t`` and ``t2i`` for one file per direction."""
@@ -71,23 +63,27 @@ def write_named_export(
 
 
 def _write(content: Mapping[Path, str], overwrite: bool) -> list[Path]:
-    """All of the files or none: conflicts are detected before the first file is written."""
     # mtime=0: the same run exports to the same bytes.
     data = {
         path: gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text.encode()
         for path, text in content.items()
     }
-    changed = {path: bytes_ for path, bytes_ in data.items() if not (path.is_file() and path.read_bytes() == bytes_)}
+    return write_changed(data, overwrite)
+
+
+def write_changed(content: Mapping[Path, bytes], overwrite: bool) -> list[Path]:
+    """All of the files or none: conflicts are detected before the first file is written."""
+    changed = {path: data for path, data in content.items() if not (path.is_file() and path.read_bytes() == data)}
     for path in changed:
         if path.exists() and not overwrite:
             raise ConflictError(
                 f"{path} already exists with other content",
                 fix=f"choose another name, or pass {argument('overwrite', True)}",
             )
-    for path, bytes_ in changed.items():
+    for path, data in changed.items():
         with atomic_file(path) as partial:
-            partial.write_bytes(bytes_)
-    return list(data)
+            partial.write_bytes(data)
+    return list(content)
 
 
 def _with_part(output: Path, part: str) -> Path:

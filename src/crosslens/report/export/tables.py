@@ -12,31 +12,13 @@ from crosslens.report.selection import select_metrics
 from crosslens.report.text.runs import runs_grid
 
 _CSV_SCHEMA = {
-    "run": pl.String,
-    "direction": pl.String,
-    "metric": pl.String,
-    "mean": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "n": pl.Int64,
-    "excluded": pl.Int64,
-    "statistic": pl.String,
-    "level": pl.Float64,
-}
-_LATEX_CHARACTERS = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "→": r"$\rightarrow$",
-    "–": "--",
-}
+    "run": pl.String, "direction": pl.String, "metric": pl.String, "mean": pl.Float64, "low": pl.Float64,
+    "high": pl.Float64, "n": pl.Int64, "excluded": pl.Int64, "statistic": pl.String, "level": pl.Float64,
+}  # fmt: skip
+_LATEX_CHARACTERS = str.maketrans({
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"}, "\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}", "→": r"$\rightarrow$", "–": "--",
+})  # fmt: skip
 
 
 @EXPORTS.register("csv", suffix=".csv", several=True)
@@ -73,7 +55,7 @@ def _latex_row(cells: Sequence[str]) -> str:
 
 
 def _latex_cell(cell: str) -> str:
-    text = "".join(_LATEX_CHARACTERS.get(letter, letter) for letter in " ".join(cell.split()))
+    text = " ".join(cell.split()).translate(_LATEX_CHARACTERS)
     return f"{{{text}}}" if text.startswith("[") else text
 
 

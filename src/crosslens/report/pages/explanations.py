@@ -1,13 +1,20 @@
-"""A page of explained queries: both pictures with their boxes, and every fact under them."""
+"""A page of explained queries: both pictures with the boxes of their objects, and every fact under them."""
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
+from itertools import cycle
+from pathlib import Path
 
-from crosslens.explanations import OPEN, SATISFIED, VIOLATED, AnnotatedImage, Explanation
+from crosslens.core import CrosslensError
+from crosslens.data import read_image_bytes
+from crosslens.encode import decode_image
+from crosslens.explanations import OPEN, SATISFIED, VIOLATED, AnnotatedImage, Explanation, ImageObject
 from crosslens.report.html import folded, folded_table, html_page, links
-from crosslens.report.pages.box_drawing import EmbeddedImage, concept_colours, draw_boxes, embed_image
 from crosslens.report.text.explanations import (
     DIRECTION_NAMES,
     concept_list,
@@ -18,6 +25,122 @@ from crosslens.report.text.explanations import (
     word_grid,
     words_title,
 )
+
+PALETTE = (
+    "#0b6e99", "#b3541e", "#2e7d32", "#8e24aa", "#c2185b", "#5d4037", "#00796b", "#1a4fa0", "#8a5a00", "#455a64",
+    "#ad1457", "#33691e",
+)  # fmt: skip
+"""Dark enough for white letters on them."""
+_LARGEST = 640
+_QUALITY = 82
+_PLAIN_SIZE = (400.0, 300.0)
+_MOST_LABELS = 14
+_LETTER = 0.56  # of a letter's height: how wide it is
+
+
+@dataclass(frozen=True)
+class EmbeddedImage:
+    """A picture file, made small, as an address that holds it; with its size in pixels before that."""
+
+    address: str
+    width: float
+    height: float
+
+
+def embed_image(file: str | Path | None) -> EmbeddedImage | None:
+    """The picture in a file; None where there is no such file, it is none, or Pillow is missing."""
+    if file is None:
+        return None
+    try:
+        picture = decode_image(read_image_bytes(file))
+    except (CrosslensError, OSError):
+        return None
+    width, height = picture.size
+    picture.thumbnail((_LARGEST, _LARGEST))
+    content = io.BytesIO()
+    picture.save(content, "JPEG", quality=_QUALITY)
+    address = "data:image/jpeg;base64," + base64.b64encode(content.getvalue()).decode("ascii")
+    return EmbeddedImage(address, float(width), float(height))
+
+
+def draw_boxes(
+    picture: AnnotatedImage,
+    colour_of: Mapping[str, str],
+    numbers: Mapping[int, int],
+    drawn: EmbeddedImage | None,
+    title: str,
+) -> str:
+    """The picture (or an empty frame of its proportions) with a box around every object that has one.
+
+    ``numbers`` maps an object's index to the number that it shares with its match; boxes without are dashed.
+    """
+    width, height = _size(picture, drawn)
+    boxed = [(index, obj) for index, obj in enumerate(picture.objects) if obj.box is not None]
+    size = f'width="{width:g}" height="{height:g}"'
+    shown = f'<image href="{drawn.address}" {size} preserveAspectRatio="none"/>' if drawn else ""
+    every = len(boxed) <= _MOST_LABELS
+    order = sorted(boxed, key=lambda indexed: -(indexed[1].area or 0.0))
+    first = {obj.name: index for index, obj in reversed(boxed)}
+    parts = [_box(obj, _colour(obj, colour_of), numbers.get(index)) for index, obj in order]
+    parts += [  # above all boxes
+        _label(obj, _colour(obj, colour_of), numbers.get(index), (width, height))
+        for index, obj in order
+        if every or first[obj.name] == index
+    ]
+    empty = "" if boxed else _empty(width, height, picture)
+    return (
+        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(title)}">\n'
+        f'<rect class="frame" {size}/>{shown}\n' + "\n".join(parts) + empty + "\n</svg>"
+    )
+
+
+def _size(picture: AnnotatedImage, drawn: EmbeddedImage | None) -> tuple[float, float]:
+    """As the dataset has it, as the file has it, or large enough for every box."""
+    if picture.width and picture.height:
+        return picture.width, picture.height
+    if drawn is not None:
+        return drawn.width, drawn.height
+    boxes = [obj.box for obj in picture.objects if obj.box is not None]
+    if not boxes:
+        return _PLAIN_SIZE
+    return max(1.0, *(box[0] + box[2] for box in boxes)), max(1.0, *(box[1] + box[3] for box in boxes))
+
+
+def _colour(obj: ImageObject, colour_of: Mapping[str, str]) -> str:
+    return colour_of.get(obj.synset or "", "#444444")
+
+
+def _box(obj: ImageObject, colour: str, number: int | None) -> str:
+    assert obj.box is not None
+    x, y, wide, high = obj.box
+    dash = "" if number is not None else ' stroke-dasharray="5 4"'
+    about = " ".join((*obj.attributes, obj.name)) + (" (a crowd)" if obj.crowd else "")
+    whole = f"{about}, number {number}" if number is not None else about
+    rectangle = f'<rect class="box" x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" stroke="{colour}"{dash}/>'
+    return f"<g><title>{escape(whole)}</title>{rectangle}</g>"
+
+
+def _label(obj: ImageObject, colour: str, number: int | None, size: tuple[float, float]) -> str:
+    """On the upper edge of the box, inside the picture."""
+    assert obj.box is not None
+    text = f"{number} {obj.name}" if number is not None else obj.name
+    letter = max(size) / 30
+    long = letter * _LETTER * len(text) + letter * 0.5
+    x = max(0.0, min(obj.box[0], size[0] - long))
+    y = max(0.0, min(obj.box[1] - letter * 1.25, size[1] - letter * 1.25))
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{long:.1f}" height="{letter * 1.25:.1f}" fill="{colour}"/>'
+        f'<text x="{x + letter * 0.25:.1f}" y="{y + letter * 0.95:.1f}" font-size="{letter:.1f}">{escape(text)}</text>'
+    )
+
+
+def _empty(width: float, height: float, picture: AnnotatedImage) -> str:
+    text = "no boxes" if picture.objects else "no objects"
+    return (
+        f'\n<text class="empty" x="{width / 2:g}" y="{height / 2:g}" font-size="{max(width, height) / 20:.1f}">'
+        f"{text}</text>"
+    )
+
 
 _MARKS = {SATISFIED: "✓", VIOLATED: "✗", OPEN: "?"}
 _MAX_LINKS = 50
@@ -43,9 +166,8 @@ def _pictures(explanations: Sequence[Explanation]) -> list[AnnotatedImage]:
 def _article(target: str, explained: Explanation, drawn: Mapping[str, EmbeddedImage | None]) -> str:
     summary = "\n".join(f"<p>{escape(sentence.text)}</p>" for sentence in explained.sentences)
     marked = _marked_text(explained)
-    query_text = (
-        marked if explained.text is not None else f"An image is the query, and {_caption_source(explained)}: “{marked}”"
-    )
+    source = "the first caption of another picture says" if explained.succeeded else "the first caption says"
+    query_text = marked if explained.text is not None else f"An image is the query, and {source}: “{marked}”"
     direction = escape(DIRECTION_NAMES.get(explained.direction, explained.direction))
     parts = [
         f'<article id="{target}">',
@@ -69,16 +191,10 @@ def _marked_text(explained: Explanation) -> str:
     """The words, each marked by whether the checked picture has it: a sign and a colour, never a colour alone."""
     text = explained.spoken or explained.text or ""
     checked = [verdict.right if explained.direction == "i2t" else verdict.other for verdict in explained.words]
-    spans = sorted(
-        {
-            (check.word.start, check.word.end, check.verdict, check.why)
-            for check in checked
-            if check.word.kind != "relation"
-        },
-        key=lambda span: (span[0], -span[1]),
-    )
+    words = [check for check in checked if check.word.kind != "relation"]
+    spans = {(check.word.start, check.word.end, check.verdict, check.why) for check in words}
     marked, position = "", 0
-    for start, end, verdict, why in spans:
+    for start, end, verdict, why in sorted(spans, key=lambda span: (span[0], -span[1])):
         if start < position or end <= start:
             continue
         marked += escape(text[position:start])
@@ -86,10 +202,6 @@ def _marked_text(explained: Explanation) -> str:
         marked += f'<mark class="{verdict}" title="{escape(why)}">{escape(text[start:end])}{mark}</mark>'
         position = end
     return marked + escape(text[position:])
-
-
-def _caption_source(explained: Explanation) -> str:
-    return "the first caption of another picture says" if explained.succeeded else "the first caption says"
 
 
 def _key_of_marks(explained: Explanation) -> str:
@@ -100,13 +212,9 @@ def _key_of_marks(explained: Explanation) -> str:
 
 
 def _figures(explained: Explanation, drawn: Mapping[str, EmbeddedImage | None]) -> str:
-    order = [
-        *explained.comparison.get("common", ()),
-        *explained.comparison.get("missing", ()),
-        *explained.comparison.get("extra", ()),
-    ]
+    order = [synset for key in ("common", "missing", "extra") for synset in explained.comparison.get(key, ())]
     own = [obj.synset for obj in explained.right.objects if obj.synset is not None] if not order else []
-    colour_of = concept_colours(list(dict.fromkeys([*order, *own])))
+    colour_of = dict(zip(dict.fromkeys([*order, *own]), cycle(PALETTE), strict=False))
     pairs = explained.boxes
     sides = [("right", explained.right), ("other", explained.other)]
     titles = picture_names(explained)

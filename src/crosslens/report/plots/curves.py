@@ -10,16 +10,7 @@ from crosslens.core import Grid, MetricValues
 from crosslens.metrics import format_count, format_figure, format_interval
 from crosslens.pipeline import CURVE_FAMILIES, Curves
 from crosslens.report.html import folded_table
-from crosslens.report.plots.files import write_figures
-from crosslens.report.plots.style import (
-    COLOURS,
-    FAINT,
-    SOFT,
-    check_series_count,
-    figure_layout,
-    label,
-    plotly_objects,
-)
+from crosslens.report.plots import style
 from crosslens.report.text.runs import DIRECTION_LABELS
 
 _DASHES = {"SR": "solid", "SRhit": "dash"}
@@ -65,22 +56,22 @@ def curve_grid(curves: Curves, most: int | None = 12) -> Grid:
 
 def curve_figure(curves: Curves) -> Any:
     """A plotly figure: m across, the figures up, intervals as bands."""
-    check_series_count(len(curves.values), "runs")
-    objects = plotly_objects()
+    style.check_series_count(len(curves.values), "runs")
+    objects = style.plotly_objects()
     drawn = objects.Figure()
     for index, (run, families) in enumerate(curves.values.items()):
         for family in CURVE_FAMILIES:
-            band = _band(objects, curves, families[family], COLOURS[index])
+            band = _band(objects, curves, families[family], style.COLOURS[index])
             if band is not None:
                 drawn.add_trace(band)
-            drawn.add_trace(_line(objects, curves, run, family, COLOURS[index]))
+            drawn.add_trace(_line(objects, curves, run, family, style.COLOURS[index]))
     return _with_layout(drawn, curves)
 
 
 def write_curves(curves: Curves, output: str | Path, *, overwrite: bool = False) -> Path:
     """Draw the curves into a file: a page (``.html``) that opens without a network, or an image."""
-    return write_figures(
-        [curve_figure(curves)], Path(output), curve_title(curves), lambda: [_table(curves)], overwrite=overwrite
+    return style.write_figures(
+        output, curve_title(curves), lambda: [curve_figure(curves)], lambda: [_table(curves)], overwrite=overwrite
     )
 
 
@@ -88,13 +79,13 @@ def _line(objects: Any, curves: Curves, run: str, family: str, colour: str) -> A
     figures = curves.values[run][family]
     return objects.Scatter(
         x=list(curves.counts),
-        y=[_finite(values.mean) for values in figures],
+        y=[style.finite_or_none(values.mean) for values in figures],
         mode="lines+markers" if len(figures) < 3 else "lines",
-        name=f"{label(run)}: {_WORDS[family]} ({family})",
+        name=f"{style.label(run)}: {_WORDS[family]} ({family})",
         legendgroup=run,
         line={"color": colour, "width": 2.2, "dash": _DASHES[family]},
         hovertext=[
-            f"<b>{label(run)}</b>, m = {m}<br>{family} {_number(values)}  "
+            f"<b>{style.label(run)}</b>, m = {m}<br>{family} {_number(values)}  "
             + format_interval(values.name, values.low, values.high)
             for m, values in zip(curves.counts, figures, strict=True)
         ],
@@ -105,14 +96,13 @@ def _line(objects: Any, curves: Curves, run: str, family: str, colour: str) -> A
 def _band(objects: Any, curves: Curves, figures: tuple[MetricValues, ...], colour: str) -> Any | None:
     if not all(isfinite(values.low) and isfinite(values.high) for values in figures):
         return None
-    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
     return objects.Scatter(
         x=[*curves.counts, *reversed(curves.counts)],
         y=[*(values.high for values in figures), *(values.low for values in reversed(figures))],
         mode="lines",
         line={"width": 0},
         fill="toself",
-        fillcolor=f"rgba({red}, {green}, {blue}, 0.14)",
+        fillcolor=style.translucent(colour, 0.14),
         showlegend=False,
         hoverinfo="skip",
     )
@@ -121,15 +111,15 @@ def _band(objects: Any, curves: Curves, figures: tuple[MetricValues, ...], colou
 def _with_layout(drawn: Any, curves: Curves) -> Any:
     height = _HEIGHT + 22 * len(curves.values)
     drawn.update_layout(
-        **figure_layout(curve_title(curves), label(curve_facts(curves)), height),
+        **style.figure_layout(curve_title(curves), style.label(curve_facts(curves)), height),
         margin={"t": _TOP + 22 * len(curves.values), "r": 40, "b": _BOTTOM, "l": 70},
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "grouped"},
         xaxis={
-            "title": {"text": "m, how many of the most similar items count", "font": {"size": 13, "color": SOFT},
+            "title": {"text": "m, how many of the most similar items count", "font": {"size": 13, "color": style.SOFT},
                       "standoff": 8},
-            "gridcolor": FAINT, "zeroline": False,
+            "gridcolor": style.FAINT, "zeroline": False,
         },
-        yaxis={"tickformat": ".0%", "gridcolor": FAINT, "rangemode": "tozero", "zerolinecolor": SOFT},
+        yaxis={"tickformat": ".0%", "gridcolor": style.FAINT, "rangemode": "tozero", "zerolinecolor": style.SOFT},
     )  # fmt: skip
     return drawn
 
@@ -141,7 +131,3 @@ def _table(curves: Curves) -> str:
 
 def _number(values: MetricValues) -> str:
     return format_figure(values.name, values.mean)
-
-
-def _finite(value: float) -> float | None:
-    return value if isfinite(value) else None

@@ -7,27 +7,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from crosslens.analyze import (
-    ACCURACY,
-    ALL_CASES,
-    MACRO,
-    CategoryAccuracy,
-    HardNegativesResult,
-)
+from crosslens.analyze import ACCURACY, ALL_CASES, MACRO, CategoryAccuracy, HardNegativesResult
 from crosslens.metrics import format_count
 from crosslens.report.html import folded_table
-from crosslens.report.plots.files import HTML, figure_suffix, write_figures
-from crosslens.report.plots.style import (
-    COLOURS,
-    FAINT,
-    INK,
-    WIDTH,
-    axis_label,
-    check_series_count,
-    figure_layout,
-    label,
-    plotly_objects,
-)
+from crosslens.report.plots import style
 from crosslens.report.text.hard_negatives import interval_text, percent, shown_categories
 
 _BAR, _GAP, _TOP, _BOTTOM = 15, 12, 118, 56
@@ -35,8 +18,8 @@ _BAR, _GAP, _TOP, _BOTTOM = 15, 12, 118, 56
 
 def negatives_figure(results: Sequence[HardNegativesResult], measure: str) -> Any:
     """A plotly figure of one measure: categories down, a bar per model, a mark where guessing would end."""
-    check_series_count(len(results), "models")
-    objects = plotly_objects()
+    style.check_series_count(len(results), "models")
+    objects = style.plotly_objects()
     drawn = objects.Figure()
     for index, result in enumerate(results):
         drawn.add_trace(_bars(objects, result, measure, index))
@@ -47,7 +30,7 @@ def negatives_figure(results: Sequence[HardNegativesResult], measure: str) -> An
             mode="markers",
             x=[row.chance for row in rows],
             y=[category_label(row, results[0]) for row in rows],
-            marker={"symbol": "line-ns", "size": 16, "line": {"width": 2, "color": INK}},
+            marker={"symbol": "line-ns", "size": 16, "line": {"width": 2, "color": style.INK}},
             hovertemplate="chance %{x:.1%}<extra></extra>",
         )
     )
@@ -58,13 +41,12 @@ def write_negatives_plot(
     results: Sequence[HardNegativesResult], output: str | Path, *, overwrite: bool = False
 ) -> Path:
     """A page with a figure per measure and its numbers; or a picture of the last measure, the strictest."""
-    output = Path(output)
     measures = results[0].negatives.measures
-    shown = measures if figure_suffix(output) == HTML else measures[-1:]
-    return write_figures(
-        [negatives_figure(results, measure) for measure in shown],
+    shown = measures if style.figure_suffix(output) == style.HTML else measures[-1:]
+    return style.write_figures(
         output,
         f"Hard negatives: {results[0].negatives.name}",
+        lambda: [negatives_figure(results, measure) for measure in shown],
         lambda: [_table(result) for result in results],
         overwrite=overwrite,
     )
@@ -74,23 +56,22 @@ def category_label(row: CategoryAccuracy, result: HardNegativesResult) -> str:
     """What a category is called beside the axis; categories of two groupings may share a name."""
     if row.grouping in (ALL_CASES, MACRO):
         return "all cases" if row.grouping == ALL_CASES else "macro"
-    return label(f"{row.grouping}: {row.category}" if len(result.negatives.groupings) > 1 else row.category)
+    return style.label(f"{row.grouping}: {row.category}" if len(result.negatives.groupings) > 1 else row.category)
 
 
 def _bars(objects: Any, result: HardNegativesResult, measure: str, index: int) -> Any:
     rows = shown_categories(result.figures, measure)
     known = [isfinite(row.low) and isfinite(row.high) for row in rows]
     return objects.Bar(
-        name=label(result.model),
+        name=style.label(result.model),
         orientation="h",
         y=[category_label(row, result) for row in rows],
         x=[row.value for row in rows],
-        error_x={
-            "type": "data", "symmetric": False, "color": INK, "thickness": 1.4, "width": 3.5,
-            "array": [row.high - row.value if there else 0 for row, there in zip(rows, known, strict=True)],
-            "arrayminus": [row.value - row.low if there else 0 for row, there in zip(rows, known, strict=True)],
-        },
-        marker={"color": COLOURS[index], "opacity": 0.78},
+        error_x=style.error_bars(
+            [row.value - row.low if there else 0 for row, there in zip(rows, known, strict=True)],
+            [row.high - row.value if there else 0 for row, there in zip(rows, known, strict=True)],
+        ),
+        marker={"color": style.COLOURS[index], "opacity": 0.78},
         hovertext=[_hover(result, row) for row in rows],
         hoverinfo="text",
     )  # fmt: skip
@@ -100,7 +81,7 @@ def _hover(result: HardNegativesResult, row: CategoryAccuracy) -> str:
     interval = interval_text(row.low, row.high)
     return "<br>".join(
         (
-            f"<b>{category_label(row, result)}</b>, {label(result.model)}",
+            f"<b>{category_label(row, result)}</b>, {style.label(result.model)}",
             f"{percent(row.value)}" + (f"  {interval}" if interval else ""),
             f"{format_count(row.cases, 'case')}, chance {percent(row.chance)}, tied {percent(row.tied)}",
         )
@@ -117,15 +98,13 @@ def _with_layout(
     facts = f"{cases}, {100 * first.level:g}% intervals from resampling {first.resampled}"
     names = [category_label(row, first) for row in rows]
     drawn.update_layout(
-        **figure_layout(f"{first.negatives.name}: {name}", f"{facts}; ties are wrong; | is chance", height),
+        **style.figure_layout(f"{first.negatives.name}: {name}", f"{facts}; ties are wrong; | is chance", height),
         barmode="group", bargroupgap=0.08, bargap=_GAP / (_GAP + _BAR * len(results)),
         margin={"t": _TOP, "r": 52, "b": _BOTTOM, "l": 30},
-        legend={"orientation": "h", "x": 20 / WIDTH, "xref": "container", "y": 1 - (_TOP - 10) / height,
+        legend={"orientation": "h", "x": 20 / style.WIDTH, "xref": "container", "y": 1 - (_TOP - 10) / height,
                 "yref": "container", "yanchor": "bottom", "traceorder": "normal"},
-        xaxis={"range": [0, 1], "tickformat": ".0%", "dtick": 0.2, "gridcolor": FAINT, "fixedrange": True},
-        yaxis={"type": "category", "categoryorder": "array", "categoryarray": names, "tickmode": "array",
-               "tickvals": names, "ticktext": [axis_label(category) for category in names], "autorange": "reversed",
-               "automargin": True, "ticks": "", "ticklabelstandoff": 6, "fixedrange": True},
+        xaxis={"range": [0, 1], "tickformat": ".0%", "dtick": 0.2, "gridcolor": style.FAINT, "fixedrange": True},
+        yaxis=style.category_axis(names, names),
     )  # fmt: skip
     return drawn
 

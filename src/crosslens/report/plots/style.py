@@ -1,15 +1,16 @@
-"""The style of figures: colours that colour-blind readers can distinguish, fonts, labels, layout."""
+"""How figures look (colours that colour-blind readers can distinguish, fonts, layout), and how they are written."""
 
 from __future__ import annotations
 
-import textwrap
+from collections.abc import Callable, Sequence
 from html import escape
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
-from crosslens.core import MetricValues, MissingExtraError, UsageError, split_name
-from crosslens.metrics import format_count, format_figure, format_interval
-from crosslens.report.plots.group_chart import Chart, Series
+from crosslens.core import ConflictError, CrosslensError, MissingExtraError, UsageError, argument
+from crosslens.report.export.files import write_changed
+from crosslens.report.html import html_page
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#4D4D4D")
 """Okabe and Ito's palette without its yellow, which is too light for paper."""
@@ -19,11 +20,6 @@ _FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 INK, SOFT, FAINT = "#1A1A1A", "#666666", "#E3E3E3"
 CLEAR = "rgba(0, 0, 0, 0)"
 WIDTH = 860
-LINE = 17
-"""Pixels per line of the subtitle."""
-_LETTERS = 118
-"""Letters of the subtitle that fit beside each other."""
-
 _LONGEST = 60
 """Letters of a group's name that an axis shows."""
 
@@ -55,51 +51,30 @@ def axis_label(text: str) -> str:
     return label(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
 
 
-def legend_name(series: Series) -> str:
-    """A run with its figure over all queries."""
-    return f"{label(series.name)} ({format_figure(series.whole.name, series.whole.mean)} over all)"
+def translucent(colour: str, opacity: float) -> str:
+    """A colour that lets through what is behind it."""
+    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+    return f"rgba({red}, {green}, {blue}, {opacity})"
 
 
-def hover_text(chart: Chart, series: Series, group: str) -> str:
-    """What a pointer on a group shows: the run, the figure, its interval, how many queries."""
-    metric = series.groups[group]
-    bounds = format_interval(metric.name, metric.low, metric.high)
-    lines = [
-        f"<b>{label(group)}</b>, {label(series.name)}",
-        f"{split_name(chart.metric)[1]} {format_figure(metric.name, metric.mean)}" + (f"  {bounds}" if bounds else ""),
-        format_count(metric.n, "query")
-        + (f", {metric.excluded:,} more without a relevant item" if metric.excluded else ""),
-    ]
-    return "<br>".join(lines)
+def finite_or_none(value: float) -> float | None:
+    """A number as plotly draws it; None leaves a gap."""
+    return value if isfinite(value) else None
 
 
-def interval_lengths(metric: MetricValues) -> tuple[float, float]:
-    """How far the interval goes below and above the figure; nowhere without one."""
-    if not (isfinite(metric.low) and isfinite(metric.high)):
-        return 0.0, 0.0
-    return max(0.0, metric.mean - metric.low), max(0.0, metric.high - metric.mean)
+def error_bars(below: Sequence[float], above: Sequence[float]) -> dict[str, Any]:
+    """Intervals on horizontal bars, by how far they go below and above the values."""
+    look = {"color": INK, "thickness": 1.4, "width": 3.5}
+    return {"type": "data", "symmetric": False, "arrayminus": below, "array": above, **look}
 
 
-def value_axis(chart: Chart) -> dict[str, Any]:
-    """The axis of the metric: a share from 0 to 1, written in percent; anything else from 0 as far as it goes."""
-    if chart.unit == "share":
-        return {"range": [0, 1], "tickformat": ".0%", "dtick": 0.2}
-    highest = max(
-        (end for series in chart.series for metric in series.groups.values() for end in (metric.mean, metric.high)
-         if isfinite(end)),
-        default=1.0,
-    )  # fmt: skip
-    return {"range": [0, 1.08 * highest or 1.0]}
-
-
-def subtitle_lines(chart: Chart) -> list[str]:
-    """The facts under the title, wrapped."""
-    return textwrap.wrap(" · ".join(chart.facts), _LETTERS, break_on_hyphens=False)
-
-
-def top_margin(chart: Chart) -> int:
-    """Room for the title, the subtitle and the legend."""
-    return 64 + LINE * len(subtitle_lines(chart)) + (30 if len(chart.series) > 1 else 6)
+def category_axis(names: Sequence[str], shown: Sequence[str]) -> dict[str, Any]:
+    """The axis of bars from top to bottom; ``shown`` are the names as they are written beside it."""
+    return {
+        "type": "category", "categoryorder": "array", "categoryarray": names, "tickmode": "array", "tickvals": names,
+        "ticktext": [axis_label(name) for name in shown], "autorange": "reversed", "automargin": True, "ticks": "",
+        "ticklabelstandoff": 6, "fixedrange": True,
+    }  # fmt: skip
 
 
 def figure_layout(
@@ -121,18 +96,82 @@ def figure_layout(
     }  # fmt: skip
 
 
-def apply_layout(drawn: Any, chart: Chart, height: int) -> Any:
-    """Title, subtitle, legend and margins of a chart by group."""
-    top = top_margin(chart)
-    drawn.update_layout(
-        **figure_layout(chart.title, "<br>".join(map(label, subtitle_lines(chart))), height),
-        margin={"t": top, "r": 52, "b": 56, "l": 30},
-        paper_bgcolor="white",
-        plot_bgcolor="white",
-        showlegend=len(chart.series) > 1,
-        legend={
-            "orientation": "h", "x": 20 / WIDTH, "xref": "container", "xanchor": "left", "y": 1 - (top - 10) / height,
-            "yref": "container", "yanchor": "bottom", "traceorder": "normal", "itemsizing": "constant",
-        },
-    )  # fmt: skip
-    return drawn
+HTML = ".html"
+IMAGES = (".svg", ".png", ".pdf")
+SUFFIXES = (HTML, *IMAGES)
+
+_CONFIG = {"displaylogo": False, "responsive": False, "toImageButtonOptions": {"format": "svg"}}
+_SHARPNESS = 2  # of a .png: pixels per pixel of the figure
+
+
+def figure_suffix(output: str | Path) -> str:
+    """The suffix of a file's name; raises unless figures can be written in that format."""
+    suffix = Path(output).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(
+            f"{output}: unknown figure format {suffix or '(no suffix)'}", fix=f"end the name in {', '.join(SUFFIXES)}"
+        )
+    return suffix
+
+
+def write_figures(
+    output: str | Path,
+    title: str,
+    draw: Callable[[], Sequence[Any]],
+    tables: Callable[[], Sequence[str]],
+    *,
+    overwrite: bool,
+) -> Path:
+    """Write a page with all figures and the tables of their numbers, or an image of the only figure."""
+    output, suffix = Path(output), figure_suffix(output)
+    figures = draw()
+    if suffix == HTML:
+        content = figures_page(figures, title, tables()).encode()
+    elif len(figures) == 1:
+        content = figure_image(figures[0], suffix)
+    else:
+        raise UsageError(
+            f"{len(figures)} figures do not fit into one {suffix} file",
+            fix=f"pass {argument('kind', 'bar')} or {argument('kind', 'radar')}",
+        )
+    if output.is_dir():
+        raise ConflictError(f"{output} is a folder", fix="name a file")
+    write_changed({output: content}, overwrite)
+    return output
+
+
+def figures_page(figures: Sequence[Any], title: str, tables: Sequence[str]) -> str:
+    """A page that needs no other file: plotly's script once, the figures, and their numbers as tables."""
+    from plotly.offline import get_plotlyjs
+
+    parts = [
+        drawn.to_html(full_html=False, include_plotlyjs=False, div_id=f"figure-{number}", config=_CONFIG)
+        for number, drawn in enumerate(figures, start=1)
+    ]
+    body = "\n".join([*(f"<figure>{part}</figure>" for part in parts), *tables])
+    return html_page(title, body, style=_STYLE, script=get_plotlyjs(), heading=False)
+
+
+def figure_image(drawn: Any, suffix: str) -> bytes:
+    """The figure as the bytes of an image file."""
+    try:
+        import kaleido  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(f"writing {suffix} files", "kaleido", "plot-static") from error
+    try:
+        content: bytes = drawn.to_image(format=suffix.removeprefix("."), scale=_SHARPNESS if suffix == ".png" else 1)
+    except Exception as error:  # whatever a browser that will not start raises: there is no common type
+        raise CrosslensError(
+            f"the browser that draws {suffix} files failed: {str(error).strip().splitlines()[0]}",
+            fix="install Chromium or Google Chrome (or set BROWSER_PATH), or write .html",
+        ) from error
+    return content
+
+
+_STYLE = """
+figure { margin: 0 0 28px; overflow-x: auto; }
+summary { color: #666; }
+details { margin: 0 0 12px 24px; }
+table { font-variant-numeric: tabular-nums; }
+td:nth-child(3), td:nth-child(5), th:nth-child(3), th:nth-child(5) { text-align: right; }
+"""

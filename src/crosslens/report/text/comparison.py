@@ -1,4 +1,4 @@
-"""A comparison of runs as text."""
+"""Comparisons of runs, and of two caption sets, as text."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import textwrap
 from collections.abc import Sequence
 from math import isfinite
 
-from crosslens.core import PAGE_WIDTH, RENDERERS, Grid
-from crosslens.metrics import format_count, format_figure, format_interval, unit_sentence, with_intervals
-from crosslens.pipeline import Comparison, MetricComparison, QueryDifference
+from crosslens.core import BOTH, PAGE_WIDTH, RENDERERS, Grid, split_name
+from crosslens.metrics import format_count, format_figure, format_interval, unit_of, unit_sentence, with_intervals
+from crosslens.pipeline import CaptionSets, Comparison, MetricChange, MetricComparison, QueryDifference
+from crosslens.report.text.runs import DIRECTION_LABELS, difference_cells
 
 _MOST_METRICS = 6
 """With more metrics, the queries that differ most are not listed: they would be a wall of ids."""
-_CORRECTIONS = {"holm": "corrected by Holm", "bh": "corrected by Benjamini–Hochberg", "none": "not corrected"}
+CORRECTIONS = {"holm": "corrected by Holm", "bh": "corrected by Benjamini–Hochberg", "none": "not corrected"}
 
 
 @RENDERERS.register("Comparison")
@@ -28,10 +29,7 @@ def comparison_text(comparison: Comparison, width: int | None = PAGE_WIDTH) -> s
 
 
 def _grid(comparison: Comparison, results: Sequence[MetricComparison]) -> Grid:
-    differences = with_intervals(
-        [format_figure(result.metric, result.difference, signed=True) for result in results],
-        [format_interval(result.metric, result.low, result.high, signed=True) for result in results],
-    )
+    differences = difference_cells((result.metric, result.difference, result.low, result.high) for result in results)
     rows = tuple(
         (
             result.metric + ("" if result.higher_is_better else " ↓"),
@@ -59,7 +57,7 @@ def p_value(p: float, permutations: int) -> str:
 def significance_sentence(test: str, permutations: int, correction: str, tests: int) -> str:
     """How p-values were computed and corrected."""
     number = "" if correction == "none" else f" for {format_count(tests, 'test')}"
-    return f"p: {test}, two-sided, {permutations:,} permutations, {_CORRECTIONS[correction]}{number}."
+    return f"p: {test}, two-sided, {permutations:,} permutations, {CORRECTIONS[correction]}{number}."
 
 
 def _explanation(comparison: Comparison) -> list[str]:
@@ -94,3 +92,102 @@ def _queries(results: Sequence[MetricComparison]) -> str:
 def _query(metric: str, query: QueryDifference) -> str:
     values = (format_figure(metric, value, decimals=0) for value in (query.baseline, query.other))
     return f"{query.query} {' → '.join(values)}"
+
+
+_OWN = "[scores_from=own]"
+"""What every DCGcm would have in its name: a sentence under the table leaves room for the numbers."""
+
+
+@RENDERERS.register("CaptionSets")
+def caption_sets_text(sets: CaptionSets, width: int | None = PAGE_WIDTH, *, wide: bool = False) -> str:
+    """One table per direction, the captions' granularity, and what to know; ``wide``: one row per set instead."""
+    if wide:
+        return _wide_grid(sets).text(width)
+    before, after = (
+        name if name.endswith(f"({side})") else f"{name} ({side})"  # sets of the same name have it in theirs
+        for name, side in zip(sets.names, ("before", "after"), strict=True)
+    )
+    heading = f"{after} against {before}" + (f", {sets.model}" if sets.model else "")
+    parts = ["\n".join(textwrap.wrap(heading, PAGE_WIDTH))]
+    for direction, title in DIRECTION_LABELS.items():
+        results = _of_direction(sets, direction)
+        if results:
+            parts.append(f"{title}\n{_direction_grid(sets, results).text(width)}")
+    parts.append("\n".join(_caption_set_notes(sets)))
+    if sets.granularity is not None:
+        parts.append(f"The captions themselves\n\n{sets.granularity.text(width)}")
+    return "\n\n".join(parts)
+
+
+def _of_direction(sets: CaptionSets, direction: str) -> list[MetricChange]:
+    return [result for result in sets.results if split_name(result.metric)[0] == direction]
+
+
+def _wide_grid(sets: CaptionSets) -> Grid:
+    """One row per set, as papers print them: first image to text, then text to image, then sums."""
+    ordered = {
+        (_short(result.metric) if direction == BOTH else f"{direction} {_short(result.metric)}"): result
+        for direction in DIRECTION_LABELS
+        for result in _of_direction(sets, direction)
+    }
+    before = [_figure(result.metric, result.before) for result in ordered.values()]
+    after = [_figure(result.metric, result.after) for result in ordered.values()]
+    rows = ((sets.names[0], *before), (sets.names[1], *after))
+    return Grid(("captions", *ordered), rows, "l" + "r" * len(ordered))
+
+
+def _direction_grid(sets: CaptionSets, results: Sequence[MetricChange]) -> Grid:
+    differences = with_intervals(
+        [_figure(result.metric, result.difference, signed=True) for result in results],
+        [
+            format_interval(result.metric, result.low, result.high, _decimals(result.metric), signed=True)
+            for result in results
+        ],
+    )
+    rows = tuple(
+        (
+            _short(result.metric) + ("" if result.higher_is_better else " ↓"),
+            _figure(result.metric, result.before),
+            _figure(result.metric, result.after),
+            difference,
+            f"{round(100 * result.relative, 1) + 0.0:+.1f} %" if isfinite(result.relative) else "–",
+            p_value(result.adjusted_p, sets.permutations),
+        )
+        for result, difference in zip(results, differences, strict=True)
+    )
+    return Grid(("metric", "before", "after", "difference", "relative", "p"), rows, "lrrlrr")
+
+
+def _caption_set_notes(sets: CaptionSets) -> list[str]:
+    before, after = (run.provenance["dataset"] for run in sets.runs)
+    captions = f"{before['captions']:,} captions before and {after['captions']:,} captions after"
+    test = "permutation test that swaps the sets image by image"
+    sentences = [
+        f"{format_count(before['images'], 'image')}, {captions}.",
+        unit_sentence(result.metric for result in sets.results).replace(_OWN, ""),
+        significance_sentence(test, sets.permutations, sets.correction, len(sets.results)),
+    ]
+    if any(isfinite(result.low) for result in sets.results):
+        sentences.insert(
+            2,
+            f"In brackets: {100 * sets.level:g}% interval of the difference; images are drawn with their captions "
+            "of both sets.",
+        )
+    if any(_OWN in result.metric for result in sets.results):
+        sentences.append("DCGcm: unlabelled items count by the evaluated model's own scores (scores_from=own).")
+    if any(not result.higher_is_better for result in sets.results):
+        sentences.append("↓: lower is better.")
+    return [line for sentence in (*sentences, *sets.notes) for line in textwrap.wrap(sentence, PAGE_WIDTH)]
+
+
+def _short(metric: str) -> str:
+    return split_name(metric)[1].replace(_OWN, "")
+
+
+def _decimals(metric: str) -> int:
+    """A plain number (DCGcm) with two decimals, as the papers print it: ``format_figure`` adds three."""
+    return -1 if unit_of(metric) == "number" else 1
+
+
+def _figure(metric: str, value: float, *, signed: bool = False) -> str:
+    return format_figure(metric, value, _decimals(metric), signed=signed)

@@ -25,11 +25,7 @@ def counterfactuals_text(
         parts.append(f"… and {format_count(len(result) - show, 'more query')} (--show N prints more)")
     if len(result) > 1:
         parts += [grid.text(width) for grid in (radius_grid(result), perturbation_grid(result)) if grid is not None]
-        parts.append(
-            "\n".join(
-                line for note in counterfactuals_notes(result) for line in textwrap.wrap(note, width or PAGE_WIDTH)
-            )
-        )
+        parts.append("\n".join(textwrap.fill(note, width or PAGE_WIDTH) for note in counterfactuals_notes(result)))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -45,8 +41,7 @@ def counterfactual_text(edit: Counterfactual, *, colour: bool = False) -> str:
     if edit.after is None:
         return "\n".join([*lines, f"    {edit.before.text}"])
     lines += diff_lines(as_perturbed(edit), colour=colour)
-    facts = edit_facts(edit)
-    return "\n".join([*lines, *(f"    {fact}" for fact in facts)])
+    return "\n".join([*lines, *(f"    {fact}" for fact in edit_facts(edit))])
 
 
 def verdict(edit: Counterfactual) -> str:
@@ -97,9 +92,8 @@ def radius_grid(result: Counterfactuals) -> Grid | None:
     header = ("characters", *(part for kind, _, size in groups for part in (f"{kind} (of {size:,})", "")))
     rows = []
     for index, step in enumerate(result.steps):
-        cells = [
-            cell for _, radii, _ in groups for cell in (radius_share(radii[index]), text_bar(radii[index].share, _BAR))
-        ]
+        radii = [group_radii[index] for _, group_radii, _ in groups]
+        cells = [cell for radius in radii for cell in (radius_share(radius), text_bar(radius.share, _BAR))]
         rows.append((f"≤ {step}", *cells))
     return Grid(header, tuple(rows), "r" + "l" * (len(header) - 1))
 

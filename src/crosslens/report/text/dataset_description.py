@@ -1,11 +1,19 @@
-"""The statistics of a dataset as text."""
+"""What a dataset holds, as text: its statistics, and how fine-grained its captions are."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Mapping, Sequence
+from math import isfinite
 from textwrap import wrap
 
-from crosslens.core import PAGE_WIDTH, RENDERERS, two_columns
+import numpy as np
+
+from crosslens.analyze import FEATURES, FeatureChange, GranularityComparison
+from crosslens.core import PAGE_WIDTH, RENDERERS, Grid, two_columns
 from crosslens.data import DatasetDescription
+from crosslens.metrics import format_count
+from crosslens.statistics import Estimate
 
 
 @RENDERERS.register("DatasetDescription")
@@ -31,3 +39,65 @@ def description_text(result: DatasetDescription, width: int | None = PAGE_WIDTH)
 
 def _aside(count: int, what: str) -> str:
     return f" ({count:,} {what})" if count else ""
+
+
+@RENDERERS.register("GranularityComparison")
+def granularity_text(result: GranularityComparison, width: int | None = PAGE_WIDTH) -> str:
+    """A table of means, and one of changes against the first set; columns that do not fit go on below."""
+    means = {name: _column([_mean(row[feature]) for feature in FEATURES]) for name, row in result.means.items()}
+    changes = {name: _column([_change(row[feature]) for feature in FEATURES]) for name, row in result.changes.items()}
+    parts = [_grid(means).text(width)]
+    if changes:
+        parts.append(f"Change against {result.sets[0].name}\n\n{_grid(changes).text(width)}")
+    return "\n\n".join([*parts, "\n".join(_explanation(result))])
+
+
+def _explanation(result: GranularityComparison) -> list[str]:
+    sizes = [
+        f"{format_count(len(captions.caption_ids), 'caption')} of "
+        f"{format_count(len(np.unique(captions.clusters)), 'image')}"
+        for captions in result.sets
+    ]
+    if len(set(sizes)) == 1:
+        listed = sizes[0] + (" each" if len(sizes) > 1 else "")
+    else:
+        listed = ", ".join(f"{captions.name} {size}" for captions, size in zip(result.sets, sizes, strict=True))
+    sentences = [f"Means per caption: {listed}."]
+    if any(isfinite(estimate.low) for means in result.means.values() for estimate in means.values()):
+        sentences.append(f"In brackets: {100 * result.level:g}% intervals from resampling images.")
+    first = result.sets[0].name
+    paired = [name for name, changes in result.changes.items() if all(change.paired for change in changes.values())]
+    unpaired = [name for name in result.changes if name not in paired]
+    if paired:
+        sentences.append(f"Changes against {first} are paired by image: {', '.join(paired)}.")
+    if unpaired:
+        sentences.append(f"Not the same images as {first}, so drawn apart: {', '.join(unpaired)}.")
+    return [line for sentence in sentences for line in textwrap.wrap(sentence, PAGE_WIDTH)]
+
+
+def _column(cells: Sequence[tuple[str, str]]) -> list[str]:
+    room = max(len(number) for number, _ in cells)
+    return [f"{number:>{room}}  {bounds}".rstrip() for number, bounds in cells]
+
+
+def _grid(columns: Mapping[str, Sequence[str]]) -> Grid:
+    rows = tuple(zip(FEATURES.values(), *columns.values(), strict=True))
+    return Grid(("feature", *columns), rows, "l" * (len(columns) + 1))
+
+
+def _mean(estimate: Estimate) -> tuple[str, str]:
+    if not isfinite(estimate.mean):
+        return "–", ""
+    bounds = f"[{estimate.low:.2f}, {estimate.high:.2f}]" if isfinite(estimate.low) else ""
+    return f"{estimate.mean:.2f}", bounds
+
+
+def _change(change: FeatureChange) -> tuple[str, str]:
+    low, high = change.relative_low, change.relative_high
+    if not isfinite(change.relative):
+        return "–", ""
+    return f"{_percent(change.relative)} %", f"[{_percent(low)}, {_percent(high)}]" if isfinite(low) else ""
+
+
+def _percent(share: float) -> str:
+    return f"{round(100 * share, 1) + 0.0:+.1f}"  # no "-0.0"

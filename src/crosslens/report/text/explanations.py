@@ -19,11 +19,8 @@ def explanation_text(explained: Explanation, width: int | None = None) -> str:
     columns = min(width or PAGE_WIDTH, 100)
     parts = [*_wrapped(heading(explained), columns), *_wrapped(str(explained), columns)]
     parts += [f"\n{title}\n{body}" for title, body in _sections(explained, columns)]
-    parts += (
-        ["", *(line for note in explained.notes for line in _wrapped(f"Note: {note}", columns))]
-        if explained.notes
-        else []
-    )
+    if explained.notes:
+        parts += ["", *(line for note in explained.notes for line in _wrapped(f"Note: {note}", columns))]
     return "\n".join(parts)
 
 
@@ -103,17 +100,12 @@ def concept_list(explained: Explanation, synsets: Sequence[str]) -> str:
 
 
 def pair_lines(explained: Explanation) -> list[str]:
-    """Each matched pair with its similarity and its way through WordNet."""
+    """Each matched pair with its similarity and its way through WordNet, the common hypernym in brackets."""
     return [
         f"{explained.called(pair['missing'])} – {explained.called(pair['extra'])}: {pair['similarity']:.4f}, "
-        + (" → ".join(path_steps(pair["path"], pair["common_hypernym"])) or "no path")
+        + (" → ".join(f"[{step}]" if step == pair["common_hypernym"] else step for step in pair["path"]) or "no path")
         for pair in explained.paths
     ]
-
-
-def path_steps(path: Sequence[str], top: str | None) -> list[str]:
-    """The synsets of a path; the common hypernym in brackets."""
-    return [f"[{step}]" if step == top else step for step in path]
 
 
 def explanation_grids(explained: Explanation) -> list[tuple[str, Grid]]:

@@ -95,14 +95,12 @@ def with_interval(
     row: Mapping[str, Any], scale: float = 1, digits: int = 2, name: str = "mean", *, signed: bool = False
 ) -> str:
     """A figure and its interval, where it has one."""
-    sign = "+" if signed else ""
-    numbers = [row[name], row["low"], row["high"]]
-    if numbers[0] is None:
+    if row[name] is None:
         return "–"
-    written = [
-        None if number is None else f"{round(scale * number, digits) + 0.0:{sign}.{digits}f}" for number in numbers
-    ]
-    return f"{written[0]} [{written[1]}, {written[2]}]" if written[1] is not None else str(written[0])
+    numbers = [row[name]] if row["low"] is None else [row[name], row["low"], row["high"]]
+    sign = "+" if signed else ""
+    figure, *bounds = (f"{round(scale * number, digits) + 0.0:{sign}.{digits}f}" for number in numbers)
+    return f"{figure} [{', '.join(bounds)}]" if bounds else figure
 
 
 def _metric_notes(overview: Overview) -> tuple[str, ...]:

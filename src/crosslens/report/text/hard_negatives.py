@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from math import isfinite
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from crosslens.analyze import (
     MACRO,
     ROUNDING,
     CategoryAccuracy,
+    CategoryDifference,
     HardNegativesComparison,
     HardNegativesResult,
 )
@@ -23,6 +24,7 @@ from crosslens.metrics import format_count
 
 _MOST_CATEGORIES = 20
 _INDENT = 4 * " "
+Row = TypeVar("Row", CategoryAccuracy, CategoryDifference)
 
 
 @RENDERERS.register("HardNegativesResult")
@@ -52,18 +54,6 @@ def hard_negatives_comparison_text(result: HardNegativesComparison, width: int |
     head, note = ("\n".join(textwrap.wrap(text, width or PAGE_WIDTH)) for text in (head, note))
     measures = dict.fromkeys(row.measure for row in result.differences)
     return "\n\n".join([head, *(_comparison_grid(result, measure).text(width) for measure in measures), note])
-
-
-class _CategoryRow(Protocol):
-    @property
-    def grouping(self) -> str: ...
-    @property
-    def cases(self) -> int: ...
-    @property
-    def measure(self) -> str: ...
-
-
-Row = TypeVar("Row", bound=_CategoryRow)
 
 
 def shown_categories(rows: Sequence[Row], measure: str) -> list[Row]:
@@ -152,16 +142,9 @@ def _comparison_grid(result: HardNegativesComparison, measure: str) -> Grid:
     cells = []
     for row in shown_categories(result.differences, measure):
         name = row.category if single else f"{row.grouping} {row.category}"
-        difference = f"{percent(row.difference, signed=True)}  {interval_text(row.low, row.high, signed=True)}"
-        cells.append(
-            (
-                "all cases" if row.grouping == ALL_CASES else f"  {name}",
-                f"{row.cases:,}",
-                difference.rstrip(),
-                f"{row.only_first:,}",
-                f"{row.only_second:,}",
-                f"{row.corrected:.4f}",
-            )
-        )
-    title = "" if single else f"{measure} score"
-    return Grid((title, "cases", "difference", "1st", "2nd", "p"), tuple(cells), "lrlrrr")
+        title = "all cases" if row.grouping == ALL_CASES else f"  {name}"
+        difference = f"{percent(row.difference, signed=True)}  {interval_text(row.low, row.high, signed=True)}".rstrip()
+        alone = f"{row.only_first:,}", f"{row.only_second:,}"
+        cells.append((title, f"{row.cases:,}", difference, *alone, f"{row.corrected:.4f}"))
+    measured = "" if single else f"{measure} score"
+    return Grid((measured, "cases", "difference", "1st", "2nd", "p"), tuple(cells), "lrlrrr")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
 import polars as pl
 
 from crosslens.core import PAGE_WIDTH, Grid, UnknownNameError, split_name
-from crosslens.metrics import format_count, format_figure, format_interval, unit_sentence, with_intervals
+from crosslens.metrics import format_count, format_figure, unit_sentence
 from crosslens.pipeline import CHANGE_FIGURES, CHANGE_GROUPS, Robustness, direction_rsum, higher_is_better
 from crosslens.report.export.tables import grid_markdown
+from crosslens.report.text.comparison import CORRECTIONS, p_value
 from crosslens.report.text.robustness_captions import MIN_CAPTIONS, brittle_lines, spread_grids, word_grids
+from crosslens.report.text.runs import difference_cells
 
 DEFAULT_TABLES = ("models", "drops", "applied", "seeds", "changes", "overlap", "words", "captions")
 """The sections that are printed unless others are chosen."""
@@ -27,7 +29,7 @@ class TableSection:
     title: str
     grids: tuple[tuple[str, Grid], ...] = ()
     notes: tuple[str, ...] = ()
-    lines: tuple[str, ...] = field(default=())
+    lines: tuple[str, ...] = ()
 
 
 def robustness_text(study: Robustness, names: Iterable[str] | None = None, width: int | None = PAGE_WIDTH) -> str:
@@ -70,18 +72,14 @@ def table_sections(study: Robustness, names: Iterable[str] | None = None) -> lis
     for name in chosen:
         if name not in ROBUSTNESS_TABLES:
             raise UnknownNameError("table", name, ROBUSTNESS_TABLES)
-    return [
-        section for section in (ROBUSTNESS_TABLES[name](study) for name in chosen) if section.grids or section.lines
-    ]
+    sections = [ROBUSTNESS_TABLES[name](study) for name in chosen]
+    return [section for section in sections if section.grids or section.lines]
 
 
 def _drops(study: Robustness) -> TableSection:
     grids = []
-    for model, rows in _by_model(study, _of_headline(study)):
-        drops = with_intervals(
-            [format_figure(study.headline, row["drop"], signed=True) for row in rows],
-            [format_interval(study.headline, row["low"], row["high"], signed=True) for row in rows],
-        )
+    for model, rows in _by_model(study, _of_metric(study, study.headline)):
+        drops = difference_cells((study.headline, row["drop"], row["low"], row["high"]) for row in rows)
         lines = tuple(
             (row["perturbation"], _percent(row["applied_share"]), drop, _percent(row["relative"]), _p(study, row))
             for row, drop in zip(rows, drops, strict=True)
@@ -94,19 +92,14 @@ def _drops(study: Robustness) -> TableSection:
 def _about_drops(study: Robustness) -> tuple[str, ...]:
     testing = study.about.get("testing", {})
     share = f"{100 * testing.get('level', 0.95):g}%"
-    half = (
-        f" It is Hit@1 + Hit@5 + Hit@10 of {split_name(study.headline)[0]}, in percent."
-        if "/" in study.headline
-        else ""
-    )
+    direction, name = split_name(study.headline)
+    half = f" It is Hit@1 + Hit@5 + Hit@10 of {direction}, in percent." if name != study.headline else ""
     tests = len(study.models) * study.drops.select("perturbation", "seed").n_unique()
     permutations = testing.get("permutations", 10_000)
     least = f"; {permutations:,} permutations give no p below {tests / (permutations + 1):.4f}"
     if testing.get("correction") != "holm":
         least = ""
-    corrected = {"holm": "corrected by Holm", "bh": "corrected by Benjamini–Hochberg"}.get(
-        testing.get("correction", ""), "not corrected"
-    )
+    corrected = CORRECTIONS.get(testing.get("correction", ""), CORRECTIONS["none"])
     return (
         f"Drop: before − after, in points; above 0 is worse.{half} In brackets: {share} interval, from resampling "
         "images. Relative: of the figure before. Applied: the share of captions that changed. "
@@ -120,11 +113,8 @@ def _applied(study: Robustness) -> TableSection:
     metric = direction_rsum(study.direction)
     for model, every in _by_model(study, _of_metric(study, metric)):
         rows = [row for row in every if row["applied_share"] < 1 and row["applied"]]
-        drops = with_intervals(
-            [format_figure(metric, row["applied_drop"], signed=True) for row in rows],
-            [format_interval(metric, row["applied_low"], row["applied_high"], signed=True) for row in rows],
-        )
-        lines = tuple((o["perturbation"], f"{o['applied']:,}", drop) for o, drop in zip(rows, drops, strict=True))
+        drops = difference_cells((metric, row["applied_drop"], row["applied_low"], row["applied_high"]) for row in rows)
+        lines = tuple((row["perturbation"], f"{row['applied']:,}", drop) for row, drop in zip(rows, drops, strict=True))
         if lines:
             grids.append((model, Grid(("perturbation", "applied to", "drop over those"), lines, "lrl")))
     return TableSection(f"Drop of {_called(metric)} where it applied", tuple(grids))
@@ -134,7 +124,7 @@ def _models(study: Robustness) -> TableSection:
     """The heat map as a table, where there are several models."""
     if len(study.models) < 2:
         return TableSection("")
-    drops = {(row["model"], row["perturbation"]): row["drop"] for row in _of_headline(study)}
+    drops = {(row["model"], row["perturbation"]): row["drop"] for row in _of_metric(study, study.headline)}
     rows = [
         (name, *(format_figure(study.headline, drops[model, name], signed=True) for model in study.models))
         for name in study.perturbations
@@ -153,18 +143,7 @@ def _metrics(study: Robustness) -> TableSection:
         cells = {(row["perturbation"], row["metric"]): row for row in rows}
         first = study.perturbations[0]
         lines = [("original", *(format_figure(name, cells[first, name]["before"]) for name in names))]
-        for variant in study.perturbations:
-            each = [cells[variant, name] for name in names]
-            lines.append(
-                (
-                    variant,
-                    *(
-                        f"{format_figure(row['metric'], row['after'])} "
-                        f"({format_figure(row['metric'], _change(row), signed=True)})"
-                        for row in each
-                    ),
-                )
-            )
+        lines += [(variant, *(_after(cells[variant, name]) for name in names)) for variant in study.perturbations]
         titles = tuple(name + ("" if higher_is_better(name) else " ↓") for name in names)
         grids.append((model, Grid(("perturbation", *titles), tuple(lines), "l" + "r" * len(names))))
     about = f"The figure after, and in brackets after − before. {unit_sentence(names)}" if names else ""
@@ -182,14 +161,8 @@ def _changes(study: Robustness) -> TableSection:
         grids.append((model, Grid(("perturbation", "changed", "lower", "higher", "same", "odd"), moves, "lrrrrr")))
         lines = [("original", *(_percent(rows[0][f"{name} before"]) for name in CHANGE_FIGURES))]
         lines += [(row["perturbation"], *(_percent(row[f"{name} after"]) for name in CHANGE_FIGURES)) for row in rows]
-        grids.append(
-            (
-                "",
-                Grid(
-                    ("over all queries", *CHANGE_FIGURES[:-1], "Fails ↓"), tuple(lines), "l" + "r" * len(CHANGE_FIGURES)
-                ),
-            )
-        )
+        header = ("over all queries", *CHANGE_FIGURES[:-1], "Fails ↓")
+        grids.append(("", Grid(header, tuple(lines), "l" + "r" * len(CHANGE_FIGURES))))
     notes = (
         "Changed: queries that the perturbation applied to. Lower, higher, same: the share of those whose right answer "
         "is ranked lower (a larger rank), higher, or the same. Odd: ranked higher although its own "
@@ -199,34 +172,20 @@ def _changes(study: Robustness) -> TableSection:
 
 
 def _groups(study: Robustness) -> TableSection:
-    grids = [
-        (model, Grid(("perturbation", *CHANGE_GROUPS), tuple(map(_group_row, rows)), "lrrr"))
-        for model, rows in _by_model(study, study.changes.to_dicts())
-    ]
-    return TableSection(
-        "Queries by score", tuple(grids), ("The score of a query is Hit@1 + Hit@5 + Hit@10, from 0 to 3.",)
-    )
-
-
-def _group_row(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return row["perturbation"], *(f"{row[group]:,}" for group in CHANGE_GROUPS)
+    grids = []
+    for model, rows in _by_model(study, study.changes.to_dicts()):
+        lines = tuple((row["perturbation"], *(f"{row[group]:,}" for group in CHANGE_GROUPS)) for row in rows)
+        grids.append((model, Grid(("perturbation", *CHANGE_GROUPS), lines, "lrrr")))
+    notes = ("The score of a query is Hit@1 + Hit@5 + Hit@10, from 0 to 3.",)
+    return TableSection("Queries by score", tuple(grids), notes)
 
 
 def _overlap(study: Robustness) -> TableSection:
     values = {(row["model"], row["group"]): row for row in study.overlap.to_dicts()}
     if not values:
         return TableSection("")
-    rows = tuple(
-        (
-            model,
-            *(
-                _number(values[model, group][column])
-                for column in ("jaccard", "among_changed")
-                for group in CHANGE_GROUPS
-            ),
-        )
-        for model in study.models
-    )
+    cells = [(group, column) for column in ("jaccard", "among_changed") for group in CHANGE_GROUPS]
+    rows = tuple((model, *(_number(values[model, group][column]) for group, column in cells)) for model in study.models)
     header = ("model", *CHANGE_GROUPS, "decr.*", "incr.*", "unch.*")
     notes = (
         "Jaccard similarity of the sets of queries whose score (Hit@1 + Hit@5 + Hit@10) decreased, increased or "
@@ -256,16 +215,13 @@ def _seeds(study: Robustness) -> TableSection:
     return TableSection(f"Drop of {_called(study.headline)} over seeds", tuple(spread_grids(study)), notes)
 
 
-def _change(row: Mapping[str, Any]) -> float:
-    return float(row["after"]) - float(row["before"])
+def _after(row: Mapping[str, Any]) -> str:
+    change = float(row["after"]) - float(row["before"])
+    return f"{format_figure(row['metric'], row['after'])} ({format_figure(row['metric'], change, signed=True)})"
 
 
 def _first_seed(table: pl.DataFrame) -> pl.DataFrame:
     return table.filter(pl.col("seed") == table["seed"][0]) if table.height else table
-
-
-def _of_headline(study: Robustness) -> list[dict[str, Any]]:
-    return _of_metric(study, study.headline)
 
 
 def _of_metric(study: Robustness, metric: str) -> list[dict[str, Any]]:
@@ -291,12 +247,9 @@ def _number(value: float | None) -> str:
 
 
 def _p(study: Robustness, row: Mapping[str, Any]) -> str:
-    p = row["adjusted_p"]
-    if p is None or not isfinite(p):
-        return "–"
-    decimals = max(3, len(str(study.about.get("testing", {}).get("permutations", 10_000))) - 2)
-    least = 10.0**-decimals
-    return f"<{least:.{decimals}f}" if p < least / 2 else f"{p:.{decimals}f}"
+    permutations = study.about.get("testing", {}).get("permutations", 10_000)
+    # A tenth: one decimal less than the test could give.
+    return "–" if row["adjusted_p"] is None else p_value(row["adjusted_p"], permutations // 10)
 
 
 ROBUSTNESS_TABLES: dict[str, Callable[[Robustness], TableSection]] = {

@@ -8,8 +8,9 @@ from typing import Any
 import polars as pl
 
 from crosslens.core import PAGE_WIDTH, Grid
-from crosslens.metrics import format_figure, format_interval, with_intervals
+from crosslens.metrics import format_figure
 from crosslens.pipeline import POOLED, Robustness
+from crosslens.report.text.runs import difference_cells
 
 MIN_CAPTIONS = 10
 """Fewer edited captions than this say nothing about a part of speech."""
@@ -32,10 +33,7 @@ def word_grids(study: Robustness) -> list[tuple[str, Grid]]:
         rows = chosen.filter(pl.col("model") == model).sort("change").to_dicts()
         if not rows:
             continue
-        costs = with_intervals(
-            [format_figure("Rsum", row["change"], signed=True) for row in rows],
-            [format_interval("Rsum", row["low"], row["high"], signed=True) for row in rows],
-        )
+        costs = difference_cells(("Rsum", row["change"], row["low"], row["high"]) for row in rows)
         lines = tuple(
             (_part(row, pooled.height > 0), f"{row['captions']:,}", cost, f"{100 * row['decreased']:.1f}%")
             for row, cost in zip(rows, costs, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 
 from crosslens.core import BOTH, PAGE_WIDTH, Grid, MetricValues, Run, UsageError, argument, split_name
@@ -81,20 +81,22 @@ def value_cells(values: Sequence[MetricValues | None]) -> list[str]:
     )
 
 
+def difference_cells(changes: Iterable[tuple[str, float, float, float]]) -> list[str]:
+    """One column of differences with intervals, from metrics, differences, and their low and high ends."""
+    changes = list(changes)
+    return with_intervals(
+        [format_figure(metric, difference, signed=True) for metric, difference, _, _ in changes],
+        [format_interval(metric, low, high, signed=True) for metric, _, low, high in changes],
+    )
+
+
 def table_notes(values: Mapping[str, MetricValues], *, intervals: bool = True) -> list[str]:
     """The lines under every table: the queries, the unit, the interval, which recall is which."""
     families = dict.fromkeys(spec.family for spec in map(spec_of, values) if spec is not None)
     definitions = [f"{family}@k: {DEFINITIONS[family]}." for family in families if family in DEFINITIONS]
-    levels = sorted(
-        {
-            f"{100 * metric.level:g}%"
-            for metric in values.values()
-            if format_interval(metric.name, metric.low, metric.high)
-        }
-    )
-    brackets = (
-        [f"In brackets: {' and '.join(levels)} intervals from resampling images."] if levels and intervals else []
-    )
+    bounded = [metric for metric in values.values() if format_interval(metric.name, metric.low, metric.high)]
+    levels = " and ".join(sorted({f"{100 * metric.level:g}%" for metric in bounded}))
+    brackets = [f"In brackets: {levels} intervals from resampling images."] if levels and intervals else []
     return [_queries(values), *_skipped(values), unit_sentence(values), *brackets, *definitions] if values else []
 
 
@@ -103,10 +105,8 @@ def _queries(values: Mapping[str, MetricValues]) -> str:
     sizes: dict[str, tuple[int, int]] = {}
     reasons: dict[str, str] = {}
     for name, metric in values.items():
-        direction = split_name(name)[0]
-        sizes[direction] = min(
-            sizes.get(direction, (metric.n, metric.excluded)), (metric.n, metric.excluded), key=lambda size: size[1]
-        )
+        direction, size = split_name(name)[0], (metric.n, metric.excluded)
+        sizes[direction] = min(sizes.get(direction, size), size, key=lambda size: size[1])
         spec = spec_of(name)
         if spec is None or not family_of(spec).graded:
             reasons[direction] = "without a relevant item"

@@ -240,7 +240,6 @@ class PreparedCider:
         return _postings(self._texts, self._first_caption, self._clip)
 
     def block(self, rows: slice) -> Array:
-        """Whole rows: float32, (rows, captions)."""
         first, last, _ = rows.indices(self.shape[0])
         out = np.empty((max(last - first, 0), self.shape[1]), np.float32)
         postings = self._postings
@@ -252,6 +251,5 @@ class PreparedCider:
         return out
 
     def pairs(self, images: Array, captions: Array) -> Array:
-        """Single cells: float32, one per pair of positions."""
         arguments = (self._texts, self._first_caption, self._falloff, self._clip)
         return in_cells(cider_pairs, images, captions, arguments, self._threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -103,7 +104,16 @@ def load_bleu(source: str = "") -> Similarity:
     """
     if source not in ("", "1", "2", "3", "4"):
         raise UsageError(f"bleu:{source}", fix="name the longest n-gram: bleu:1 to bleu:4")
-    return Bleu(int(source or LONGEST))
+    longest = int(source or LONGEST)
+
+    def index(references: References, captions: Texts) -> tuple[Any, ...]:
+        """Count n-grams, and merge each image's references."""
+        texts = [text for image in references for text in image]
+        grams = count_grams(tokenize([*texts, *captions]))
+        start = group_starts(references)
+        return start, _merged(grams, start, len(texts)), grams, len(texts), longest
+
+    return CellSimilarity("bleu" if longest == LONGEST else f"bleu:{longest}", bleu_cells, index)
 
 
 @SIMILARITIES.register("rouge-l", example="rouge-l")
@@ -111,61 +121,48 @@ def load_rouge(source: str = "") -> Similarity:
     """ROUGE-L, 0 to 1: longest common subsequence, best precision and recall over the references, β = 1.2."""
     if source:
         raise UsageError(f"rouge-l:{source}", fix="write rouge-l alone: it takes no source")
-    return RougeL()
+    return CellSimilarity("rouge-l", rouge_cells, _rouge_index)
 
 
-class Bleu:
-    """Sentence BLEU with n-grams up to ``longest``, smoothed as in pycocoevalcap."""
-
-    revision = "1"
-
-    def __init__(self, longest: int = LONGEST) -> None:
-        self.longest = longest
-        self.name = "bleu" if longest == LONGEST else f"bleu:{longest}"
-
-    def prepare(
-        self, references: References, captions: Texts, *, progress: Progress | None = None, threads: int | None = None
-    ) -> PreparedCells:
-        """Count n-grams, and merge each image's references."""
-        texts = [text for image in references for text in image]
-        grams = count_grams(tokenize([*texts, *captions]))
-        start = group_starts(references)
-        arguments = (start, _merged(grams, start, len(texts)), grams, len(texts), self.longest)
-        return PreparedCells(bleu_cells, arguments, (len(references), len(captions)), thread_count(threads))
+def _rouge_index(references: References, captions: Texts) -> tuple[Any, ...]:
+    texts = [text for image in references for text in image]
+    tokens = tokenize([*texts, *captions])
+    return group_starts(references), group_starts(tokens), number_tokens(tokens), len(texts)
 
 
-class RougeL:
-    """ROUGE-L as in pycocoevalcap."""
+@dataclass(frozen=True)
+class CellSimilarity:
+    """A φ as in pycocoevalcap whose kernel computes single cells, from what ``index`` makes of the texts."""
 
-    name, revision = "rouge-l", "1"
+    name: str
+    kernel: Callable[..., None]
+    index: Callable[[References, Texts], tuple[Any, ...]]
+    revision: str = "1"
 
     def prepare(
         self, references: References, captions: Texts, *, progress: Progress | None = None, threads: int | None = None
     ) -> PreparedCells:
-        """Number the tokens."""
-        texts = [text for image in references for text in image]
-        tokens = tokenize([*texts, *captions])
-        arguments = (group_starts(references), group_starts(tokens), number_tokens(tokens), len(texts))
-        return PreparedCells(rouge_cells, arguments, (len(references), len(captions)), thread_count(threads))
+        """Index the texts."""
+        shape = len(references), len(captions)
+        return PreparedCells(self.kernel, self.index(references, captions), shape, thread_count(threads))
 
 
+@dataclass(frozen=True)
 class PreparedCells:
-    """A φ whose kernel computes single cells."""
+    """A kernel with its arguments: the texts, indexed."""
 
-    def __init__(
-        self, kernel: Callable[..., None], arguments: tuple[Any, ...], shape: tuple[int, int], threads: int
-    ) -> None:
-        self._kernel, self._arguments, self.shape, self._threads = kernel, arguments, shape, threads
+    kernel: Callable[..., None]
+    arguments: tuple[Any, ...]
+    shape: tuple[int, int]
+    threads: int
 
     def block(self, rows: slice) -> Array:
-        """Whole rows: float32, (rows, captions)."""
         images = np.arange(self.shape[0])[rows]
         cells = self.pairs(np.repeat(images, self.shape[1]), np.tile(np.arange(self.shape[1]), len(images)))
         return cells.reshape(len(images), self.shape[1])
 
     def pairs(self, images: Array, captions: Array) -> Array:
-        """Single cells: float32, one per pair of positions."""
-        return in_cells(self._kernel, images, captions, self._arguments, self._threads)
+        return in_cells(self.kernel, images, captions, self.arguments, self.threads)
 
 
 def _merged(grams: Grams, reference_start: Array, texts: int) -> tuple[Array, Array, Array]:

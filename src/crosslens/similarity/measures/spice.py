@@ -18,7 +18,9 @@ import numpy as np
 from crosslens.core import InputError, Progress, SilentProgress, stage
 from crosslens.language import COLOURS, SIZES, SceneGraph, find_pipeline, is_number, parse_texts, scene_graph
 from crosslens.similarity.measures.spice_index import (
+    CandidateTriples,
     CandidateTuples,
+    ReferenceTriples,
     ReferenceTuples,
     TupleFilter,
     WordIndex,
@@ -107,12 +109,11 @@ class PreparedSpice:
         return len(self.references.sizes), len(self.candidates.sizes)
 
     def block(self, rows: slice) -> Array:
-        """Whole rows: float32, (rows, captions)."""
         first, last, _ = rows.indices(self.shape[0])
         return self._rows(np.arange(first, max(first, last)))
 
     def pairs(self, images: Array, captions: Array) -> Array:
-        """Single cells: float32, one per pair of positions. Costs a row for every distinct image."""
+        """Costs a row for every distinct image."""
         images, captions = np.asarray(images, np.int64), np.asarray(captions, np.int64)
         _check_range(images, self.shape[0], "image")
         _check_range(captions, self.shape[1], "caption")
@@ -165,18 +166,18 @@ _compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 @_compiled
 def score_rows(candidates: CandidateTuples, references: ReferenceTuples, images: Array, out: Array) -> None:
     """``out[r, c]`` = F1 of caption ``c`` against ``images[r]``, each of which occurs once."""
-    words = candidates.attribute_of.size - 1
+    words = candidates.object_starts.size - 1
     object_seen = np.full(words, -1, np.int64)
-    attribute_seen = np.full(candidates.attribute_words.size, -1, np.int64)
-    relation_seen = np.full(candidates.relation_words.size, -1, np.int64)
-    middle, last = np.full(words, -1, np.int64), np.full(words, -1, np.int64)
+    attribute_seen = np.full(candidates.attributes.words.size, -1, np.int64)
+    relation_seen = np.full(candidates.relations.words.size, -1, np.int64)
+    attribute_marks, relation_marks = np.full((2, words), -1, np.int64), np.full((2, words), -1, np.int64)
     hits = np.empty(out.shape[1], np.int64)
     for row in range(out.shape[0]):
         image = images[row]
         hits[:] = 0
         _objects(candidates, references, image, object_seen, hits)
-        _attributes(candidates, references, image, attribute_seen, middle, hits)
-        _relations(candidates, references, image, relation_seen, middle, last, hits)
+        _triples(candidates.attributes, references.attributes, references, image, attribute_seen, attribute_marks, hits)
+        _triples(candidates.relations, references.relations, references, image, relation_seen, relation_marks, hits)
         size = references.sizes[image]
         for c in range(hits.size):
             out[row, c] = f1(hits[c], candidates.sizes[c], size)
@@ -216,47 +217,25 @@ def _objects(candidates: CandidateTuples, references: ReferenceTuples, image: in
 
 
 @_compiled
-def _attributes(
-    candidates: CandidateTuples, references: ReferenceTuples, image: int, seen: Array, middle: Array, hits: Array
-) -> None:
-    # A mark is the position of the reference tuple, unique over all images. Relations use odd numbers.
-    for reference in range(references.attribute_starts[image], references.attribute_starts[image + 1]):
-        _mark(
-            references.similar_starts,
-            references.similar_words,
-            references.attribute_words[reference],
-            2 * reference,
-            middle,
-        )
-        kind = references.attribute_nodes[reference]
-        for at in range(references.kind_starts[kind], references.kind_starts[kind + 1]):
-            word = references.kind_words[at]
-            for candidate in range(candidates.attribute_of[word], candidates.attribute_of[word + 1]):
-                if seen[candidate] != image and middle[candidates.attribute_words[candidate]] == 2 * reference:
-                    seen[candidate] = image
-                    _count(candidates.attribute_starts, candidates.attribute_captions, candidate, hits)
-
-
-@_compiled
-def _relations(
-    candidates: CandidateTuples,
+def _triples(
+    candidates: CandidateTriples,
+    triples: ReferenceTriples,
     references: ReferenceTuples,
     image: int,
     seen: Array,
-    middle: Array,
-    last: Array,
+    marks: Array,
     hits: Array,
 ) -> None:
-    for reference in range(references.relation_starts[image], references.relation_starts[image + 1]):
-        stamp = 2 * reference + 1
-        _mark(references.similar_starts, references.similar_words, references.relation_words[reference], stamp, middle)
-        _mark(references.kind_starts, references.kind_words, references.relation_others[reference], stamp, last)
-        kind = references.relation_nodes[reference]
-        for at in range(references.kind_starts[kind], references.kind_starts[kind + 1]):
-            word = references.kind_words[at]
-            for candidate in range(candidates.relation_of[word], candidates.relation_of[word + 1]):
-                if seen[candidate] == image or middle[candidates.relation_words[candidate]] != stamp:
+    # A mark is the position of the reference triple, unique over all images.
+    middle, last = marks[0], marks[1]
+    for at in range(triples.starts[image], triples.starts[image + 1]):
+        _mark(references.similar_starts, references.similar_words, triples.words[at], at, middle)
+        _mark(references.kind_starts, references.kind_words, triples.others[at], at, last)
+        kind = triples.nodes[at]
+        for first in references.kind_words[references.kind_starts[kind] : references.kind_starts[kind + 1]]:
+            for candidate in range(candidates.first[first], candidates.first[first + 1]):
+                if seen[candidate] == image or middle[candidates.words[candidate]] != at:
                     continue
-                if last[candidates.relation_others[candidate]] == stamp:
+                if last[candidates.others[candidate]] == at:
                     seen[candidate] = image
-                    _count(candidates.relation_starts, candidates.relation_captions, candidate, hits)
+                    _count(candidates.starts, candidates.captions, candidate, hits)

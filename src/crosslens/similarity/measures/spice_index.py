@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import reduce
+from operator import add
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,35 +14,50 @@ from crosslens.language import SceneGraph, load_wordnet
 from crosslens.similarity.protocol import Array, group_starts
 
 
-class CandidateTuples(NamedTuple):
-    """The distinct tuples of all captions, each with the captions that say it.
+class CandidateTriples(NamedTuple):
+    """The distinct triples of all captions, sorted by their first word, each with the captions that say it.
 
-    Words are numbers. Objects are indexed by their word. Attributes and relations are sorted by their first word:
-    those of word ``w`` are ``attribute_of[w] … attribute_of[w + 1]``. ``…_starts`` and ``…_captions`` list, for each
-    tuple, its captions. ``sizes`` is the number of tuples of each caption.
+    Words are numbers. The triples of first word ``w`` are ``first[w] … first[w + 1]``; the captions of triple ``t`` are
+    ``captions[starts[t] : starts[t + 1]]``.
+    """
+
+    first: Array
+    words: Array
+    others: Array
+    starts: Array
+    captions: Array
+
+
+class CandidateTuples(NamedTuple):
+    """The distinct tuples of all captions; an attribute is the triple of an object, the attribute and the object again.
+
+    The captions that name the object ``w`` are ``object_captions[object_starts[w] : object_starts[w + 1]]``. ``sizes``
+    is the number of tuples of each caption.
     """
 
     object_starts: Array
     object_captions: Array
-    attribute_of: Array
-    attribute_words: Array
-    attribute_starts: Array
-    attribute_captions: Array
-    relation_of: Array
-    relation_words: Array
-    relation_others: Array
-    relation_starts: Array
-    relation_captions: Array
+    attributes: CandidateTriples
+    relations: CandidateTriples
     sizes: Array
+
+
+class ReferenceTriples(NamedTuple):
+    """The triples of every image, those of image ``i`` at ``starts[i] … starts[i + 1]``: a node, a word, a node."""
+
+    starts: Array
+    nodes: Array
+    words: Array
+    others: Array
 
 
 class ReferenceTuples(NamedTuple):
     """The merged graph of every image.
 
     A node is the number of its kind; kind ``n`` matches the words ``kind_words[kind_starts[n] : kind_starts[n + 1]]``.
-    Image ``i`` has the nodes ``nodes[node_starts[i] : node_starts[i + 1]]``; attributes and relations likewise. A word
-    ``w`` is matched by ``similar_words[similar_starts[w] : similar_starts[w + 1]]``, itself among them. ``sizes`` is
-    the number of tuples of each image.
+    Image ``i`` has the nodes ``nodes[node_starts[i] : node_starts[i + 1]]``. A word ``w`` is matched by
+    ``similar_words[similar_starts[w] : similar_starts[w + 1]]``, itself among them. ``sizes`` is the number of tuples
+    of each image.
     """
 
     kind_starts: Array
@@ -49,13 +66,8 @@ class ReferenceTuples(NamedTuple):
     similar_words: Array
     node_starts: Array
     nodes: Array
-    attribute_starts: Array
-    attribute_nodes: Array
-    attribute_words: Array
-    relation_starts: Array
-    relation_nodes: Array
-    relation_words: Array
-    relation_others: Array
+    attributes: ReferenceTriples
+    relations: ReferenceTriples
     sizes: Array
 
 
@@ -99,40 +111,29 @@ def index_candidates(graphs: Sequence[SceneGraph], words: WordIndex, counted: Tu
     number = words.number
     objects = [[(number[noun],) for noun in graph.objects if counted.objects] for graph in graphs]
     attributes = [
-        [(number[noun], number[word]) for noun, word in graph.attributes if counted.attributes(word)]
+        [(number[noun], number[word], number[noun]) for noun, word in graph.attributes if counted.attributes(word)]
         for graph in graphs
     ]
     relations = [
-        [
-            (number[subject], number[name], number[other])
-            for subject, name, other in graph.relations
-            if counted.relations
-        ]
+        [tuple(number[word] for word in relation) for relation in graph.relations if counted.relations]
         for graph in graphs
     ]
     object_tuples, object_starts, object_captions = _distinct(objects, 1)
-    attribute_tuples, attribute_starts, attribute_captions = _distinct(attributes, 2)
-    relation_tuples, relation_starts, relation_captions = _distinct(relations, 3)
     captions_of_word = np.zeros(len(words) + 1, np.int64)
     captions_of_word[object_tuples[:, 0] + 1] = np.diff(object_starts)
     return CandidateTuples(
         object_starts=np.cumsum(captions_of_word),
         object_captions=object_captions,
-        attribute_of=starts_of(attribute_tuples[:, 0], len(words)),
-        attribute_words=np.ascontiguousarray(attribute_tuples[:, 1]),
-        attribute_starts=attribute_starts,
-        attribute_captions=attribute_captions,
-        relation_of=starts_of(relation_tuples[:, 0], len(words)),
-        relation_words=np.ascontiguousarray(relation_tuples[:, 1]),
-        relation_others=np.ascontiguousarray(relation_tuples[:, 2]),
-        relation_starts=relation_starts,
-        relation_captions=relation_captions,
-        sizes=_sizes(objects) + _sizes(attributes) + _sizes(relations),
+        attributes=_candidate_triples(attributes, len(words)),
+        relations=_candidate_triples(relations, len(words)),
+        sizes=reduce(add, (np.diff(group_starts(tuples)) for tuples in (objects, attributes, relations))),
     )
 
 
-def _sizes(tuples: Sequence[Sequence[Any]]) -> Array:
-    return np.array([len(group) for group in tuples], np.int64)
+def _candidate_triples(triples: Sequence[Sequence[tuple[int, ...]]], words: int) -> CandidateTriples:
+    distinct, starts, captions = _distinct(triples, 3)
+    first, middle, last = np.ascontiguousarray(distinct.T)
+    return CandidateTriples(starts_of(first, words), middle, last, starts, captions)
 
 
 def _distinct(tuples: Sequence[Sequence[tuple[int, ...]]], width: int) -> tuple[Array, Array, Array]:
@@ -178,18 +179,17 @@ def index_references(images: Sequence[MergedGraph], words: WordIndex, counted: T
     """All images' merged graphs, as far as their tuples count. Equal nodes of different images share one kind."""
     kinds: dict[tuple[int, ...], int] = {}
     kind_of = [[kinds.setdefault(node, len(kinds)) for node in image.nodes] for image in images]
-    nodes = [[(kind,) for kind in some] if counted.objects else [] for some in kind_of]
+    nodes = [some if counted.objects else [] for some in kind_of]
     attributes = [
-        [(kind[noun], word) for noun, word in image.attributes if counted.attributes(words.words[word])]
+        [(kind[noun], word, kind[noun]) for noun, word in image.attributes if counted.attributes(words.words[word])]
         for kind, image in zip(kind_of, images, strict=True)
     ]
     relations = [
         [(kind[subject], name, kind[other]) for subject, name, other in image.relations if counted.relations]
         for kind, image in zip(kind_of, images, strict=True)
     ]
-    node_starts, node_table = _stacked(nodes, 1)
-    attribute_starts, attribute_table = _stacked(attributes, 2)
-    relation_starts, relation_table = _stacked(relations, 3)
+    node_starts = group_starts(nodes)
+    attribute_triples, relation_triples = _reference_triples(attributes), _reference_triples(relations)
     matched = [np.unique(np.concatenate([words.similar_to(word) for word in kind])) for kind in kinds]
     return ReferenceTuples(
         kind_starts=group_starts(matched),
@@ -197,19 +197,13 @@ def index_references(images: Sequence[MergedGraph], words: WordIndex, counted: T
         similar_starts=words.starts,
         similar_words=words.similar,
         node_starts=node_starts,
-        nodes=node_table[0],
-        attribute_starts=attribute_starts,
-        attribute_nodes=attribute_table[0],
-        attribute_words=attribute_table[1],
-        relation_starts=relation_starts,
-        relation_nodes=relation_table[0],
-        relation_words=relation_table[1],
-        relation_others=relation_table[2],
-        sizes=np.diff(node_starts) + np.diff(attribute_starts) + np.diff(relation_starts),
+        nodes=np.array([kind for some in nodes for kind in some], np.int32),
+        attributes=attribute_triples,
+        relations=relation_triples,
+        sizes=np.diff(node_starts) + np.diff(attribute_triples.starts) + np.diff(relation_triples.starts),
     )
 
 
-def _stacked(tuples: Sequence[Sequence[tuple[int, ...]]], width: int) -> tuple[Array, Array]:
-    """Where each image's tuples start, and all tuples, one row per position."""
-    table = np.array([row for some in tuples for row in some], np.int32).reshape(-1, width)
-    return group_starts(tuples), np.ascontiguousarray(table.T)
+def _reference_triples(triples: Sequence[Sequence[tuple[int, int, int]]]) -> ReferenceTriples:
+    table = np.array([row for some in triples for row in some], np.int32).reshape(-1, 3)
+    return ReferenceTriples(group_starts(triples), *np.ascontiguousarray(table.T))

@@ -59,8 +59,9 @@ BACKDROPS: dict[str, Backdrop] = {}
 """Every backdrop by its name."""
 
 
-def backdrop(name: str, group: str, *, at: str, also: str, riddle: str, floor: float = 0.0) -> Callable[[Draw], Draw]:
-    """Register a drawing as a backdrop."""
+def backdrop(group: str, words: str, floor: float = 0.0) -> Callable[[Draw], Draw]:
+    """Register a drawing as a backdrop; ``words`` are name | at | also | riddle."""
+    name, at, also, riddle = words.split(" | ")
 
     def register(draw: Draw) -> Draw:
         assert name not in BACKDROPS, name

@@ -8,7 +8,7 @@ _SKY, _HAZE = (120, 184, 232), (214, 234, 246)
 _WHITE = (250, 250, 252)
 
 
-@backdrop("beach", "place", at="on a beach", also="by the seaside", riddle="where waves come to rest", floor=64)
+@backdrop("place", "beach | on a beach | by the seaside | where waves come to rest", floor=64)
 def _beach(brush: Brush) -> None:
     brush.sky(42, _SKY, _HAZE)
     brush.disc(brush.between(12, 88), brush.between(10, 20), 7, (255, 226, 110))
@@ -22,9 +22,7 @@ def _beach(brush: Brush) -> None:
     brush.polygon([(shell - 4, 94), (shell + 4, 94), (shell, 90)], (232, 150, 120))
 
 
-@backdrop(
-    "street", "place", at="on a street", also="beside the road in town", riddle="where the traffic hums", floor=68
-)
+@backdrop("place", "street | on a street | beside the road in town | where the traffic hums", floor=68)
 def _street(brush: Brush) -> None:
     brush.sky(60, (168, 204, 232), (226, 236, 242))
     x = -brush.between(0, 10)
@@ -44,9 +42,7 @@ def _street(brush: Brush) -> None:
         brush.box(start, 82, start + 12, 84.5, (238, 236, 220))
 
 
-@backdrop(
-    "kitchen", "place", at="in a kitchen", also="among pots and cupboards", riddle="where dinner is made", floor=76
-)
+@backdrop("place", "kitchen | in a kitchen | among pots and cupboards | where dinner is made", floor=76)
 def _kitchen(brush: Brush) -> None:
     brush.sky(76, (248, 238, 214), (242, 228, 198))
     for x in range(2, 62, 20):
@@ -71,7 +67,7 @@ def _kitchen(brush: Brush) -> None:
             brush.box(column * 13, 76 + row * 8, column * 13 + 13, 84 + row * 8, shade)
 
 
-@backdrop("forest", "place", at="in a forest", also="deep in the woods", riddle="where the trees whisper", floor=72)
+@backdrop("place", "forest | in a forest | deep in the woods | where the trees whisper", floor=72)
 def _forest(brush: Brush) -> None:
     brush.sky(74, (120, 170, 120), (176, 206, 150))
     for layer, shade, leaf in ((0, (112, 134, 100), (84, 138, 88)), (1, (98, 76, 54), (52, 112, 66))):
@@ -87,7 +83,7 @@ def _forest(brush: Brush) -> None:
         brush.line([(x, y), (x + 1, y - 3)], 0.7, (122, 166, 84))
 
 
-@backdrop("snowy field", "place", at="in the snow", also="in a wintry landscape", riddle="where winter rules", floor=62)
+@backdrop("place", "snowy field | in the snow | in a wintry landscape | where winter rules", floor=62)
 def _snow(brush: Brush) -> None:
     brush.sky(64, (168, 190, 214), (222, 230, 240))
     brush.blob([(-20, 70), (10, 48), (46, 56), (70, 46), (124, 64), (120, 110), (-20, 110)], (226, 234, 244))
@@ -101,8 +97,7 @@ def _snow(brush: Brush) -> None:
         brush.disc(brush.between(0, 100), brush.between(0, 64), brush.between(0.5, 1.1), _WHITE)
 
 
-@backdrop("city at night", "place", at="in a city at night", also="downtown after dark",
-          riddle="where neon replaces the sun", floor=74)  # fmt: skip
+@backdrop("place", "city at night | in a city at night | downtown after dark | where neon replaces the sun", floor=74)
 def _night_city(brush: Brush) -> None:
     brush.sky(76, (18, 22, 52), (54, 48, 96))
     brush.disc(brush.between(14, 86), brush.between(8, 14), 5, (244, 240, 210))
@@ -122,7 +117,7 @@ def _night_city(brush: Brush) -> None:
         brush.box(start, 87, start + 12, 88.6, (200, 190, 130))
 
 
-@backdrop("desert", "place", at="in a desert", also="among the dunes", riddle="where rain is only a rumour", floor=58)
+@backdrop("place", "desert | in a desert | among the dunes | where rain is only a rumour", floor=58)
 def _desert(brush: Brush) -> None:
     brush.sky(62, (250, 206, 140), (254, 236, 196))
     brush.disc(brush.between(16, 84), brush.between(12, 22), 8, (255, 244, 200))
@@ -133,8 +128,7 @@ def _desert(brush: Brush) -> None:
         brush.curve([(x, y), (x + 5, y - 1.4), (x + 11, y)], 0.7, (196, 140, 70))
 
 
-@backdrop("living room", "place", at="in a living room", also="inside a cosy home", riddle="where the family gathers",
-          floor=74)  # fmt: skip
+@backdrop("place", "living room | in a living room | inside a cosy home | where the family gathers", floor=74)
 def _living_room(brush: Brush) -> None:
     brush.sky(74, (234, 214, 190), (226, 204, 178))
     for x in range(0, 100, 10):
@@ -155,7 +149,7 @@ def _living_room(brush: Brush) -> None:
     brush.oval(50, 89, 34, 6, (186, 104, 100))
 
 
-@backdrop("meadow", "place", at="in a meadow", also="on a flowery lawn", riddle="where grasshoppers sing", floor=60)
+@backdrop("place", "meadow | in a meadow | on a flowery lawn | where grasshoppers sing", floor=60)
 def _meadow(brush: Brush) -> None:
     brush.sky(62, _SKY, (220, 240, 250))
     for cloud in (18, 72):
@@ -168,8 +162,7 @@ def _meadow(brush: Brush) -> None:
         brush.disc(x, y, 0.9, tint)
 
 
-@backdrop("open sea", "place", at="on the open sea", also="far out on the water", riddle="where no land is in sight",
-          floor=52)  # fmt: skip
+@backdrop("place", "open sea | on the open sea | far out on the water | where no land is in sight", floor=52)
 def _open_sea(brush: Brush) -> None:
     brush.sky(46, (136, 190, 230), (226, 240, 248))
     brush.cloudlet(brush.between(14, 86), brush.between(10, 18), 8, _WHITE)
@@ -180,7 +173,7 @@ def _open_sea(brush: Brush) -> None:
             brush.arc(x, y, 4.4, 1.8, 195, 345, 0.8, (122, 184, 222))
 
 
-@backdrop("underwater", "place", at="under water", also="below the surface of the sea", riddle="where bubbles rise")
+@backdrop("place", "underwater | under water | below the surface of the sea | where bubbles rise")
 def _underwater(brush: Brush) -> None:
     brush.sky(92, (70, 170, 210), (14, 74, 130))
     for ray in (14, 46, 78):
@@ -194,8 +187,7 @@ def _underwater(brush: Brush) -> None:
         brush.ring(brush.between(2, 98), brush.between(4, 80), brush.between(0.8, 1.8), 0.5, (186, 226, 240))
 
 
-@backdrop("mountains", "place", at="in the mountains", also="below the high peaks", riddle="where the air grows thin",
-          floor=66)  # fmt: skip
+@backdrop("place", "mountains | in the mountains | below the high peaks | where the air grows thin", floor=66)
 def _mountains(brush: Brush) -> None:
     brush.sky(66, (132, 180, 226), (226, 238, 246))
     for peak, top, half in ((16, 22, 30), (82, 18, 34), (50, 10, 34)):
@@ -211,7 +203,7 @@ def _mountains(brush: Brush) -> None:
     brush.ground(66, (116, 164, 96), (88, 136, 74))
 
 
-@backdrop("outer space", "place", at="in outer space", also="among the stars", riddle="where nobody hears a sound")
+@backdrop("place", "outer space | in outer space | among the stars | where nobody hears a sound")
 def _space(brush: Brush) -> None:
     brush.sky(100, (14, 12, 34), (30, 22, 62))
     for _ in range(70):
@@ -220,8 +212,7 @@ def _space(brush: Brush) -> None:
     brush.blob([(-10, 86), (20, 64), (60, 60), (110, 30), (110, 44), (64, 74), (22, 82), (-10, 104)], (44, 34, 84))
 
 
-@backdrop("classroom", "place", at="in a classroom", also="in front of the school desks",
-          riddle="where lessons are learnt", floor=78)  # fmt: skip
+@backdrop("place", "classroom | in a classroom | in front of the school desks | where lessons are learnt", floor=78)
 def _classroom(brush: Brush) -> None:
     brush.sky(78, (238, 232, 206), (230, 222, 192))
     brush.box(16, 12, 84, 46, (150, 106, 66), 1)
@@ -239,8 +230,7 @@ def _classroom(brush: Brush) -> None:
     brush.ground(78, (196, 172, 136), (172, 148, 112))
 
 
-@backdrop("farm", "place", at="on a farm", also="in front of a barn", riddle="where the rooster is the alarm clock",
-          floor=66)  # fmt: skip
+@backdrop("place", "farm | on a farm | in front of a barn | where the rooster is the alarm clock", floor=66)
 def _farm(brush: Brush) -> None:
     brush.sky(64, (150, 200, 236), (228, 242, 248))
     brush.blob([(-20, 66), (30, 52), (70, 58), (120, 50), (120, 80), (-20, 80)], (150, 190, 100))
@@ -257,8 +247,7 @@ def _farm(brush: Brush) -> None:
         brush.box(0, y, 100, y + 1.3, (240, 236, 226))
 
 
-@backdrop("garden", "place", at="in a garden", also="among hedges and flower beds", riddle="where the roses are pruned",
-          floor=70)  # fmt: skip
+@backdrop("place", "garden | in a garden | among hedges and flower beds | where the roses are pruned", floor=70)
 def _garden(brush: Brush) -> None:
     brush.sky(48, (140, 196, 234), (224, 240, 248))
     for x in range(-4, 108, 9):
@@ -273,8 +262,7 @@ def _garden(brush: Brush) -> None:
     brush.polygon([(44, 65), (56, 65), (74, 100), (26, 100)], (212, 196, 166))
 
 
-@backdrop("bathroom", "place", at="in a bathroom", also="between tiles and taps",
-          riddle="where ducks are made of rubber", floor=78)  # fmt: skip
+@backdrop("place", "bathroom | in a bathroom | between tiles and taps | where ducks are made of rubber", floor=78)
 def _bathroom(brush: Brush) -> None:
     brush.sky(78, (206, 232, 236), (196, 224, 230))
     for step in range(0, 101, 10):

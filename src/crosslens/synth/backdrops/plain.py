@@ -5,15 +5,12 @@ from __future__ import annotations
 from crosslens.synth.backdrops.backdrop import Brush, backdrop
 
 
-@backdrop(
-    "white paper", "surface", at="on white paper", also="on an empty page", riddle="on a field without a footprint"
-)
+@backdrop("surface", "white paper | on white paper | on an empty page | on a field without a footprint")
 def _white_paper(brush: Brush) -> None:
     brush.sky(100, (252, 252, 250), (244, 244, 240))
 
 
-@backdrop("graph paper", "surface", at="on graph paper", also="on a sheet of little squares",
-          riddle="on an engineer's favourite ground")  # fmt: skip
+@backdrop("surface", "graph paper | on graph paper | on a sheet of little squares | on an engineer's favourite ground")
 def _graph_paper(brush: Brush) -> None:
     brush.sky(100, (250, 252, 254), (246, 250, 252))
     for step in range(0, 101, 5):
@@ -22,7 +19,7 @@ def _graph_paper(brush: Brush) -> None:
         brush.line([(0, step), (100, step)], width, (170, 204, 228))
 
 
-@backdrop("wooden board", "surface", at="on a wooden board", also="on bare planks", riddle="on what was once a tree")
+@backdrop("surface", "wooden board | on a wooden board | on bare planks | on what was once a tree")
 def _wooden_board(brush: Brush) -> None:
     for row in range(5):
         tint = round(brush.between(-8, 8))
@@ -33,8 +30,7 @@ def _wooden_board(brush: Brush) -> None:
             brush.curve([(x, y), (x + 8, y + 1), (x + 18, y - 0.5)], 0.5, (176, 134, 84))
 
 
-@backdrop("brick wall", "surface", at="against a brick wall", also="before a wall of bricks",
-          riddle="before a mason's patient work")  # fmt: skip
+@backdrop("surface", "brick wall | against a brick wall | before a wall of bricks | before a mason's patient work")
 def _brick_wall(brush: Brush) -> None:
     brush.sky(100, (222, 206, 192), (214, 198, 184))
     for row in range(13):
@@ -44,8 +40,10 @@ def _brick_wall(brush: Brush) -> None:
             brush.box(x, row * 8, x + 16, row * 8 + 7, (188 + tint, 118 + tint, 96 + tint))
 
 
-@backdrop("striped wallpaper", "surface", at="on striped wallpaper", also="in front of a wall with stripes",
-          riddle="on a wall dressed like a deckchair")  # fmt: skip
+@backdrop(
+    "surface",
+    "striped wallpaper | on striped wallpaper | in front of a wall with stripes | on a wall dressed like a deckchair",
+)
 def _striped_wallpaper(brush: Brush) -> None:
     first, second = [
         ((250, 236, 210), (240, 214, 176)),
@@ -57,8 +55,10 @@ def _striped_wallpaper(brush: Brush) -> None:
         brush.box(x, 0, x + 10, 100, second)
 
 
-@backdrop("dotted wallpaper", "surface", at="on dotted wallpaper", also="in front of a wall with dots",
-          riddle="on a wall that seems to have measles")  # fmt: skip
+@backdrop(
+    "surface",
+    "dotted wallpaper | on dotted wallpaper | in front of a wall with dots | on a wall that seems to have measles",
+)
 def _dotted_wallpaper(brush: Brush) -> None:
     first, second = [
         ((250, 226, 230), (240, 190, 204)),
@@ -71,9 +71,7 @@ def _dotted_wallpaper(brush: Brush) -> None:
             brush.disc(column * 9 + (4.5 if row % 2 else 0), row * 8 + 3, 1.4, second)
 
 
-@backdrop(
-    "tiled wall", "surface", at="on a tiled wall", also="on glazed tiles", riddle="on a wall that is easy to wipe"
-)
+@backdrop("surface", "tiled wall | on a tiled wall | on glazed tiles | on a wall that is easy to wipe")
 def _tiled_wall(brush: Brush) -> None:
     brush.sky(100, (216, 226, 228), (216, 226, 228))
     for row in range(6):
@@ -88,7 +86,7 @@ def _tiled_wall(brush: Brush) -> None:
             )
 
 
-@backdrop("blue carpet", "surface", at="on a blue carpet", also="on a woven blue rug", riddle="on a floor soft as moss")
+@backdrop("surface", "blue carpet | on a blue carpet | on a woven blue rug | on a floor soft as moss")
 def _blue_carpet(brush: Brush) -> None:
     brush.sky(100, (150, 176, 206), (134, 160, 194))
     brush.box(3, 3, 97, 97, (118, 146, 184))
@@ -98,27 +96,21 @@ def _blue_carpet(brush: Brush) -> None:
         brush.line([(x, y), (x + 1.2, y + 0.6)], 0.4, (168, 192, 220))
 
 
-_FLOOR = 78.0
-
-
-@backdrop("blue sky", "sky", at="under a blue sky", also="on a fine day", riddle="in weather made for postcards",
-          floor=_FLOOR)  # fmt: skip
+@backdrop("sky", "blue sky | under a blue sky | on a fine day | in weather made for postcards", floor=78)
 def _blue_sky(brush: Brush) -> None:
     brush.sky(80, (84, 158, 226), (206, 230, 246))
     brush.disc(brush.between(10, 90), brush.between(8, 18), 6, (255, 228, 120))
     brush.ground(78, (132, 176, 96), (108, 152, 78))
 
 
-@backdrop("sunset", "sky", at="at sunset", also="in the evening light", riddle="while the day says goodbye",
-          floor=_FLOOR)  # fmt: skip
+@backdrop("sky", "sunset | at sunset | in the evening light | while the day says goodbye", floor=78)
 def _sunset(brush: Brush) -> None:
     brush.sky(80, (116, 74, 140), (252, 168, 92))
     brush.disc(brush.between(20, 80), 74, 10, (255, 214, 120))
     brush.ground(78, (92, 72, 84), (66, 52, 66))
 
 
-@backdrop("starry night", "sky", at="under a starry sky", also="in the middle of the night",
-          riddle="while the town is asleep", floor=_FLOOR)  # fmt: skip
+@backdrop("sky", "starry night | under a starry sky | in the middle of the night | while the town is asleep", floor=78)
 def _starry_night(brush: Brush) -> None:
     brush.sky(80, (16, 22, 58), (52, 62, 116))
     brush.disc(brush.between(12, 88), brush.between(10, 20), 6, (246, 242, 214))
@@ -127,8 +119,7 @@ def _starry_night(brush: Brush) -> None:
     brush.ground(78, (44, 52, 74), (32, 38, 58))
 
 
-@backdrop("cloudy sky", "sky", at="under grey clouds", also="on an overcast day", riddle="while rain makes up its mind",
-          floor=_FLOOR)  # fmt: skip
+@backdrop("sky", "cloudy sky | under grey clouds | on an overcast day | while rain makes up its mind", floor=78)
 def _cloudy_sky(brush: Brush) -> None:
     brush.sky(80, (156, 164, 174), (206, 212, 218))
     for step in range(7):
@@ -137,7 +128,7 @@ def _cloudy_sky(brush: Brush) -> None:
     brush.ground(78, (126, 144, 110), (104, 122, 92))
 
 
-@backdrop("rain", "sky", at="in the rain", also="in wet weather", riddle="while the gutters sing", floor=_FLOOR)
+@backdrop("sky", "rain | in the rain | in wet weather | while the gutters sing", floor=78)
 def _rain(brush: Brush) -> None:
     brush.sky(80, (104, 118, 140), (164, 176, 190))
     brush.ground(78, (96, 110, 112), (76, 90, 96))

@@ -13,13 +13,11 @@ from crosslens.synth.kinds import (  # noqa: F401
     creatures,
     figures,
     food,
-    household,
     landmarks,
     outdoors,
     panels,
     people,
     quadrupeds,
-    vehicles,
 )
 from crosslens.synth.kinds.catalogue import CATALOGUE
 from crosslens.synth.kinds.kind import DRAWINGS, Kind

@@ -12,6 +12,7 @@ from crosslens.synth.layout import Part, Plan
 from crosslens.synth.tasks.task import (
     EVERYDAY,
     PLACES,
+    Facts,
     Objects,
     Random,
     Task,
@@ -47,7 +48,7 @@ _PERSON_STANDING = "upright on both feet"
 
 
 @dataclass(frozen=True)
-class ActionFacts:
+class ActionFacts(Facts):
     """Who does what, in which colour, and what is nearby."""
 
     actor: str
@@ -57,52 +58,50 @@ class ActionFacts:
     extra_colour: str
     backdrop: str
 
+    @classmethod
+    def draw(cls, random: Random) -> ActionFacts:
+        people = tuple(name for name in ACTORS if KINDS[name].category == "person")
+        actor = choose(random, people if random.random() < 0.5 else ACTORS)
+        extra = choose(random, _EXTRAS)
+        action = choose(random, kind_named(actor).poses)
+        colours = usual_colour(random, actor), usual_colour(random, extra)
+        return cls(actor, action, colours[0], extra, colours[1], choose(random, _BACKDROPS))
 
-def _draw(random: Random) -> ActionFacts:
-    people = tuple(name for name in ACTORS if KINDS[name].category == "person")
-    actor = choose(random, people if random.random() < 0.5 else ACTORS)
-    extra = choose(random, _EXTRAS)
-    action = choose(random, kind_named(actor).poses)
-    colours = usual_colour(random, actor), usual_colour(random, extra)
-    return ActionFacts(actor, action, colours[0], extra, colours[1], choose(random, _BACKDROPS))
+    def plan(self) -> Plan:
+        return Plan(
+            self.backdrop, (Part(self.actor, self.colour, pose=self.action), Part(self.extra, self.extra_colour)), 1.2
+        )
 
-
-def _plan(facts: ActionFacts) -> Plan:
-    return Plan(
-        facts.backdrop, (Part(facts.actor, facts.colour, pose=facts.action), Part(facts.extra, facts.extra_colour)), 1.2
-    )
-
-
-def _describe(facts: ActionFacts, objects: Objects, random: Random) -> CaptionStyles:
-    backdrop = BACKDROPS[facts.backdrop]
-    actor, extra = Wording(facts.actor, facts.colour), Wording(facts.extra, facts.extra_colour)
-    phrase, story = POSE_PHRASES[facts.action]
-    if facts.action == "standing" and actor.kind.category == "person":
-        phrase = _PERSON_STANDING
-    near = a(extra.plain)
-    return CaptionStyles(
-        literal=pick(
-            random,
-            f"{a(actor.plain)} is {facts.action} near {near} {backdrop.at}",
-            f"{a(actor.plain)} {facts.action} {backdrop.at}, close to {near}",
-            f"{backdrop.at}, {a(actor.plain)} is {facts.action} near {near}",
-        ),
-        sparse=pick(
-            random,
-            f"{a(actor.kind.name)} {facts.action} by {a(extra.kind.name)}",
-            f"{facts.action}: {a(actor.kind.name)}",
-        ),
-        detailed=(
-            f"{a(actor.plain)} is {facts.action} {objects[0].whereabouts}; the scene is set {backdrop.at}, "
-            f"and {near} can be seen {objects[1].whereabouts}"
-        ),
-        paraphrased=pick(
-            random,
-            f"{a(actor.other(random))} {phrase} {backdrop.also}, with {a(extra.other(random))} nearby",
-            f"{backdrop.also}, {a(actor.other(random))} is {phrase}; {a(extra.other(random))} is nearby",
-        ),
-        figurative=f"{a(actor.riddle)} is {story} {backdrop.riddle}, watched by {a(extra.riddle)}",
-    )
+    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
+        backdrop = BACKDROPS[self.backdrop]
+        actor, extra = Wording(self.actor, self.colour), Wording(self.extra, self.extra_colour)
+        phrase, story = POSE_PHRASES[self.action]
+        if self.action == "standing" and actor.kind.category == "person":
+            phrase = _PERSON_STANDING
+        near = a(extra.plain)
+        return CaptionStyles(
+            literal=pick(
+                random,
+                f"{a(actor.plain)} is {self.action} near {near} {backdrop.at}",
+                f"{a(actor.plain)} {self.action} {backdrop.at}, close to {near}",
+                f"{backdrop.at}, {a(actor.plain)} is {self.action} near {near}",
+            ),
+            sparse=pick(
+                random,
+                f"{a(actor.kind.name)} {self.action} by {a(extra.kind.name)}",
+                f"{self.action}: {a(actor.kind.name)}",
+            ),
+            detailed=(
+                f"{a(actor.plain)} is {self.action} {objects[0].whereabouts}; the scene is set {backdrop.at}, "
+                f"and {near} can be seen {objects[1].whereabouts}"
+            ),
+            paraphrased=pick(
+                random,
+                f"{a(actor.other(random))} {phrase} {backdrop.also}, with {a(extra.other(random))} nearby",
+                f"{backdrop.also}, {a(actor.other(random))} is {phrase}; {a(extra.other(random))} is nearby",
+            ),
+            figurative=f"{a(actor.riddle)} is {story} {backdrop.riddle}, watched by {a(extra.riddle)}",
+        )
 
 
 def _recast(facts: ActionFacts, random: Random) -> ActionFacts:
@@ -113,18 +112,11 @@ def _recast(facts: ActionFacts, random: Random) -> ActionFacts:
     return replace(facts, actor=actor, action=facts.action if able else choose(random, kind_named(actor).poses))
 
 
-ACTION = Task(
-    "action",
-    _draw,
-    _plan,
-    _describe,
-    {
-        "action": another("action", lambda facts: kind_named(facts.actor).poses),
-        "actor": _recast,
-        "colour": another_colour("colour", "actor"),
-        "extra": another("extra", _EXTRAS),
-        "backdrop": another("backdrop", _BACKDROPS),
-    },
-    core=("action",),
-    essence=lambda facts: (facts.actor, facts.action),
-)
+_CHANGES = {
+    "action": another("action", lambda facts: kind_named(facts.actor).poses),
+    "actor": _recast,
+    "colour": another_colour("colour", "actor"),
+    "extra": another("extra", _EXTRAS),
+    "backdrop": another("backdrop", _BACKDROPS),
+}
+ACTION = Task("action", ActionFacts, _CHANGES, core=("action",), essence=("actor", "action"))

@@ -9,7 +9,7 @@ from crosslens.synth.captions import CaptionStyles, Wording, pick
 from crosslens.synth.grammar import a, number_word
 from crosslens.synth.kinds import KINDS
 from crosslens.synth.layout import Part, Plan
-from crosslens.synth.tasks.task import Objects, Random, Task, another, choose, names, usual_colour
+from crosslens.synth.tasks.task import Facts, Objects, Random, Task, another, choose, names, usual_colour
 
 BOARDS = ("blackboard", "sheet of paper", "whiteboard")
 _BACKDROPS = names(
@@ -24,7 +24,7 @@ _OPERATORS = {
 
 
 @dataclass(frozen=True)
-class CalculationFacts:
+class CalculationFacts(Facts):
     """Two numbers, what is done with them, and what they are written on."""
 
     left: int
@@ -49,6 +49,48 @@ class CalculationFacts:
             "÷": self.left // self.right,
         }[self.operator]
 
+    @classmethod
+    def draw(cls, random: Random) -> CalculationFacts:
+        operator = choose(random, tuple(_OPERATORS))
+        left, right = _numbers(operator, random)
+        board = choose(random, BOARDS)
+        return cls(left, operator, right, board, usual_colour(random, board), choose(random, _BACKDROPS))
+
+    def plan(self) -> Plan:
+        return Plan(self.backdrop, (Part(self.board, self.colour, text=self.text),))
+
+    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
+        backdrop, board = BACKDROPS[self.backdrop], Wording(self.board, self.colour)
+        verb, phrase, operation = _OPERATORS[self.operator]
+        left, right, result = number_word(self.left), number_word(self.right), self.result
+        formula = f"{self.left} {self.operator} {self.right}"
+        question = phrase.format(left=left, right=right)
+        plain, other = board.kind.name, pick(random, *board.kind.also)
+        return CaptionStyles(
+            literal=pick(
+                random,
+                f"{formula} = {result}, written on {a(board.plain)} {backdrop.at}",
+                f"{a(board.plain)} {backdrop.at} with the calculation {formula}, which gives {result}",
+                f"the calculation {formula} on {a(board.plain)} {backdrop.at}; the answer is {result}",
+            ),
+            sparse=pick(
+                random, f"{result} is the answer on the {plain}", f"a {plain} with a calculation that gives {result}"
+            ),
+            detailed=(
+                f"{a(board.plain)} {backdrop.at} shows {a(operation)} in handwriting, {self.left} {verb} {self.right}, "
+                f"followed by a question mark; the missing result is {result}"
+            ),
+            paraphrased=pick(
+                random,
+                f"{question}, jotted down on {a(other)}, makes {number_word(result)}",
+                f"on {a(other)} someone asks for {question}, which is {number_word(result)}",
+            ),
+            figurative=(
+                f"{backdrop.riddle}, whoever solves {a(board.riddle.split()[0])} riddle of figures about {left} and "
+                f"{right} will say {number_word(result)}"
+            ),
+        )
+
 
 def _numbers(operator: str, random: Random) -> tuple[int, int]:
     if operator == "+":
@@ -62,50 +104,6 @@ def _numbers(operator: str, random: Random) -> tuple[int, int]:
     return right * int(random.integers(2, 13)), right
 
 
-def _draw(random: Random) -> CalculationFacts:
-    operator = choose(random, tuple(_OPERATORS))
-    left, right = _numbers(operator, random)
-    board = choose(random, BOARDS)
-    return CalculationFacts(left, operator, right, board, usual_colour(random, board), choose(random, _BACKDROPS))
-
-
-def _plan(facts: CalculationFacts) -> Plan:
-    return Plan(facts.backdrop, (Part(facts.board, facts.colour, text=facts.text),))
-
-
-def _describe(facts: CalculationFacts, objects: Objects, random: Random) -> CaptionStyles:
-    backdrop, board = BACKDROPS[facts.backdrop], Wording(facts.board, facts.colour)
-    verb, phrase, operation = _OPERATORS[facts.operator]
-    left, right, result = number_word(facts.left), number_word(facts.right), facts.result
-    formula = f"{facts.left} {facts.operator} {facts.right}"
-    question = phrase.format(left=left, right=right)
-    plain, other = board.kind.name, pick(random, *board.kind.also)
-    return CaptionStyles(
-        literal=pick(
-            random,
-            f"{formula} = {result}, written on {a(board.plain)} {backdrop.at}",
-            f"{a(board.plain)} {backdrop.at} with the calculation {formula}, which gives {result}",
-            f"the calculation {formula} on {a(board.plain)} {backdrop.at}; the answer is {result}",
-        ),
-        sparse=pick(
-            random, f"{result} is the answer on the {plain}", f"a {plain} with a calculation that gives {result}"
-        ),
-        detailed=(
-            f"{a(board.plain)} {backdrop.at} shows {a(operation)} in handwriting, {facts.left} {verb} {facts.right}, "
-            f"followed by a question mark; the missing result is {result}"
-        ),
-        paraphrased=pick(
-            random,
-            f"{question}, jotted down on {a(other)}, makes {number_word(result)}",
-            f"on {a(other)} someone asks for {question}, which is {number_word(result)}",
-        ),
-        figurative=(
-            f"{backdrop.riddle}, whoever solves {a(board.riddle.split()[0])} riddle of figures about {left} and "
-            f"{right} will say {number_word(result)}"
-        ),
-    )
-
-
 def _change_number(facts: CalculationFacts, random: Random) -> CalculationFacts:
     """One of the two numbers a little larger or smaller, so that another result comes out."""
     step = facts.right if facts.operator == "÷" else 1
@@ -115,17 +113,10 @@ def _change_number(facts: CalculationFacts, random: Random) -> CalculationFacts:
     return choose(random, [change for change in near if change.left > 1 and change.right > 1 and change.result > 0])
 
 
-CALCULATION = Task(
-    "calculation",
-    _draw,
-    _plan,
-    _describe,
-    {
-        "number": _change_number,
-        "board": another("board", BOARDS),
-        "colour": another("colour", lambda facts: KINDS[facts.board].colours),
-        "backdrop": another("backdrop", _BACKDROPS),
-    },
-    core=("number",),
-    essence=lambda facts: facts.result,
-)
+_CHANGES = {
+    "number": _change_number,
+    "board": another("board", BOARDS),
+    "colour": another("colour", lambda facts: KINDS[facts.board].colours),
+    "backdrop": another("backdrop", _BACKDROPS),
+}
+CALCULATION = Task("calculation", CalculationFacts, _CHANGES, core=("number",), essence=("result",))

@@ -10,7 +10,7 @@ from crosslens.synth.captions import CaptionStyles, Wording, pick
 from crosslens.synth.grammar import a
 from crosslens.synth.kinds import KINDS
 from crosslens.synth.layout import Part, Plan
-from crosslens.synth.tasks.task import Objects, Random, Task, another, choose, names, usual_colour
+from crosslens.synth.tasks.task import Facts, Objects, Random, Task, another, choose, names, usual_colour
 
 Value = int | str
 
@@ -120,7 +120,7 @@ _BACKDROPS = names(
 
 
 @dataclass(frozen=True)
-class CodeFacts:
+class CodeFacts(Facts):
     """A snippet, the values in its blanks, and the screen it is on."""
 
     snippet: str
@@ -138,41 +138,39 @@ class CodeFacts:
         """What it prints."""
         return run(self.source)
 
+    @classmethod
+    def draw(cls, random: Random) -> CodeFacts:
+        name = choose(random, tuple(SNIPPETS))
+        values = tuple(choose(random, blank) for blank in SNIPPETS[name].blanks)
+        return cls(name, values, usual_colour(random, "computer screen"), choose(random, _BACKDROPS))
 
-def _draw(random: Random) -> CodeFacts:
-    name = choose(random, tuple(SNIPPETS))
-    values = tuple(choose(random, blank) for blank in SNIPPETS[name].blanks)
-    return CodeFacts(name, values, usual_colour(random, "computer screen"), choose(random, _BACKDROPS))
+    def plan(self) -> Plan:
+        return Plan(self.backdrop, (Part("computer screen", self.colour, text=self.source),))
 
-
-def _plan(facts: CodeFacts) -> Plan:
-    return Plan(facts.backdrop, (Part("computer screen", facts.colour, text=facts.source),))
-
-
-def _describe(facts: CodeFacts, objects: Objects, random: Random) -> CaptionStyles:
-    backdrop, screen = BACKDROPS[facts.backdrop], Wording("computer screen", facts.colour)
-    output, gist = facts.output, SNIPPETS[facts.snippet].gist.format(*facts.values)
-    lines = facts.source.count("\n") + 1
-    length = "a single line" if lines == 1 else f"{lines} lines"
-    other = pick(random, *screen.kind.also)
-    return CaptionStyles(
-        literal=pick(
-            random,
-            f"{a(screen.plain)} {backdrop.at} with Python code that {gist} and prints {output}",
-            f"Python code on {a(screen.plain)} {backdrop.at}: it {gist} and prints {output}",
-        ),
-        sparse=pick(random, f"code that prints {output}", f"the program prints {output}", f"it prints {output}"),
-        detailed=(
-            f"{a(screen.plain)} {backdrop.at} shows {length} of Python; the program {gist}, "
-            f"so that running it prints exactly this: {output}"
-        ),
-        paraphrased=pick(
-            random,
-            f"on {a(other)} {backdrop.also}, a little script {gist}; its output reads {output}",
-            f"run the script on the {other.split(' of ')[0]} and you will see {output}, because it {gist}",
-        ),
-        figurative=f"{backdrop.riddle}, a snake-named interpreter fed with these lines would answer {output}",
-    )
+    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
+        backdrop, screen = BACKDROPS[self.backdrop], Wording("computer screen", self.colour)
+        output, gist = self.output, SNIPPETS[self.snippet].gist.format(*self.values)
+        lines = self.source.count("\n") + 1
+        length = "a single line" if lines == 1 else f"{lines} lines"
+        other = pick(random, *screen.kind.also)
+        return CaptionStyles(
+            literal=pick(
+                random,
+                f"{a(screen.plain)} {backdrop.at} with Python code that {gist} and prints {output}",
+                f"Python code on {a(screen.plain)} {backdrop.at}: it {gist} and prints {output}",
+            ),
+            sparse=pick(random, f"code that prints {output}", f"the program prints {output}", f"it prints {output}"),
+            detailed=(
+                f"{a(screen.plain)} {backdrop.at} shows {length} of Python; the program {gist}, "
+                f"so that running it prints exactly this: {output}"
+            ),
+            paraphrased=pick(
+                random,
+                f"on {a(other)} {backdrop.also}, a little script {gist}; its output reads {output}",
+                f"run the script on the {other.split(' of ')[0]} and you will see {output}, because it {gist}",
+            ),
+            figurative=f"{backdrop.riddle}, a snake-named interpreter fed with these lines would answer {output}",
+        )
 
 
 def _change_values(facts: CodeFacts, random: Random) -> CodeFacts:
@@ -189,16 +187,9 @@ def _change_values(facts: CodeFacts, random: Random) -> CodeFacts:
     raise AssertionError(f"every value of {facts.snippet!r} prints {output}")
 
 
-CODE = Task(
-    "code",
-    _draw,
-    _plan,
-    _describe,
-    {
-        "values": _change_values,
-        "colour": another("colour", KINDS["computer screen"].colours),
-        "backdrop": another("backdrop", _BACKDROPS),
-    },
-    core=("values",),
-    essence=lambda facts: facts.output,
-)
+_CHANGES = {
+    "values": _change_values,
+    "colour": another("colour", KINDS["computer screen"].colours),
+    "backdrop": another("backdrop", _BACKDROPS),
+}
+CODE = Task("code", CodeFacts, _CHANGES, core=("values",), essence=("output",))

@@ -9,7 +9,18 @@ from crosslens.synth.captions import CaptionStyles, Wording, pick
 from crosslens.synth.grammar import a
 from crosslens.synth.kinds import KINDS, kinds_of
 from crosslens.synth.layout import Part, Plan
-from crosslens.synth.tasks.task import EVERYDAY, PLACES, SKIES, Objects, Random, Task, another, choose, usual_colour
+from crosslens.synth.tasks.task import (
+    EVERYDAY,
+    PLACES,
+    SKIES,
+    Facts,
+    Objects,
+    Random,
+    Task,
+    another,
+    choose,
+    usual_colour,
+)
 
 _NAMES = {
     "open sea": "the open sea",
@@ -20,7 +31,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True)
-class SceneFacts:
+class SceneFacts(Facts):
     """A place, and two objects to be seen there."""
 
     backdrop: str
@@ -29,51 +40,44 @@ class SceneFacts:
     other_kind: str
     other_colour: str
 
+    @classmethod
+    def draw(cls, random: Random) -> SceneFacts:
+        kind = choose(random, EVERYDAY)
+        other = choose(random, EVERYDAY, but=[kind])
+        return cls(choose(random, PLACES), kind, usual_colour(random, kind), other, usual_colour(random, other))
 
-def _draw_scene(random: Random) -> SceneFacts:
-    kind = choose(random, EVERYDAY)
-    other = choose(random, EVERYDAY, but=[kind])
-    return SceneFacts(choose(random, PLACES), kind, usual_colour(random, kind), other, usual_colour(random, other))
+    def plan(self) -> Plan:
+        return Plan(self.backdrop, (Part(self.kind, self.colour), Part(self.other_kind, self.other_colour)), 0.85)
+
+    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
+        backdrop = BACKDROPS[self.backdrop]
+        name = _NAMES.get(backdrop.name, a(backdrop.name))
+        main, other = Wording(self.kind, self.colour), Wording(self.other_kind, self.other_colour)
+        both = f"{a(main.plain)} and {a(other.plain)}"
+        return CaptionStyles(
+            literal=pick(
+                random, f"{name} with {both}", f"a picture of {name} with {both}", f"this is {name}, with {both}"
+            ),
+            sparse=pick(random, f"{name} with {a(main.kind.name)}", f"{a(main.kind.name)}, and {name} around it"),
+            detailed=(
+                f"the picture shows {name}; {a(main.plain)} is {objects[0].whereabouts}, "
+                f"{a(other.plain)} {objects[1].whereabouts}"
+            ),
+            paraphrased=pick(
+                random,
+                f"{backdrop.also}, in the company of {a(main.other(random))} and {a(other.other(random))}",
+                f"{a(main.other(random))} and {a(other.other(random))} {backdrop.also}",
+            ),
+            figurative=f"{a(main.riddle)} has found its way to a spot {backdrop.riddle}, and so has {a(other.riddle)}",
+        )
 
 
-def _plan_scene(facts: SceneFacts) -> Plan:
-    return Plan(facts.backdrop, (Part(facts.kind, facts.colour), Part(facts.other_kind, facts.other_colour)), 0.85)
-
-
-def _describe_scene(facts: SceneFacts, objects: Objects, random: Random) -> CaptionStyles:
-    backdrop = BACKDROPS[facts.backdrop]
-    name = _NAMES.get(backdrop.name, a(backdrop.name))
-    main, other = Wording(facts.kind, facts.colour), Wording(facts.other_kind, facts.other_colour)
-    both = f"{a(main.plain)} and {a(other.plain)}"
-    return CaptionStyles(
-        literal=pick(random, f"{name} with {both}", f"a picture of {name} with {both}", f"this is {name}, with {both}"),
-        sparse=pick(random, f"{name} with {a(main.kind.name)}", f"{a(main.kind.name)}, and {name} around it"),
-        detailed=(
-            f"the picture shows {name}; {a(main.plain)} is {objects[0].whereabouts}, "
-            f"{a(other.plain)} {objects[1].whereabouts}"
-        ),
-        paraphrased=pick(
-            random,
-            f"{backdrop.also}, in the company of {a(main.other(random))} and {a(other.other(random))}",
-            f"{a(main.other(random))} and {a(other.other(random))} {backdrop.also}",
-        ),
-        figurative=f"{a(main.riddle)} has found its way to a spot {backdrop.riddle}, and so has {a(other.riddle)}",
-    )
-
-
-SCENE = Task(
-    "scene",
-    _draw_scene,
-    _plan_scene,
-    _describe_scene,
-    {
-        "backdrop": another("backdrop", PLACES),
-        "kind": another("kind", EVERYDAY, unlike=["other_kind"]),
-        "other_kind": another("other_kind", EVERYDAY, unlike=["kind"]),
-    },
-    core=("backdrop",),
-    essence=lambda facts: facts.backdrop,
-)
+_SCENE_CHANGES = {
+    "backdrop": another("backdrop", PLACES),
+    "kind": another("kind", EVERYDAY, unlike=["other_kind"]),
+    "other_kind": another("other_kind", EVERYDAY, unlike=["kind"]),
+}
+SCENE = Task("scene", SceneFacts, _SCENE_CHANGES, core=("backdrop",), essence=("backdrop",))
 
 LANDMARKS: dict[str, tuple[str, str]] = {
     "Eiffel Tower": ("the", "Paris"),
@@ -96,7 +100,7 @@ _EXTRAS = tuple(kind.name for kind in kinds_of("person", "vehicle", "animal") if
 
 
 @dataclass(frozen=True)
-class LandmarkFacts:
+class LandmarkFacts(Facts):
     """A landmark, the sky over it, and somebody or something before it."""
 
     landmark: str
@@ -104,53 +108,44 @@ class LandmarkFacts:
     extra: str
     extra_colour: str
 
+    @classmethod
+    def draw(cls, random: Random) -> LandmarkFacts:
+        extra = choose(random, _EXTRAS)
+        return cls(choose(random, tuple(LANDMARKS)), choose(random, SKIES), extra, usual_colour(random, extra))
 
-def _draw_landmark(random: Random) -> LandmarkFacts:
-    extra = choose(random, _EXTRAS)
-    return LandmarkFacts(choose(random, tuple(LANDMARKS)), choose(random, SKIES), extra, usual_colour(random, extra))
+    def plan(self) -> Plan:
+        return Plan(self.backdrop, (Part(self.landmark, "grey"), Part(self.extra, self.extra_colour, "small")))
 
-
-def _plan_landmark(facts: LandmarkFacts) -> Plan:
-    return Plan(facts.backdrop, (Part(facts.landmark, "grey"), Part(facts.extra, facts.extra_colour, "small")))
-
-
-def _describe_landmark(facts: LandmarkFacts, objects: Objects, random: Random) -> CaptionStyles:
-    backdrop, extra = BACKDROPS[facts.backdrop], Wording(facts.extra, facts.extra_colour)
-    article, country = LANDMARKS[facts.landmark]
-    name = f"{article} {facts.landmark}".strip()
-    kind = KINDS[facts.landmark]
-    other = f"the {pick(random, *kind.also)}"
-    return CaptionStyles(
-        literal=pick(
-            random,
-            f"{name} {backdrop.at} with {a(extra.plain)} in front",
-            f"{backdrop.at}, {name} and {a(extra.plain)}",
-            f"a picture of {name} {backdrop.at}, with {a(extra.plain)}",
-        ),
-        sparse=pick(random, f"{name} and {a(extra.kind.name)}", f"{a(extra.kind.name)} at {name}"),
-        detailed=(
-            f"{name}, known from pictures of {country}, {objects[0].whereabouts}, {backdrop.at}; "
-            f"there is also {a(extra.plain)} {objects[1].whereabouts}"
-        ),
-        paraphrased=pick(
-            random,
-            f"{other} {backdrop.also}, with {a(extra.other(random))} passing by",
-            f"{backdrop.also}, {a(extra.other(random))} passes {other}",
-        ),
-        figurative=f"{a(extra.riddle)} has come to see the {kind.riddle} {backdrop.riddle}",
-    )
+    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
+        backdrop, extra = BACKDROPS[self.backdrop], Wording(self.extra, self.extra_colour)
+        article, country = LANDMARKS[self.landmark]
+        name = f"{article} {self.landmark}".strip()
+        kind = KINDS[self.landmark]
+        other = f"the {pick(random, *kind.also)}"
+        return CaptionStyles(
+            literal=pick(
+                random,
+                f"{name} {backdrop.at} with {a(extra.plain)} in front",
+                f"{backdrop.at}, {name} and {a(extra.plain)}",
+                f"a picture of {name} {backdrop.at}, with {a(extra.plain)}",
+            ),
+            sparse=pick(random, f"{name} and {a(extra.kind.name)}", f"{a(extra.kind.name)} at {name}"),
+            detailed=(
+                f"{name}, known from pictures of {country}, {objects[0].whereabouts}, {backdrop.at}; "
+                f"there is also {a(extra.plain)} {objects[1].whereabouts}"
+            ),
+            paraphrased=pick(
+                random,
+                f"{other} {backdrop.also}, with {a(extra.other(random))} passing by",
+                f"{backdrop.also}, {a(extra.other(random))} passes {other}",
+            ),
+            figurative=f"{a(extra.riddle)} has come to see the {kind.riddle} {backdrop.riddle}",
+        )
 
 
-LANDMARK = Task(
-    "landmark",
-    _draw_landmark,
-    _plan_landmark,
-    _describe_landmark,
-    {
-        "landmark": another("landmark", tuple(LANDMARKS)),
-        "extra": another("extra", _EXTRAS),
-        "backdrop": another("backdrop", SKIES),
-    },
-    core=("landmark",),
-    essence=lambda facts: facts.landmark,
-)
+_LANDMARK_CHANGES = {
+    "landmark": another("landmark", tuple(LANDMARKS)),
+    "extra": another("extra", _EXTRAS),
+    "backdrop": another("backdrop", SKIES),
+}
+LANDMARK = Task("landmark", LandmarkFacts, _LANDMARK_CHANGES, core=("landmark",), essence=("landmark",))

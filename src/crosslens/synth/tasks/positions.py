@@ -14,6 +14,8 @@ from crosslens.synth.tasks.task import (
     COLOUR_NAMES,
     EVERYDAY,
     SURFACES,
+    Change,
+    Facts,
     Objects,
     Random,
     Task,
@@ -33,7 +35,7 @@ _LOCATION_BACKDROPS = (*SURFACES, "underwater", "outer space", "blue sky", "star
 
 
 @dataclass(frozen=True)
-class LocationFacts:
+class LocationFacts(Facts):
     """An object, how it lies to another, and the other."""
 
     kind: str
@@ -43,48 +45,46 @@ class LocationFacts:
     other_colour: str
     backdrop: str
 
+    @classmethod
+    def draw(cls, random: Random) -> LocationFacts:
+        kind, other = choose(random, EVERYDAY), choose(random, EVERYDAY)
+        while other == kind:
+            other = choose(random, EVERYDAY)
+        relation = choose(random, tuple(OPPOSITE))
+        colours = usual_colour(random, kind), usual_colour(random, other)
+        return cls(kind, colours[0], relation, other, colours[1], choose(random, _LOCATION_BACKDROPS))
 
-def _draw_location(random: Random) -> LocationFacts:
-    kind, other = choose(random, EVERYDAY), choose(random, EVERYDAY)
-    while other == kind:
-        other = choose(random, EVERYDAY)
-    relation = choose(random, tuple(OPPOSITE))
-    colours = usual_colour(random, kind), usual_colour(random, other)
-    return LocationFacts(kind, colours[0], relation, other, colours[1], choose(random, _LOCATION_BACKDROPS))
+    def plan(self) -> Plan:
+        if self.relation in _ZONES:
+            zone, other_zone = _ZONES[self.relation]
+        else:
+            other_zone, zone = _ZONES[OPPOSITE[self.relation]]
+        main = Part(self.kind, self.colour, "medium", zone=zone)
+        return Plan(self.backdrop, (main, Part(self.other_kind, self.other_colour, "medium", zone=other_zone)))
 
-
-def _plan_location(facts: LocationFacts) -> Plan:
-    if facts.relation in _ZONES:
-        zone, other_zone = _ZONES[facts.relation]
-    else:
-        other_zone, zone = _ZONES[OPPOSITE[facts.relation]]
-    main = Part(facts.kind, facts.colour, "medium", zone=zone)
-    return Plan(facts.backdrop, (main, Part(facts.other_kind, facts.other_colour, "medium", zone=other_zone)))
-
-
-def _describe_location(facts: LocationFacts, objects: Objects, random: Random) -> CaptionStyles:
-    backdrop = BACKDROPS[facts.backdrop]
-    main, other = Wording(facts.kind, facts.colour), Wording(facts.other_kind, facts.other_colour)
-    phrase, reverse = _PHRASES[facts.relation], _PHRASES[OPPOSITE[facts.relation]]
-    first, second = main.other(random), other.other(random)
-    return CaptionStyles(
-        literal=pick(
-            random,
-            f"{a(main.plain)} {phrase} {a(other.plain)} {backdrop.at}",
-            f"{backdrop.at} there is {a(main.plain)} {phrase} {a(other.plain)}",
-        ),
-        sparse=f"{a(main.kind.name)} {_SHORT[facts.relation]} {a(other.kind.name)}",
-        detailed=(
-            f"{a(main.plain)} {objects[0].whereabouts} and {a(other.plain)} {objects[1].whereabouts}, {backdrop.at}: "
-            f"the {main.kind.name} is {phrase} the {other.kind.name}"
-        ),
-        paraphrased=pick(
-            random,
-            f"{a(second)} {reverse} {a(first)}, {backdrop.also}",
-            f"{backdrop.also}, {a(second)} is {reverse} {a(first)}",
-        ),
-        figurative=_location_riddle(facts.relation, main.riddle, other.riddle, backdrop.riddle),
-    )
+    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
+        backdrop = BACKDROPS[self.backdrop]
+        main, other = Wording(self.kind, self.colour), Wording(self.other_kind, self.other_colour)
+        phrase, reverse = _PHRASES[self.relation], _PHRASES[OPPOSITE[self.relation]]
+        first, second = main.other(random), other.other(random)
+        return CaptionStyles(
+            literal=pick(
+                random,
+                f"{a(main.plain)} {phrase} {a(other.plain)} {backdrop.at}",
+                f"{backdrop.at} there is {a(main.plain)} {phrase} {a(other.plain)}",
+            ),
+            sparse=f"{a(main.kind.name)} {_SHORT[self.relation]} {a(other.kind.name)}",
+            detailed=(
+                f"{a(main.plain)} {objects[0].whereabouts} and {a(other.plain)} {objects[1].whereabouts}, "
+                f"{backdrop.at}: the {main.kind.name} is {phrase} the {other.kind.name}"
+            ),
+            paraphrased=pick(
+                random,
+                f"{a(second)} {reverse} {a(first)}, {backdrop.also}",
+                f"{backdrop.also}, {a(second)} is {reverse} {a(first)}",
+            ),
+            figurative=_location_riddle(self.relation, main.riddle, other.riddle, backdrop.riddle),
+        )
 
 
 def _location_riddle(relation: str, main: str, other: str, where: str) -> str:
@@ -94,19 +94,14 @@ def _location_riddle(relation: str, main: str, other: str, where: str) -> str:
     return f"if {a(first)} fell straight down, it would land on {a(second)}, {where}"
 
 
+_LOCATION_CHANGES: dict[str, Change] = {
+    "relation": lambda facts, random: replace(facts, relation=OPPOSITE[facts.relation]),
+    "colour": another_colour("colour", "kind"),
+    "other_kind": another("other_kind", EVERYDAY, unlike=["kind"]),
+    "backdrop": another("backdrop", _LOCATION_BACKDROPS),
+}
 LOCATION = Task(
-    "location",
-    _draw_location,
-    _plan_location,
-    _describe_location,
-    {
-        "relation": lambda facts, random: replace(facts, relation=OPPOSITE[facts.relation]),
-        "colour": another_colour("colour", "kind"),
-        "other_kind": another("other_kind", EVERYDAY, unlike=["kind"]),
-        "backdrop": another("backdrop", _LOCATION_BACKDROPS),
-    },
-    core=("relation",),
-    essence=lambda facts: (facts.kind, facts.relation, facts.other_kind),
+    "location", LocationFacts, _LOCATION_CHANGES, core=("relation",), essence=("kind", "relation", "other_kind")
 )
 
 _SHAPES = tuple(kind.name for kind in kinds_of("figure"))
@@ -115,7 +110,7 @@ _ROOMY = ("circle", "square", "pentagon", "hexagon", "octagon", "ellipse", "rect
 
 
 @dataclass(frozen=True)
-class FigureFacts:
+class FigureFacts(Facts):
     """A small shape, a large one, and whether the small one lies inside or beside it."""
 
     shape: str
@@ -125,59 +120,56 @@ class FigureFacts:
     inside: bool
     backdrop: str
 
+    @classmethod
+    def draw(cls, random: Random) -> FigureFacts:
+        large = choose(random, _ROOMY)
+        shape, colour = choose(random, _SHAPES, but=[large]), choose(random, COLOUR_NAMES)
+        inside = bool(random.random() < 0.5)
+        large_colour = choose(random, COLOUR_NAMES, but=[colour])
+        return cls(shape, colour, large, large_colour, inside, choose(random, SURFACES))
 
-def _draw_figure(random: Random) -> FigureFacts:
-    large = choose(random, _ROOMY)
-    shape, colour = choose(random, _SHAPES, but=[large]), choose(random, COLOUR_NAMES)
-    inside = bool(random.random() < 0.5)
-    large_colour = choose(random, COLOUR_NAMES, but=[colour])
-    return FigureFacts(shape, colour, large, large_colour, inside, choose(random, SURFACES))
+    def plan(self) -> Plan:
+        zone = Zone(0.04, 0.04, 0.96, 0.96)
+        large = Part(self.large_shape, self.large_colour, "large", zone=zone)
+        small = Part(self.shape, self.colour, "small", zone=zone, inside=0 if self.inside else None)
+        return Plan(self.backdrop, (large, small))
 
-
-def _plan_figure(facts: FigureFacts) -> Plan:
-    zone = Zone(0.04, 0.04, 0.96, 0.96)
-    large = Part(facts.large_shape, facts.large_colour, "large", zone=zone)
-    small = Part(facts.shape, facts.colour, "small", zone=zone, inside=0 if facts.inside else None)
-    return Plan(facts.backdrop, (large, small))
-
-
-def _describe_figure(facts: FigureFacts, objects: Objects, random: Random) -> CaptionStyles:
-    backdrop = BACKDROPS[facts.backdrop]
-    small, large = Wording(facts.shape, facts.colour), Wording(facts.large_shape, facts.large_colour)
-    link = "inside" if facts.inside else "next to"
-    phrase = "enclosed by" if facts.inside else "not far from"
-    story = "lives within" if facts.inside else "keeps company with"
-    return CaptionStyles(
-        literal=pick(
-            random,
-            f"a small {small.plain} {link} a large {large.plain} {backdrop.at}",
-            f"{backdrop.at}: a small {small.plain} {link} a large {large.plain}",
-        ),
-        sparse=f"{a(small.plain)} {link} {a(large.kind.name)}",
-        detailed=(
-            f"two figures are drawn {backdrop.at}: a large {large.plain} {objects[0].whereabouts} "
-            f"and {link} it a small {small.plain}"
-        ),
-        paraphrased=pick(
-            random,
-            f"{a(small.other(random))} {phrase} {a(large.other(random))}, {backdrop.also}",
-            f"{backdrop.also}, {a(small.other(random))} is {phrase} {a(large.other(random))}",
-        ),
-        figurative=f"{a(small.riddle)}, {small.hue}, {story} {a(large.riddle)}, {backdrop.riddle}",
-    )
+    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
+        backdrop = BACKDROPS[self.backdrop]
+        small, large = Wording(self.shape, self.colour), Wording(self.large_shape, self.large_colour)
+        link = "inside" if self.inside else "next to"
+        phrase = "enclosed by" if self.inside else "not far from"
+        story = "lives within" if self.inside else "keeps company with"
+        return CaptionStyles(
+            literal=pick(
+                random,
+                f"a small {small.plain} {link} a large {large.plain} {backdrop.at}",
+                f"{backdrop.at}: a small {small.plain} {link} a large {large.plain}",
+            ),
+            sparse=f"{a(small.plain)} {link} {a(large.kind.name)}",
+            detailed=(
+                f"two figures are drawn {backdrop.at}: a large {large.plain} {objects[0].whereabouts} "
+                f"and {link} it a small {small.plain}"
+            ),
+            paraphrased=pick(
+                random,
+                f"{a(small.other(random))} {phrase} {a(large.other(random))}, {backdrop.also}",
+                f"{backdrop.also}, {a(small.other(random))} is {phrase} {a(large.other(random))}",
+            ),
+            figurative=f"{a(small.riddle)}, {small.hue}, {story} {a(large.riddle)}, {backdrop.riddle}",
+        )
 
 
+_FIGURE_CHANGES = {
+    "shape": another("shape", _SHAPES, unlike=["large_shape"]),
+    "colour": another("colour", COLOUR_NAMES, unlike=["large_colour"]),
+    "large_shape": another("large_shape", _ROOMY, unlike=["shape"]),
+    "backdrop": another("backdrop", SURFACES),
+}
 FIGURE = Task(
     "figure",
-    _draw_figure,
-    _plan_figure,
-    _describe_figure,
-    {
-        "shape": another("shape", _SHAPES, unlike=["large_shape"]),
-        "colour": another("colour", COLOUR_NAMES, unlike=["large_colour"]),
-        "large_shape": another("large_shape", _ROOMY, unlike=["shape"]),
-        "backdrop": another("backdrop", SURFACES),
-    },
+    FigureFacts,
+    _FIGURE_CHANGES,
     core=("shape", "colour"),
-    essence=lambda facts: (facts.shape, facts.colour, facts.large_shape, facts.inside),
+    essence=("shape", "colour", "large_shape", "inside"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -17,9 +18,7 @@ from crosslens.synth.scene import SceneObject
 
 Random = np.random.Generator
 Objects = Sequence[SceneObject]
-Facts = Any
-"""A frozen dataclass of the task's own."""
-Change = Callable[[Facts, Random], Facts]
+Change = Callable[[Any, Random], Any]
 """Gives the facts with another value of one of them."""
 T = TypeVar("T")
 _ATTEMPTS = 200
@@ -34,22 +33,41 @@ SURFACES = tuple(backdrop.name for backdrop in backdrops_of("surface"))
 COLOUR_NAMES = tuple(COLOURS)
 
 
+class Facts(ABC):
+    """What the captions of a scene are about; every task has a frozen dataclass of its own."""
+
+    @classmethod
+    @abstractmethod
+    def draw(cls, random: Random) -> Facts:
+        """Facts at random."""
+
+    @abstractmethod
+    def plan(self) -> Plan:
+        """The backdrop and the objects that show them."""
+
+    @abstractmethod
+    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
+        """Five texts about them; ``objects`` are where they were drawn."""
+
+
 @dataclass(frozen=True)
 class Task:
     """One of the twelve.
 
     ``changes`` maps the name of a fact to what gives the facts with another value of it; a twin differs in one of
-    ``core``, the facts that every caption speaks of. ``essence`` is what even the sparsest caption says: scenes of
-    equal essence could not be told apart by it.
+    ``core``, the facts that every caption speaks of. ``essence`` names what even the sparsest caption says: scenes that
+    agree in all of it could not be told apart by it.
     """
 
     name: str
-    draw: Callable[[Random], Facts]
-    plan: Callable[[Facts], Plan]
-    describe: Callable[[Facts, Objects, Random], CaptionStyles]
+    facts: type[Facts]
     changes: Mapping[str, Change]
     core: tuple[str, ...]
-    essence: Callable[[Facts], Any]
+    essence: tuple[str, ...]
+
+    def essence_of(self, facts: Facts) -> tuple[Any, ...]:
+        """The values of the essence."""
+        return tuple(getattr(facts, name) for name in self.essence)
 
     def twin(self, facts: Facts, random: Random) -> tuple[Facts, tuple[str, ...]]:
         """The facts with one core fact changed."""
@@ -60,7 +78,7 @@ class Task:
         """The facts with a core fact and one or two others changed: like the original, and like its twin, but no
         caption of either fits.
         """
-        ruled_out = (self.essence(facts), self.essence(twin))
+        ruled_out = (self.essence_of(facts), self.essence_of(twin))
         for attempt in range(_ATTEMPTS):
             core = choose(random, self.core)
             others = [name for name in self.changes if name != core]
@@ -70,7 +88,7 @@ class Task:
             # Where one step leads to the twin only, several lead further.
             for name in (*(core,) * (attempt // 8), *names):
                 changed = self.changes[name](changed, random)
-            if self.essence(changed) not in ruled_out:
+            if self.essence_of(changed) not in ruled_out:
                 return changed, names
         raise AssertionError(f"{self.name}: nothing is like {facts} but itself and its twin")
 
@@ -82,13 +100,13 @@ def choose(random: Random, options: Sequence[T], *, but: Sequence[Any] = ()) -> 
 
 
 def another(
-    fact: str, options: Sequence[Any] | Callable[[Facts], Sequence[Any]], *, unlike: Sequence[str] = ()
+    fact: str, options: Sequence[Any] | Callable[[Any], Sequence[Any]], *, unlike: Sequence[str] = ()
 ) -> Change:
     """A change of one fact to another of the options, which may depend on the facts; never to what it is already, nor
     to what the facts named in ``unlike`` are.
     """
 
-    def change(facts: Facts, random: Random) -> Facts:
+    def change(facts: Any, random: Random) -> Any:
         possible = options(facts) if callable(options) else options
         ruled_out = [getattr(facts, name) for name in (fact, *unlike)]
         return replace(facts, **{fact: choose(random, possible, but=ruled_out)})
@@ -99,7 +117,7 @@ def another(
 def another_colour(fact: str, kind: str) -> Change:
     """A change of the colour stored as ``fact`` to another that is usual for the kind stored as ``kind``."""
 
-    def change(facts: Facts, random: Random) -> Facts:
+    def change(facts: Any, random: Random) -> Any:
         colour = usual_colour(random, getattr(facts, kind), but=[getattr(facts, fact)])
         return replace(facts, **{fact: colour})
 

@@ -1,16 +1,21 @@
-"""Semantic metrics: every pair has a gain, its similarity φ, whether it is annotated or not."""
+"""Graded metrics: every item has a gain, its grade, its score or its similarity φ, whether it is annotated or not."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
 import numpy as np
 
 from crosslens.metrics.coverage import FloatArray
-from crosslens.metrics.families.rsum import RSUM_CUTOFFS
+from crosslens.metrics.families.rank_metrics import RSUM_CUTOFFS
 from crosslens.metrics.family import MetricSpec, Option, metric
 from crosslens.metrics.graded import GradedRanking
 
+OWN_SCORES = "own"
+"""The relevance encoder that is the evaluated model itself."""
+
+_PHI_VALUES = Option("φ", "the value of an item is its similarity by φ, instead of its grade in the judgements", "name")
 FIVE = "Biten et al., Is an Image Worth Five Sentences? (WACV 2022)"
 
 PHI = Option(
@@ -23,6 +28,57 @@ NON_GT = Option("non-gt", "ground-truth items are removed from the retrieved and
 EQ5 = Option("eq5", "as equation 5 of the paper prints it: of the top k only items among the m most similar count")
 M = Option("m", "how many of the most similar items count as relevant; equal ones in gallery order", "setting",
            default="20", whole_number=True)  # fmt: skip
+
+
+@metric(
+    "DCGcm",
+    cutoff="required",
+    options=(
+        Option(
+            "scores_from",
+            "whose scores say how relevant an unlabelled item is: own (the evaluated model's), a name given with "
+            "--scores-from, or an encoder",
+            "setting",
+            default=OWN_SCORES,
+        ),
+    ),
+    graded=True,
+    range=(-inf, inf),
+    unit="number",
+    definition="Σ over i ≤ k of rel_i / log2(i + 1); rel is 1 for a ground-truth pair, else the score of query and "
+    "item under a relevance encoder; not normalised",
+    source="Hendriksen et al., Assessing Brittleness of Image-Text Retrieval Benchmarks",
+)
+def cross_modal_dcg(graded: GradedRanking, spec: MetricSpec) -> FloatArray:
+    """Cross-modal discounted cumulative gain: unlabelled items count by their similarity to the query."""
+    source = spec.setting("scores_from") or OWN_SCORES
+    similarity = graded.own_scores() if source == OWN_SCORES else graded.values(source)
+    relevance = np.where(graded.grades() > 0, 1.0, similarity)
+    return _discounted(graded.top_k().arranged(relevance, spec.k))
+
+
+@metric(
+    "nDCG",
+    cutoff="required",
+    options=(_PHI_VALUES, Option("exp", "gains are 2^value - 1 instead of the values themselves")),
+    graded=True,
+    definition="Σ over i ≤ k of gain_i / log2(i + 1), divided by the same sum for the best possible order; "
+    "the gain of an item is its grade, or its φ",
+    source="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques (TOIS 2002)",
+)
+def normalised_dcg(graded: GradedRanking, spec: MetricSpec) -> FloatArray:
+    """Discounted cumulative gain of graded items, against that of the best possible order."""
+    names = [option for option in spec.options if option != "exp"]
+    values = graded.values(names[0]) if names else graded.grades()
+    ideal = graded.best(names[0], spec.k).values if names else graded.best_grades(spec.k)
+    if spec.has("exp"):
+        values, ideal = np.exp2(values) - 1, np.exp2(ideal) - 1
+    retrieved, most = _discounted(graded.top_k().arranged(values, spec.k)), _discounted(ideal)
+    return np.where(most > 0, retrieved / most, np.nan)
+
+
+def _discounted(values: FloatArray) -> FloatArray:
+    return np.asarray((values / np.log2(np.arange(values.shape[1]) + 2)).sum(axis=1))
 
 
 @metric(
@@ -42,14 +98,13 @@ M = Option("m", "how many of the most similar items count as relevant; equal one
 )  # fmt: skip
 def ncs(graded: GradedRanking, spec: MetricSpec) -> FloatArray:
     """Normalised cumulative semantic score: φ of what was retrieved, against the most that could have been."""
-    phi, non_gt = _phi(spec), spec.has("non-gt")
-    count = int(spec.setting("m") or spec.k)
+    phi, non_gt, count = _arguments(spec)
     ideal = graded.best(phi, count, non_gt=non_gt).values.sum(axis=1)
     values = graded.values(phi, non_gt=non_gt)
     if spec.has("eq5"):
         values = values * (graded.ideal_ranks(phi, count, non_gt=non_gt) < count)
     retrieved = graded.top_k(non_gt=non_gt).arranged(values, spec.k).sum(axis=1)
-    return np.where(ideal > 0, retrieved / np.where(ideal > 0, ideal, 1), np.nan)
+    return np.where(ideal > 0, retrieved / ideal, np.nan)
 
 
 @metric(
@@ -102,14 +157,14 @@ def _sum_of_means(parts: Sequence[FloatArray], graded: GradedRanking) -> FloatAr
 )
 def semantic_recall(graded: GradedRanking, spec: MetricSpec) -> FloatArray:
     """Semantic recall: the share of the m most similar items, annotated or not, that is in the top k."""
-    phi, non_gt, count = _phi(spec), spec.has("non-gt"), int(spec.setting("m") or 0)
+    phi, non_gt, count = _arguments(spec)
     if spec.has("by-image"):
         members, sizes = graded.of_best_images(phi, count)
     else:
         sizes = (graded.best(phi, count, non_gt=non_gt).items >= 0).sum(axis=1)
         members = graded.ideal_ranks(phi, count, non_gt=non_gt) < count
     retrieved = graded.top_k(non_gt=non_gt).arranged(members.astype(np.float64), spec.k).sum(axis=1)
-    return np.where(sizes > 0, retrieved / np.maximum(sizes, 1), np.nan)
+    return np.where(sizes > 0, retrieved / sizes, np.nan)
 
 
 @metric(
@@ -122,12 +177,12 @@ def semantic_recall(graded: GradedRanking, spec: MetricSpec) -> FloatArray:
 )
 def semantic_hit(graded: GradedRanking, spec: MetricSpec) -> FloatArray:
     """Whether any of the m most similar items, annotated or not, is in the top k."""
-    phi, non_gt, count = _phi(spec), spec.has("non-gt"), int(spec.setting("m") or 0)
+    phi, non_gt, count = _arguments(spec)
     some = (graded.best(phi, count, non_gt=non_gt).items >= 0).any(axis=1)
     members = graded.ideal_ranks(phi, count, non_gt=non_gt) < count
     return np.where(some, graded.top_k(non_gt=non_gt).chance(members, spec.k), np.nan)
 
 
-def _phi(spec: MetricSpec) -> str:
-    """The name of φ: it is the first option, and always there."""
-    return spec.options[0]
+def _arguments(spec: MetricSpec) -> tuple[str, bool, int]:
+    """The name of φ (the first option, always there), whether the ground truth is removed, and how many items count."""
+    return spec.options[0], spec.has("non-gt"), int(spec.setting("m") or spec.k)

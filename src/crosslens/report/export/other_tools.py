@@ -1,13 +1,15 @@
-"""The result files of other benchmarks: mteb and CLIP_benchmark."""
+"""The files of other tools: results for mteb and CLIP_benchmark, ranked lists as TREC runs and ranx's JSON."""
 
 from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from crosslens.core import Run, UsageError, argument, split_name
+from crosslens.core import InputError, Run, UsageError, argument, split_name
 from crosslens.report.export.files import EXPORTS, Files, Metrics
 from crosslens.report.selection import dataset_name, dataset_revision, select_metrics
 
@@ -82,3 +84,45 @@ def clip_benchmark(runs: Sequence[Run], metrics: Metrics = None) -> Files:
         "language": "en",
     }
     return {"": json.dumps(content, ensure_ascii=False, indent=2) + "\n"}
+
+
+@EXPORTS.register("trec", suffix=".run")
+def trec(runs: Sequence[Run], metrics: Metrics = None) -> Files:
+    """TREC run files, one per direction.
+
+    ``query Q0 item rank score tag``; ids must be free of blanks, which the format uses as separators.
+    """
+    return _render(runs, ".run")
+
+
+@EXPORTS.register("ranx", suffix=".ranx.json")
+def ranx(runs: Sequence[Run], metrics: Metrics = None) -> Files:
+    """ranx runs as JSON, one per direction.
+
+    ``{query: {item: score}}``.
+    """
+    return _render(runs, ".json")
+
+
+def _render(runs: Sequence[Run], suffix: str) -> Files:
+    """The lists of each direction as :func:`crosslens.data.write_run` writes them for this suffix."""
+    from crosslens.data import write_run
+
+    (run,) = runs
+    if not run.rankings:
+        raise UsageError(
+            f"the run {run.name!r} holds no ranked lists",
+            fix="export from the folder that `crosslens evaluate -o` wrote, or choose csv, markdown or latex",
+        )
+    system = "_".join(run.name.split()) or "crosslens"
+    files = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for direction, ranking in run.rankings.items():
+            path = Path(folder) / f"{direction}{suffix}"
+            try:
+                write_run(ranking, path, system)
+            except InputError as error:
+                error.file = None  # a temporary file: the mistake is in the ids
+                raise
+            files[direction] = path.read_text(encoding="utf-8")
+    return files

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import namedtuple
 
 import numba
 import numpy as np
 
 from crosslens.explanations.concepts.comparison import RELATIONS, TIE, relation_number
-from crosslens.explanations.concepts.kernel_arrays import (
-    ATTRIBUTES,
-    BOXES,
-    CONCEPTS,
-    Assignments,
-    FailureRows,
-    MetricSums,
-    ObjectIndex,
-    Weights,
-)
-
-Array = np.ndarray[Any, Any]
+from crosslens.explanations.concepts.lexicon import Array
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 _relation = compiled(relation_number)
 _RELATIONS = len(RELATIONS)
 _NONE = 1 << 60
 """Above all concepts."""
+
+CONCEPTS, BOXES, ATTRIBUTES = 0, 1, 2
+"""What an assignment problem matches."""
+
+ObjectIndex = namedtuple("ObjectIndex", "synsets run_offsets concepts starts sized described areas boxes bits")
+"""Objects in runs of one image and one concept: by image, then concept, then size.
+
+``synsets``      how many concepts are synsets; those from this number on are names without one
+``run_offsets``  the runs of image i are ``run_offsets[i]:run_offsets[i + 1]``, by concept
+``concepts``     per run
+``starts``       the objects of run j are ``starts[j]:starts[j + 1]``, those with an area first, smallest first
+``sized``        per run, how many have an area; ``described``: a colour, size or material
+``areas``, ``boxes``, ``bits``  per object (bits: see ``attribute_bits``)
+"""
+FailureRows = namedtuple("FailureRows", "ground_truth retrieved restricted mention_offsets mentions")
+"""Rows of the index, and per failure the sorted concepts that its query mentions, if only these count."""
+Weights = namedtuple("Weights", "steps threshold by_smaller")
+"""The distance of every two concepts in steps, and how boxes are compared."""
+Assignments = namedtuple("Assignments", "costs values comparable failure kind rows columns cells")
+"""Assignment problems, one after the other; the cells of problem p start at ``cells[p]``, rows ≤ columns."""
+MetricSums = namedtuple(
+    "MetricSums",
+    """common missing extra hit miss more count_error wrong_counts concept_pairs concept_sum box_pairs box_pairs_over
+    size_sum attribute_pairs attribute_sum relation_pairs relation_sum""",
+)
+"""Counts and sums per failure."""
 
 
 @compiled
@@ -39,9 +54,9 @@ def _is_mentioned(failures: FailureRows, failure: int, concept: int) -> bool:
 
 @compiled
 def _split(
-    index: ObjectIndex, failures: FailureRows, failure: int, missing: Array, extra: Array, common: Array
+    index: ObjectIndex, failures: FailureRows, failure: int, limit: int, missing: Array, extra: Array, common: Array
 ) -> tuple[int, int, int]:
-    """Merge the concepts of both images: runs of the first, of the second, and of both in pairs; how many of each."""
+    """Merge the concepts below ``limit``: runs of either image, and of both in pairs; how many of each."""
     image, other = failures.ground_truth[failure], failures.retrieved[failure]
     mine, left_end = index.run_offsets[image], index.run_offsets[image + 1]
     theirs, right_end = index.run_offsets[other], index.run_offsets[other + 1]
@@ -49,6 +64,8 @@ def _split(
     while mine < left_end or theirs < right_end:
         left = index.concepts[mine] if mine < left_end else _NONE
         right = index.concepts[theirs] if theirs < right_end else _NONE
+        if min(left, right) >= limit:
+            break
         counted = _is_mentioned(failures, failure, min(left, right))
         if left == right:
             if counted:
@@ -75,43 +92,23 @@ def count_concepts(
     """What needs no matching; and in ``sizes`` per failure the number of its assignment problems and their cells."""
     missing, extra, common = np.empty(most, np.int64), np.empty(most, np.int64), np.empty((most, 2), np.int64)
     for failure in range(start, stop):
-        lost, added, both = _split(index, failures, failure, missing, extra, common)
+        miss, more, hit = _split(index, failures, failure, _NONE, missing, extra, common)
+        sums.miss[failure], sums.more[failure], sums.hit[failure] = miss, more, hit
+        lost, added, both = _split(index, failures, failure, index.synsets, missing, extra, common)
         sums.missing[failure], sums.extra[failure], sums.common[failure] = lost, added, both
         problems, cells = 0, 0
         if lost > 0 and added > 0:
             problems, cells = 1, lost * added
         for pair in range(both):
             mine, theirs = common[pair, 0], common[pair, 1]
-            more = (index.starts[mine + 1] - index.starts[mine]) - (index.starts[theirs + 1] - index.starts[theirs])
-            sums.count_error[failure] += abs(more)
-            sums.wrong[failure] += more != 0
+            count, other = index.starts[mine + 1] - index.starts[mine], index.starts[theirs + 1] - index.starts[theirs]
+            sums.count_error[failure] += abs(count - other)
+            sums.wrong_counts[failure] += count != other
             for counts in (index.sized, index.described):
                 if counts[mine] > 0 and counts[theirs] > 0:
                     problems, cells = problems + 1, cells + counts[mine] * counts[theirs]
         sizes[failure - start, 0], sizes[failure - start, 1] = problems, cells
-        _hits(index, failures, failure, sums)
         _relations(index, failure, common, both, sums)
-
-
-@compiled
-def _hits(index: ObjectIndex, failures: FailureRows, failure: int, sums: MetricSums) -> None:
-    """Names without a synset count here; a query that only mentions synsets leaves them out."""
-    if failures.restricted:
-        sums.hit[failure], sums.miss[failure] = sums.common[failure], sums.missing[failure]
-        sums.more[failure] = sums.extra[failure]
-        return
-    image, other = failures.ground_truth[failure], failures.retrieved[failure]
-    mine, left_end = index.key_offsets[image], index.key_offsets[image + 1]
-    theirs, right_end = index.key_offsets[other], index.key_offsets[other + 1]
-    has, has_too, hits = left_end - mine, right_end - theirs, 0
-    while mine < left_end and theirs < right_end:
-        if index.keys[mine] == index.keys[theirs]:
-            hits, mine, theirs = hits + 1, mine + 1, theirs + 1
-        elif index.keys[mine] < index.keys[theirs]:
-            mine += 1
-        else:
-            theirs += 1
-    sums.hit[failure], sums.miss[failure], sums.more[failure] = hits, has - hits, has_too - hits
 
 
 @compiled
@@ -161,7 +158,7 @@ def fill_costs(
     missing, extra, common = np.empty(most, np.int64), np.empty(most, np.int64), np.empty((most, 2), np.int64)
     for failure in range(start, stop):
         at, cell = firsts[failure - start, 0], firsts[failure - start, 1]
-        lost, added, both = _split(index, failures, failure, missing, extra, common)
+        lost, added, both = _split(index, failures, failure, index.synsets, missing, extra, common)
         if lost > 0 and added > 0:
             _add_assignment(problems, at, failure, CONCEPTS, lost, added, cell)
             _concepts(index, weights, missing[:lost], extra[:added], cell, problems)
@@ -199,7 +196,7 @@ def _concepts(
     for row in range(missing.size):
         for column in range(extra.size):
             steps = weights.steps[index.concepts[missing[row]], index.concepts[extra[column]]]
-            similarity = weights.similarities[steps]
+            similarity = 1.0 / (1.0 + steps)
             cell = _cell(first, row, column, missing.size, extra.size)
             problems.values[cell] = similarity
             problems.costs[cell] = -similarity
@@ -257,22 +254,18 @@ def _bit_count(bits: np.uint64) -> int:
 
 
 @compiled
-def choose_nearest(problems: Assignments, chosen: Array, firsts: Array) -> None:
-    """Solve the problems with a single row: its cheapest column."""
-    for at in range(problems.rows.size):
-        if problems.rows[at] == 1:
-            first = problems.cells[at]
-            chosen[firsts[at]] = np.argmin(problems.costs[first : first + problems.columns[at]])
-
-
-@compiled
 def sum_matched(problems: Assignments, chosen: Array, firsts: Array, threshold: float, sums: MetricSums) -> None:
-    """Add the matched values to each failure's sums; ``chosen[firsts[p] + row]`` is the column of a row."""
+    """Add the matched values to each failure's sums.
+
+    ``chosen[firsts[p] + row]`` is the column of a row; a problem with a single row takes its cheapest column.
+    """
     for at in range(problems.rows.size):
         failure, kind, rows = problems.failure[at], problems.kind[at], problems.rows[at]
         total, pairs, over = 0.0, 0, 0
+        first, columns = problems.cells[at], problems.columns[at]
         for row in range(rows):
-            cell = problems.cells[at] + row * problems.columns[at] + chosen[firsts[at] + row]
+            column = chosen[firsts[at] + row] if rows > 1 else np.argmin(problems.costs[first : first + columns])
+            cell = first + row * columns + column
             value = problems.values[cell]
             total += value
             pairs += problems.comparable[cell] if kind == ATTRIBUTES else 1
@@ -281,7 +274,7 @@ def sum_matched(problems: Assignments, chosen: Array, firsts: Array, threshold: 
             sums.concept_pairs[failure], sums.concept_sum[failure] = pairs, total
         elif kind == BOXES:
             sums.box_pairs[failure] += pairs
-            sums.box_over[failure] += over
+            sums.box_pairs_over[failure] += over
             sums.size_sum[failure] += total / pairs
         else:
             sums.attribute_pairs[failure] += pairs

@@ -1,0 +1,186 @@
+"""Heat maps with the numbers in their cells: models × perturbations, and the atlas of confused concepts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import InputError, UnknownNameError, split_name
+from crosslens.explanations import Overview, hypernym_path
+from crosslens.metrics import format_count, format_figure, format_interval
+from crosslens.pipeline import Robustness
+from crosslens.report.html import folded_table
+from crosslens.report.plots import style
+from crosslens.report.text.failures import overview_sections, synset_label
+from crosslens.report.text.robustness import study_summary, table_sections
+
+MOST = 30
+"""Concepts along each side of an atlas; the table has all."""
+_DROP_SCALE = [[0.0, "#0072B2"], [0.5, "#FFFFFF"], [1.0, "#D55E00"]]
+"""Better in blue, worse in orange, white where nothing changed: readable by the colour-blind."""
+_COUNT_SCALE = [[0.0, "#FFFFFF"], [0.15, "#CFE3F1"], [0.5, "#56A0D3"], [1.0, "#083D77"]]
+_UNDER = ("drops", "applied", "seeds", "metrics", "changes", "groups", "overlap", "words")
+"""The tables under the figure of a page."""
+_BOTTOM = 150
+
+
+def heat_map_figure(study: Robustness, metric: str | None = None) -> Any:
+    """A plotly figure: a row per perturbation, a column per model, the drop of the metric as colour and number."""
+    metric = metric or study.headline
+    by_name = _drops(study, metric)
+    cells = [[by_name[model, name] for model in study.models] for name in study.perturbations]
+    drops = [[cell["drop"] for cell in row] for row in cells]
+    sizes = [abs(drop) for row in drops for drop in row if drop is not None and isfinite(drop)]
+    largest = max(sizes, default=1.0) or 1.0
+    drawn = _heat_map(
+        study.models, study.perturbations, drops,
+        [[format_figure(metric, drop, signed=True) for drop in row] for row in drops],
+        [[_drop_hover(metric, cell) for cell in row] for row in cells],
+        colorscale=_DROP_SCALE, zmin=-largest, zmax=largest, xgap=2, ygap=2,
+        colorbar={"title": {"text": "drop", "side": "right"}, "thickness": 12, "outlinewidth": 0},
+    )  # fmt: skip
+    top, height = 96, 96 + 30 * len(study.perturbations) + _BOTTOM
+    drawn.update_xaxes(side="bottom")
+    drawn.update_layout(
+        **style.figure_layout(_title(metric), style.label(study_summary(study)), height),
+        margin={"t": top, "r": 30, "b": 60, "l": 40},
+    )
+    return drawn
+
+
+def write_heat_map(
+    study: Robustness, output: str | Path, *, metric: str | None = None, overwrite: bool = False
+) -> Path:
+    """Draw the heat map into a file: a page (``.html``) with the tables under it, or a picture."""
+    title = _title(metric or study.headline)
+    return style.write_figures(
+        output, title, lambda: [heat_map_figure(study, metric)], lambda: _study_tables(study), overwrite=overwrite
+    )
+
+
+def atlas_figure(atlas: pl.DataFrame, title: str, about: str, most: int = MOST) -> Any:
+    """A plotly figure of the most frequent concepts; colour and number say in how many failures."""
+    if not atlas.height:
+        raise InputError(
+            "the atlas is empty: no failure has both a missing and an extra concept", fix="there is nothing to draw"
+        )
+    downs, acrosses = (_frequent(atlas, side, most) for side in ("expected", "shown"))
+    by_name = {(row["expected"], row["shown"]): row for row in atlas.to_dicts()}
+    cells = [[by_name.get((down, across)) for across in acrosses] for down in downs]
+    drawn = _heat_map(
+        [synset_label(synset) for synset in acrosses],
+        [synset_label(synset) for synset in downs],
+        [[np.sqrt(cell["count"]) if cell else 0.0 for cell in row] for row in cells],
+        [[str(cell["count"]) if cell else "" for cell in row] for row in cells],
+        [[_confusion_hover(cell) if cell else "" for cell in row] for row in cells],
+        textfont={"size": 10}, colorscale=_COUNT_SCALE, showscale=False, xgap=1, ygap=1,
+    )  # fmt: skip
+    top, height = 104, 104 + 21 * len(downs) + _BOTTOM
+    drawn.update_yaxes(ticklabelstandoff=6)
+    drawn.update_xaxes(tickangle=-55, ticklabelstandoff=4)
+    drawn.update_layout(
+        **style.figure_layout(
+            title, style.label(f"{about}; expected down, shown instead across"), height, font_size=12
+        ),
+        margin={"t": top, "r": 24, "b": 60, "l": 40},
+    )
+    return drawn
+
+
+def write_atlas(overview: Overview, output: str | Path, *, overwrite: bool = False, most: int = MOST) -> Path:
+    """A page with both atlases and every table of the overview, or an image of the atlas of all objects."""
+    failures = format_count(overview.failures.height, "failure")
+    facts = f"{overview.run} on {overview.dataset}, {failures}, concepts from {overview.source}"
+    atlases = [(overview.atlas, "Confused concepts")]
+    if style.figure_suffix(output) == style.HTML and overview.query_atlas.height:
+        atlases.append((overview.query_atlas, "Query concepts, and what was retrieved instead"))
+    return style.write_figures(
+        output,
+        f"Why {overview.run} fails",
+        lambda: [atlas_figure(atlas, title, facts, most) for atlas, title in atlases],
+        lambda: _overview_tables(overview),
+        overwrite=overwrite,
+    )
+
+
+def _heat_map(
+    across: Sequence[str],
+    down: Sequence[str],
+    numbers: list[list[float]],
+    texts: list[list[str]],
+    hovers: list[list[str]],
+    **look: Any,
+) -> Any:
+    objects = style.plotly_objects()
+    cells = objects.Heatmap(
+        z=numbers, x=list(map(style.axis_label, across)), y=list(map(style.axis_label, down)), text=texts,
+        texttemplate="%{text}", hovertext=hovers, hoverinfo="text", **look,
+    )  # fmt: skip
+    drawn = objects.Figure(cells)
+    drawn.update_yaxes(autorange="reversed", automargin=True, ticks="", showgrid=False)
+    drawn.update_xaxes(automargin=True, ticks="", showgrid=False)
+    return drawn
+
+
+def _drops(study: Robustness, metric: str) -> dict[tuple[str, str], dict[str, Any]]:
+    rows = study.drops.filter(pl.col("metric") == metric)
+    if not rows.height:
+        raise UnknownNameError("metric in this study", metric, study.drops["metric"].unique().to_list())
+    first = rows.filter(pl.col("seed") == rows["seed"][0])
+    return {(row["model"], row["perturbation"]): row for row in first.to_dicts()}
+
+
+def _drop_hover(metric: str, row: dict[str, Any]) -> str:
+    bounds = format_interval(metric, row["low"], row["high"], signed=True)
+    lines = (
+        f"<b>{style.label(row['perturbation'])}</b>, {style.label(row['model'])}",
+        f"{style.label(metric)}: {format_figure(metric, row['before'])} → {format_figure(metric, row['after'])}",
+        f"drop {format_figure(metric, row['drop'], signed=True)}  {bounds}",
+        f"applied to {100 * row['applied_share']:.1f}% of the captions; corrected p {row['adjusted_p']:.4f}",
+    )
+    return "<br>".join(lines)
+
+
+def _title(metric: str) -> str:
+    return f"Drop of {metric}" if split_name(metric)[1] != metric or "Rsum" in metric else f"Drop of {metric} (both)"
+
+
+def _study_tables(study: Robustness) -> list[str]:
+    return [
+        folded_table(
+            ": ".join(filter(None, (section.title, above))), grid.header, grid.rows, about=" ".join(section.notes)
+        )
+        for section in table_sections(study, _UNDER)
+        for above, grid in section.grids
+    ]
+
+
+def _frequent(atlas: pl.DataFrame, side: str, most: int) -> list[str]:
+    """By their path down WordNet's tree, so that related concepts are adjacent."""
+    totals = atlas.group_by(side).agg(pl.col("count").sum()).sort(["count", side], descending=[True, False])
+    return sorted(totals[side].head(most).to_list(), key=lambda synset: hypernym_path(synset)[::-1])
+
+
+def _confusion_hover(cell: dict[str, Any]) -> str:
+    share = f"{100 * cell['share_of_expected']:.0f}% of those that miss the first"
+    lines = (
+        f"<b>{style.label(synset_label(cell['expected']))}</b> → <b>{style.label(synset_label(cell['shown']))}</b>",
+        f"{format_count(cell['count'], 'failure')}, {share}",
+        f"lift {cell['lift']:.1f}, path similarity {cell['similarity']:.2f}",
+        f"queries {style.label(', '.join(cell['examples']))}",
+    )
+    return "<br>".join(lines)
+
+
+def _overview_tables(overview: Overview) -> list[str]:
+    return [
+        folded_table(
+            section.title, section.grid.header, section.grid.rows, about=" ".join(section.notes), shown=number < 2
+        )
+        for number, section in enumerate(overview_sections(overview, shown=50))
+    ] + [folded_table("Limits of these facts", ("",), [(note,) for note in overview.notes])]
