@@ -41,6 +41,10 @@ test: $(TEST)  ## all fast tests (a few minutes)
 test-all: $(TEST)  ## every test, the slow ones too, properties with new examples
 	@$(PYTEST) --hypothesis-profile=exploring $(ARGS)
 
+.PHONY: test-hostile
+test-hostile: $(TEST)  ## hostile input, all of it: every reader, option, array and text with everything that is wrong
+	@$(PYTEST) tests/hostile $(ARGS)
+
 .PHONY: system-packages
 system-packages:  ## install Chromium and WordNet's files for the tests that need them (Debian, as root; else they skip)
 	@{ command -v chromium && test -e /usr/share/wordnet/data.noun && test -e /usr/share/wordnet/index.sense; } >/dev/null || \
@@ -71,6 +75,10 @@ reproduce-sugar-crepe: $(TEST)  ## SugarCrepe with a linear image model, on real
 .PHONY: reproduce-semantics
 reproduce-semantics: $(TEST)  ## which φ agrees with people, and which finds missing positives (needs the data; an hour)
 	@$(BIN)/python reproduce/semantics.py
+
+.PHONY: reproduce-coverage
+reproduce-coverage: $(TEST)  ## how often 95 % intervals contain the truth, by simulation (no data needed; up to an hour)
+	@$(BIN)/python reproduce/interval_coverage.py
 
 .PHONY: reproduce-granularity
 reproduce-granularity: $(TEST)  ## how fine-grained COCO's and Flickr8k's captions are, beside BRIT's table (needs the data)

@@ -38,7 +38,7 @@ from pages import real_data, update_page
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "explain-coco.md"
 SETS = {"coco_val2017": ".gz", "coco_val2017_1k": ""}
 TABLE = ("CA", "NonCommonSimilarity", "CE", "SD[binary]", "object_hit", "object_miss", "matched_synsets", "wrong_count")
-HEADER = ("model", "CA, %", "NCS", "CE", "SD, %", "objects hit", "objects missed", "matched synsets, %",
+HEADER = ("model", "CA, %", "concept similarity", "CE", "SD, %", "objects hit", "objects missed", "matched synsets, %",
           "wrong counts, %")  # fmt: skip
 SHOWN = 12
 

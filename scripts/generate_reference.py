@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from reference_pages.commands import command_line, exit_codes
+from reference_pages.limits import limits
 from reference_pages.names import python_names
 from reference_pages.options import options
 from reference_pages.perturbations import perturbations
@@ -34,6 +35,7 @@ def pages() -> dict[str, str]:
         "python.md": python_names(),
         "options.md": options(),
         "exit-codes.md": exit_codes(),
+        "limits.md": limits(),
     }
     return {name: NOTE + text for name, text in made.items()}
 

@@ -92,6 +92,13 @@ def test_public_names() -> None:
     assert set(names) <= set(dir(crosslens))
 
 
+def test_dir_shows_public_names_only() -> None:
+    """In a fresh process, and once rooms and names have been loaded, which sets attributes of the package."""
+    script = "import crosslens.core, crosslens.metrics, crosslens\ncrosslens.evaluate\nprint(*dir(crosslens))"
+    assert python(script).split() == sorted(crosslens.__all__)
+    assert not hasattr(crosslens, "offer")
+
+
 def test_every_public_name_is_documented() -> None:
     for name in crosslens.__all__:
         value = getattr(crosslens, name)

@@ -18,10 +18,15 @@ from crosslens.core import errors
 from crosslens.core.errors import CrosslensError
 from reference_pages.markdown import cell, cleaned
 
+_REPEATED = (
+    "A flag that holds several names (NAMES, VALUES) may be repeated, and all of them count; so may a flag whose "
+    "description says so. Any other flag that is given a second value is refused."
+)
+
 
 def command_line() -> str:
     """One section per command."""
-    parts = ["# Command line", cleaned(_app().help or "")]
+    parts = ["# Command line", cleaned(_app().help or ""), _REPEATED]
     parts += [_command(path, command) for path, command in commands()]
     return "\n\n".join(parts) + "\n"
 
@@ -84,6 +89,8 @@ def _default(parameter: Any) -> str:
     if parameter.required:
         return "**required**"
     value = parameter.default.value if isinstance(parameter.default, enum.Enum) else parameter.default
+    if isinstance(value, list):  # how a flag with a single value is read, to refuse a second one
+        value = ", ".join(map(str, value))
     return "" if value is None or isinstance(value, bool) or value in ((), []) else f"`{value}`"
 
 

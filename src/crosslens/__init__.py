@@ -9,3 +9,4 @@ from crosslens.core import offer
 __version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = offer(__name__)
+del offer

@@ -16,6 +16,8 @@ from crosslens.core import (
     Ranking as Ranking,
     Relevance as Relevance,
     Run as Run,
+    load_plugin as load_plugin,
+    verification as verification,
 )
 from crosslens.data import (
     describe as describe,

@@ -148,6 +148,7 @@ def test_text_fits_a_terminal() -> None:
     assert "Kendall τ-b" in text
     assert "Kendall τ-c" in result.text(80, "c")
     assert "one judge against the mean of the others" in text
+    assert "Cohen's κ of two judges" in " ".join(text.split())
     assert f"{result.figure('overlap').mean:.3f} [" in text
     assert "  − overlap" in text
     table = result.table

@@ -152,7 +152,7 @@ def test_categories_below_the_fewest_are_not_averaged() -> None:
     assert (macro.value, macro.cases) == (pytest.approx(1 / 3), 3)
 
 
-def test_the_macro_interval_resamples_all_categories_together() -> None:
+def test_the_macro_interval_is_about_what_resampling_all_categories_together_gives() -> None:
     random = np.random.default_rng(5)
     clusters = random.integers(0, 12, 60)
     values = (random.random(60) < 0.6).astype(np.float64)
@@ -168,10 +168,10 @@ def test_the_macro_interval_resamples_all_categories_together() -> None:
         )
         means = [values[rows].mean() for category in range(3) if len(rows := repeated[labels[repeated] == category])]
         slow.append(np.mean(means))
-    assert (result.low, result.high) == pytest.approx(tuple(np.quantile(slow, [0.025, 0.975])))
+    assert (result.low, result.high) == pytest.approx(tuple(np.quantile(slow, [0.025, 0.975])), abs=0.08)
     assert result.mean == pytest.approx(np.mean([values[part].mean() for part in members]))
     alone = macro_estimate(values, np.ones((1, 60), np.bool_), clusters, draws)
-    plain = draws.estimate(values)
+    plain = draws.estimate(values, bounds=(0, 1))
     assert (alone.low, alone.high) == pytest.approx((plain.low, plain.high))
 
 
@@ -260,16 +260,16 @@ def test_mcnemar_is_a_fair_coin(first: int, second: int) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_resamples_without_any_averaged_category_pass_in_silence() -> None:
-    """Only category a is large enough to be averaged, and all of it is on one photo: many resamples miss it."""
+def test_a_macro_over_one_photo_has_no_interval() -> None:
+    """Only category a is large enough to be averaged, and all of it is on one photo."""
     negatives = replace(one_picture([1] * 6, ["a"] * 3 + ["b", "c", "d"], [0, 0, 0, 1, 2, 3]), fewest=3)
     result = evaluate_scores(negatives, np.tile([1.0, 0.0], 6), "model", resamples=50)
-    assert result.figure(grouping="macro").low == 1.0
+    assert np.isnan(result.figure(grouping="macro").low)
 
 
 def test_what_is_said_below_the_table() -> None:
     several = evaluate_scores(one_picture([1, 1], ["a", "b"], [0, 1]), np.tile([1.0, 0.0], 2), "model", resamples=9)
     assert "macro: the mean over the categories of 'category', each counting the same." in several.text(200)
-    assert "95% intervals from resampling photos" in several.text(200)
+    assert "95% intervals over photos" in several.text(200)
     alone = evaluate_scores(one_picture([1], ["a"], [0]), np.array([1.0, 0.0]), "model", resamples=9)
     assert "interval" not in alone.text(200), "one photo has none"

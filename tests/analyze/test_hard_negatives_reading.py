@@ -94,7 +94,7 @@ def test_a_box_is_cut_out_of_the_photo(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"no\.png"):
         read_image_bytes(tmp_path / "no.png::box/3,1,3,2")
     write(tmp_path / "text.png", "no picture")
-    with pytest.raises(OSError, match=r"text\.png"):
+    with pytest.raises(InputError, match=r"text\.png"):
         read_image_bytes(tmp_path / "text.png::box/3,1,3,2")
 
 

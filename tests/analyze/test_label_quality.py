@@ -226,6 +226,19 @@ def test_a_clean_dataset_has_nothing_to_review() -> None:
     assert result.runs["failures"].to_list() == [0]
 
 
+def test_a_list_of_nearly_everything_asks_about_the_inputs() -> None:
+    dataset = Dataset.of({f"im{n}": ["a dog on a sofa"] * 2 for n in range(40)})
+    wrong = np.roll(good_scores(dataset, 0), 2, axis=1)
+    result = label_quality(dataset, {"a": rankings(wrong, dataset)}, words=False)
+    assert result.notes[0] == (
+        "80 of 80 captions are listed, so the inputs may be wrong, not the labels: are the rows of the runs in the "
+        "dataset's order?"
+    )
+    distinct = Dataset.of({f"im{n}": [f"dog {n} {m} on a sofa" for m in range(2)] for n in range(40)})
+    result = label_quality(distinct, {"a": rankings(good_scores(distinct, 0), distinct)}, words=False)
+    assert not any("the inputs may be wrong" in note for note in result.notes)
+
+
 def test_a_caption_that_a_run_did_not_ask_is_judged_by_the_others() -> None:
     dataset = Dataset.of({"a": ["one two three", "four five six"], "b": ["seven eight nine", "ten eleven twelve"]})
     asked = replace(dataset, captions=dataset.captions[:1])
@@ -342,6 +355,7 @@ def test_runs_in_which_no_caption_asks() -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
+@pytest.mark.slow
 def test_the_list_does_not_depend_on_the_order_of_runs(seed: int) -> None:
     dataset = Dataset.of(THINGS)
     runs = {str(n): rankings(np.random.default_rng(seed + n).random((6, 18)), dataset) for n in range(3)}

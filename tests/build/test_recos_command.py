@@ -17,6 +17,7 @@ import crosslens as cl
 from crosslens.build import RecosSettings
 from crosslens.cli import main
 from crosslens.cli.commands.build import recos
+from crosslens.core import Workspace
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
@@ -71,12 +72,12 @@ def test_the_log_repeats_the_build_from_another_folder(
     assert main([*BUILD, "-o", "bench"]) == 0
     (place / "elsewhere").mkdir()
     monkeypatch.chdir(place / "elsewhere")
-    assert main(["build", "recos", "--repeat", "../bench/decisions.jsonl", "-o", "again"]) == 0
+    assert main(["build", "recos", "--trust-code", "--repeat", "../bench/decisions.jsonl", "-o", "again"]) == 0
     assert content(place / "bench") == content(place / "elsewhere" / "again")
-    assert main(["build", "recos", "--repeat", "../bench/", "-o", "third", "--eta", "0.7"]) == 2
+    assert main(["build", "recos", "--trust-code", "--repeat", "../bench/", "-o", "third", "--eta", "0.7"]) == 2
     assert "--eta does not go with --repeat" in capsys.readouterr().err
     (place / "scenes").rename(place / "moved")
-    moved = ["build", "recos", "--repeat", "../bench/", "--candidates", "../moved/", "-o", "fourth"]
+    moved = ["build", "recos", "--trust-code", "--repeat", "../bench/", "--candidates", "../moved/", "-o", "fourth"]
     assert main(moved) == 0
     log = "decisions.jsonl"
     assert content(place / "bench")[log] == content(place / "elsewhere" / "fourth")[log]
@@ -96,7 +97,7 @@ def test_wrong_use_is_explained(place: Path, capsys: pytest.CaptureFixture[str])
         ([*BUILD, "-o", "x", "--duplicate-bits", "-2"], 2, "'--duplicate-bits'"),
         ([*BUILD, "-o", "x", "--generator", "http:http://127.0.0.1/v1?model=m&worker=2"], 2, "known: model, pictures"),
         ([*BUILD, "-o", "x", "--task-column", "tsk"], 2, "no column 'tsk'"),
-        (["build", "recos", "--repeat", "none.jsonl", "-o", "x"], 3, "no such file"),
+        (["build", "recos", "--trust-code", "--repeat", "none.jsonl", "-o", "x"], 3, "no such file"),
     ):
         assert main(arguments) == code, arguments
         error = capsys.readouterr().err
@@ -167,6 +168,7 @@ def test_a_process_killed_for_good_is_gone_on_with(place: Path) -> None:
     root = str(Path(__file__).resolve().parents[2])
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {root!r}); exec(open('deadly.py').read())"]
     assert subprocess.run([*command, "7"], check=False).returncode == 9
-    assert len(list(Path("bench/answers").rglob("??/*.json"))) == 7
+    assert not Path("bench").exists()
+    assert len(list(Workspace(Path("bench")).beside("answers").rglob("??/*.json"))) == 7
     assert subprocess.run([*command, "10000"], check=False).returncode == 0
     assert Path("bench/decisions.jsonl").exists()

@@ -76,7 +76,8 @@ def test_several_queries_have_a_summary_and_json_says_the_same(call: Call, words
 
 
 def test_no_flip_is_said_with_the_closest_edit(call: Call, words: list[str]) -> None:
-    outcome = call(*words, "--query", "horse#0", "--perturbations", "char_swap", "--budget", "1")
+    words[words.index("--perturbations") + 1] = "char_swap"
+    outcome = call(*words, "--query", "horse#0", "--budget", "1")
     assert outcome.code == 0
     assert "no flip among 1 of " in outcome.out
     assert "margin +" in outcome.out

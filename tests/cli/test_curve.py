@@ -81,5 +81,5 @@ def test_mistakes(graded: Path, call: Call, words: list[str], message: str) -> N
 def test_a_run_without_a_dataset(graded: Path, call: Call) -> None:
     (graded / "a" / "recipe.toml").unlink()
     outcome = call("curve", graded / "a")
-    assert "does not name its dataset" in outcome.err
+    assert "names no dataset" in outcome.err
     assert call("curve", graded / "a", "--dataset", graded / "c.jsonl", "--m", "1", "--resamples", "0").code == 0

@@ -68,6 +68,22 @@ def test_scores_and_options(study: Path, call: Call) -> None:
     assert content["t2i/Hit@1"]["low"] is None
 
 
+def test_both_directions_by_name(study: Path, call: Call) -> None:
+    words = ("evaluate", *flags(study), "--metrics", "Hit@1", "--json")
+    assert list(call(*words, "--direction", "both").json["metrics"]) == ["i2t/Hit@1", "t2i/Hit@1"]
+    assert list(call(*words, "--direction", "t2i").json["metrics"]) == ["t2i/Hit@1"]
+    assert "use i2t (image to text), t2i (text to image), or both" in call(*words, "--direction", "t2x").err
+
+
+def test_rows_in_the_wrong_order_are_noted(study: Path, call: Call, tmp_path: Path) -> None:
+    scores = np.load(study / "scores.npy")
+    np.save(tmp_path / "scores.npy", np.roll(scores, 1, axis=0))
+    words = ("--dataset", "coco", "--captions", study / "captions.json", "--scores", tmp_path / "scores.npy")
+    noted = "note: i2t and t2i: no better than chance: are the rows in the dataset's order?\n"
+    assert noted in call("evaluate", *words, "--resamples", "20", "-o", tmp_path / "run").err
+    assert noted in call("show", tmp_path / "run").err
+
+
 def test_a_run_and_qrels_without_a_dataset(tmp_path: Path, call: Call) -> None:
     (tmp_path / "m.run.gz").write_bytes(gzip.compress(b"q1 Q0 d1 1 2.5 sys\nq1 Q0 d2 2 1.5 sys\n"))
     (tmp_path / "qrels.txt").write_text("q1 0 d2 1\n")
@@ -151,7 +167,7 @@ def test_mistakes(words: tuple[str, ...], code: int, message: str, study: Path, 
         (lambda path: np.save(path, np.array([{}], object), allow_pickle=True), "a .npy file of plain numbers"),
         (lambda path: np.save(path, np.ones((40, 64)))
             or path.write_bytes(path.read_bytes()[:500]), "a .npy file of plain numbers"),
-        (lambda path: np.save(path, np.ones((39, 64))), "39 vectors for 40 ids"),
+        (lambda path: np.save(path, np.ones((39, 64))), "39 rows of image embeddings for 40 images"),
         (lambda path: np.save(path, np.ones(40)), "n×d"),
         (lambda path: np.save(path, np.full((40, 64), np.nan)), "NaN in vectors"),
         (lambda path: np.save(path, np.ones((40, 3))), "64"),

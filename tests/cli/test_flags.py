@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,10 +14,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from crosslens.cli import app
 from crosslens.cli.app import _command_of
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import Flags, Json, command, expand_options, flag_spelling
 from crosslens.core import Options, errors, option
+from crosslens.data import REPAIR_IMAGE
 from crosslens.encode import EncodeOptions
 
 from .conftest import Call
@@ -175,6 +180,62 @@ def test_the_flags_that_commands_share() -> None:
 def _both(encode: EncodeOptions, source: DatasetOptions) -> None: ...
 
 
+# Flags that are given twice
+
+
+def test_a_second_value_of_a_single_option_is_refused() -> None:
+    application = typer.Typer()
+    application.command()(whole([]))
+    for words in (["--depth", "5", "--depth", "6"], ["--limit", "5", "--limit", "6"]):
+        outcome = CliRunner().invoke(application, words)
+        assert isinstance(outcome.exception, errors.UsageError)
+        assert str(outcome.exception).startswith(f"{words[0]} takes one value, not 2: 5, 6")
+
+
+def test_a_second_text_of_names_is_added() -> None:
+    def several(received: list[dict[str, Any]]) -> Any:
+        @expand_options
+        def search(metrics: str | None = option(None, "Names.", metavar="NAMES", joins=" ")) -> None:
+            received.append({"metrics": metrics})
+
+        return search
+
+    assert run(several, "--metrics", "Hit@1 MRR", "--metrics", "MedR")[2] == [{"metrics": "Hit@1 MRR MedR"}]
+    assert run(several)[2] == [{"metrics": None}]
+
+
+def _commands(parent: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, child in parent.commands.items():
+        if hasattr(child, "commands"):
+            yield from _commands(child, (*path, name))
+        else:
+            yield (*path, name), child
+
+
+def test_no_command_keeps_the_last_of_several_values_in_silence() -> None:
+    """The parser overwrites the value of an option that does not take several: none may be of that kind."""
+    for words, parsed in _commands(_command_of(())):
+        for parameter in parsed.params:
+            if parameter.param_type_name == "option" and not parameter.is_flag:
+                assert parameter.multiple, (words, parameter.name)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("show", "run", "--by", "a", "--by", "b"), "--by takes one value, not 2: a, b"),
+        (
+            ("explain", "run", "--direction", "t2i", "--direction", "i2t"),
+            "--direction takes one value, not 2: t2i, i2t",
+        ),
+        (("curve", "run", "--threads", "1", "--threads", "2"), "--threads takes one value, not 2: 1, 2"),
+    ],
+)
+def test_options_of_commands_that_are_given_twice(words: tuple[str, ...], message: str, call: Call) -> None:
+    outcome = call(*words)
+    assert (outcome.code, outcome.err) == (2, f"error: {message}\n  fix: keep one of them\n")
+
+
 # Options in messages
 
 
@@ -208,3 +269,55 @@ def test_errors_suggest_flags(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("crosslens.core.run.Run.load", fail)
     assert call("plot", "somewhere", "-o", "x.html").err == "error: x\n  fix: pass --overwrite\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (("encode",), "repair or remove the file, or pass --skip-bad to leave such images out"),
+        (("hard-negatives",), "repair or remove the file, or pass --skip-missing to leave such images out"),
+        (("robustness",), "repair or remove the file"),
+        (("analyze", "labels"), "repair or remove the file"),
+    ],
+)
+def test_an_unreadable_image_is_answered_with_flags_that_exist(words: tuple[str, ...], fix: str) -> None:
+    error = errors.InputError("x", fix=REPAIR_IMAGE)
+    assert error.render(flag_spelling(_command_of(words))) == f"x\n  fix: {fix}"
+
+
+def _strings(file: Path) -> Iterator[str]:
+    """The texts of a module that may be printed: no docstrings."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    parts |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            yield node.value
+
+
+def test_a_module_of_commands_names_only_flags_of_its_commands() -> None:
+    """A flag that is written out in a command's module (help, note or error) is one of that module's commands."""
+    flags: dict[str, set[str]] = {}
+    for _, parsed in _commands(_command_of(())):
+        module = flags.setdefault(parsed.callback.__module__.rsplit(".", 1)[-1], {"--help"})
+        module.update(flag for parameter in parsed.params for flag in (*parameter.opts, *parameter.secondary_opts))
+    for file in sorted((Path(app.__file__).parent / "commands").glob("*.py")):
+        for text in _strings(file):
+            # A text that names another command writes that command's flags.
+            if file.stem in flags and not re.search(r"crosslens |evaluate --|^ +-|^-", text):
+                assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= flags[file.stem], (file.name, text)
+
+
+def test_errors_outside_the_command_line_do_not_spell_flags() -> None:
+    """Python reads them, too: there an option is written as ``argument("name")``."""
+    source = Path(app.__file__).parents[1]
+    for file in source.rglob("*.py"):
+        if "cli" in file.relative_to(source).parts:
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "").endswith("Error"):
+                for text in (part.value for part in ast.walk(node) if isinstance(part, ast.Constant)):
+                    if isinstance(text, str) and not re.search(r"crosslens |pip install", text):
+                        assert not re.search(r"(?<![\w-])--[a-z]", text), (file.name, text)

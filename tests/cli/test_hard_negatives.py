@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import crosslens as cl
+from crosslens.report.plots.hard_negatives import negatives_figure
 from tests.analyze.negative_files import write_sugar, write_winoground
 from tests.data.files import write
 
@@ -162,3 +163,13 @@ def test_a_dataset_without_a_use_is_refused(sugar: Path, tmp_path: Path, call: C
     file = write(tmp_path / "captions.jsonl", '{"image": "a", "text": "a red square"}\n')
     outcome = call("hard-negatives", sugar, "--dataset", file, "--blind", "shorter")
     assert (outcome.code, "--image-text" in outcome.err) == (2, True)
+
+
+def test_the_figure_counts_the_cases_of_every_model(sugar: Path, tmp_path: Path) -> None:
+    table = pl.read_csv(scores(sugar, tmp_path / "scores.csv", 0))
+    scored = cl.hard_negatives(sugar, scores=table.slice(2), skip_missing=True, resamples=20, name="some")
+    blind = cl.hard_negatives(sugar, blind="shorter", resamples=20)
+    assert (len(scored.negatives), len(blind.negatives)) == (3, 4)
+    subtitle = negatives_figure([scored, blind], "accuracy").layout.title.subtitle.text
+    assert subtitle.startswith("3 cases (some), 4 cases (the shorter caption), 95% intervals")
+    assert negatives_figure([blind], "accuracy").layout.title.subtitle.text.startswith("4 cases, 95% intervals")

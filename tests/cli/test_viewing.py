@@ -26,6 +26,13 @@ def test_show(runs: tuple[Path, Path], call: Call) -> None:
     assert list(content["metrics"]) == ["i2t/MedR", "t2i/MedR"]
 
 
+def test_metrics_that_are_named_one_flag_each(runs: tuple[Path, Path], call: Call) -> None:
+    for words in (("show", runs[0]), ("compare", *runs, "--permutations", "50")):
+        together = call(*words, "--metrics", "t2i/Hit@1 i2t/MedR")
+        assert together.code == 0
+        assert call(*words, "--metrics", "t2i/Hit@1", "--metrics", "i2t/MedR").out == together.out
+
+
 def test_show_by_category(runs: tuple[Path, Path], call: Call) -> None:
     outcome = call("show", runs[0], "--by", "category")
     assert outcome.code == 0
@@ -93,7 +100,7 @@ def test_show_by_a_column_of_captions(pictures: Path, call: Call) -> None:
 def test_an_unknown_column_is_answered_with_the_known_ones(pictures: Path, call: Call) -> None:
     outcome = call("show", pictures, "--by", "zzz")
     assert outcome.code == 2
-    assert outcome.err == "error: unknown column 'zzz'\n  fix: known: article, image, objects, text\n"
+    assert outcome.err == "error: unknown column 'zzz'\n  fix: known: article, caption_length, image, objects, text\n"
 
 
 def test_show_suggests_columns_and_metrics(runs: tuple[Path, Path], call: Call) -> None:
@@ -147,7 +154,7 @@ def test_plot(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
     assert call(*other).code == 5
     assert call(*other, "--overwrite").code == 0
     for words, message in (
-        (("plot", runs[0], "-o", page), "pass --by with one of category"),
+        (("plot", runs[0], "--metric", "Hit@1", "-o", page), "choose i2t/Hit@1 or t2i/Hit@1"),
         (("plot", runs[0], "--by", "category", "-o", tmp_path / "x.jpg"), "end the name in .html"),
         (("plot", runs[0], "--by", "categry", "-o", page), "did you mean category"),
         (("plot", runs[0], "--by", "category", "--kind", "bars", "-o", page), "did you mean bar"),
@@ -156,6 +163,49 @@ def test_plot(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
         refused = call(*words)
         assert refused.code == 2
         assert message in refused.err
+
+
+def test_plot_without_groups(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
+    pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
+    words = ("plot", *runs, "--metric", "i2t/MRR", "-o", tmp_path / "all.html")
+    outcome = call(*words)
+    assert outcome.code == 0
+    assert "note: all queries together; group them with --by: caption_length, category" in outcome.err
+    content = call(*words, "--json").json
+    assert (content["by"], content["metric"]) == (None, "i2t/MRR")
+    assert content["runs"]["a"] == {"all queries": call("show", runs[0], "--json").json["metrics"]["i2t/MRR"]}
+
+
+def test_a_run_without_columns_can_be_drawn(call: Call, tmp_path: Path) -> None:
+    pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
+    run = evaluate(run={"q": ["a", "b"]}, relevance={"q": ["a"]}, metrics="Hit@1", output=tmp_path / "run")
+    assert not run.columns
+    assert call("plot", tmp_path / "run", "-o", tmp_path / "all.html").code == 0
+    refused = call("plot", tmp_path / "run", "--by", "category", "-o", tmp_path / "by.html")
+    assert refused.code == 2
+    assert "fix: evaluate with a dataset: its columns and the length of its captions make groups\n" in refused.err
+
+
+def test_captions_are_grouped_by_their_length(tmp_path: Path, call: Call) -> None:
+    dataset = Dataset.of({f"im{n}": ["a dog", "a dog , on a sofa !"] for n in range(6)})
+    evaluate(dataset, scores=np.eye(6).repeat(2, axis=1), metrics="Hit@1", resamples=0, output=tmp_path / "run")
+    groups = call("show", tmp_path / "run", "--by", "caption_length", "--json").json["metrics"]
+    assert {name: {group: entry["n"] for group, entry in parts.items()} for name, parts in groups.items()} == {
+        "t2i/Hit@1": {"2": 6, "5": 6}
+    }
+    several = call("show", tmp_path / "run", tmp_path / "run", "--by", "caption_length", "--metrics", "t2i/Hit@1")
+    assert several.code == 0
+    pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
+    drawn = call("plot", tmp_path / "run", "--by", "caption_length", "-o", tmp_path / "by.html", "--json")
+    assert list(drawn.json["runs"]["run"]) == ["2", "5"]
+
+
+def test_a_column_of_that_name_goes_first(tmp_path: Path, call: Call) -> None:
+    dataset = Dataset.of({f"im{n}": ["a dog"] for n in range(4)})
+    captions = dataset.captions.with_columns(caption_length=pl.Series(["short", "long"] * 2))
+    evaluate(replace(dataset, captions=captions), scores=np.eye(4), resamples=0, output=tmp_path / "run")
+    shown = call("show", tmp_path / "run", "--by", "caption_length", "--metrics", "t2i/Hit@1", "--json").json
+    assert set(shown["metrics"]["t2i/Hit@1"]) == {"short", "long"}
 
 
 def test_compare(runs: tuple[Path, Path], call: Call) -> None:
@@ -167,6 +217,21 @@ def test_compare(runs: tuple[Path, Path], call: Call) -> None:
     alone = call("compare", runs[0])
     assert alone.code == 2
     assert "requires two runs" in alone.err
+
+
+def test_all_pairs_as_text_and_latex(runs: tuple[Path, Path], call: Call) -> None:
+    chosen = ("--metrics", "t2i/Hit@1 t2i/MedR", "--permutations", "200", "--all-pairs")
+    table = call("compare", *runs, *chosen).out
+    names = [run.name for run in runs]
+    assert f"a: {names[0]}" in table
+    assert f"b: {names[1]}" in table
+    assert "200 permutations give no p below 0.01." in " ".join(table.split())
+    assert "A test of MedR finds about a third" in table
+    written = call("compare", *runs, *chosen, "--latex").out
+    assert written.startswith("% needs \\usepackage{booktabs}\n\\begin{tabular}{llcc}\n\\toprule\n")
+    assert "t2i/Hit@1 $\\uparrow$ & t2i/MedR $\\downarrow$" in written
+    assert "\\textbf{" in written
+    assert written.count("{\\small [") == 4
 
 
 def test_compare_prints_what_python_prints(runs: tuple[Path, Path], call: Call) -> None:
@@ -248,6 +313,16 @@ def test_data_describe_and_convert(study: Path, call: Call, tmp_path: Path) -> N
     assert plain.json["form"] == "plain"
     assert len((tmp_path / "toy.jsonl").read_text().splitlines()) == 120
     assert "did you mean coco" in call("data", "convert", tmp_path / "toy", tmp_path / "x", "--to", "cocoo").err
+
+
+def test_convert_renames(study: Path, call: Call, tmp_path: Path) -> None:
+    words = ("data", "convert", "coco", "--captions", study / "captions.json", "--name", "streets")
+    assert call(*words, tmp_path / "folder", "--json").json["name"] == "streets"
+    assert Dataset.load(tmp_path / "folder").name == "streets"
+    refused = call(*words, tmp_path / "captions.csv")
+    assert refused.code == 2
+    assert "the format plain holds no name" in refused.err
+    assert not (tmp_path / "captions.csv").exists()
 
 
 def test_convert_says_what_it_leaves_out(tmp_path: Path, call: Call) -> None:

@@ -13,6 +13,7 @@ from crosslens.core import (
     UsageError,
     argument,
     reading,
+    where_option,
 )
 
 
@@ -54,6 +55,14 @@ def test_every_option_of_a_message_is_spelled() -> None:
     error = UsageError(f"{argument('model')} needs {argument('dataset', 'coco')}")
     assert error.problem == str(error) == "model= needs dataset='coco'"
     assert error.render(on_the_command_line) == "--model needs --dataset coco"
+
+
+def test_a_part_for_those_who_have_the_option() -> None:
+    fix = "repair it" + where_option("skip_bad", f", or pass {argument('skip_bad', True)}")
+    error = UsageError("bad", fix=fix)
+    assert error.fix == "repair it, or pass skip_bad=True"
+    assert error.render(on_the_command_line) == "bad\n  fix: repair it, or pass --skip-bad"
+    assert error.render(lambda name, value: None) == "bad\n  fix: repair it"
 
 
 def test_errors_carry_their_facts() -> None:

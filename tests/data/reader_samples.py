@@ -58,6 +58,14 @@ def _coco(folder: Path) -> dict[str, Any]:
     }
 
 
+def _blip(folder: Path) -> dict[str, Any]:
+    rows = [
+        {"image": "photos/a.jpg", "caption": ["A dog runs.", "A brown dog."]},
+        {"image": "photos/b.jpg", "caption": "Two cats."},
+    ]
+    return {"captions": write_json(folder / "flickr30k_test.json", rows)}
+
+
 def _flickr(folder: Path) -> dict[str, Any]:
     return {"captions": write(folder / "t.token", "a.jpg#0\tA dog.\na.jpg#1\tThe dog.\nb.jpg#0\tA cat.\n")}
 
@@ -102,6 +110,14 @@ SAMPLES = {
         writer=("coco", "captions"),
     ),
     "csv": Sample(_csv, [("a.jpg#0", "a.jpg", "A dog."), ("b.jpg#0", "b.jpg", "A cat.")]),
+    "blip": Sample(
+        _blip,
+        [
+            ("a.jpg#0", "a.jpg", "A dog runs."),
+            ("a.jpg#1", "a.jpg", "A brown dog."),
+            ("b.jpg#0", "b.jpg", "Two cats."),
+        ],
+    ),
     "fine_grained": Sample(
         lambda folder: {"captions": write_json(folder / "fg.json", {"a": ["A dog.", "The dog."], "b": ["A cat."]})},
         [("a#0", "a", "A dog."), ("a#1", "a", "The dog."), ("b#0", "b", "A cat.")],

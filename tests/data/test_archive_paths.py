@@ -162,9 +162,7 @@ def test_a_file_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     dataset = load_dataset("webdataset", shards=write_tar(tmp_path / "s.tar.gz", "w:gz"))
     opened: list[str] = []
     monkeypatch.setattr(
-        image_paths.shutil,
-        "copyfileobj",
-        lambda *_, copy=image_paths.shutil.copyfileobj: (opened.append(""), copy(*_)),
+        image_paths, "copy_unpacked", lambda *_, copy=image_paths.copy_unpacked: (opened.append(""), copy(*_))
     )
     assert read_all(dataset) == CONTENT
     assert len(opened) == 1

@@ -78,6 +78,7 @@ precomputed = in_folder("precomputed", split="test")
 genome = in_folder("visual_genome")
 tar = reader("webdataset", shards="s.tar")
 fine = reader("fine_grained", captions="f.json")
+blip = reader("blip", captions="b.json")
 
 # One row per case reads better than one line per field.
 # fmt: off
@@ -234,6 +235,14 @@ def qrels(folder: Path) -> object:
 
 
 GOOD = "q1 Q0 a 1 0.5 m\n"
+BLIP = [
+    Case("object at the top", {"b.json": {"image": "a.jpg", "caption": ["A"]}}, blip, "b.json", "", "found dict instead of an array", '[{"image"', "check that the file is of this format"),
+    Case("no entries", {"b.json": []}, blip, "b.json", "", "no images", "at least one image", "check how the file was written"),
+    Case("entry without caption", {"b.json": [{"image": "a.jpg"}]}, blip, "b.json", "entry 0", "no key 'caption' (found: image)", "the key 'caption' in every entry", "add it, or remove"),
+    Case("empty caption in a list", {"b.json": [{"image": "a.jpg", "caption": ["A", ""]}]}, blip, "b.json", "entry 0, caption 1", "empty caption", "a non-empty text", "write the caption"),
+    Case("caption a number", {"b.json": [{"image": "a.jpg", "caption": 7}]}, blip, "b.json", "entry 0", "the caption is a number", "a string", "quote the caption"),
+    Case("no COCO names", {"b.json": [{"image": "a.jpg", "caption": "A"}]}, lambda folder: load_dataset("blip", captions=folder / "b.json", coco_ids=True), "b.json", "image 'a.jpg'", "the file name 'a.jpg' does not end in a number", "COCO_val2014_000000391895", "coco_ids=False"),
+]
 RUNS = [
     Case("run missing", {}, lambda folder: read_run(folder / "r.run"), "r.run", "", "no such file", "an existing file", "check the path"),
     Case("run a folder", {"r.run/x": ""}, run, "r.run", "", "this is a folder", "a file", "name the file inside it"),
@@ -246,11 +255,13 @@ RUNS = [
     Case("score infinite, blank lines before", {"r.run": GOOD + "\n\nq1 Q0 b 2 -inf m\n"}, run, "r.run", "line 4", "the score is '-inf'", "a finite number", "correct the score"),
     Case("rank a word", {"r.run": GOOD + "q1 Q0 b second 0.4 m\n"}, run, "r.run", "line 2", "the rank is 'second'", "a whole number", "correct the rank"),
     Case("item twice", {"r.run": GOOD + "q2 Q0 a 1 0.5 m\nq1 Q0 a 2 0.4 m\n"}, run, "r.run", "line 3", "item 'a' is ranked twice for query 'q1'", "each item at most once per query", "remove the second occurrence"),
-    Case("two systems", {"r.run": GOOD + "q1 Q0 b 2 0.4 other\n"}, run, "r.run", "line 2", "the system is 'other'", "one system per file (the first is 'm')", "split the file"),
+    Case("two systems", {"r.run": GOOD + "# more\nq1 Q0 b 2 0.4 other words\n"}, run, "r.run", "line 3", "the system is 'other'", "one system per file (the first is 'm')", "split the file"),
     Case("run in latin-1", {"r.run": GOOD.encode() + b"q1 Q0 caf\xe9 2 0.4 m\n"}, run, "r.run", "line 2", "byte 0xe9 at position 25 is not UTF-8", "UTF-8 text", "iconv"),
     Case("run of garbage", {"r.run": bytes(range(128, 256)) * 4}, run, "r.run", "line 1", "byte 0x80 at position 0 is not UTF-8", "UTF-8 text", "iconv"),
     Case("gzipped run cut off", {"r.run.gz": gzip.compress(GOOD.encode() * 50)[:40]}, run, "r.run.gz", "", "damaged gzip", "a complete gzip file", AGAIN),
-    Case("grade negative", {"q.txt": "q1 0 a 1\nq1 0 b -1\n"}, qrels, "q.txt", "line 2", "the grade is '-1'", "0 (irrelevant) or a number above", "write 0 for irrelevant"),
+    Case("grade infinite", {"q.txt": "# judged\nq1 0 a 1\nq1 0 b inf\n"}, qrels, "q.txt", "line 3", "the grade is 'inf'", "a finite number", "correct the grade"),
+    Case("text after a grade", {"q.txt": "q1 0 a 1\nq1 0 b 1 sure\n"}, qrels, "q.txt", "line 2", "5 columns", "4 columns: query iteration item grade", "ids hold no spaces"),
+    Case("comments only", {"r.run": "# nothing\n"}, run, "r.run", "", "no lines besides comments", "query Q0 item rank score system", "check how it was written"),
     Case("grade a word", {"q.txt": "q1 0 a yes\n"}, qrels, "q.txt", "line 1", "the grade is 'yes'", "a number", "correct the grade"),
     Case("pair judged twice", {"q.txt": "q1 0 a 1\nq1 0 a 0\n"}, qrels, "q.txt", "line 2", "item 'a' is judged twice for query 'q1'", "each item at most once", "remove the second occurrence"),
     Case("JSON run an array", {"r.json": ["a"]}, run, "r.json", "", "holds list at its top", "{query: [item, …]}", "write one entry per query"),
@@ -261,7 +272,6 @@ RUNS = [
     Case("run in UTF-16", {"r.run": GOOD.encode("utf-16")}, run, "r.run", "", "the text is UTF-16", "UTF-8 text", "iconv -f utf-16"),
     Case("key twice in a line", {"r.jsonl": '{"query": 1, "items": ["a"]}\n{"query": 2, "items": ["a"], "items": ["b"]}\n'}, run, "r.jsonl", "line 2", "the key 'items' occurs twice in {'query': 2, …}", "each key once", "merge the two"),
     Case("JSON query twice", {"r.json": '{"q1": ["a"], "q1": ["b"]}'}, run, "r.json", "", "the key 'q1' occurs twice", "each key once", "merge the two entries"),
-    Case("JSON grade negative", {"q.json": {"q1": {"a": -1}}}, qrels, "q.json", "query 'q1'", "the grade of item 'a' is -1", "0 (irrelevant) or a number above", "write 0 for irrelevant"),
     Case("lines with fewer scores", {"r.jsonl": '{"query": 1, "items": ["a", "b"], "scores": [1]}\n'}, run, "r.jsonl", "line 1", "1 scores for 2 items", "one of the scores for every item", "complete 'scores'"),
     Case("lines with a query twice", {"r.jsonl": '{"query": 1, "items": ["a"]}\n{"query": 1, "items": ["b"]}\n'}, run, "r.jsonl", "line 2", "duplicate query id '1' (first at line 1)", "each query once", "remove or rename"),
     Case("lines without items", {"r.jsonl": '{"query": 1}\n'}, run, "r.jsonl", "line 1", "no key 'items'", "the key 'items' in every entry", "add it, or remove"),
@@ -283,6 +293,7 @@ CASES = [
     *WEBDATASET,
     *FINE,
     *PLAIN,
+    *BLIP,
     *RUNS,
     *HUGGINGFACE,
 ]

@@ -45,10 +45,12 @@ def test_unknown_reader_and_options(tmp_path: Path) -> None:
         load_dataset("precomputed", folder=tmp_path, split="test", captions_per_image="5")
 
 
-JSON_FILES: dict[str, tuple[dict[str, Any], str]] = {
+JSON_FILES: dict[str, tuple[Any, str]] = {
     "COCO captions": (files.coco(), "coco"),
     "COCO captions without annotations": ({**files.coco(), "annotations": []}, "coco"),
     "Karpathy's splits": (files.karpathy(), "karpathy"),
+    "BLIP annotations": ([{"image": "p/1.jpg", "caption": ["A bus.", "A red bus."]}], "blip"),
+    "BLIP annotations for training": ([{"image": "p/1.jpg", "caption": "A bus.", "image_id": "coco_1"}], "blip"),
     "fine-grained captions": ({"photo_1": ["A red bus.", "A bus."], "photo_2": ["A dog."]}, "fine_grained"),
 }
 

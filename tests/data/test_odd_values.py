@@ -64,6 +64,7 @@ LINES = [
 FORMATS: dict[str, tuple[Any, Callable[[Path], object]]] = {
     "coco": (files.coco(), lambda path: load_dataset("coco", captions=path)),
     "karpathy": (files.karpathy(), lambda path: load_dataset("karpathy", captions=path)),
+    "blip": ([{"image": "a", "caption": ["x", "y"], "n": 1}], lambda path: load_dataset("blip", captions=path)),
     "fine_grained": ({"a": ["x", "y"], "b": []}, lambda path: load_dataset("fine_grained", captions=path)),
     "run": ({"q1": {"a": 0.5, "b": 1}, "q2": ["a", 3]}, read_run),
     "qrels": ({"q1": {"a": 0.5, "b": 1}, "q2": ["a", 3]}, read_qrels),

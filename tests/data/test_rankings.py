@@ -57,6 +57,36 @@ def test_trec_run_however_it_is_spaced(tmp_path: Path, content: str) -> None:
     assert run.system == "m"
 
 
+@pytest.mark.parametrize("blank", [" ", "\t", "  "])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_comments_and_text_after_the_system_as_trec_eval_reads_them(tmp_path: Path, blank: str, mark: str) -> None:
+    """trec_eval's own sample files have comments, and whatever follows the run id is ignored."""
+    lines = RUN.replace(" ", blank).splitlines()
+    content = [
+        mark + "# my best run",
+        lines[0] + " tuned on val",
+        "  # indented",
+        *lines[1:3],
+        "#",
+        lines[3] + "\tx y z",
+    ]
+    run = read_run(write(tmp_path / "model.run", "\n".join(content) + "\n"))
+    assert lists_of(run) == RANKED
+    assert run.system == "m"
+
+
+@pytest.mark.parametrize(
+    "content", ["# a\nq1 0 a#1 2\nq1 0 b -1\n#b\nq2 0 a#1 -2\n", "q1\t0\ta#1\t2\n# c\nq1\t0\tb\t-1\nq2 0 a#1 -2\n"]
+)
+def test_grades_below_0_are_no_judgement(tmp_path: Path, content: str) -> None:
+    """As in trec_eval, where such a pair counts as neither relevant nor judged; its query and item are still known."""
+    trec = read_qrels(write(tmp_path / "q.txt", content))
+    mapping = read_qrels(write_json(tmp_path / "q.json", {"q1": {"a#1": 2, "b": -1}, "q2": {"a#1": -2}}))
+    for relevance in (trec, mapping):
+        assert judged(relevance) == {("q1", "a#1"): 2.0}
+        assert (relevance.query_ids, relevance.item_ids) == (("q1", "q2"), ("a#1", "b"))
+
+
 def test_ids_stay_as_they_are_written(tmp_path: Path) -> None:
     run = read_run(write(tmp_path / "r.txt.gz", '007 Q0 1e3 1 1 "m"\n007 Q0 "x 2 0 "m"\n'))
     assert run.query_ids == ("007",)

@@ -270,3 +270,41 @@ class TestFineGrained:
         assert dataset.images["file"][0] == "COCO_val2014_000000000042.jpg"
         numbered = load_dataset("fine_grained", captions=file, coco_ids=True)
         assert captions_of(numbered)[1] == ("42#1", "42", "A bus with two doors.")
+
+    def test_names_that_have_an_ending_keep_it(self, tmp_path: Path) -> None:
+        file = write_json(tmp_path / "fg.json", {"1007129816.jpg": ["x"], "photo.v2": ["y"], "COCO_7.png": ["z"]})
+        dataset = load_dataset("fine_grained", captions=file)
+        assert dataset.images.rows() == [
+            ("1007129816.jpg", "1007129816.jpg"), ("photo.v2", "photo.v2.jpg"), ("COCO_7.png", "COCO_7.png")
+        ]  # fmt: skip
+        numbered = write_json(tmp_path / "coco.json", {"COCO_val2014_000000000042.jpg": ["x"]})
+        assert load_dataset("fine_grained", captions=numbered, coco_ids=True).image_ids == ("42",)
+
+
+class TestBlip:
+    def test_files_for_evaluation(self, tmp_path: Path) -> None:
+        rows = [
+            {"image": "val2014/COCO_val2014_000000391895.jpg", "caption": ["A man.", "A moped."]},
+            {"image": "val2014/COCO_val2014_000000060623.jpg", "caption": ["A girl."]},
+        ]
+        file = write_json(tmp_path / "coco_karpathy_test.json.gz", rows)
+        dataset = load_dataset("blip", captions=file)
+        name = "COCO_val2014_000000391895.jpg"
+        assert dataset.name == "coco_karpathy_test"
+        assert dataset.images.rows()[0] == (name, f"val2014/{name}")
+        assert captions_of(dataset)[:2] == [(f"{name}#0", name, "A man."), (f"{name}#1", name, "A moped.")]
+        numbered = load_dataset("blip", captions=file, coco_ids=True)
+        assert numbered.image_ids == ("391895", "60623")
+        assert captions_of(numbered)[2] == ("60623#0", "60623", "A girl.")
+
+    def test_files_for_training_have_an_entry_per_caption(self, tmp_path: Path) -> None:
+        rows = [
+            {"caption": "A man.", "image": "a/1.jpg", "image_id": "coco_0", "source": "x"},
+            {"caption": "A cat.", "image": "b/1.jpg", "image_id": "coco_1"},
+            {"caption": "He runs.", "image": "a/1.jpg", "image_id": "coco_0"},
+        ]
+        dataset = load_dataset("blip", captions=write_json(tmp_path / "coco_train.json", rows))
+        assert dataset.image_ids == ("a/1.jpg", "b/1.jpg")
+        assert [caption for caption, _, _ in captions_of(dataset)] == ["a/1.jpg#0", "b/1.jpg#0", "a/1.jpg#1"]
+        assert dataset.captions["image_id"].to_list() == ["coco_0", "coco_1", "coco_0"]
+        assert dataset.captions["source"].to_list() == ["x", None, None]

@@ -234,7 +234,7 @@ def test_visual_genome_refuses_what_it_cannot_hold(scenes: Dataset, tmp_path: Pa
     assert not (tmp_path / "genome").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
-    with pytest.raises(ConflictError, match="only Visual Genome is replaced"):
+    with pytest.raises(ConflictError, match="is not a folder of Visual Genome"):
         write_dataset(scenes, tmp_path / "mine", to="visual_genome", overwrite=True)
     assert (tmp_path / "mine" / "thesis.tex").exists()
 

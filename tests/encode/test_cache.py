@@ -8,14 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from crosslens.core import cache_folder
+from crosslens.core import cache_folder, workspace
 from crosslens.core.errors import InputError
-from crosslens.core.storage import PARTIAL
 from crosslens.encode import Cache, encode_texts
 from crosslens.encode.cache import key_of
 from tests.encode.conftest import Counting
@@ -28,7 +28,7 @@ def cached(folder: Path, encoder: Counting, texts: list[str] = TEXTS, **options:
 
 
 def shards(folder: Path) -> list[Path]:
-    return sorted(one for one in folder.rglob("*.npz") if not one.name.startswith(PARTIAL))
+    return sorted(folder.glob("embeddings/*/*.npz"))
 
 
 def test_a_second_time_nothing_is_encoded(tmp_path: Path) -> None:
@@ -153,17 +153,18 @@ def test_two_processes_may_fill_it_together(tmp_path: Path) -> None:
     assert notes == []
 
 
-def test_what_a_killed_process_left_is_removed_when_old(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     cached(tmp_path, Counting())
     folder = shards(tmp_path)[0].parent
-    old, young = folder / f"{PARTIAL}old.npz", folder / f"{PARTIAL}young.npz"
-    for file in (old, young):
-        file.write_bytes(b"")
-    os.utime(old, (0, 0))
+    left = folder / ".left.npz.crosslens-partial"
+    left.mkdir()
+    for name in ("writer.json", "new.npz"):
+        (left / name).write_text("")
     again = Counting()
-    cached(tmp_path, again)
-    assert not old.exists()
-    assert young.exists()
+    with ThreadPoolExecutor(1) as other, workspace(folder / "writing.npz"):
+        other.submit(cached, tmp_path, again).result()
+        assert (folder / ".writing.npz.crosslens-partial").exists()
+    assert not left.exists()
     assert again.seen == []
 
 
@@ -171,6 +172,7 @@ def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache_folder("here") == Path("here")
     assert cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("CROSSLENS_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     assert cache_folder() == Path.home() / ".cache" / "crosslens"
 
 

@@ -133,6 +133,8 @@ class Hub(types.ModuleType):
 
     def __init__(self, cache: Path, said: list[str]) -> None:
         super().__init__("huggingface_hub")
+        self.utils = types.SimpleNamespace(get_session=lambda: types.SimpleNamespace(head=lambda *_, **__: None))
+        self.constants = types.SimpleNamespace(ENDPOINT="https://hub.test")
         self.cache, self.said, self.fetched = cache, said, []
 
     def folder(self, name: str) -> Path:

@@ -103,12 +103,12 @@ def test_a_run_of_a_model_can_be_repeated(place: Path, capsys: pytest.CaptureFix
     recipe = (place / "runs/mine/recipe.toml").read_text()
     assert 'name = "callable:../../model.py:Model"' in recipe
     assert 'image_folder = "../../photos"' in recipe
-    assert main(["run", "runs/mine/recipe.toml", "-o", "runs/again"]) == 0
+    assert main(["run", "--trust-code", "runs/mine/recipe.toml", "-o", "runs/again"]) == 0
     assert "every query has the same value" in capsys.readouterr().err
     (place / "model.py").write_text(MODEL.replace('"one"', '"two"'))
-    assert main(["run", "runs/mine/recipe.toml", "-o", "runs/third"]) == 3
+    assert main(["run", "--trust-code", "runs/mine/recipe.toml", "-o", "runs/third"]) == 3
     assert "the model changed" in capsys.readouterr().err
-    assert main(["run", "runs/mine/recipe.toml", "-o", "runs/third", "--allow-changed"]) == 0
+    assert main(["run", "--trust-code", "runs/mine/recipe.toml", "-o", "runs/third", "--allow-changed"]) == 0
 
 
 def test_a_model_s_name_does_not_depend_on_the_way_to_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def test_a_model_s_name_does_not_depend_on_the_way_to_it(place: Path, monkeypatc
 def test_a_changed_picture_is_noticed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*EVALUATE, "-o", "runs/mine"]) == 0
     (place / "photos" / "0.png").write_bytes((place / "photos" / "1.png").read_bytes())
-    assert main(["run", "runs/mine/recipe.toml"]) == 3
+    assert main(["run", "--trust-code", "runs/mine/recipe.toml"]) == 3
     assert "items changed" in capsys.readouterr().err
 
 
@@ -134,7 +134,7 @@ def test_text_only_retrieval(place: Path, capsys: pytest.CaptureFixture[str]) ->
     told = json.loads(capsys.readouterr().out)
     assert set(told["metrics"]) == {"t2t/Hit@1", "t2t/MedR"}
     assert main(["show", "runs/t2t"]) == 0
-    assert main(["run", "runs/t2t/recipe.toml"]) == 0
+    assert main(["run", "--trust-code", "runs/t2t/recipe.toml"]) == 0
     assert "every query has the same value" in capsys.readouterr().err
     assert main([*command, "--direction", "t2i"]) == 2
     assert main([*command[:-1], "extractive", "--query-caption", "1", "--resamples", "0", "--folds", "2"]) == 0
@@ -178,13 +178,13 @@ def test_the_cache_is_where_it_is_said_to_be(place: Path, own_cache: Path) -> No
 def test_a_model_in_a_recipe_by_hand(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = '[dataset]\nsource = "./dataset"\n\n[model]\nname = "callable:model.py:Model"\nimage_folder = "photos"\n'
     (place / "mine.toml").write_text(text)
-    assert main(["run", "mine.toml"]) == 0
+    assert main(["run", "--trust-code", "mine.toml"]) == 0
     (place / "mine.toml").write_text(text + "skip_bad = 3\n")
-    assert main(["run", "mine.toml"]) == 3
+    assert main(["run", "--trust-code", "mine.toml"]) == 3
     assert "line 7" in (message := capsys.readouterr().err)
     assert "true or false" in message
     (place / "mine.toml").write_text(text + 'precison = "fp16"\n')
-    assert main(["run", "mine.toml"]) == 3
+    assert main(["run", "--trust-code", "mine.toml"]) == 3
     assert "did you mean precision" in capsys.readouterr().err
 
 
@@ -220,7 +220,7 @@ def test_pictures_inside_other_files(place: Path, capsys: pytest.CaptureFixture[
         assert main([*ENCODE[:3], "--dataset", *reader, "-o", f"v{number}", "--no-cache"]) == 0
         np.testing.assert_array_equal(cl.Embeddings.load(f"v{number}/images").vectors, wanted)
         assert main(["evaluate", *ENCODE[1:3], "--dataset", *reader, "--resamples", "0", "-o", f"runs/{number}"]) == 0
-        assert main(["run", f"runs/{number}/recipe.toml", "-o", f"runs/{number}-again"]) == 0
+        assert main(["run", "--trust-code", f"runs/{number}/recipe.toml", "-o", f"runs/{number}-again"]) == 0
         assert "every query has the same value" in capsys.readouterr().err
 
 

@@ -48,7 +48,7 @@ def test_what_it_says_of_itself() -> None:
 def test_settings_that_do_not_fit_are_refused() -> None:
     with pytest.raises(UsageError, match="tiny computes in fp32") as raised:
         load_encoder("tiny", precision="fp16")
-    assert "leave --precision out" in str(raised.value.fix)
+    assert "leave out precision=" in str(raised.value.fix)
     with pytest.raises(UsageError, match="unknown device 'banana'"):
         load_encoder("tiny", device="banana")
 

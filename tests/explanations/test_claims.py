@@ -180,7 +180,9 @@ def faulty(query: QueryMentions, checked: AnnotatedImage, names: set[str]) -> bo
 
 
 def holds_of_ranking(claim: Claim, facts: Findings) -> bool:
-    value = {"rank": facts.rank, "gallery": facts.gallery, "margin": facts.margin}.get(claim.kind)
+    value = {"rank": facts.rank, "gallery": facts.gallery, "list": facts.gallery, "margin": facts.margin}.get(
+        claim.kind
+    )
     if claim.kind == "margin at least":
         return claim.value == facts.margin_at_least
     return facts.rank is None if claim.kind == "unlisted" else claim.value == value

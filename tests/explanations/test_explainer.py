@@ -241,3 +241,33 @@ def test_a_run_without_a_dataset_requires_one(run: Run) -> None:
         explain(run, "park#0")
     with pytest.raises(InputError, match="not in the dataset"):
         explain(run, "park#0", dataset=Dataset.of({"a": ["b"]}))
+
+
+def test_a_part_of_a_dataset_has_not_changed(dataset: Dataset) -> None:
+    """Text-only retrieval evaluates the captions that are queries, and an unreadable image is left out."""
+    from crosslens.encode import query_captions
+    from crosslens.explanations.api import dataset_change
+
+    vectors = np.eye(3, dtype=np.float32)
+    text_only = cl.evaluate(
+        query_captions(dataset, 1), images=vectors, captions=vectors, directions=["t2t"], metrics=["Hit@1"], resamples=0
+    )
+    assert dataset_change(text_only, dataset) is None
+    without = dataset.select(["street", "park"])
+    images = np.eye(2, dtype=np.float32)
+    part = cl.evaluate(without, images=images, captions=np.repeat(images, 2, 0), metrics=["Hit@1"], resamples=0)
+    assert dataset_change(part, dataset) is None
+    texts = dataset.captions.with_columns(pl.col("text").str.to_uppercase())
+    for changed in (replace(dataset, captions=texts), dataset.select(["beach"])):
+        for run in (text_only, part):
+            assert "changed since" in str(dataset_change(run, changed))
+
+
+def test_a_list_that_was_cut_off_says_only_its_length(dataset: Dataset) -> None:
+    lists = {"park": ["beach#0", "park#0"], "beach": ["beach#1", "park#0"], "street": ["street#0", "beach#0"]}
+    run = cl.evaluate(dataset, run={"i2t": lists}, metrics=["Hit@1"], resamples=0)
+    explanation = explain(run, "park", dataset=dataset)
+    assert "comes second in a list of 2 captions" in str(explanation)
+    assert explanation.gallery is None
+    assert explanation.as_dict()["gallery"] is None
+    assert "comes first in a list of 2 captions" in str(explain(run, "street", dataset=dataset))

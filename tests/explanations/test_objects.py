@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from crosslens.data.readers.coco import read_coco
 from crosslens.data.readers.visual_genome import read_visual_genome
 from crosslens.explanations.concepts.lexicon import COCO_SYNSETS, synset_of_name
 from crosslens.explanations.concepts.metrics import concept_table
-from crosslens.explanations.concepts.objects import caption_objects, image_objects, objects_of
+from crosslens.explanations.concepts.objects import ImageObjects, caption_objects, image_objects, objects_of
 from crosslens.language.wordnet import load_wordnet
 from crosslens.synth import write_scenes
 
@@ -222,3 +223,12 @@ def test_captions_stand_in_for_annotations() -> None:
     row = concept_table(objects, [0], [1]).row(0, named=True)
     assert (row["CA"], row["CE"], row["SD"]) == (1 / 3, 1, None)
     assert caption_objects(annotated()).source == "captions"
+
+
+def test_synsets_are_called_what_annotators_call_them() -> None:
+    names = ("fire hydrant", "fire hydrant", "hydrant", "bat", "bat", "nothing known")
+    synsets = ("fireplug.n.01", "fireplug.n.01", "fireplug.n.01", "bat.n.01", "bat.n.05", None)
+    boxes = np.full((len(names), 4), np.nan)
+    objects = ImageObjects.of(("a",), [len(names)], names, synsets, boxes, boxes[:, 0], [()] * len(names))
+    assert objects.names_of_synsets() == {"fireplug.n.01": "fire hydrant"}
+    assert replace(objects, source="captions").names_of_synsets() == {}

@@ -65,10 +65,15 @@ def rank_of_first(order: list[int], relevant: set[int], spec: MetricSpec) -> Any
 @reference("AP")
 def average_precision(order: list[int], relevant: set[int], spec: MetricSpec) -> float:
     total = 0.0
-    for rank, item in enumerate(order, start=1):
+    for rank, item in enumerate(order[: spec.cutoff], start=1):
         if item in relevant:
             total += len(set(order[:rank]) & relevant) / rank
     return total / len(relevant)
+
+
+@reference("Precision")
+def precision(order: list[int], relevant: set[int], spec: MetricSpec) -> float:
+    return len(set(order[: spec.k]) & relevant) / spec.k
 
 
 @reference("mAP@R")

@@ -163,6 +163,8 @@ CHANCE = {
     "MRR": lambda n, r: sum(comb(n - j, r - 1) / comb(n, r) / j for j in range(1, n - r + 2)),
     "MRR@3": lambda n, r: sum(comb(n - j, r - 1) / comb(n, r) / j for j in range(1, min(3, n - r + 1) + 1)),
     "AP": lambda n, r: sum((1 + (j - 1) * (r - 1) / (n - 1)) / j for j in range(1, n + 1)) / n,
+    "AP@3": lambda n, r: sum((1 + (j - 1) * (r - 1) / (n - 1)) / j for j in range(1, 4)) / n,
+    "Precision@3": lambda n, r: r / n,
     "mAP@R": lambda n, r: sum((1 + (j - 1) * (r - 1) / (n - 1)) / j for j in range(1, r + 1)) / n,
 }
 

@@ -278,3 +278,13 @@ def test_what_is_kept_for_a_ranking_is_forgotten_with_it() -> None:
     del ranking
     gc.collect()
     assert gone() is None
+
+
+def test_a_double_phi_keeps_its_precision() -> None:
+    """0.1 + 0.2 is no float32: a perfect list has a value of 1, whatever other queries look like."""
+    phi = np.array([[0.1 + 0.2, 0.2, 0.1], [0.7, 0.7 + 1e-12, 0.3], [1 / 3, 0.3, 0.9]])
+    scores = phi.copy()
+    ranking = rank(scores, [{0}, {1}, {2}])
+    for text in ("NCS[cider]@1", "NCS[cider]@2", "nDCG[cider]@2"):
+        values = compute(parse_metric(text).spec, ranking, gains={"cider": GainMatrix(phi)})
+        assert values.tolist() == [1.0, 1.0, 1.0], text

@@ -193,7 +193,7 @@ def test_any_layout_and_type_of_the_matrix(layout: str) -> None:
 def test_shares_stay_shares() -> None:
     data = made_up(9)
     for spec in SPECS:
-        if family_of(spec).is_fraction:
+        if family_of(spec).range == (0, 1):
             for direction in DIRECTIONS:
                 values = compute(spec, data.ranking(direction), "stable", data.gains())
                 assert ((values >= 0) & (values <= 1 + 1e-12) | np.isnan(values)).all(), spec

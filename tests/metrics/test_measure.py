@@ -93,13 +93,13 @@ def test_rankings_are_not_kept_alive() -> None:
 def test_a_new_metric_is_a_few_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(METRICS, "_entries", dict(METRICS._entries))
 
-    @metric("Precision", cutoff="required", definition="relevant items in the top k / k")
-    def precision(ranks: RelevantRanks, spec: MetricSpec) -> FloatArray:
+    @metric("Density", cutoff="required", definition="relevant items in the top k / k")
+    def density(ranks: RelevantRanks, spec: MetricSpec) -> FloatArray:
         """The share of the top k that is relevant."""
         return ranks.relevant_retrieved(spec.k) / spec.k
 
-    spec = parse_metric("i2t/Precision@4").spec
+    spec = parse_metric("i2t/Density@4").spec
     ranking = rank([[4, 3, 3, 1], [1, 1, 1, 1], [4, 3, 2, 1]], [{1}, {0, 1}, set()])
     np.testing.assert_array_equal(compute(spec, ranking), [0.25, 0.5, np.nan])
-    np.testing.assert_allclose(compute(MetricSpec("Precision", cutoff=2), ranking, "expected"), [0.25, 0.5, np.nan])
-    assert METRICS["Precision"].summary == "The share of the top k that is relevant."
+    np.testing.assert_allclose(compute(MetricSpec("Density", cutoff=2), ranking, "expected"), [0.25, 0.5, np.nan])
+    assert METRICS["Density"].summary == "The share of the top k that is relevant."

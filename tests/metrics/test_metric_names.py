@@ -22,6 +22,8 @@ ONE_DIRECTION = [
     "MeanR[all]",
     "mAP@R",
     "AP",
+    "AP@10",
+    "Precision@5",
     "RPrecision",
     "Fails",
 ]

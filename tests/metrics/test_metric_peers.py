@@ -40,6 +40,8 @@ RANX = {
     "MRR@10": "mrr@10",
     "RPrecision": "r-precision",
     "AP": "map",
+    "AP@10": "map@10",
+    "Precision@5": "precision@5",
 }
 RANX_PROGRAM = """
 import json, sys, ranx

@@ -63,7 +63,7 @@ def test_figures(comparison: Comparison, good: Run, bad: Run) -> None:
 def test_p_values(comparison: Comparison, good: Run, bad: Run) -> None:
     result = comparison["t2i/MRR"]
     test = paired_permutation(
-        good["t2i/MRR"].values, bad["t2i/MRR"].values, good["t2i/MRR"].clusters, permutations=2000
+        good["t2i/MRR"].values, bad["t2i/MRR"].values, good["t2i/MRR"].clusters, permutations=2000, bounds=(0, 1)
     )
     assert (result.p_value, result.low, result.high) == (test.p_value, test.low, test.high)
     raw = [result.p_value for result in comparison.results]
@@ -161,7 +161,7 @@ def test_folds_are_kept_apart() -> None:
 def test_text(comparison: Comparison) -> None:
     text = str(comparison)
     assert text.startswith("good against bad\n")
-    assert "corrected by Holm for 15 tests." in text.replace("\n", " ")
+    assert "corrected by Holm for 15 tests;" in text.replace("\n", " ")
     assert "In percent, MedR, MedR[all], MeanR[all] as a rank, Rsum as a sum of percentages." in text
     hit = comparison["t2i/Hit@1"]
     row = next(line for line in text.splitlines() if line.startswith("t2i/Hit@1 "))
@@ -248,3 +248,25 @@ def test_other_tie_modes_are_pointed_out(good: Run) -> None:
     assert compare(good, other, permutations=50).notes[-1] == (
         "The runs break ties differently: good stable, other expected."
     )
+
+
+def test_all_pairs(good: Run, bad: Run) -> None:
+    """Every run against every other one, corrected for all of them; a run beats those it is significantly above."""
+    middle = run("middle", 0.7)
+    every = compare(bad, middle, good, metrics="t2i/MRR t2i/MedR", all_pairs=True, permutations=2000)
+    pairs = [(result.baseline, result.other) for result in every.results[::2]]
+    assert pairs == [("bad", "middle"), ("bad", "good"), ("middle", "good")]
+    assert every.beaten("good", "t2i/MRR") == ("bad", "middle")
+    assert every.beaten("middle", "t2i/MedR") == ("bad",), "lower is better"
+    assert every.beaten("bad", "t2i/MRR") == ()
+    alone = compare(bad, good, metrics="t2i/MRR", permutations=2000, correction="none")
+    assert every.results[2].p_value == alone["t2i/MRR"].p_value
+    assert every.results[2].adjusted_p >= every.results[2].p_value
+    figures = every.as_dict()["figures"]["good"]["t2i/MRR"]
+    assert figures == {name: getattr(good["t2i/MRR"], name) for name in ("mean", "low", "high")}
+
+
+def test_no_marks_without_a_difference(good: Run) -> None:
+    same = compare(good, run("again", 0.3), metrics="t2i/MRR", all_pairs=True, permutations=200)
+    assert same.beaten("good", "t2i/MRR") == same.beaten("again", "t2i/MRR") == ()
+    assert same["t2i/MRR"].low < 0 < same["t2i/MRR"].high, "an interval even where no query differs"

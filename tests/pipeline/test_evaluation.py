@@ -202,8 +202,8 @@ def test_backends_and_threads_leave_the_file_as_it_is(tmp_path):
     ({"run": "unknown"}, InputError, "the ids of the run are not those of the dataset"),
     ({"run": "stray query"}, InputError, "unknown query id 'nobody'"),
     ({"run": "stray query", "directions": ["i2t"]}, InputError, "unknown query id 'nobody'"),
-    ({"run": "stray item"}, InputError, "item 'nothing' is not in the gallery"),
-    ({"images": "pictures", "captions": "texts", "folds": 2.5}, UsageError, "2.5 folds"),
+    ({"run": "stray item"}, InputError, "unknown item id 'nothing'"),
+    ({"images": "pictures", "captions": "texts", "folds": 2.5}, UsageError, "folds is 2.5"),
     ({"images": "pictures", "captions": "texts", "device": "cuda"}, UsageError, "backend='torch'"),
     ({"run": "short lists", "metrics": "Hit@5"}, InputError, "i2t/Hit@5 cannot be computed: the list of"),
 ])  # fmt: skip
@@ -243,17 +243,17 @@ def test_a_name_is_not_a_dataset():
 
 
 def test_the_interval_of_rsum_allows_for_unequal_numbers_of_captions():
-    dataset, pictures, texts = world(images=60, spread=0.3)
+    dataset, pictures, texts = world(images=60, spread=1.5)
     run = cl.evaluate(dataset, images=pictures, captions=texts)
     low, high = run["Rsum"].interval
-    assert high <= 600
+    assert low < run["Rsum"].mean < high < 600
     rng = np.random.default_rng(0)
     hits = [(run[f"{d}/Hit@{k}"].values, run[f"{d}/Hit@{k}"].clusters) for d in ("i2t", "t2i") for k in (1, 5, 10)]
     sums = []
     for _ in range(1000):
         weight = np.bincount(rng.integers(0, 60, 60), minlength=60)
         sums.append(100 * sum(np.average(values, weights=weight[clusters]) for values, clusters in hits))
-    assert np.quantile(sums, [0.025, 0.975]) == pytest.approx([low, high], abs=3)
+    assert np.quantile(sums, [0.025, 0.975]) == pytest.approx([low, high], abs=12)
 
 
 def test_scores_without_a_dataset_and_runs_without_judgements():

@@ -56,3 +56,9 @@ def test_values_out_of_range_name_the_option(kind: type[Options], option: str, v
     with pytest.raises(UsageError) as error:
         kind(**{option: value})
     assert error.value.option == option
+
+
+def test_both_stands_for_two_directions() -> None:
+    for kind in (EvaluateOptions, RobustnessOptions):
+        assert kind(directions=("both",)).directions == ("i2t", "t2i")
+        assert kind(directions="t2i").directions == ("t2i",)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import crosslens as cl
+from crosslens.core import Workspace
 from crosslens.core.errors import ConflictError, InputError
 from tests.pipeline.small_world import world
 
@@ -24,7 +25,6 @@ def test_saved_runs_load_and_group(tmp_path):
     }
     queries = pl.read_parquet(tmp_path / "run" / "queries.parquet")
     assert set(queries.filter(direction="t2i")["category"]) == {"cat", "dog", "zebra"}
-    assert not (tmp_path / "run" / "pending.json").exists()
     content = json.loads((tmp_path / "run" / "run.json").read_text())
     assert content["provenance"]["dataset"]["fingerprint"] == dataset.fingerprint
 
@@ -73,6 +73,7 @@ def test_unfinished_work_of_another_command_is_replaced(tmp_path):
     broken = np.full((len(pictures), len(texts)), np.nan)
     with pytest.raises(InputError, match="score nan"):
         cl.evaluate(dataset, scores=broken, output=tmp_path / "run")
+    assert not list(tmp_path.iterdir()), "there is nothing to resume"
     run = cl.evaluate(dataset, scores=np.nan_to_num(broken), output=tmp_path / "run")
     assert cl.Run.load(tmp_path / "run").fingerprint == run.fingerprint
 
@@ -107,8 +108,8 @@ def test_an_unfinished_run_resumes(tmp_path, monkeypatch):
         patch.setattr(module, "measure", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             cl.evaluate(dataset, images=pictures, captions=texts, output=tmp_path / "run")
-    assert (tmp_path / "run" / "pending.json").exists()
-    (tmp_path / "run" / "checkpoint").mkdir()  # as a kill right after ranking leaves it
+    assert not (tmp_path / "run").exists()
+    Workspace(tmp_path / "run").beside("checkpoint").mkdir()  # as a kill right after ranking leaves it
     with pytest.raises(InputError, match=r"no run\.json here"):
         cl.Run.load(tmp_path / "run")
     from crosslens.pipeline import rankers
@@ -123,3 +124,4 @@ def test_an_unfinished_run_resumes(tmp_path, monkeypatch):
         "ranking-t2i",
         "run.json",
     ]
+    assert [part.name for part in tmp_path.iterdir()] == ["run"]

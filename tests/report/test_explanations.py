@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.run import Run
 from crosslens.explanations.local.explainer import explain_queries
 from crosslens.explanations.local.explanation import Explanation
-from crosslens.report.pages.explanations import explanation_page
+from crosslens.report.pages.explanations import explanation_page, label_positions
 from crosslens.report.text.explanations import explanation_text
 from tests.report.test_plots import Watched, chromium
 
@@ -176,3 +177,20 @@ def test_in_a_browser_it_asks_for_nothing_and_fits_a_phone(
     page.locator("details:not([open]) summary").first.click()
     assert browser_page.complaints == []
     assert browser_page.requests == [path.as_uri()]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_labels_of_small_boxes_do_not_cover_each_other(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    boxes = [(float(x), float(y), 8.0, 8.0) for x, y in random.uniform(200, 260, (14, 2))]
+    positions = label_positions([f"{n} sports ball" for n in range(14)], boxes, (640.0, 480.0))
+    drawn = [position for position in positions if position is not None]
+    assert len(drawn) >= 8
+    assert not any(first.overlaps(second) for first, second in combinations(drawn, 2))
+    assert all(0 <= position.x <= 640 - position.long and 0 <= position.y <= 480 - position.high for position in drawn)
+
+
+def test_a_label_alone_is_on_the_upper_edge_of_its_box() -> None:
+    (position,) = label_positions(["dog"], [(100.0, 100.0, 50.0, 50.0)], (600.0, 400.0))
+    assert position is not None
+    assert (position.x, position.y + position.high) == (100, 100)

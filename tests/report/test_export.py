@@ -37,6 +37,7 @@ def test_trec_refuses_ids_with_blanks(run: Run) -> None:
         render_export(replace(run, rankings={"i2t": bad}), "trec")
 
 
+@pytest.mark.slow
 def test_ranx_itself_reads_its_file(run: Run, tmp_path: Path) -> None:
     ranx = pytest.importorskip("ranx")
     (path,) = write_export(render_export(run, "ranx", direction="t2i"), tmp_path / "model.json")

@@ -86,15 +86,13 @@ def test_radar_closes_and_carries_intervals(three: list[Run]) -> None:
 def test_words_say_what_is_shown(three: list[Run]) -> None:
     alone = chart(three[0], "task", "t2i/Hit@1")
     assert alone.title == "Hit@1, text → image, by task"
-    assert alone.facts == (
-        *("v0 on scenes-v0", "40 caption queries", "95% intervals from resampling images", "higher is better"),
-    )
+    assert alone.facts == (*("v0 on scenes-v0", "40 caption queries", "95% intervals over images", "higher is better"),)
     several = chart(three, "task", "t2i/Hit@1").facts
     assert "40 (v0), 80 (v1), 80 (v2) caption queries" in several
     assert "lower is better" in chart(three, "task", "t2i/MedR").facts
     drawn = bar_figure(alone).layout
     assert alone.title in drawn.title.text
-    assert "resampling images" in drawn.title.subtitle.text
+    assert "over images" in drawn.title.subtitle.text
     hovers = bar_figure(alone).data[0].hovertext
     group = alone.groups[0]
     values = alone.series[0].groups[group]
@@ -271,7 +269,7 @@ def test_pictures(three: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("BROWSER_PATH", chromium())
     svg = write_plot(chart(three, "task", "t2i/Hit@1"), tmp_path / "tasks.svg").read_text(encoding="utf-8")
     assert svg.startswith("<svg")
-    for text in ("Hit@1, text → image, by task", "resampling images", *TASKS):
+    for text in ("Hit@1, text → image, by task", "over images", *TASKS):
         assert text in svg
     png = write_plot(chart(three, "task", "t2i/Hit@1"), tmp_path / "radar.PNG", "radar").read_bytes()
     assert png.startswith(b"\x89PNG")

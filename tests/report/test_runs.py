@@ -23,7 +23,7 @@ Rsum (both)   328.1  [300.0, 400.0]
 
 3 image queries (1 more without a relevant item), 8 caption queries.
 In percent, MedR as a rank, Rsum as a sum of percentages.
-In brackets: 95% intervals from resampling images.
+In brackets: 95% intervals over images.
 Hit@k: any relevant item in the top k: the “R@k” of most image–text papers.
 Recall@k: relevant items in the top k ÷ all relevant items."""
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import crosslens as cl
+from crosslens.core import Workspace
 from crosslens.core.errors import ConflictError, InputError, UnknownNameError, UsageError
 from crosslens.similarity import Cider, load_similarity, matrix, prepare_dataset
-from crosslens.similarity.precomputed import read_description
+from crosslens.similarity.description import read_description
 
 from .test_cider import captions_like
 
@@ -108,8 +109,10 @@ def test_what_was_left_by_another_dataset_or_damaged_is_not_gone_on_with(tmp_pat
         cl.relevance_matrix(other, Interrupted(3), output=file)
     np.testing.assert_array_equal(cl.relevance_matrix(DATASET, output=file), WHOLE)
     file.unlink()
-    (tmp_path / "N.npy.unfinished.json").write_text("{")
-    (tmp_path / "N.npy.unfinished").write_bytes(b"nothing")
+    (tmp_path / "N.npy.json").unlink()
+    with pytest.raises(Stops):
+        cl.relevance_matrix(DATASET, Interrupted(3), output=file)
+    Workspace(file).beside("rows").write_text("{")
     np.testing.assert_array_equal(cl.relevance_matrix(DATASET, output=file), WHOLE)
 
 
@@ -190,8 +193,11 @@ def test_csv_with_ids(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("image,a#0,b#0\na,1,2\nb,3,4\n", "unknown caption id 'b#1'"),
-        ("image,a#0,b#0,b#1\na,1,2,3\n", "unknown image id 'b'"),
+        ("image,a#0,b#0\na,1,2\nb,3,4\n", "1 of the dataset's 3 caption ids are not in the matrix, the first is 'b#1'"),
+        (
+            "image,a#0,b#0,b#1\na,1,2,3\n",
+            "image ids are not in the matrix, the first is 'b'; the matrix begins with 'a'",
+        ),
         ("image,a#0,b#0,b#1\na,1,2,3\nb,4,x,6\n", "'x' in column 'b#0'"),
         ("image,a#0,b#0,b#1\na,1,2,3\nb,4,,6\n", "φ is nan in column 1"),
         ("image,a#0,b#0,b#1\na,1,2,3\na,4,5,6\n", "duplicate image id 'a'"),

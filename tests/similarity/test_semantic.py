@@ -19,7 +19,7 @@ from hypothesis import given, settings, strategies as st
 
 from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
 from crosslens.core.long_work import Progress
-from crosslens.encode import similarity as by_name
+from crosslens.encode import hub, similarity as by_name
 from crosslens.encode.similarity import BOTH, MINILM, PARAPHRASE, load_semantic
 from crosslens.similarity.embedding import Vectors
 from crosslens.similarity.loading import load_similarity
@@ -265,7 +265,8 @@ def test_a_fit_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_without_encoders_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(by_name, "_package", lambda name: None)
+    for module in (by_name, hub):
+        monkeypatch.setattr(module, "package_folder", lambda name: None)
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     for source in ("", f"sentence:{PARAPHRASE}"):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from crosslens.core.errors import UnknownNameError, UsageError
-from crosslens.statistics import Bootstrap, Estimate, aggregate, estimate
+from crosslens.statistics import Bootstrap, aggregate, estimate
 
 
 def clustered(random: np.random.Generator, images: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -143,7 +143,9 @@ def test_folds() -> None:
     assert figure.mean == pytest.approx((2 / 3 + 2 / 7) / 2)
     assert 0 <= figure.low < figure.mean < figure.high <= 1
     steady = np.where(folds == 0, 1.0, 0.0)
-    assert estimate(steady, np.arange(10), strata=folds) == Estimate(0.5, 0.5, 0.5), "no fold changes size"
+    assert estimate(steady, np.arange(10), strata=folds).interval == pytest.approx((np.nan, np.nan), nan_ok=True), (
+        "no value varies in a fold"
+    )
     ranks = np.array([1, 1, 7, 3, 3, 3, 3, 9, 9, 9.0])
     assert estimate(ranks, np.arange(10), strata=folds, statistic="median").mean == 2
 

@@ -14,8 +14,6 @@ from crosslens.statistics import Bootstrap
 from crosslens.statistics.correlation import (
     COEFFICIENTS,
     correlations,
-    interval_alpha,
-    judge_agreement,
 )
 
 
@@ -118,47 +116,3 @@ def test_bad_input() -> None:
 
 
 # Judges
-
-
-def test_alpha_of_krippendorffs_own_example() -> None:
-    """Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", section C to E: interval data, α = 0.849."""
-    missing = np.nan
-    judges = np.array(
-        [
-            [1, 2, 3, 3, 2, 1, 4, 1, 2, missing, missing, missing],
-            [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, missing, 3],
-            [missing, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, missing],
-            [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, missing],
-        ]
-    ).T
-    assert interval_alpha(judges) == pytest.approx(0.849, abs=5e-4)
-
-
-def slow_against(judges: np.ndarray) -> tuple[list[float], list[float]]:
-    ones, others = [], []
-    for row in judges:
-        judgements = [judgement for judgement in row if not isnan(judgement)]
-        for number, judgement in enumerate(judgements):
-            if len(judgements) > 1:
-                ones.append(judgement)
-                others.append(float(np.mean(judgements[:number] + judgements[number + 1 :])))
-    return ones, others
-
-
-def test_one_judge_against_the_others() -> None:
-    random = np.random.default_rng(8)
-    judges = random.integers(1, 5, (40, 1)) + random.integers(-1, 2, (40, 3)).astype(float)
-    judges[random.random((40, 3)) < 0.2] = np.nan
-    agreement = judge_agreement(judges)
-    assert agreement is not None
-    ones, others = slow_against(judges)
-    assert agreement.judgements == len(ones)
-    assert agreement.one_against_others == pytest.approx(by_scipy(np.array(ones), np.array(others)))
-    shuffled = judge_agreement(random.permuted(judges, axis=1))
-    assert shuffled is not None
-    assert shuffled.alpha == pytest.approx(agreement.alpha)
-    assert shuffled.one_against_others == pytest.approx(agreement.one_against_others)
-
-
-def test_single_judges_do_not_agree() -> None:
-    assert judge_agreement(np.array([[1.0, np.nan], [np.nan, 2.0]])) is None

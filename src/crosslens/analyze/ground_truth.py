@@ -1,13 +1,8 @@
-"""The ground truth that an analysis starts from, and ids of others found among those of a dataset."""
+"""The ground truth that an analysis starts from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-
-from crosslens.core import Dataset, InputError, Relevance, UsageError, positions
+from crosslens.core import Dataset, InputError, Relevance, UsageError, match_ids, positions
 
 
 def ground_truth_of(dataset: Dataset, relevance: Relevance | None) -> Relevance:
@@ -17,12 +12,11 @@ def ground_truth_of(dataset: Dataset, relevance: Relevance | None) -> Relevance:
     """
     if relevance is None:
         return Relevance.from_dataset(dataset)
-    if set(dataset.image_ids).isdisjoint(relevance.query_ids) and not set(dataset.image_ids).isdisjoint(
-        relevance.item_ids
-    ):
+    sides = [(match_ids(ids, dataset.image_ids) >= 0).any() for ids in (relevance.query_ids, relevance.item_ids)]
+    if sides == [False, True]:
         relevance = relevance.flip()
     try:
-        images = positions(relevance.query_ids, dataset.image_ids, "image")
+        images = positions(relevance.query_ids, dataset.image_ids, "image", any_ending=True)
         captions = positions(relevance.item_ids, dataset.caption_ids, "caption")
     except InputError as error:
         raise UsageError(
@@ -33,9 +27,3 @@ def ground_truth_of(dataset: Dataset, relevance: Relevance | None) -> Relevance:
     return Relevance.from_indices(
         *ids, images[relevance.rows], captions[relevance.items], relevance.grades, relevance.source
     )
-
-
-def positions_or_missing(ids: Sequence[str], known: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The position of each id, −1 where it is not known."""
-    position = {name: row for row, name in enumerate(known)}
-    return np.fromiter((position.get(name, -1) for name in ids), np.int64, len(ids))

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.fft import dctn
 
-from crosslens.core import Embeddings, InputError, Progress, SilentProgress, UsageError, argument, stage
+from crosslens.core import Embeddings, InputError, Progress, SilentProgress, UsageError, stage
+from crosslens.data import REPAIR_IMAGE
 from crosslens.encode import as_picture, read_ahead
 
 Array = np.ndarray[Any, Any]
@@ -136,7 +137,7 @@ def hash_files(files: Sequence[str], progress: Progress | None = None) -> Array:
         try:
             return perceptual_hash(as_picture(file))
         except InputError as error:
-            error.fix = error.fix or f"repair or remove the file, or pass {argument('skip_bad', True)}"
+            error.fix = error.fix or REPAIR_IMAGE
             raise
 
     with stage(progress, "hashing pictures", len(files)):

@@ -182,7 +182,7 @@ def _select(embeddings: Embeddings, dataset: Dataset) -> Embeddings:
     """The vectors of the images that every encoder could read."""
     if embeddings.ids == dataset.image_ids:
         return embeddings
-    rows = positions(dataset.image_ids, embeddings.ids, "image")
+    rows = positions(dataset.image_ids, embeddings.ids, "image", any_ending=embeddings.has_names)
     return Embeddings(dataset.image_ids, np.asarray(embeddings.vectors)[rows], model=embeddings.model)
 
 

@@ -1,10 +1,10 @@
-"""The folder a benchmark is written to: resumes an interrupted build, never replaces another unasked."""
+"""The folder a benchmark is written to: an interrupted build resumes, another one is never replaced unasked."""
 
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,51 +16,64 @@ from crosslens.build.generators.recorded import Recorded
 from crosslens.build.log import DecisionLog
 from crosslens.build.pages import build_page, regeneration_list, version_page
 from crosslens.core import (
+    DATASET_LAYOUT,
     ConflictError,
     Dataset,
     InputError,
+    Layout,
+    Workspace,
     argument,
-    atomic_file,
     fingerprint,
-    remove_partial_files,
-    replace_folder,
+    remove,
+    tidy_output,
+    workspace,
     write_text,
 )
 from crosslens.data import MEMBER_SEPARATOR, read_image_bytes
 
 LOG = "decisions.jsonl"
-"""Written last: with it the benchmark is complete."""
 ANSWERS = "answers"
 """The generators' answers while a build is in progress; then they are in the log."""
 VERSIONS = ("v0", "v1", "v2")
-_OWN_FILES = {LOG, ANSWERS, "README.md", "regenerate.csv", "images", *VERSIONS}
+_LAYOUT = Layout(
+    "a benchmark",
+    LOG,
+    (
+        "README.md",
+        "regenerate.csv",
+        *(file for v in VERSIONS for file in (*DATASET_LAYOUT.within(v), f"{v}/README.md")),
+    ),
+)
+"""Without copied images: their names are in the datasets."""
 
 
 class BuildFolder:
-    """``key`` identifies the build: a complete build of another key is replaced only with ``overwrite``, when done."""
+    """The benchmark in a folder, and the new one that replaces it when it is done.
 
-    def __init__(self, folder: str | Path, key: str, *, overwrite: bool = False) -> None:
-        self.target = self.folder = Path(folder)
+    ``finished``: the one that is there is of the same key; ``damaged`` names what is missing or unreadable in it.
+    """
+
+    def __init__(self, target: Path, key: str, work: Workspace | None = None, *, overwrite: bool = False) -> None:
+        self.target, self._work = target, work
         self.finished, self.damaged = False, ""
-        if self.target.exists() and not self.target.is_dir():
-            raise ConflictError(f"{self.target} is a file", fix="choose another output")
-        if (self.target / LOG).exists():
-            if DecisionLog.load(self.target / LOG).head.get("key") == key:
-                self.damaged = self._damaged()
-                self.finished = not self.damaged
-                return
-            if not overwrite:
-                raise ConflictError(
-                    f"{self.target} already contains a different benchmark",
-                    fix=f"choose another output, or pass {argument('overwrite', True)}",
-                )
-            self.folder = self.target.with_name(f".{self.target.name}.new")
-        self._prepare()
+        if not _LAYOUT.holds(target):
+            return
+        if self.log().head.get("key") == key:
+            self.damaged = self._damaged()
+            self.finished = not self.damaged
+        elif not overwrite:
+            raise ConflictError(
+                f"{target} already contains a different benchmark",
+                fix=f"choose another output, or pass {argument('overwrite', True)}",
+            )
+        if not self.finished:
+            _LAYOUT.refuse_foreign_files(target, self._copied_images())
 
     def recorded(self, generator: Generator) -> Recorded:
         """The generator with its answers kept here as they come, apart from those of any other generator."""
         name = fingerprint("generator", {"name": generator.name, "revision": generator.revision})
-        return Recorded(generator, self.folder / ANSWERS / name[:12])
+        assert self._work is not None
+        return Recorded(generator, self._work.beside(ANSWERS) / name[:12])
 
     def log(self) -> DecisionLog:
         """The decisions of the build in this folder."""
@@ -71,25 +84,34 @@ class BuildFolder:
         return {name: Dataset.load(self.target / name) for name in VERSIONS}
 
     def write(self, recos: Recos, copy_images: bool) -> Mapping[str, Dataset]:
-        """Write everything, the log last; returns the versions as written."""
+        """Write everything and put it in place; returns the versions as written."""
+        assert self._work is not None
+        new = self._work.new
+        remove(new)  # of an interrupted build only the answers are of use
+        new.mkdir()
         versions = dict(recos.versions)
         if copy_images:
-            files = self._copy(versions["v2"])
-            for name, dataset in versions.items():
-                column = pl.Series("file", [files[image] for image in dataset.image_ids], dtype=pl.String)
-                images = dataset.images.with_columns(column)
-                versions[name] = replace(dataset, images=images, home=self.target / name)
+            files = _copy(versions["v2"], new / "images")
+            versions = {name: _with_files(dataset, files, self.target / name) for name, dataset in versions.items()}
         for name, dataset in versions.items():
-            dataset.save(self.folder / name, overwrite=True)
-            write_text(self.folder / name / "README.md", version_page(name, dataset))
-        write_text(self.folder / "README.md", build_page(recos, versions, copied=copy_images))
-        with atomic_file(self.folder / "regenerate.csv") as partial:
-            regeneration_list(recos).write_csv(partial)
-        recos.log.save(self.folder / LOG)
-        shutil.rmtree(self.folder / ANSWERS, ignore_errors=True)
-        if self.folder != self.target:
-            replace_folder(self.folder, self.target)
+            (new / name).mkdir()
+            dataset.write_into(new / name)
+            write_text(new / name / "README.md", version_page(name, dataset))
+        write_text(new / "README.md", build_page(recos, versions, copied=copy_images))
+        regeneration_list(recos).write_csv(new / "regenerate.csv")
+        recos.log.save(new / LOG)
+        self._work.publish(_LAYOUT, [*self._copied_images(), *_paths(new / "images")])
         return versions
+
+    def _copied_images(self) -> list[str]:
+        """The images that were copied into the folder, as far as its datasets can be read."""
+        files: set[str] = set()
+        for name in VERSIONS:
+            with suppress(InputError):
+                images = Dataset.load(self.target / name).images
+                files.update(images["file"].drop_nulls() if "file" in images.columns else ())
+        prefix = "../"
+        return [file.removeprefix(prefix) for file in files if file.startswith(f"{prefix}images/")]
 
     def _damaged(self) -> str:
         """The first version that was deleted or cannot be read though the log says that all are there; empty: none."""
@@ -101,32 +123,46 @@ class BuildFolder:
         copied = self.log().head.get("copy_images") and not (self.target / "images").is_dir()
         return "images" if copied else ""
 
-    def _prepare(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        remove_partial_files(self.folder)
-        foreign = sorted(path.name for path in self.folder.iterdir() if path.name not in _OWN_FILES)
-        begun = (self.folder / ANSWERS).exists() or not any(self.folder.iterdir())
-        if foreign or not begun:
-            raise ConflictError(f"{self.folder} is not empty and is not a benchmark", fix="choose another output")
-        # What an interrupted build wrote goes; its generator's answers stay, whichever settings they belong to.
-        for name in VERSIONS:
-            shutil.rmtree(self.folder / name, ignore_errors=True)
-        (self.folder / ANSWERS).mkdir(exist_ok=True)
 
-    def _copy(self, dataset: Dataset) -> dict[str, str]:
-        """Copy every picture once; returns each image's path, seen from the folder of a version."""
-        files: dict[str, str] = {}
-        used: set[str] = set()
-        for image, file in dataset.images.select("image", "file").iter_rows():
-            stem = re.sub(r"[^\w.-]+", "_", image)[:100].strip(".") or "image"
-            ending = Path(file.partition(MEMBER_SEPARATOR)[2] or file).suffix
-            stem = stem.removesuffix(ending) if ending else stem
-            name, number = f"{stem}{ending}", 1
-            while name.casefold() in used:
-                number += 1
-                name = f"{stem}-{number}{ending}"
-            used.add(name.casefold())
-            files[image] = f"../images/{name}"
-            with atomic_file(self.folder / "images" / name) as partial:
-                partial.write_bytes(read_image_bytes(file))
-        return files
+@contextmanager
+def build_folder(output: str | Path | None, key: str, *, overwrite: bool = False) -> Iterator[BuildFolder | None]:
+    """The folder of the build of ``key``; the answers of an interrupted build are kept, whichever its settings."""
+    if output is None:
+        yield None
+        return
+    target = Path(output)
+    folder = BuildFolder(target, key, overwrite=overwrite)
+    if folder.finished:
+        tidy_output(target, key)
+        yield folder
+        return
+    with workspace(target, key, keep=(ANSWERS,)) as work:
+        yield BuildFolder(target, key, work, overwrite=overwrite)
+
+
+def _copy(dataset: Dataset, folder: Path) -> dict[str, str]:
+    """Copy every picture once; returns each image's path, seen from the folder of a version."""
+    folder.mkdir()
+    files: dict[str, str] = {}
+    used: set[str] = set()
+    for image, file in dataset.images.select("image", "file").iter_rows():
+        stem = re.sub(r"[^\w.-]+", "_", image)[:100].strip(".") or "image"
+        ending = Path(file.partition(MEMBER_SEPARATOR)[2] or file).suffix
+        stem = stem.removesuffix(ending) if ending else stem
+        name, number = f"{stem}{ending}", 1
+        while name.casefold() in used:
+            number += 1
+            name = f"{stem}-{number}{ending}"
+        used.add(name.casefold())
+        files[image] = f"../images/{name}"
+        (folder / name).write_bytes(read_image_bytes(file))
+    return files
+
+
+def _paths(folder: Path) -> list[str]:
+    return [f"{folder.name}/{file.name}" for file in folder.iterdir()] if folder.is_dir() else []
+
+
+def _with_files(dataset: Dataset, files: Mapping[str, str], home: Path) -> Dataset:
+    column = pl.Series("file", [files[image] for image in dataset.image_ids], dtype=pl.String)
+    return replace(dataset, images=dataset.images.with_columns(column), home=home)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import FormatVersionError, InputError, UsageError, write_text
+from crosslens.core import FormatVersionError, InputError, UsageError, parse_json, read_text_file, write_text
 
 FORMAT, VERSION = "crosslens/recos-decisions", 1
 _NEAR = 1e-4  # how much a logged number may differ when it is computed again on another machine
@@ -49,11 +49,11 @@ class DecisionLog:
         if not file.is_file():
             raise InputError("no such file", file=file, expected="the decisions.jsonl of a build", fix="check the path")
         entries = []
-        for number, line in enumerate(file.read_text(encoding="utf-8").rstrip("\n").split("\n"), start=1):
+        for number, line in enumerate(read_text_file(file).rstrip("\n").split("\n"), start=1):
             try:
-                entry = json.loads(line)
+                entry = parse_json(line)
                 entry["step"]
-            except (ValueError, KeyError, TypeError) as error:
+            except (InputError, KeyError, TypeError) as error:
                 raise InputError(
                     f"not an entry of a decision log: {error}", file=file, row=f"line {number}", fix="write it again"
                 ) from error

@@ -12,13 +12,13 @@ from crosslens.build.benchmark import Recos, RecosSettings
 from crosslens.build.candidates import CandidatePool
 from crosslens.build.descriptions import DescriptionEditor
 from crosslens.build.encoding import Encoders, encode_candidates
-from crosslens.build.folder import BuildFolder
+from crosslens.build.folder import BuildFolder, build_folder
 from crosslens.build.generators.protocol import Generator, Request, identity, load_generator
 from crosslens.build.generators.recorded import AnswerSource
 from crosslens.build.log import FORMAT, VERSION, DecisionLog
 from crosslens.build.pages import build_notes, check_summary
 from crosslens.build.selection import BenchmarkImage, ImageSelector, verdict_facts, version_dataset
-from crosslens.core import Dataset, Progress, UsageError, argument, fingerprint
+from crosslens.core import Dataset, Progress, UsageError, argument, fingerprint, hold_output
 from crosslens.encode import EncodeOptions, Encoder, Notify, load_encoder
 
 
@@ -48,35 +48,52 @@ def build_recos(
     :class:`crosslens.encode.EncodeOptions`; vectors are cached where ``cache`` is a cache, a folder or True.
     """
     encoding = EncodeOptions.of(options)
+    with hold_output(output):  # before the candidates are encoded, which may take hours
+        encoders = _load_encoders(encoder, text_encoder, image_encoder, image_text, encoding)
+        writer = _load_writer(generator, repeat, encoding)
+        encoded = encode_candidates(dataset, encoders, encoding, progress)
+        candidates = CandidatePool.of(encoded, settings or RecosSettings(), progress)
+        head = _head(dataset, candidates, writer, copy_images, origin)
+        if repeat is not None:
+            _check_head(repeat.head, head)
+            head = repeat.head
+        with build_folder(output, head["key"], overwrite=overwrite) as folder:
+            if folder is not None and folder.finished:
+                versions, log = folder.versions(), folder.log()
+                notes = build_notes(candidates, log, versions)
+                return Recos(versions, candidates.check, candidates.settings, log, notes, already=True)
+            recos = _build_or_repeat(candidates, writer, head, repeat, folder, encoding.notify, progress)
+            return recos if folder is None else replace(recos, versions=folder.write(recos, copy_images))
+
+
+def _load_encoders(
+    encoder: str | Encoder, text_encoder: str | Encoder | None, image_encoder: str | Encoder | None,
+    image_text: str | None, encoding: EncodeOptions,
+) -> Encoders:  # fmt: skip
     texts, images = (
         None if model is None else load_encoder(model, encoding) for model in (text_encoder, image_encoder)
     )
-    encoders = Encoders(load_encoder(encoder, encoding), texts, images, image_text)
-    writer = _load_writer(generator, repeat, encoding)
-    encoded = encode_candidates(dataset, encoders, encoding, progress)
-    candidates = CandidatePool.of(encoded, settings or RecosSettings(), progress)
-    head = _head(dataset, candidates, writer, copy_images, origin)
-    if repeat is not None:
-        _check_head(repeat.head, head)
-        head = repeat.head
-    folder = None if output is None else BuildFolder(output, head["key"], overwrite=overwrite)
-    if folder is not None and folder.finished:
-        versions, log = folder.versions(), folder.log()
-        notes = build_notes(candidates, log, versions)
-        return Recos(versions, candidates.check, candidates.settings, log, notes, already=True)
+    return Encoders(load_encoder(encoder, encoding), texts, images, image_text)
+
+
+def _build_or_repeat(
+    candidates: CandidatePool, writer: Generator | None, head: dict[str, Any], repeat: DecisionLog | None,
+    folder: BuildFolder | None, notify: Notify, progress: Progress | None,
+) -> Recos:  # fmt: skip
+    """Build with the generator; or with the answers of a log, which must lead to the same decisions."""
     if folder is not None and folder.damaged:
-        encoding.notify(f"note: {folder.damaged} of {folder.target} cannot be read: rewritten from decisions.jsonl")
+        notify(f"note: {folder.damaged} of {folder.target} cannot be read: rewritten from decisions.jsonl")
         repeat = repeat or folder.log()
     answers = None
     if repeat is not None and writer is not None:
         answers = AnswerSource(writer, known={entry["request"]: tuple(entry["texts"]) for entry in repeat.of("answer")})
     elif writer is not None:
         answers = AnswerSource(writer if folder is None else folder.recorded(writer), progress=progress)
-    recos = _build(candidates, answers, head, repeat, encoding.notify)
+    recos = _build(candidates, answers, head, repeat, notify)
     if repeat is not None:
         repeat.check_same(recos.log)
         recos = replace(recos, log=repeat)
-    return recos if folder is None else replace(recos, versions=folder.write(recos, copy_images))
+    return recos
 
 
 def _build(

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -26,9 +27,16 @@ from crosslens.cli.commands import (
     runs,
     scenes,
 )
+from crosslens.cli.console import print_note, print_result
 from crosslens.cli.exit_codes import EXIT_CODES, INTERRUPTED
 from crosslens.cli.flags import flag_spelling
-from crosslens.core import CrosslensError
+from crosslens.core import (
+    TRACEBACK_VARIABLE,
+    CrosslensError,
+    UsageError,
+    as_user_error,
+    is_encodable,
+)
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": scenes.demo,
@@ -79,14 +87,14 @@ app = typer.Typer(
 
 def _print_version(given: bool) -> None:
     if given:
-        typer.echo(f"crosslens {__version__}")
+        print_result(f"crosslens {__version__}")
         raise typer.Exit
 
 
 def _print_help(context: typer.Context) -> None:
     """What a group of commands does without a command."""
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        print_result(context.get_help())
 
 
 @app.callback(invoke_without_command=True)
@@ -127,6 +135,7 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
             channel.reconfigure(errors="replace")  # an arrow must not end an evaluation on a narrow terminal
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        _check_words(words)
         code = app(args=words, prog_name="crosslens", standalone_mode=False)
         sys.stdout.flush()
     except CrosslensError as error:
@@ -140,6 +149,11 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as end:  # how click answers a closed pipe
         return _drop_output() if end.code == 1 else int(end.code or 0)
     except Exception as error:
+        own = as_user_error(error)
+        if own is not None:
+            if os.environ.get(TRACEBACK_VARIABLE):
+                traceback.print_exception(error)
+            return _print_error(own.render(flag_spelling(_command_of(words))), own.exit_code)
         message = _system_error(error)
         if message is None:
             raise
@@ -149,8 +163,16 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _check_words(words: Sequence[str]) -> None:
+    """Raise for a word that is not UTF-8: no file that crosslens writes could name it."""
+    for word in words:
+        if not is_encodable(word):
+            fix = "write it in UTF-8; rename a file whose name is not UTF-8"
+            raise UsageError(f"the argument {word!r:.60} is not UTF-8", fix=fix)
+
+
 def _print_error(message: str, code: int) -> int:
-    print(f"error: {message}", file=sys.stderr)
+    print_note(f"error: {message}")
     return code
 
 

@@ -1,4 +1,8 @@
-"""What commands print, and where: results on standard output, everything else on standard error."""
+"""What commands print, and where: results on standard output, everything else on standard error.
+
+All of it passes through here, and whatever would steer the terminal is spelled out: captions, names and messages come
+from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,21 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import crosslens.core as core
-from crosslens.core import PAGE_WIDTH, ConflictError, Progress, SilentProgress, two_columns
+from crosslens.core import (
+    PAGE_WIDTH,
+    NamedCode,
+    Progress,
+    printable,
+    printable_json,
+    printable_line,
+    two_columns,
+)
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -19,12 +32,23 @@ if TYPE_CHECKING:
 
 def print_result(text: str = "") -> None:
     """Print on standard output."""
+    sys.stdout.write(printable(text) + "\n")
+
+
+def print_coloured(text: str) -> None:
+    """Print a text whose renderer made its parts printable before it coloured them."""
     sys.stdout.write(text + "\n")
+
+
+def print_file(content: str) -> None:
+    """Print what would be a file: byte by byte into a pipe, harmless on a terminal."""
+    sys.stdout.write((printable(content) if sys.stdout.isatty() else content).removesuffix("\n") + "\n")
 
 
 def print_json(value: Any) -> None:
     """Print a result as JSON; NaN becomes null."""
-    print_result(json.dumps(core.json_form(value), indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(core.json_form(value), indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(printable_json(text) + "\n")
 
 
 def print_list(rows: Sequence[tuple[str, str]], indent: int = 0) -> None:
@@ -34,13 +58,24 @@ def print_list(rows: Sequence[tuple[str, str]], indent: int = 0) -> None:
 
 def print_note(text: str) -> None:
     """Print what is not the result on standard error."""
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
+
+
+def confirm_code(code: NamedCode) -> bool:
+    """Ask at the terminal whether code that a file names may run; False where nobody can be asked."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    origin, path, source = map(printable_line, (code.origin, code.path, code.source))
+    print_note(f"{origin} names Python code, which can do anything that you can do:\n  {path}\n  ({source})")
+    sys.stderr.write("Run it? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def print_notes(notes: Iterable[Any]) -> None:
     """The notes of a result, one per line."""
     for text in notes:
-        print_note(f"note: {text}")
+        print_note(f"note: {printable_line(str(text))}")
 
 
 def print_written(files: Sequence[object]) -> None:
@@ -62,13 +97,13 @@ def use_colour() -> bool:
 def check_outputs(*files: Path | None, overwrite: bool) -> None:
     """Raise for the first file or folder that already exists, before the work begins."""
     for file in files:
-        if file is not None and file.exists() and not overwrite:
-            raise ConflictError(f"{file} already exists", fix="choose another name, or pass --overwrite")
+        if file is not None:
+            core.refuse_existing(file, overwrite)
 
 
 def progress_bar() -> Progress:
-    """A bar on standard error if that is a terminal; silent otherwise."""
-    return Bar() if sys.stderr.isatty() else SilentProgress()
+    """A bar on standard error if that is a terminal; otherwise a line there now and then."""
+    return Bar() if sys.stderr.isatty() else LogLines()
 
 
 class Bar:
@@ -81,12 +116,13 @@ class Bar:
     def start(self, label: str, total: int) -> None:
         """Show the stage."""
         from rich.console import Console
+        from rich.markup import escape
         from rich.progress import Progress as RichProgress
 
         self.finish()
         self._bar = RichProgress(console=Console(stderr=True), transient=True)
         self._bar.start()
-        self._task = self._bar.add_task(label, total=total)
+        self._task = self._bar.add_task(escape(printable_line(label)), total=total)
 
     def advance(self, steps: int = 1) -> None:
         """Move the bar."""
@@ -98,3 +134,45 @@ class Bar:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+class LogLines:
+    """A plain line every half a minute: work that is done sooner is silent, longer work never is for long."""
+
+    def __init__(self, every: float = 30.0) -> None:
+        self._every, self._printed = every, time.monotonic()
+        self._label, self._total, self._done, self._started = "", 0, 0, self._printed
+
+    def start(self, label: str, total: int) -> None:
+        """A stage begins; the time since the last line goes on."""
+        self._label, self._total, self._done, self._started = label, total, 0, time.monotonic()
+        self._print_if_due()
+
+    def advance(self, steps: int = 1) -> None:
+        """Count, and print a line if it is time."""
+        self._done += steps
+        self._print_if_due()
+
+    def finish(self) -> None:
+        """Nothing to remove."""
+
+    def _print_if_due(self) -> None:
+        now = time.monotonic()
+        if now - self._printed < self._every:
+            return
+        self._printed = now
+        elapsed = now - self._started
+        rest = elapsed / self._done * max(self._total - self._done, 0) if self._done else None
+        print_note(
+            f"{self._label}: {self._done:,} of {self._total:,}, {duration(elapsed)} elapsed"
+            + ("" if rest is None else f", about {duration(rest)} left")
+        )
+
+
+def duration(seconds: float) -> str:
+    """``45 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole % 3600 // 60
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"

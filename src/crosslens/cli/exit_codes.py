@@ -11,6 +11,7 @@ EXIT_CODES = {
     3: "bad input: a file or an array that cannot be evaluated",
     4: "a missing extra: the message holds the command that installs it",
     5: "a conflict: the output path already holds something else",
+    6: "an error in code of yours (a model, a plugin): the message says where",
     INTERRUPTED: "interrupted",
 }
 """Every code a command can end with, and what it means."""

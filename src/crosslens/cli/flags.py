@@ -8,18 +8,38 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 
 import crosslens.data as data
-from crosslens.core import Declaration, Options, Spelling, declarations, option, python_spelling
+from crosslens.core import (
+    Declaration,
+    Options,
+    Spelling,
+    UsageError,
+    declarations,
+    load_plugin,
+    option,
+    verification,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what already exists.")]
-Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads or processes. [default: all cores]")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, max=4096, metavar="N", help="Threads or processes. [default: all cores]")
+]
+TrustCodeFlag = Annotated[
+    bool, typer.Option("--trust-code", help="Run Python code that a recipe, a run or a log names, without asking.")
+]
+
+Plugins = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", metavar="FILE.py", help="Load your own metrics, readers and so on. May be repeated."),
+]
+"""Every command has this flag; one that needs the names of the files declares ``plugin: Plugins``."""
 
 OUTPUT = ("-o", "--output")
 """The spelling of the flag that says where results are written."""
@@ -33,6 +53,7 @@ _PYTHON_NAMES: dict[str, tuple[str, ...]] = {
     "images": ("image_embeddings", "images_output"),
     "captions": ("caption_embeddings",),
     "perturbations": ("perturb", "name"),
+    "skip_bad": ("skip_missing",),
 }
 """Keyword arguments of Python functions whose flags have other names: the first that a command has is meant."""
 
@@ -42,7 +63,9 @@ class IntervalOptions(Options):
     """How the intervals of a result are computed."""
 
     seed: int = option(0, "Seed of the intervals.", metavar="N")
-    resamples: int = option(1000, "Resamples for the intervals; 0 for none.", metavar="N")
+    resamples: int = option(
+        1000, "Resamples for the intervals; 0 for none.", metavar="N", minimum=0, maximum=10_000_000
+    )
     level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE")
 
 
@@ -59,11 +82,16 @@ class Flags:
     help: Mapping[str, str] = field(default_factory=dict)
 
 
-def command(*examples: str) -> Callable[[F], F]:
-    """Decorate a command: its options classes become flags, the examples go under its help text."""
+def command(*examples: str, reads_files: bool = True) -> Callable[[F], F]:
+    """Decorate a command: its options classes become flags, the examples go under its help text.
+
+    One that reads stored files gets the flag ``--no-verify``.
+    """
 
     def decorate(function: F) -> F:
         expanded = expand_options(function)
+        if reads_files:
+            expanded = _with_verification(expanded)
         # The first line keeps click from wrapping the others.
         vars(expanded)["epilog"] = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
         return expanded
@@ -87,8 +115,21 @@ def expand_options(function: F) -> F:
             parameters.append(_flag(name, hints[name], parameter.default.default, declared))
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+    keeps_plugins = "plugin" in hints
+    if not keeps_plugins:
+        parameters.append(inspect.Parameter("plugin", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Plugins))
+
+    repeats = {parameter.name: repeat for parameter in parameters if (repeat := _Repeat.of(parameter)) is not None}
+    parameters = [repeats[parameter.name].parameter if parameter.name in repeats else parameter
+                  for parameter in parameters]  # fmt: skip
 
     def call(**arguments: Any) -> Any:
+        arguments = {
+            name: repeats[name].value(given) if name in repeats else given for name, given in arguments.items()
+        }
+        plugins = arguments["plugin"] if keeps_plugins else arguments.pop("plugin")
+        for file in plugins or ():  # before anything looks a name up
+            load_plugin(file)
         options = {name: _collect(kind, own, arguments) for name, (kind, own) in expanded.items()}
         return function(**arguments, **options)
 
@@ -96,6 +137,64 @@ def expand_options(function: F) -> F:
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     vars(call)["__signature__"] = inspect.Signature(parameters)
     return call  # type: ignore[return-value]
+
+
+def _with_verification(function: F) -> F:
+    """The command with the flag ``--no-verify``: stored files are read without comparing them with their hashes."""
+    signature = inspect.signature(function)
+    flag = _flag(
+        "no_verify", bool, False, Declaration("Do not check stored files for changes.", flags=("--no-verify",))
+    )
+
+    def call(no_verify: bool, **arguments: Any) -> Any:
+        with verification(not no_verify):
+            return function(**arguments)
+
+    call.__name__, call.__doc__, call.__module__ = function.__name__, function.__doc__, function.__module__
+    call.__annotations__ = {**function.__annotations__, flag.name: flag.annotation}
+    vars(call)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), flag])
+    return call  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class _Repeat:
+    """A flag with a single value, of which the parser would silently keep the last: it reads all of them instead.
+
+    ``joins`` is what a text of several names is joined with; without it, a second value is refused.
+    """
+
+    parameter: inspect.Parameter
+    flag: str
+    default: Any
+    joins: str | None
+
+    @staticmethod
+    def of(parameter: inspect.Parameter) -> _Repeat | None:
+        """For a flag that holds a single value; None for a switch, a list or an argument."""
+        annotation, *details = get_args(parameter.annotation) or (parameter.annotation,)
+        info = next((detail for detail in details if isinstance(detail, typer.models.OptionInfo)), None)
+        kinds = [part for part in get_args(annotation) if part is not type(None)]
+        kind = annotation if get_origin(annotation) is list or not kinds else kinds[0]
+        if info is None or kind is bool or get_origin(kind) is list:
+            return None
+        required = parameter.default is inspect.Parameter.empty
+        flag = max(info.param_decls or (f"--{parameter.name.replace('_', '-')}",), key=len)
+        several: Any = list[kind] if parameter.default is not None else list[kind] | None  # type: ignore[valid-type]
+        read = parameter.replace(
+            annotation=Annotated[several, info],
+            default=parameter.default if required or parameter.default is None else [parameter.default],
+        )
+        joins = next((detail for detail in details if isinstance(detail, str)), None)
+        return _Repeat(read, flag, None if required else parameter.default, joins)
+
+    def value(self, given: list[Any] | None) -> Any:
+        """The single value; the default where none is given."""
+        if not given:
+            return self.default
+        if len(given) > 1 and self.joins is None:
+            values = ", ".join(map(str, given))
+            raise UsageError(f"{self.flag} takes one value, not {len(given)}: {values}", fix="keep one of them")
+        return given[0] if len(given) == 1 else str(self.joins).join(given)
 
 
 def _options_class(annotation: Any) -> tuple[type[Options] | None, Flags]:
@@ -130,12 +229,13 @@ def _flags_of(kind: type[Options], flags: Flags) -> list[inspect.Parameter]:
 def _flag(name: str, annotation: Any, default: Any, declared: Declaration) -> inspect.Parameter:
     """A parameter that typer reads; a default of ``...`` makes it required."""
     spelled = declared.flags or (f"--{name.replace('_', '-')}",)
-    limits: dict[str, Any] = {} if declared.minimum is None else {"min": declared.minimum}
+    bounds = {"min": declared.minimum, "max": declared.maximum}
+    limits: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
     info = typer.Option(*spelled, metavar=declared.metavar, help=declared.help, **limits)
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        annotation=Annotated[annotation, info],
+        annotation=Annotated[annotation, info, *((declared.joins,) if declared.joins else ())],
         default=inspect.Parameter.empty if default is ... else default,
     )
 
@@ -177,7 +277,7 @@ def flag_spelling(command: Any) -> Spelling:
     """How options in messages are written for whoever called this command."""
     flags = {parameter.name: parameter for parameter in command.params if parameter.param_type_name == "option"}
 
-    def spell(name: str, value: str | None) -> str:
+    def spell(name: str, value: str | None) -> str | None:
         name = next((alias for alias in _PYTHON_NAMES.get(name, ()) if alias in flags), name)
         off = flags[f"no_{name}"].opts if f"no_{name}" in flags else getattr(flags.get(name), "secondary_opts", ())
         if value == "False" and off:
@@ -187,7 +287,7 @@ def flag_spelling(command: Any) -> Spelling:
             return flag if value is None or flags[name].is_flag else f"{flag} {_typed_in(value)}"
         if _is_reader_option(name):
             return f"-D {name}={'' if value is None else _typed_in(value)}"
-        return python_spelling(name, value)
+        return None
 
     return spell
 

@@ -1,10 +1,15 @@
 from crosslens.core.dataset import (
+    DATASET_LAYOUT as DATASET_LAYOUT,
     OBJECT_COLUMNS as OBJECT_COLUMNS,
     RELATION_COLUMNS as RELATION_COLUMNS,
     Card as Card,
     Dataset as Dataset,
 )
-from crosslens.core.embeddings import Embeddings as Embeddings, check_vectors as check_vectors
+from crosslens.core.embeddings import (
+    EMBEDDINGS_LAYOUT as EMBEDDINGS_LAYOUT,
+    Embeddings as Embeddings,
+    check_vectors as check_vectors,
+)
 from crosslens.core.errors import (
     ConflictError as ConflictError,
     CrosslensError as CrosslensError,
@@ -14,9 +19,11 @@ from crosslens.core.errors import (
     Spelling as Spelling,
     UnknownNameError as UnknownNameError,
     UsageError as UsageError,
+    UserCodeError as UserCodeError,
     argument as argument,
     python_spelling as python_spelling,
     reading as reading,
+    where_option as where_option,
 )
 from crosslens.core.hashing import (
     derive_seed as derive_seed,
@@ -24,7 +31,53 @@ from crosslens.core.hashing import (
     fingerprint as fingerprint,
     random_stream as random_stream,
 )
-from crosslens.core.ids import Ids as Ids, as_ids as as_ids, frozen as frozen, positions as positions
+from crosslens.core.ids import (
+    Ids as Ids,
+    as_ids as as_ids,
+    frozen as frozen,
+    match_ids as match_ids,
+    positions as positions,
+    spelled_as as spelled_as,
+    without_image_ending as without_image_ending,
+)
+from crosslens.core.input_files.arrays import content_kind as content_kind, open_array as open_array
+from crosslens.core.input_files.json_text import (
+    decode as decode,
+    is_encodable as is_encodable,
+    is_finite_number as is_finite_number,
+    parse_json as parse_json,
+    read_json_file as read_json_file,
+    read_text_file as read_text_file,
+)
+from crosslens.core.input_files.limits import (
+    ASPECT_RATIO as ASPECT_RATIO,
+    CAPTION_CHARACTERS as CAPTION_CHARACTERS,
+    IMAGE_BYTES as IMAGE_BYTES,
+    IMAGE_PIXELS as IMAGE_PIXELS,
+    LIMITS as LIMITS,
+    MEMBER_BYTES as MEMBER_BYTES,
+    PIXELS_IN_FLIGHT as PIXELS_IN_FLIGHT,
+    UNPACKED_BYTES as UNPACKED_BYTES,
+    Limit as Limit,
+)
+from crosslens.core.input_files.regular import (
+    regular_bytes as regular_bytes,
+    require_regular as require_regular,
+    special_kind as special_kind,
+)
+from crosslens.core.input_files.stored import (
+    require_entries as require_entries,
+)
+from crosslens.core.input_files.tables import (
+    read_parquet_file as read_parquet_file,
+)
+from crosslens.core.integrity import (
+    Manifest as Manifest,
+    is_verifying as is_verifying,
+    sealed as sealed,
+    unsealed as unsealed,
+    verification as verification,
+)
 from crosslens.core.lazy import offer as offer
 from crosslens.core.long_work import (
     Progress as Progress,
@@ -40,11 +93,29 @@ from crosslens.core.options import (
     option as option,
     refuse_unknown as refuse_unknown,
 )
+from crosslens.core.output.layout import Layout as Layout, is_empty as is_empty
+from crosslens.core.output.workspace import (
+    Workspace as Workspace,
+    atomic_file as atomic_file,
+    atomic_folder as atomic_folder,
+    hold_output as hold_output,
+    link_tree as link_tree,
+    refuse_existing as refuse_existing,
+    remove as remove,
+    remove_abandoned as remove_abandoned,
+    tidy_output as tidy_output,
+    workspace as workspace,
+    write_text as write_text,
+)
 from crosslens.core.ranking import (
+    LARGEST_WHOLE as LARGEST_WHOLE,
     UNRANKED as UNRANKED,
     RankedLists as RankedLists,
     Ranking as Ranking,
     as_top_scores as as_top_scores,
+    first_inexact as first_inexact,
+    inexact_score as inexact_score,
+    is_inexact as is_inexact,
 )
 from crosslens.core.registry import Entry as Entry, Registry as Registry
 from crosslens.core.relevance import (
@@ -60,29 +131,57 @@ from crosslens.core.rendering import (
     two_columns as two_columns,
 )
 from crosslens.core.run import (
+    ASSUMED_FACTS as ASSUMED_FACTS,
     BOTH as BOTH,
     QUERIES_FILE as QUERIES_FILE,
     RECIPE_FILE as RECIPE_FILE,
     RUN_FILE as RUN_FILE,
+    RUN_LAYOUT as RUN_LAYOUT,
+    MetricFacts as MetricFacts,
     MetricValues as MetricValues,
     Run as Run,
     Statistic as Statistic,
+    Unit as Unit,
+    read_facts as read_facts,
     split_name as split_name,
+    stored_facts as stored_facts,
+)
+from crosslens.core.safety.terminal import (
+    printable as printable,
+    printable_json as printable_json,
+    printable_line as printable_line,
+)
+from crosslens.core.safety.trust import (
+    NamedCode as NamedCode,
+    TrustCode as TrustCode,
+    UntrustedCodeError as UntrustedCodeError,
+    code_named_by as code_named_by,
+    require_trust as require_trust,
+    trusting as trusting,
 )
 from crosslens.core.storage import (
     FORMAT_VERSION as FORMAT_VERSION,
     HEADER_FILE as HEADER_FILE,
-    PARTIAL as PARTIAL,
-    atomic_file as atomic_file,
-    atomic_folder as atomic_folder,
     cache_folder as cache_folder,
+    folder_layout as folder_layout,
     id_table as id_table,
     json_form as json_form,
+    parquet_bytes as parquet_bytes,
     read_folder as read_folder,
     read_header as read_header,
-    refuse_foreign_files as refuse_foreign_files,
-    remove_partial_files as remove_partial_files,
-    replace_folder as replace_folder,
+    read_manifest as read_manifest,
     write_folder as write_folder,
-    write_text as write_text,
+    write_header as write_header,
+    write_parts as write_parts,
+)
+from crosslens.core.user_code import (
+    TRACEBACK_VARIABLE as TRACEBACK_VARIABLE,
+    as_user_error as as_user_error,
+    call_function as call_function,
+    is_plugin_loaded as is_plugin_loaded,
+    is_user_code as is_user_code,
+    load_module as load_module,
+    load_plugin as load_plugin,
+    plugin_hashes as plugin_hashes,
+    wrong_code as wrong_code,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,40 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core.errors import InputError
-from crosslens.core.hashing import fingerprint
-from crosslens.core.ids import Ids, as_ids, frozen, positions
-from crosslens.core.storage import read_folder, write_folder
+from crosslens.core.errors import (
+    InputError,
+    argument,
+    reading,
+)
+from crosslens.core.hashing import (
+    fingerprint,
+)
+from crosslens.core.ids import (
+    Ids,
+    as_ids,
+    frozen,
+    positions,
+)
+from crosslens.core.input_files.json_text import (
+    is_encodable,
+)
+from crosslens.core.input_files.limits import (
+    CAPTION_CHARACTERS,
+)
+from crosslens.core.input_files.stored import (
+    require_entries,
+)
+from crosslens.core.integrity import (
+    is_verifying,
+)
+from crosslens.core.storage import (
+    HEADER_FILE,
+    folder_layout,
+    read_folder,
+    read_manifest,
+    write_folder,
+    write_parts,
+)
 
 OBJECT_COLUMNS: Mapping[str, Any] = {
     **dict.fromkeys(("image", "object", "name", "synset"), pl.String),
@@ -22,6 +52,8 @@ OBJECT_COLUMNS: Mapping[str, Any] = {
     "attributes": pl.List(pl.String),
 }
 RELATION_COLUMNS: Mapping[str, Any] = dict.fromkeys(("image", "subject", "predicate", "object"), pl.String)
+_TABLES = ("images", "captions", "objects", "relations")
+DATASET_LAYOUT = folder_layout("dataset", tables=_TABLES)
 
 
 @dataclass(frozen=True)
@@ -58,9 +90,8 @@ class Dataset:
     def __post_init__(self) -> None:
         _require(self.images, "images", ("image",))
         _require(self.captions, "captions", ("caption", "image", "text"))
-        object.__setattr__(self, "images", self.images.with_columns(pl.col("image").cast(pl.String)))
-        captions = self.captions.with_columns(pl.col("caption", "image").cast(pl.String))
-        object.__setattr__(self, "captions", captions)
+        object.__setattr__(self, "images", _with_ids(self.images, "images", "image"))
+        object.__setattr__(self, "captions", _with_ids(self.captions, "captions", "caption", "image"))
         if not self.images.height:
             raise InputError("no images", expected="at least one image", fix="check the path and the split")
         _check_texts(self.captions)
@@ -84,6 +115,9 @@ class Dataset:
                 problem = f"the captions of image {str(image)!r} are not a list of texts"
                 fix = "quote every caption, and put a single one into a list too"
                 raise InputError(problem, expected="{image: [text, …]}", fix=fix)
+        unfit = next((text for key in captions for text in (str(key), *captions[key]) if not is_encodable(text)), None)
+        if unfit is not None:
+            raise InputError(f"{unfit!r:.60} holds half of a surrogate pair", expected="text that UTF-8 can hold")
         rows = [(f"{image}#{n}", str(image), text) for image, texts in captions.items() for n, text in enumerate(texts)]
         return Dataset(
             name,
@@ -113,7 +147,7 @@ class Dataset:
         return fingerprint("dataset", self._tables())
 
     def _tables(self) -> dict[str, pl.DataFrame | None]:
-        return {name: getattr(self, name) for name in ("images", "captions", "objects", "relations")}
+        return {name: getattr(self, name) for name in _TABLES}
 
     def select(self, image_ids: Iterable[str]) -> Dataset:
         """The same dataset with these images only, in this order, and what belongs to them."""
@@ -129,25 +163,47 @@ class Dataset:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the dataset as a folder of Parquet tables."""
-        header = {"name": self.name, "card": asdict(self.card), "fingerprint": self.fingerprint}
-        return write_folder(path, "dataset", header=header, tables=self._tables(), overwrite=overwrite)
+        return write_folder(path, "dataset", header=self._header(), tables=self._tables(), overwrite=overwrite)
+
+    def write_into(self, folder: Path) -> None:
+        """Write the same files into a folder that is being prepared."""
+        write_parts(folder, "dataset", header=self._header(), tables=self._tables())
+
+    def _header(self) -> dict[str, Any]:
+        return {"name": self.name, "card": asdict(self.card), "fingerprint": self.fingerprint}
 
     @staticmethod
-    def load(path: str | Path) -> Dataset:
-        """Read a folder that :meth:`save` wrote."""
-        header, _, tables = read_folder(path, "dataset")
-        return Dataset(
-            header["name"],
-            tables["images"],
-            tables["captions"],
-            tables.get("objects"),
-            tables.get("relations"),
-            Card(**header["card"]),
-            home=Path(path),
-        )
+    def load(path: str | Path, *, verify: bool = True) -> Dataset:
+        """Read a folder that :meth:`save` wrote; ``verify`` refuses files that have changed since."""
+        header, _, tables = read_folder(path, "dataset", verify=verify)
+        file, card = Path(path) / HEADER_FILE, header["card"]
+        require_entries(header, {"name": str, "card": dict}, file)
+        require_entries(card, {entry.name: str for entry in fields(Card)}, file, inside="card")
+        with reading(path):
+            dataset = Dataset(
+                header["name"],
+                tables["images"],
+                tables["captions"],
+                tables.get("objects"),
+                tables.get("relations"),
+                Card(**{entry.name: card[entry.name] for entry in fields(Card) if entry.name in card}),
+                home=Path(path),
+            )
+        if verify and is_verifying():
+            _check_fingerprint(dataset, file)
+        return dataset
 
     def __repr__(self) -> str:
         return f"Dataset({self.name!r}, {self.images.height} images, {self.captions.height} captions)"
+
+
+def _check_fingerprint(dataset: Dataset, file: Path) -> None:
+    """Raise where the tables of a folder without hashes do not have the fingerprint in its header."""
+    header, manifest = read_manifest(file, "dataset")
+    if manifest.hashes is None and header.get("fingerprint", dataset.fingerprint) != dataset.fingerprint:
+        problem = f"the tables have changed since they were written: their fingerprint is not the one in {file.name}"
+        fix = f"write the dataset again; {argument('verify', False)} reads it as it is"
+        raise InputError(problem, file=file.parent, fix=fix, code="changed-file")
 
 
 def _require(table: pl.DataFrame, what: str, columns: tuple[str, ...]) -> None:
@@ -156,6 +212,19 @@ def _require(table: pl.DataFrame, what: str, columns: tuple[str, ...]) -> None:
             expected = f"the columns {', '.join(columns)}"
             fix = f"rename the column that holds it (found: {', '.join(table.columns) or 'none'})"
             raise InputError(f"the {what} table has no column {column!r}", expected=expected, fix=fix)
+
+
+def _with_ids(table: pl.DataFrame, what: str, *columns: str) -> pl.DataFrame:
+    """The table with these columns as text, none of it missing."""
+    for name in columns:
+        column = table[name]
+        if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
+            problem = f"the column {name!r} of the {what} table is of type {column.dtype}"
+            raise InputError(problem, expected="texts or numbers", fix="write ids into it")
+        if column.null_count():
+            row = int(column.is_null().arg_max() or 0)
+            raise InputError(f"empty {name} id", row=row, expected=f"an id of the {name}", fix="give every row one")
+    return table.with_columns(pl.col(*columns).cast(pl.String))
 
 
 def _complete(table: pl.DataFrame, what: str, columns: Mapping[str, Any]) -> pl.DataFrame:
@@ -183,6 +252,10 @@ def _check_texts(captions: pl.DataFrame) -> None:
             code="empty-caption",
             subject=captions["caption"][row],
         )
+    lengths = texts.str.len_chars()
+    if texts.len():
+        row = int(lengths.arg_max() or 0)
+        CAPTION_CHARACTERS.check(int(lengths[row]), f"the caption {captions['caption'][row]!r}", row=row)
 
 
 def _check_objects(objects: pl.DataFrame, image_ids: Ids) -> None:

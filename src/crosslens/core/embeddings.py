@@ -10,12 +10,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crosslens.core.errors import InputError
+from crosslens.core.errors import InputError, reading
 from crosslens.core.hashing import fingerprint
 from crosslens.core.ids import Ids, as_ids, frozen
-from crosslens.core.storage import id_table, read_folder, write_folder
+from crosslens.core.input_files.stored import (
+    require_entries,
+)
+from crosslens.core.storage import (
+    HEADER_FILE,
+    folder_layout,
+    id_table,
+    read_folder,
+    stored_ids,
+    write_folder,
+)
 
 Kind = Literal["single", "multi", "probabilistic"]
+
+
+EMBEDDINGS_LAYOUT = folder_layout("embeddings", ("vectors", "variance"), ("ids",))
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +56,11 @@ class Embeddings:
             if float(variance.min(initial=0.0)) < 0:
                 raise InputError("negative variance", fix="if these are log-variances, pass numpy.exp of them")
             object.__setattr__(self, "variance", frozen(variance))
+
+    @cached_property
+    def has_names(self) -> bool:
+        """Whether the ids are more than the numbers of the rows, which are no image's name: 7 is not ``7.jpg``."""
+        return self.ids != tuple(map(str, range(len(self.ids))))
 
     @staticmethod
     def of(vectors: Any, ids: Iterable[Any] | None = None, model: str = "") -> Embeddings:
@@ -77,10 +95,16 @@ class Embeddings:
         )
 
     @staticmethod
-    def load(path: str | Path, *, mmap: bool = False) -> Embeddings:
-        """Read a folder that :meth:`save` wrote; ``mmap`` leaves the vectors on disk."""
-        header, arrays, tables = read_folder(path, "embeddings", mmap=mmap)
-        return Embeddings(tuple(tables["ids"]["id"]), arrays["vectors"], arrays.get("variance"), header["model"])
+    def load(path: str | Path, *, mmap: bool = False, verify: bool = True) -> Embeddings:
+        """Read a folder that :meth:`save` wrote; ``mmap`` leaves the vectors on disk.
+
+        ``verify`` refuses files that have changed since, for which it reads each of them once.
+        """
+        header, arrays, tables = read_folder(path, "embeddings", mmap=mmap, verify=verify)
+        require_entries(header, {"model": str}, Path(path) / HEADER_FILE)
+        ids = stored_ids(tables["ids"], path, "ids")
+        with reading(path):
+            return Embeddings(ids, arrays["vectors"], arrays.get("variance"), header["model"])
 
     def __repr__(self) -> str:
         return f"Embeddings({self.kind}, {'×'.join(map(str, self.vectors.shape))}, model={self.model!r})"

@@ -1,8 +1,8 @@
 """Every error a user can cause, each with its location, the expectation and the fix.
 
 The command line prints these without a traceback and exits with ``exit_code``; anything that is not a
-:class:`CrosslensError` is a bug in crosslens and keeps its traceback. An error carries its facts (``code``,
-``subject``, ``option``), so that no code has to read its text.
+:class:`CrosslensError` was raised by code of the user, or is a bug in crosslens and keeps its traceback. An error
+carries its facts (``code``, ``subject``, ``option``), so that no code has to read its text.
 """
 
 from __future__ import annotations
@@ -14,16 +14,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_MARK = "\x1f"
-_ARGUMENT = re.compile(f"{_MARK}(\\w+)(?:=(.*?))?{_MARK}", re.DOTALL)
+from crosslens.core.safety.terminal import printable, printable_line
 
-Spelling = Callable[[str, str | None], str]
-"""How an audience writes an option: its name and, where one is proposed, its value (as Python writes it)."""
+_MARK, _PART = "\x1f", "\x1e"
+_ARGUMENT = re.compile(f"{_MARK}(\\w+)(?:=(.*?))?{_MARK}", re.DOTALL)
+_OPTIONAL = re.compile(f"{_PART}(\\w+):(.*?){_PART}", re.DOTALL)
+_LONGEST = 2_000
+"""Characters of a line of a message."""
+
+Spelling = Callable[[str, str | None], str | None]
+"""How an audience writes an option: its name and, where one is proposed, its value (as Python writes it).
+
+None where the audience has no such option.
+"""
 
 
 def argument(name: str, value: Any = None) -> str:
     """An option inside a message: ``overwrite=True`` for a call from Python, ``--overwrite`` on the command line."""
     return f"{_MARK}{name}{_MARK}" if value is None else f"{_MARK}{name}={value!r}{_MARK}"
+
+
+def where_option(name: str, text: str) -> str:
+    """A part of a message for those who have the option ``name``: not every command takes what Python does."""
+    return f"{_PART}{name}:{text}{_PART}"
 
 
 def python_spelling(name: str, value: str | None) -> str:
@@ -32,8 +45,14 @@ def python_spelling(name: str, value: str | None) -> str:
 
 
 def spell(text: str, spelling: Spelling) -> str:
-    """A message with every :func:`argument` in it written out."""
-    return _ARGUMENT.sub(lambda match: spelling(match[1], match[2]), text)
+    """A message with every :func:`argument` in it written out, and with the parts that are for this audience."""
+    text = _OPTIONAL.sub(lambda match: "" if spelling(match[1], None) is None else match[2], text)
+    return _ARGUMENT.sub(lambda match: spelling(match[1], match[2]) or python_spelling(match[1], match[2]), text)
+
+
+def _shortened(line: str) -> str:
+    """A line that quotes a value of any length, without its middle."""
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]} … {line[-_LONGEST // 4 :]}"
 
 
 class CrosslensError(Exception):
@@ -85,7 +104,8 @@ class CrosslensError(Exception):
 
     def render(self, spelling: Spelling) -> str:
         """The message for an audience that writes options in its own way."""
-        return spell("\n".join(self.lines()), spelling)
+        lines = spell("\n".join(self.lines()), spelling).split("\n")
+        return printable("\n".join(map(_shortened, lines)))
 
     def __str__(self) -> str:
         return self.render(python_spelling)
@@ -112,7 +132,7 @@ class InputError(CrosslensError):
         """The message, with file and row before it."""
         problem, *fix = super().lines()
         row = f"row {self.row}" if isinstance(self.row, int) else self.row
-        location = ", ".join(part for part in (self.file, row) if part)
+        location = ", ".join(printable_line(part) for part in (self.file, row) if part)
         expected = [f"  expected: {self.expected}"] if self.expected else []
         return [f"{location}: {problem}" if location else problem, *expected, *fix]
 
@@ -160,6 +180,27 @@ class ConflictError(CrosslensError):
     """The output path already contains something else."""
 
     exit_code = 5
+
+
+class UserCodeError(CrosslensError):
+    """A mistake in code of the user (a model, a metric, a reader …): names the file and shows the line."""
+
+    exit_code = 6
+
+    def __init__(
+        self, problem: str, *, file: str | Path | None = None, line: int = 0, source: str = "", **facts: str | None
+    ) -> None:
+        super().__init__(problem, **facts)
+        self.file = None if file is None else str(file)
+        self.line = line
+        self.source = source
+
+    def lines(self) -> list[str]:
+        """The message, with file and line before it and the code below it."""
+        problem, *fix = super().lines()
+        location = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        code = [f"  {self.line:>5} | {self.source}"] if self.source else []
+        return [f"{location}: {problem}" if location else problem, *code, *fix]
 
 
 class FormatVersionError(CrosslensError):

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from crosslens.core.input_files.regular import require_regular
+
 _CHUNK_ROWS = 65_536
 
 
@@ -46,6 +48,7 @@ def file_fingerprint(paths: Sequence[str | Path]) -> str:
     """Hash the bytes of files, in the order given."""
     builder = hashlib.blake2b(digest_size=16)
     for path in paths:
+        require_regular(path)
         with open(path, "rb") as file:
             builder.update(hashlib.file_digest(file, "sha256").digest())
     return builder.hexdigest()

@@ -14,9 +14,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
 from typing import Any, Self
 
 from crosslens.core.errors import UnknownNameError, UsageError
+
+_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,10 @@ class Declaration:
     """Spelling on the command line where it is not ``--name``; none if ``hidden``."""
     switch_off: str | None = None
     """A flag of its own that sets the option to False, for example ``--no-cache``, and its help text after a space."""
+    joins: str | None = None
+    """Of a text of several names: what joins the values of a repeated flag, which is refused without."""
     minimum: float | None = None
+    maximum: float | None = None
     above: float | None = None
     below: float | None = None
     choices: tuple[str, ...] = ()
@@ -47,8 +53,11 @@ class Options:
     """What all options classes can do: check their values, and pick their own out of keyword arguments."""
 
     def __post_init__(self) -> None:
-        for name, declared in declarations(type(self)).items():
-            _check(name, getattr(self, name), declared)
+        for entry in fields(self):
+            if "option" in entry.metadata:
+                value = getattr(self, entry.name)
+                _check_number(entry.name, value, str(entry.type))
+                _check(entry.name, value, entry.metadata["option"])
 
     @classmethod
     def pick(cls, arguments: dict[str, Any]) -> Self:
@@ -75,6 +84,24 @@ def refuse_unknown(arguments: Iterable[str], known: Iterable[str]) -> None:
         raise UnknownNameError("option", name, known)
 
 
+def _check_number(name: str, value: Any, annotation: str) -> None:
+    """Raise unless a number is one, and of a size that arrays and files can hold."""
+    types = {part.strip() for part in annotation.split("|")} - {"None"}
+    if value is None or types not in ({"int"}, {"float"}):
+        return
+    kind, noun = (Integral, "a whole number") if types == {"int"} else (Real, "a number")
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise UsageError(f"{name} is {value!r:.60}", fix=f"{name} must be {noun}", option=name)
+    if not -_LARGEST <= value <= _LARGEST:  # type: ignore[operator]  # NaN, too
+        fix = f"{name} must be {noun} of at most {_LARGEST:,}"
+        raise UsageError(f"{name} is {shown(value)}", fix=fix, option=name)
+
+
+def shown(number: Any) -> str:
+    """A number for a message; Python does not print one of thousands of digits."""
+    return "a number of thousands of digits" if isinstance(number, int) and abs(number) > 10**1000 else str(number)
+
+
 def _check(name: str, value: Any, declared: Declaration) -> None:
     if value is None:
         return
@@ -84,8 +111,9 @@ def _check(name: str, value: Any, declared: Declaration) -> None:
         raise error
     for bound, rule, holds in (
         (declared.minimum, "at least", operator.ge),
+        (declared.maximum, "at most", operator.le),
         (declared.above, "above", operator.gt),
         (declared.below, "below", operator.lt),
     ):
         if bound is not None and not holds(value, bound):
-            raise UsageError(f"{name} is {value}", fix=f"{name} must be {rule} {bound:g}", option=name)
+            raise UsageError(f"{name} is {value}", fix=f"{name} must be {rule} {bound:,}", option=name)

@@ -15,13 +15,34 @@ import numpy as np
 
 from crosslens.core.errors import InputError
 from crosslens.core.hashing import fingerprint
-from crosslens.core.ids import Ids, frozen, positions
-from crosslens.core.storage import id_table, read_folder, write_folder
+from crosslens.core.ids import (
+    Ids,
+    as_ids,
+    frozen,
+    positions,
+)
+from crosslens.core.input_files.stored import (
+    require_array,
+    require_entries,
+    require_offsets,
+)
+from crosslens.core.storage import (
+    HEADER_FILE,
+    folder_layout,
+    id_table,
+    read_folder,
+    stored_ids,
+    write_folder,
+)
 
 UNRANKED = -1
 """``above`` of a relevant item that a truncated list does not contain; padding of ``top_items``."""
 
+LARGEST_WHOLE = 2**53
+"""From here on, float64 does not tell every whole number from the next."""
+
 _ARRAYS = ("top_items", "top_scores", "known", "offsets", "relevant", "grades", "above", "tied", "tied_before")
+RANKING_LAYOUT = folder_layout("ranking", _ARRAYS, ("query_ids", "item_ids"))
 
 
 def as_top_scores(scores: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[Any]]:
@@ -31,6 +52,37 @@ def as_top_scores(scores: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[Any]
         return narrow
     merged = (narrow[:, 1:] == narrow[:, :-1]) & (scores[:, 1:] != scores[:, :-1])
     return scores if merged.any() else narrow
+
+
+def first_inexact(scores: Any) -> int | None:
+    """The position of the first score that float64 could round, and so make equal to another; None: there is none."""
+    array = np.asarray(scores)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        inexact = np.isfinite(array) & (array.astype(np.float64) != array)
+    elif array.dtype.kind in "iu":
+        inexact = (array > LARGEST_WHOLE) | (array < -LARGEST_WHOLE)
+    elif array.dtype.kind in "fO" and not isinstance(scores, np.ndarray):
+        # Whole numbers in a list with others are rounded already: 2⁵³ may have been 2⁵³ + 1.
+        large = np.flatnonzero((array >= LARGEST_WHOLE) | (array <= -LARGEST_WHOLE)).tolist()
+        return next((row for row in large if is_inexact(scores[row])), None)
+    else:
+        return None
+    return int(np.argmax(inexact)) if inexact.any() else None
+
+
+def inexact_score(score: Any, row: int, where: str) -> InputError:
+    """The error that such a score raises; ``where`` says whose it is."""
+    return InputError(
+        f"the score {score} {where} cannot be held exactly as float64",
+        row=row,
+        expected="whole numbers up to 2⁵³, or float64",
+        fix="subtract a constant from all scores; if rounding does not matter, convert them with .astype('float64')",
+    )
+
+
+def is_inexact(score: Any) -> bool:
+    """Whether a score is a whole number that float64 could round."""
+    return isinstance(score, int | np.integer) and not -LARGEST_WHOLE <= score <= LARGEST_WHOLE
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +96,8 @@ class Ranking:
     Relevant items: those of query q are ``relevant[offsets[q]:offsets[q + 1]]``. For each, ``above`` counts the items
     scored higher, ``tied`` the other items with the same score, ``tied_before`` those of them with a lower index.
 
-    ``complete`` says that every query was ranked from scores over its whole gallery; False: ready-made lists, which
-    may have been cut off after ``known`` items.
+    ``complete`` says that every query was ranked over its whole gallery: from scores, or by lists that hold all of it.
+    False: ready-made lists, which may have been cut off after ``known`` items.
     """
 
     direction: str
@@ -115,16 +167,33 @@ class Ranking:
         )
 
     @staticmethod
-    def load(path: str | Path) -> Ranking:
-        """Read a folder that :meth:`save` wrote."""
-        header, arrays, tables = read_folder(path, "ranking")
-        query_ids, item_ids = (tuple(tables[name]["id"]) for name in ("query_ids", "item_ids"))
+    def load(path: str | Path, *, verify: bool = True) -> Ranking:
+        """Read a folder that :meth:`save` wrote; ``verify`` refuses files that have changed since."""
+        header, arrays, tables = read_folder(path, "ranking", verify=verify)
+        query_ids, item_ids = (stored_ids(tables[name], path, name) for name in ("query_ids", "item_ids"))
+        require_entries(header, {"direction": str, "complete": bool}, Path(path) / HEADER_FILE)
         stored = {name: arrays[name] for name in _ARRAYS}
+        _check_stored(stored, len(query_ids), len(item_ids), Path(path))
         return Ranking(header["direction"], query_ids, item_ids, **stored, complete=header["complete"])
 
     def __repr__(self) -> str:
         shape = f"{len(self.query_ids)} queries × {len(self.item_ids)} items"
         return f"Ranking({self.direction}, {shape}, top {self.depth})"
+
+
+def _check_stored(arrays: Mapping[str, np.ndarray[Any, Any]], queries: int, items: int, folder: Path) -> None:
+    """Raise for arrays that do not fit each other or the ids: what is computed from them would be wrong."""
+    files = {name: folder / f"{name}.npy" for name in _ARRAYS}
+    pairs, shape = arrays["relevant"].shape, arrays["top_items"].shape
+    lists = (queries, shape[1] if len(shape) == 2 else 0)
+    require_array(arrays["top_items"], lists, files["top_items"], low=UNRANKED, high=items - 1)
+    require_array(arrays["top_scores"], lists, files["top_scores"], whole=False)
+    require_array(arrays["known"], (queries,), files["known"], low=0, high=items)
+    require_offsets(arrays["offsets"], queries, int(np.prod(pairs)), files["offsets"])
+    require_array(arrays["relevant"], (int(np.prod(pairs)),), files["relevant"], low=0, high=items - 1)
+    require_array(arrays["grades"], pairs, files["grades"], whole=False)
+    for name in ("above", "tied", "tied_before"):
+        require_array(arrays[name], pairs, files[name], low=UNRANKED, high=items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,11 +220,11 @@ class RankedLists:
         """From ``{query: [item, …]}``, best first, or ``{query: {item: score}}`` in any order."""
         queries: list[str] = []
         items: list[str] = []
-        scores: list[float] = []
+        scores: list[Any] = []
         for query, ranked in lists.items():
             queries += [str(query)] * len(ranked)
             items += [str(item) for item in ranked]
-            scores += map(float, ranked.values() if isinstance(ranked, Mapping) else range(-1, -len(ranked) - 1, -1))
+            scores += ranked.values() if isinstance(ranked, Mapping) else range(-1, -len(ranked) - 1, -1)
         return RankedLists.from_rows(queries, items, scores, query_ids=map(str, lists), system=system)
 
     @staticmethod
@@ -168,9 +237,12 @@ class RankedLists:
         system: str = "",
     ) -> RankedLists:
         """From parallel columns. Higher scores come first; equal scores keep the order of the rows."""
-        known_queries = tuple(dict.fromkeys(queries if query_ids is None else query_ids))
-        known_items = tuple(dict.fromkeys(items))
+        known_queries = as_ids(dict.fromkeys(queries if query_ids is None else query_ids), "query")
+        known_items = as_ids(dict.fromkeys(items), "item")
         rows, columns = positions(queries, known_queries, "query"), positions(items, known_items, "item")
+        row = first_inexact(scores)
+        if row is not None:
+            raise inexact_score(scores[row], row, f"of item {items[row]!r}")
         values = np.asarray(scores, np.float64)
         if not np.isfinite(values).all():
             row = int(np.argmax(~np.isfinite(values)))

@@ -11,6 +11,7 @@ from threading import RLock
 from typing import Any, Generic, TypeVar
 
 from crosslens.core.errors import CrosslensError, UnknownNameError
+from crosslens.core.user_code import loading_plugin, mark_user_package
 
 T = TypeVar("T")
 
@@ -23,6 +24,8 @@ class Entry(Generic[T]):
     value: T
     summary: str
     details: Mapping[str, Any] = field(default_factory=dict)
+    plugin: str = ""
+    """The path of the plugin that registered it; empty for what is built in or installed."""
 
 
 class Registry(Generic[T]):
@@ -45,7 +48,10 @@ class Registry(Generic[T]):
         """Decorate a value to register it; the first line of its docstring is its summary."""
 
         def add(value: T) -> T:
-            if name in self._entries:
+            plugin = loading_plugin()
+            if plugin:
+                self._load()  # so that the name of a built-in entry is refused here and now
+            if name in self._entries and not (plugin and self._entries[name].plugin == plugin):
                 raise CrosslensError(
                     f"two {self.kind}s are registered as {name!r}", fix="give one of them another name"
                 )
@@ -53,7 +59,7 @@ class Registry(Generic[T]):
             if not summary:
                 fix = "describe it in one line: the reference pages are made from it"
                 raise CrosslensError(f"{self.kind} {name!r} has no docstring", fix=fix)
-            self._entries[name] = Entry(name, value, summary, details)
+            self._entries[name] = Entry(name, value, summary, details, plugin)
             return value
 
         return add
@@ -84,7 +90,10 @@ class Registry(Generic[T]):
                 return  # a look-up by one of the modules being imported must not start over
             self._loading = True
             try:
-                for module in (*self._modules, *(point.module for point in entry_points(group=self.group))):
+                installed = [point.module for point in entry_points(group=self.group)]
+                for module in installed:
+                    mark_user_package(module)
+                for module in (*self._modules, *installed):
                     _import_all(module)
                 self._loaded = True
             finally:

@@ -18,7 +18,8 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, UnknownNameError
 from crosslens.core.hashing import fingerprint
 from crosslens.core.ids import Ids, as_ids, frozen, positions
-from crosslens.core.storage import id_table, read_folder, write_folder
+from crosslens.core.input_files.stored import require_array, require_entries, require_offsets
+from crosslens.core.storage import HEADER_FILE, id_table, read_folder, stored_ids, write_folder
 
 IMAGE_TO_TEXT = "i2t"
 TEXT_TO_IMAGE = "t2i"
@@ -141,11 +142,16 @@ class Relevance:
         )
 
     @staticmethod
-    def load(path: str | Path) -> Relevance:
-        """Read a folder that :meth:`save` wrote."""
-        header, arrays, tables = read_folder(path, "relevance")
-        query_ids, item_ids = (tuple(tables[name]["id"]) for name in ("query_ids", "item_ids"))
-        return Relevance(query_ids, item_ids, arrays["offsets"], arrays["items"], arrays["grades"], header["source"])
+    def load(path: str | Path, *, verify: bool = True) -> Relevance:
+        """Read a folder that :meth:`save` wrote; ``verify`` refuses files that have changed since."""
+        header, arrays, tables = read_folder(path, "relevance", verify=verify)
+        require_entries(header, {"source": str}, Path(path) / HEADER_FILE)
+        query_ids, item_ids = (stored_ids(tables[name], path, name) for name in ("query_ids", "item_ids"))
+        offsets, items, grades = (arrays[name] for name in ("offsets", "items", "grades"))
+        require_offsets(offsets, len(query_ids), items.size, Path(path) / "offsets.npy")
+        require_array(items, (items.size,), Path(path) / "items.npy", low=0, high=len(item_ids) - 1)
+        require_array(grades, items.shape, Path(path) / "grades.npy", whole=False)
+        return Relevance(query_ids, item_ids, offsets, items, grades, header["source"])
 
     def __repr__(self) -> str:
         shape = f"{len(self.query_ids)} queries × {len(self.item_ids)} items"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crosslens.core.registry import Registry
+from crosslens.core.safety.terminal import printable, printable_line
 
 RENDERERS: Registry[Callable[..., str]] = Registry("renderer", "renderers")
 """Class name → a function of the result, a width and options that returns its text."""
@@ -22,7 +23,7 @@ class Printable:
 
     def text(self, *width: int | None, **options: Any) -> str:
         """The result as a table; ``width``: the most columns it may take, or None for as many as it needs."""
-        return RENDERERS[type(self).__name__].value(self, *width, **options)
+        return printable(RENDERERS[type(self).__name__].value(self, *width, **options))
 
     def __str__(self) -> str:
         return self.text()
@@ -46,25 +47,31 @@ class Grid:
     @property
     def width(self) -> int:
         """How wide the table is with all columns side by side."""
-        sizes = self._sizes()
+        sizes = _sizes(self._lines())
         return sum(sizes) + len(_GAP) * (len(sizes) - 1)
 
     def text(self, width: int | None = None) -> str:
         """Columns padded to their widest cell; those past ``width`` continue in a further block below."""
-        sizes = self._sizes()
-        return "\n\n".join(self._block(columns, sizes) for columns in _fit(sizes, width))
+        lines = self._lines()
+        sizes = _sizes(lines)
+        return "\n\n".join(self._block(lines, columns, sizes) for columns in _fit(sizes, width))
 
-    def _sizes(self) -> list[int]:
-        return [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
+    def _lines(self) -> list[list[str]]:
+        """Header and rows as they are printed: a cell is one line, whatever is in it."""
+        return [list(map(printable_line, row)) for row in (self.header, *self.rows)]
 
-    def _block(self, columns: Sequence[int], sizes: Sequence[int]) -> str:
-        lines = (self.header, *self.rows)
+    def _block(self, lines: Sequence[Sequence[str]], columns: Sequence[int], sizes: Sequence[int]) -> str:
         layout = [(c, ">" if self.align[c] == "r" else "<", sizes[c]) for c in columns]
         return "\n".join(_GAP.join(f"{row[c]:{side}{size}}" for c, side, size in layout).rstrip() for row in lines)
 
 
+def _sizes(lines: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*lines, strict=True)]
+
+
 def two_columns(rows: Sequence[tuple[str, str]], width: int = PAGE_WIDTH, indent: int = 0) -> str:
     """Names on the left, their text beside them, wrapped to ``width``."""
+    rows = [(printable_line(name), text) for name, text in rows]
     left = max((len(name) for name, _ in rows), default=0) + indent + len(_GAP)
     lines = []
     for name, text in rows:

@@ -1,6 +1,6 @@
 """A run: the metrics of one evaluation and its provenance. Saved as a folder that viewers only read.
 
-``run.json``         metrics and provenance; written last, so a folder with it is complete
+``run.json``         metrics, provenance and hashes of the other files
 ``queries.parquet``  one row per query: its direction, id, cluster, the dataset's columns, one column per metric
 ``ranking-i2t/`` …   the rankings behind the metrics
 ``recipe.toml``      what ``crosslens run`` repeats
@@ -8,12 +8,10 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -21,11 +19,68 @@ import polars as pl
 from crosslens.core.errors import ConflictError, InputError, UnknownNameError, argument
 from crosslens.core.hashing import fingerprint
 from crosslens.core.ids import Ids, frozen
-from crosslens.core.ranking import Ranking
-from crosslens.core.rendering import PAGE_WIDTH, Grid
-from crosslens.core.storage import FORMAT_VERSION, atomic_file, json_form, read_header, remove_partial_files, write_text
+from crosslens.core.input_files.json_text import (
+    read_text_file,
+)
+from crosslens.core.input_files.stored import (
+    require_entries,
+)
+from crosslens.core.input_files.tables import (
+    read_parquet_file,
+    require_columns,
+)
+from crosslens.core.integrity import (
+    Manifest,
+    verification,
+)
+from crosslens.core.output.layout import (
+    Layout,
+)
+from crosslens.core.output.workspace import (
+    atomic_folder,
+)
+from crosslens.core.ranking import (
+    RANKING_LAYOUT,
+    Ranking,
+)
+from crosslens.core.rendering import (
+    PAGE_WIDTH,
+    Grid,
+)
+from crosslens.core.storage import (
+    FORMAT_VERSION,
+    HEADER_FILE,
+    json_form,
+    parquet_bytes,
+    read_manifest,
+    write_header,
+)
 
 Statistic = Literal["mean", "median", "floor-median"]
+Unit = Literal["share", "rank", "points", "number"]
+
+
+@dataclass(frozen=True)
+class MetricFacts:
+    """What a reader of a metric's values has to know: its direction, its unit, whether it is taken over pairs.
+
+    Stored with every run, for a run may be read where the metric itself is not installed.
+    """
+
+    higher_is_better: bool = True
+    unit: Unit = "share"
+    pooled: bool = False
+
+
+ASSUMED_FACTS = MetricFacts()
+"""Those of a metric that nobody knows, neither this crosslens nor the run: nearly all metrics are shares."""
+
+_STORED_FACTS: dict[str, MetricFacts] = {}
+
+
+def stored_facts(name: str) -> MetricFacts | None:
+    """What the runs and studies that were loaded say about a metric."""
+    return _STORED_FACTS.get(name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +100,8 @@ class MetricValues:
     high: float
     statistic: Statistic = "mean"
     level: float = 0.95
+    facts: MetricFacts | None = None
+    """None in a run of a version that did not store them."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", frozen(self.values))
@@ -67,7 +124,7 @@ class MetricValues:
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: fractions, never percent."""
         names = ("mean", "low", "high", "n", "excluded", "statistic", "level")
-        return {name: json_form(getattr(self, name)) for name in names}
+        return {name: json_form(getattr(self, name)) for name in names} | (asdict(self.facts) if self.facts else {})
 
     def __repr__(self) -> str:
         return f"MetricValues({self.name}: {self.mean:.4f} [{self.low:.4f}, {self.high:.4f}], n={self.n})"
@@ -76,10 +133,13 @@ class MetricValues:
 RUN_FILE = "run.json"
 QUERIES_FILE = "queries.parquet"
 RECIPE_FILE = "recipe.toml"
+RUN_LAYOUT = Layout("a run", RUN_FILE, (QUERIES_FILE, RECIPE_FILE, *RANKING_LAYOUT.within("ranking-*")))
 BOTH = "both"
 """The direction of a metric that sums over both, such as ``Rsum``; its queries are the images."""
 
-_RESERVED = ("direction", "query", "cluster")
+_NUMBERS = (pl.Float64, pl.Float32, pl.Int64, pl.Int32, pl.Boolean, pl.Null)
+_QUERY_COLUMNS = {"direction": pl.String, "query": pl.String, "cluster": (pl.Int64, pl.Int32, pl.UInt32, pl.UInt64)}
+_RESERVED = tuple(_QUERY_COLUMNS)
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -159,51 +219,55 @@ class Run:
         return grouped
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the folder, ``run.json`` last. A different run in it is replaced only with ``overwrite``."""
+        """Write the folder. A different run in it is replaced only with ``overwrite``."""
         path = Path(path)
-        if (path / RUN_FILE).exists() and Run.load(path).fingerprint != self.fingerprint:
-            if not overwrite:
+        with atomic_folder(path, RUN_LAYOUT) as folder:
+            if not overwrite and (path / RUN_FILE).exists() and Run.load(path).fingerprint != self.fingerprint:
                 fix = f"choose another path, or pass {argument('overwrite', True)}"
                 raise ConflictError(f"{path} already contains a different run", fix=fix)
-            (path / RUN_FILE).unlink()
-            for stored in path.glob("ranking-*"):
-                shutil.rmtree(stored)
-        path.mkdir(parents=True, exist_ok=True)
-        remove_partial_files(path)
-        for direction, ranking in self.rankings.items():
-            if not (path / f"ranking-{direction}").exists():
-                ranking.save(path / f"ranking-{direction}")
-        with atomic_file(path / QUERIES_FILE) as partial:
-            self.queries().write_parquet(partial)
-        if self.recipe:
-            write_text(path / RECIPE_FILE, self.recipe)
-        write_text(path / RUN_FILE, json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
+            self.write_into(folder)
         return path
 
+    def write_into(self, folder: Path) -> None:
+        """Write the same files into a folder that is being prepared; rankings that are there already are kept."""
+        for direction, ranking in self.rankings.items():
+            if not (folder / f"ranking-{direction}").exists():
+                ranking.save(folder / f"ranking-{direction}")
+        (folder / QUERIES_FILE).write_bytes(parquet_bytes(self.queries()))
+        if self.recipe:
+            (folder / RECIPE_FILE).write_text(self.recipe, encoding="utf-8")
+        files = [QUERIES_FILE, *([RECIPE_FILE] if self.recipe else []), *map(_ranking_header, self.rankings)]
+        write_header(folder / RUN_FILE, self.as_dict(), files)
+
     @staticmethod
-    def load(path: str | Path) -> Run:
-        """Read a run folder; rankings are read when first used."""
+    def load(path: str | Path, *, verify: bool = True) -> Run:
+        """Read a run folder; rankings are read when first used. ``verify`` refuses files that have changed."""
         path = Path(path)
-        content = read_header(path / RUN_FILE, "run")
+        recipe = path / RECIPE_FILE
+        with verification(verify):
+            content, manifest = read_manifest(path / RUN_FILE, "run")
+            # Recipe and rankings may be removed, as before sharing a run; nothing is computed without them.
+            manifest.check_folder((QUERIES_FILE, *([RECIPE_FILE] if recipe.exists() else [])))
         try:
-            queries = pl.read_parquet(path / QUERIES_FILE)
+            queries = read_parquet_file(path / QUERIES_FILE)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise InputError(f"unreadable: {error}", file=path / QUERIES_FILE, fix="repeat the evaluation") from error
-        recipe = path / RECIPE_FILE
+        has_recipe = recipe.exists() and (manifest.hashes is None or RECIPE_FILE in manifest.hashes)
         metrics = content.get("metrics")
         if not isinstance(metrics, dict):
             expected = "an entry 'metrics'"
             raise InputError("no metrics", file=path / RUN_FILE, expected=expected, fix="repeat the evaluation")
+        _check_stored(content, queries, path)
         plain = {split_name(name)[1] for name in metrics}
         per_direction = {key[0]: part for key, part in queries.partition_by("direction", as_dict=True).items()}
         free = [name for name in queries.columns if name not in plain and name not in _RESERVED]
         return Run(
             content.get("name", path.name),
             {name: _values(name, figures, per_direction) for name, figures in metrics.items()},
-            _StoredRankings(path),
+            _StoredRankings(path, manifest, verify),
             {str(direction): part.select(free) for direction, part in per_direction.items()} if free else {},
             content.get("provenance", {}),
-            recipe.read_text(encoding="utf-8") if recipe.exists() else "",
+            read_text_file(recipe) if has_recipe else "",
             path,
         )
 
@@ -220,11 +284,30 @@ class Run:
         return f"{self.name}\n\n{Grid(header, tuple(rows), 'lrrrr').text(PAGE_WIDTH)}"
 
 
+def _check_stored(content: Mapping[str, Any], queries: pl.DataFrame, folder: Path) -> None:
+    """Raise for a figure of another type, or a metric without its values per query."""
+    file = folder / RUN_FILE
+    require_entries(content, {"name": str, "provenance": dict}, file)
+    require_columns(queries, _QUERY_COLUMNS, folder / QUERIES_FILE)
+    directions = set(queries["direction"])
+    for name, figures in content["metrics"].items():
+        require_entries(figures, {"statistic": str, "level": float}, file, inside=name)
+        numbers = {part: float for part in ("mean", "low", "high") if figures.get(part) is not None}
+        require_entries(figures, numbers, file, inside=name)
+        direction, metric = split_name(name)
+        if figures.get("statistic") not in get_args(Statistic) or direction not in directions:
+            problem = f"{name} has the statistic {figures.get('statistic')!r:.40}, and queries of {sorted(directions)}"
+            raise InputError(
+                problem, file=file, expected="the figures that crosslens wrote", fix="repeat the evaluation"
+            )
+        require_columns(queries, {metric: _NUMBERS}, folder / QUERIES_FILE)
+
+
 def _values(name: str, figures: Mapping[str, Any], queries: Mapping[Any, pl.DataFrame]) -> MetricValues:
     direction, metric = split_name(name)
     table = queries[direction]
     mean, low, high = (
-        float("nan") if figures[part] is None else float(figures[part]) for part in ("mean", "low", "high")
+        float("nan") if figures.get(part) is None else float(figures[part]) for part in ("mean", "low", "high")
     )
     return MetricValues(
         name,
@@ -235,20 +318,47 @@ def _values(name: str, figures: Mapping[str, Any], queries: Mapping[Any, pl.Data
         low,
         high,
         figures["statistic"],
-        figures["level"],
+        figures.get("level", 0.95),
+        read_facts(name, figures),
     )
+
+
+def _ranking_header(direction: str) -> str:
+    """The file that stands for a ranking in a run's list of files: it holds the hashes of the ranking's own."""
+    return f"ranking-{direction}/{HEADER_FILE}"
+
+
+def read_facts(name: str, figures: Mapping[str, Any]) -> MetricFacts | None:
+    """The facts of a metric among its stored figures, if they are there; from then on :func:`stored_facts` has them."""
+    values = {entry.name: figures[entry.name] for entry in fields(MetricFacts) if entry.name in figures}
+    if values.get("unit", "share") not in get_args(Unit):
+        del values["unit"]  # of a later version
+    if not values:
+        return None
+    _STORED_FACTS[name] = MetricFacts(**values)
+    return _STORED_FACTS[name]
 
 
 class _StoredRankings(Mapping[str, Ranking]):
     """The rankings of a run folder, read on demand: most viewers never need them."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folders = {part.name.removeprefix("ranking-"): part for part in sorted(folder.glob("ranking-*"))}
+    def __init__(self, folder: Path, manifest: Manifest, verify: bool) -> None:
+        directions = (part.name.removeprefix("ranking-") for part in sorted(folder.glob("ranking-*")))
+        known = manifest.hashes
+        self._folders = {
+            direction: folder / f"ranking-{direction}"
+            for direction in directions
+            if known is None or _ranking_header(direction) in known
+        }
+        self._manifest, self._verify = manifest, verify
         self._loaded: dict[str, Ranking] = {}
 
     def __getitem__(self, direction: str) -> Ranking:
         if direction not in self._loaded:
-            self._loaded[direction] = Ranking.load(self._folders[direction])
+            folder = self._folders[direction]
+            with verification(self._verify):
+                self._manifest.check_folder((_ranking_header(direction),))
+                self._loaded[direction] = Ranking.load(folder)
         return self._loaded[direction]
 
     def __iter__(self) -> Iterator[str]:

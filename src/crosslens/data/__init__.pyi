@@ -1,4 +1,10 @@
 from crosslens.data.description import DatasetDescription as DatasetDescription, Spread as Spread, describe as describe
+from crosslens.data.io.arrays import (
+    ARRAY_SUFFIXES as ARRAY_SUFFIXES,
+    Side as Side,
+    read_array as read_array,
+    read_vectors_and_ids as read_vectors_and_ids,
+)
 from crosslens.data.io.checks import (
     RowName as RowName,
     by_row as by_row,
@@ -11,21 +17,21 @@ from crosslens.data.io.files import (
     existing_file as existing_file,
     format_stem as format_stem,
     format_suffix as format_suffix,
-    read_array as read_array,
     read_bytes as read_bytes,
     read_json as read_json,
     read_lines as read_lines,
     read_text as read_text,
-    refuse_existing as refuse_existing,
     writing_bytes as writing_bytes,
 )
 from crosslens.data.io.image_paths import (
     MEMBER_SEPARATOR as MEMBER_SEPARATOR,
+    REPAIR_IMAGE as REPAIR_IMAGE,
     crop_path as crop_path,
     image_files as image_files,
     outer_file as outer_file,
     read_image_bytes as read_image_bytes,
 )
+from crosslens.data.io.pictures import readable_picture as readable_picture
 from crosslens.data.io.rankings import (
     read_qrels as read_qrels,
     read_run as read_run,
@@ -40,6 +46,11 @@ from crosslens.data.judgements.judgements import (
     image_names as image_names,
     read_judgements as read_judgements,
 )
+from crosslens.data.judgements.sources import (
+    JUDGEMENT_SETS as JUDGEMENT_SETS,
+    read_relevance as read_relevance,
+    relevance_files as relevance_files,
+)
 from crosslens.data.loading import (
     READERS as READERS,
     JsonFile as JsonFile,
@@ -50,5 +61,12 @@ from crosslens.data.loading import (
     reader_options as reader_options,
 )
 from crosslens.data.readers.precomputed import read_precomputed as read_precomputed
-from crosslens.data.subsets import captions_by as captions_by, captions_where as captions_where
+from crosslens.data.subsets import (
+    captions_by as captions_by,
+    captions_where as captions_where,
+    rename_images as rename_images,
+)
+from crosslens.data.writers.visual_genome import (
+    VISUAL_GENOME_LAYOUT as VISUAL_GENOME_LAYOUT,
+)
 from crosslens.data.writing import WRITERS as WRITERS, left_out as left_out, write_dataset as write_dataset

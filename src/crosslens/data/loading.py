@@ -17,7 +17,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from crosslens.core import HEADER_FILE, Dataset, Entry, InputError, Registry, UsageError
+from crosslens.core import HEADER_FILE, Dataset, Entry, InputError, Registry, UsageError, call_function, wrong_code
 from crosslens.data.io.files import existing_file, format_suffix, read_json, read_lines
 
 Reader = Callable[..., Dataset]
@@ -156,7 +156,8 @@ def load_dataset(source: str | Path, **options: Any) -> Dataset:
 
     ``source`` is the name of a reader, such as ``coco``, with the reader's options as keyword arguments; or the path of
     a folder that ``Dataset.save`` wrote, of a plain .jsonl, .csv, .tsv or .parquet file, or of a .json file, whose
-    content tells its format: COCO captions or instances, Karpathy's ``dataset_*.json``, fine-grained captions.
+    content tells its format: COCO captions or instances, Karpathy's ``dataset_*.json``, fine-grained captions, BLIP's
+    and ALBEF's annotations. Files of a saved dataset that have changed since are refused, unless ``verify=False``.
     """
     if isinstance(source, str) and not is_dataset_path(source):
         return _call(READERS[source], options)
@@ -209,9 +210,10 @@ def _load_folder(path: Path, options: dict[str, Any]) -> Dataset:
         expected = f"a folder with {HEADER_FILE}, as Dataset.save writes it"
         fix = f"name the reader: {', '.join(entry.name for entry in READERS)}"
         raise InputError("not a saved dataset", file=path, expected=expected, fix=fix)
+    verify = options.pop("verify", True)
     if options:
         raise UsageError(f"a saved dataset has no options (given: {', '.join(options)})", fix="leave them out")
-    return Dataset.load(path)
+    return Dataset.load(path, verify=verify)
 
 
 def _call(entry: Entry[Reader], options: dict[str, Any]) -> Dataset:
@@ -234,4 +236,8 @@ def _call(entry: Entry[Reader], options: dict[str, Any]) -> Dataset:
             raise UsageError(
                 f"the reader {entry.name!r} needs the option {name!r}", fix=f"its options: {listed}", option=name
             )
-    return entry.value(**options)
+    dataset = call_function(entry.value, **options)
+    if not isinstance(dataset, Dataset):
+        problem = f"the reader {entry.name!r} returned {dataset!r:.60}"
+        raise wrong_code(entry.value, problem, "return a Dataset, for example Dataset.of({image: captions})")
+    return dataset

@@ -1,8 +1,10 @@
-"""Parts of a dataset's captions: those of one style, one source, one language."""
+"""Datasets changed for a comparison: the captions of one style or source, images under other ids."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
@@ -10,6 +12,21 @@ from crosslens.core import Dataset, InputError, UnknownNameError
 
 _MOST = 24
 """A column with more values than this does not hold kinds of captions but something else, such as ids."""
+
+
+def rename_images(dataset: Dataset, names: Sequence[str]) -> Dataset:
+    """The dataset with these image ids, in the order of its own."""
+    new_name = {old: new for old, new in zip(dataset.image_ids, names, strict=True) if old != new}
+    if not new_name:
+        return dataset
+    tables = {name: getattr(dataset, name) for name in ("images", "captions", "objects", "relations")}
+    renamed = pl.col("image").replace(new_name)
+    changed: dict[str, Any] = {
+        name: table.with_columns(renamed)
+        for name, table in tables.items()
+        if table is not None and "image" in table.columns
+    }
+    return replace(dataset, **changed)
 
 
 def captions_by(dataset: Dataset, column: str) -> dict[str, Dataset]:

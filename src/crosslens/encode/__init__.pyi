@@ -37,3 +37,4 @@ from crosslens.encode.summaries import (
     Summariser as Summariser,
     load_summariser as load_summariser,
 )
+from crosslens.encode.writing import save_encoded as save_encoded

@@ -7,10 +7,9 @@ it was computed in, and equal inputs and settings have to give equal bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any, TypeVar
 
-from crosslens.core import CrosslensError, UsageError, argument
+from crosslens.core import PIXELS_IN_FLIGHT, CrosslensError, UsageError, argument
 from crosslens.encode.encoder import IMAGES, TEXTS, Array
 
 T = TypeVar("T")
@@ -33,10 +32,17 @@ class Batches:
         self.size = size or _SIZES[modality] * (_ON_GPU if on_gpu else 1)
         self._fits = self.size
 
-    def of(self, items: Iterable[T]) -> Iterator[list[T]]:
-        """Lists of as many items as the size says."""
-        remaining = iter(items)
-        while batch := list(islice(remaining, self.size)):
+    def of(self, items: Iterable[T], pixels: Callable[[T], int] = lambda item: 0) -> Iterator[list[T]]:
+        """Lists of as many items as the size says, or of fewer where their pictures are very large."""
+        most, held = PIXELS_IN_FLIGHT.value, 0
+        batch: list[T] = []
+        for item in items:
+            if batch and (len(batch) == self.size or held + pixels(item) > most):
+                yield batch
+                batch, held = [], 0
+            batch.append(item)
+            held += pixels(item)
+        if batch:
             yield batch
 
     def run(self, encode: Callable[[Sequence[Any]], Array], items: Sequence[Any]) -> list[Array]:

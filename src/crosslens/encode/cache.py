@@ -2,8 +2,9 @@
 
 A store is a folder for one encoder and one kind of item: its name is a hash of the encoder's name, revision,
 preprocessing and precision. It holds shards, each a file of keys (hashes of the items' bytes) and vectors, named by a
-hash of its own content. So a shard is never changed, two processes may fill the same store at the same time without a
-lock, a killed one loses at most the shard it was filling, and a damaged file is noticed when it is read.
+hash of its own content, which includes the store's name. So a shard is never changed, two processes may fill the same
+store at the same time without a lock, a killed one loses at most the shard it was filling, and a file that is damaged
+or of another store is noticed when it is read.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import hashlib
 import io
 import json
 import re
-import time
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,16 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import PARTIAL, InputError, argument, atomic_file, cache_folder, fingerprint, write_text
+from crosslens.core import InputError, argument, atomic_file, cache_folder, fingerprint, remove_abandoned, write_text
 from crosslens.encode.encoder import Array
 from crosslens.encode.options import Notify, to_stderr
 
 SHARD_ITEMS = 1_024
 """A shard is written as soon as it holds so many vectors; a killed process loses at most so many and a batch."""
 
+_ABOUT = "about.json"
 _KEY_BYTES = 16
-_DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)  # what reading a damaged shard raises
-_ABANDONED = 3_600.0  # seconds after which a temporary file belongs to no running process
+_DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile)
+"""What reading a damaged shard raises; the two before the last, where a flipped bit says encrypted or compressed."""
 
 
 def key_of(content: bytes) -> bytes:
@@ -64,8 +65,9 @@ class EmbeddingStore:
         self.folder, self.shard_items, self.notify = folder, shard_items, notify
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if not (folder / "about.json").exists():
-                write_text(folder / "about.json", json.dumps(dict(about), indent=2, ensure_ascii=False) + "\n")
+            if not (folder / _ABOUT).exists():
+                content = json.dumps(dict(about), indent=2, ensure_ascii=False) + "\n"
+                write_text(folder / _ABOUT, content, wait=True)
         except OSError as error:
             raise InputError(
                 f"cannot be used as a cache: {error.strerror}",
@@ -73,11 +75,11 @@ class EmbeddingStore:
                 fix=f"choose another folder with {argument('cache')} or CROSSLENS_CACHE, or pass "
                 f"{argument('cache', False)}",
             ) from error
-        self._remove_abandoned()
+        self._require_own_name(about)
+        remove_abandoned(folder)
         self._rows: dict[bytes, tuple[Path, int]] = {}
         for shard in sorted(folder.glob("*.npz")):
-            if not shard.name.startswith(PARTIAL):  # another process may be writing it
-                self._read_keys(shard)
+            self._read_keys(shard)
         self._pending: list[tuple[bytes, Array]] = []
 
     def __contains__(self, key: bytes) -> bool:
@@ -99,10 +101,11 @@ class EmbeddingStore:
         keys, vectors = [key for key, _ in self._pending], np.stack([vector for _, vector in self._pending])
         self._pending = []
         buffer = io.BytesIO()
-        np.savez(buffer, keys=np.frombuffer(b"".join(keys), np.uint8).reshape(-1, _KEY_BYTES), vectors=vectors)
+        packed_keys = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, _KEY_BYTES)
+        np.savez(buffer, keys=packed_keys, vectors=vectors, store=np.array(self.folder.name))
         content = buffer.getvalue()
         shard = self.folder / f"{key_of(content).hex()}.npz"
-        with atomic_file(shard) as partial:
+        with atomic_file(shard, wait=True) as partial:  # another process may be writing the same
             partial.write_bytes(content)
         self._rows |= {key: (shard, row) for row, key in enumerate(keys)}
 
@@ -137,23 +140,30 @@ class EmbeddingStore:
             if key_of(content).hex() != shard.stem:
                 raise ValueError("its content is not what was written")
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                if "store" in arrays and str(arrays["store"]) != self.folder.name:  # earlier versions left it out
+                    raise ValueError(f"it belongs to {arrays['store']}")
                 return np.asarray(arrays["vectors"])
         except _DAMAGED as error:
             self._drop(shard, str(error))
             return None
 
+    def _require_own_name(self, about: Mapping[str, str]) -> None:
+        """Raise where the folder describes vectors of something else: nobody knows whose they are."""
+        file = self.folder / _ABOUT
+        try:
+            described = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError:
+            described = None
+        if described != dict(about):
+            problem = "the folder's name and this file describe different vectors"
+            fix = f"remove the folder, whose items are then encoded again; or pass {argument('cache', False)}"
+            expected = f"the vectors of {about.get('encoder', 'one encoder')}"
+            raise InputError(problem, file=file, expected=expected, fix=fix, code="changed-file")
+
     def _drop(self, shard: Path, reason: str) -> None:
         self.notify(f"note: a damaged cache file was removed, its items are encoded again: {shard} ({reason})")
         shard.unlink(missing_ok=True)
         self._rows = {key: row for key, row in self._rows.items() if row[0] != shard}
-
-    def _remove_abandoned(self) -> None:
-        for leftover in self.folder.glob(PARTIAL + "*"):
-            try:
-                if time.time() - leftover.stat().st_mtime > _ABANDONED:
-                    leftover.unlink(missing_ok=True)
-            except FileNotFoundError:  # another process has just finished or removed it
-                continue
 
 
 def open_store(cache: Cache | None, model: Any, kind: str, precision: str) -> EmbeddingStore | None:

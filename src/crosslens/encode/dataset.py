@@ -8,7 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Dataset, Embeddings, Ids, InputError, Progress, UsageError, fingerprint, positions
+from crosslens.core import (
+    Dataset,
+    Embeddings,
+    Ids,
+    InputError,
+    Progress,
+    UsageError,
+    argument,
+    fingerprint,
+    positions,
+    where_option,
+)
 from crosslens.data import image_files
 from crosslens.encode.adapters.stored_embeddings import StoredEmbeddings
 from crosslens.encode.cache import Cache
@@ -98,7 +109,7 @@ def _stored(dataset: Dataset, encoder: StoredEmbeddings) -> Encoded:
 def _select(stored: Embeddings, ids: Ids, what: str) -> Embeddings:
     if stored.ids == ids:
         return stored
-    rows = positions(ids, stored.ids, what)
+    rows = positions(ids, stored.ids, what, any_ending=stored.has_names)
     variance = None if stored.variance is None else stored.variance[rows]
     return Embeddings(ids, stored.vectors[rows], variance, stored.model)
 
@@ -187,6 +198,7 @@ def _split(dataset: Dataset, query: int) -> tuple[list[int], list[list[int]]]:
             raise InputError(
                 f"image {image!r} has {len(own)} captions",
                 expected=f"caption number {query} (counted from 0) to ask, and another to stand for the image",
-                fix="select images with enough captions, or ask with a lower --query-caption",
+                fix="select images with enough captions"
+                + where_option("query_caption", f", or ask with a lower {argument('query_caption')}"),
             )
     return [own[query] for own in rows], [own[:query] + own[query + 1 :] for own in rows]

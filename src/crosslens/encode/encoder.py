@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from crosslens.core import MissingExtraError, Registry, UsageError, argument
+from crosslens.core import (
+    MissingExtraError,
+    Registry,
+    UsageError,
+    argument,
+    call_function,
+    where_option,
+)
 from crosslens.encode.options import EncodeOptions
 
 Array = np.ndarray[Any, Any]
@@ -87,11 +96,11 @@ class CallableEncoder:
 
     def encode_images(self, images: Sequence[Any]) -> Array:
         """What the object makes of the pictures."""
-        return as_array(self._model.encode_images(list(images)))
+        return as_array(call_function(self._model.encode_images, list(images)))
 
     def encode_texts(self, texts: Sequence[str]) -> Array:
         """What the object makes of the texts."""
-        return as_array(self._model.encode_texts(list(texts)))
+        return as_array(call_function(self._model.encode_texts, list(texts)))
 
 
 def as_array(values: Any) -> Array:
@@ -109,6 +118,12 @@ def split_model(model: str, kinds: Registry[Any] = ENCODERS) -> tuple[str, str]:
             fix=f"name its source, for example {kind}:{details.get('example', 'path/to/model')}",
         )
     return kind, source
+
+
+def require_library(module: str, purpose: str, extra: str = "encoders", package: str = "") -> None:
+    """Raise where a library is not installed, without the seconds that importing it takes."""
+    if module not in sys.modules and importlib.util.find_spec(module) is None:
+        raise MissingExtraError(purpose, package or module, extra)
 
 
 def import_library(module: str, purpose: str, extra: str = "encoders", package: str = "") -> Any:
@@ -150,6 +165,8 @@ def require_modality(encoder: Encoder, modality: str) -> None:
         supported = " and ".join(sorted(encoder.abilities)) or "nothing"
         raise UsageError(
             f"{encoder.name} encodes {supported}, not {modality}",
-            fix=f"use an encoder of both, or evaluate a text encoder with {argument('image_text')} "
-            "(text-only retrieval)",
+            fix="use an encoder of both"
+            + where_option(
+                "image_text", f", or evaluate a text encoder with {argument('image_text')} (text-only retrieval)"
+            ),
         )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from crosslens.core import InputError
-from crosslens.data import read_image_bytes
-from crosslens.encode.encoder import import_library
+from crosslens.core import PIXELS_IN_FLIGHT, InputError
+from crosslens.data import read_image_bytes, readable_picture
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -21,13 +20,15 @@ _THREADS, _AHEAD = 4, 64
 
 def decode_image(content: bytes) -> Any:
     """The picture in an image file's bytes, as RGB; whatever is wrong with it raises an ``InputError``."""
-    pillow = import_library("PIL.Image", "reading images", package="pillow")
-    try:
-        with pillow.open(io.BytesIO(content)) as picture:
-            return picture.convert("RGB")
-    except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
-        problem = "empty file" if not content else str(error).replace(repr(content), "").split(" <_io")[0]
-        raise InputError(f"not a readable image: {problem}", expected="a JPEG, PNG, WebP or other picture") from error
+    with readable_picture(content) as picture:
+        return picture.convert("RGB")
+
+
+def pixels_of(content: bytes) -> int:
+    """How many pixels the picture in an image file's bytes has, which are not decoded."""
+    with readable_picture(content) as picture:
+        width, height = picture.size
+        return int(width * height)
 
 
 def as_picture(image: Any) -> Any:
@@ -50,7 +51,41 @@ def as_pictures(images: Sequence[Any]) -> list[Any]:
     return [pictures[str(image)] if isinstance(image, str | Path) else as_picture(image) for image in images]
 
 
-def read_ahead(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+class PixelBudget:
+    """How many pixels decoded pictures may have together while they wait for their use.
+
+    Pictures are let in in order, and a single one always: so the next to be used is never among those that wait.
+    """
+
+    def __init__(self) -> None:
+        self._most, self._used, self._turn, self._closed = PIXELS_IN_FLIGHT.value, 0, 0, False
+        self._changed = threading.Condition()
+
+    def take(self, turn: int, pixels: int) -> None:
+        """Wait until all before ``turn`` (counted from 0) have taken theirs, and there is room for ``pixels`` more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or (turn == self._turn and self._has_room(pixels)))
+            self._used += pixels
+            self._turn += 1
+            self._changed.notify_all()
+
+    def give_back(self, pixels: int) -> None:
+        """Make room: the picture is in use."""
+        with self._changed:
+            self._used -= pixels
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let everybody in: nothing is used any more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _has_room(self, pixels: int) -> bool:
+        return not self._used or self._used + pixels <= self._most
+
+
+def read_ahead(work: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, None]:
     """The results of ``work`` in order, worked out by a few threads a little ahead of their use."""
     with ThreadPoolExecutor(_THREADS) as pool:
         futures: deque[Future[R]] = deque()

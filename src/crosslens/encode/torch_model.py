@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import CrosslensError, InputError, UsageError, argument
-from crosslens.encode.encoder import ENCODERS, Array, import_library, name_of
+from crosslens.core import (
+    CrosslensError,
+    InputError,
+    UsageError,
+    argument,
+    read_json_file,
+)
+from crosslens.encode.encoder import (
+    ENCODERS,
+    Array,
+    import_library,
+    name_of,
+    require_library,
+)
 from crosslens.encode.hub import find_model
+from crosslens.encode.model_code import own_code
 from crosslens.encode.options import EncodeOptions
 
+_SAFE = {"local_files_only": True, "trust_remote_code": False}
+"""How everything is loaded: from files that are here, and without running code that comes with them."""
 _UNLIMITED = 100_000  # tokenizers without a limit carry an astronomic one
 
 
@@ -66,21 +80,23 @@ class PretrainedModel:
         longest: int | None = None,
     ) -> None:
         self.name = name_of(kind, source)
+        for package in ("torch", "transformers"):
+            require_library(package, purpose)
+        folder, self.revision = find_model(source, options)  # first: a model that is not there is said at once
         self._compute = Compute(options, purpose)
         self.device = self._compute.device
         library = import_library("transformers", purpose)
-        folder, self.revision = find_model(source, options)
         if types:
             _check_type(folder, types, kind)
         with loading(folder):
-            loaded = getattr(library, model_class).from_pretrained(folder, local_files_only=True)
+            loaded = getattr(library, model_class).from_pretrained(folder, **_SAFE)
             self.model = self._compute.moved(loaded)
             self._prepare: Any = None
             if images:
-                self._prepare = library.AutoImageProcessor.from_pretrained(folder, local_files_only=True, backend="pil")
+                self._prepare = library.AutoImageProcessor.from_pretrained(folder, **_SAFE, backend="pil")
             self._tokenizer: Any = None
             if texts:
-                self._tokenizer = library.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+                self._tokenizer = library.AutoTokenizer.from_pretrained(folder, **_SAFE)
         self._longest = _longest_text(self._tokenizer, self.model.config, longest)
 
     def _pixels(self, pictures: Sequence[Any]) -> dict[str, Any]:
@@ -110,7 +126,7 @@ def loading(folder: Path) -> Iterator[None]:
         raise
     except Exception as error:  # from a missing file to a torn weight: a kind of error for each
         text = str(error).strip()
-        raise InputError(
+        raise own_code(folder) or InputError(
             f"the model cannot be loaded: {text.splitlines()[0] if text else type(error).__name__}",
             file=folder,
             expected="a model folder as save_pretrained writes it, with its tokenizer and image processor",
@@ -124,8 +140,8 @@ def loading(folder: Path) -> Iterator[None]:
 def _check_type(folder: Path, types: Sequence[str], kind: str) -> None:
     """Raise if the folder holds another architecture than its kind says, and name the kind that fits."""
     try:
-        model_type = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
-    except (OSError, ValueError, AttributeError) as error:
+        model_type = read_json_file(folder / "config.json").get("model_type")
+    except (OSError, InputError, AttributeError) as error:
         problem = InputError("no readable config.json", file=folder, expected="a model folder", fix="check the path")
         raise problem from error
     if model_type not in types:

@@ -34,6 +34,7 @@ from crosslens.explanations.counterfactuals.search import (
 from crosslens.explanations.failures import (
     TEXT_TO_TEXT as TEXT_TO_TEXT,
     failed_queries as failed_queries,
+    item_rows as item_rows,
     query_outcomes as query_outcomes,
     ranking_of as ranking_of,
 )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from crosslens.core import Dataset, InputError, Run, UsageError, argument, refuse_unknown
-from crosslens.data import image_files, load_dataset, path_options
+import polars as pl
+
+from crosslens.core import IMAGE_TO_TEXT, Dataset, InputError, Run, UsageError, argument, refuse_unknown
+from crosslens.data import READERS, image_files, is_dataset_path, load_dataset, path_options
 
 if TYPE_CHECKING:
     from crosslens.explanations.local.explanation import Explanation
@@ -72,6 +75,15 @@ def dataset_of_run(run: Run, dataset: Dataset | str | Path | None = None, **opti
     if source is None:
         raise UsageError(f"the recipe of the run {run.name!r} names no dataset", fix=f"pass {argument('dataset')}")
     base = run.home or Path()
+    plugins = _recipe_content(run).get("plugins", [])
+    if plugins and source not in READERS and not is_dataset_path(source, base):
+        file = os.path.normpath(base / plugins[0])
+        raise UsageError(
+            f"the dataset reader {source!r} of the run {run.name!r} comes from a plugin that is not loaded",
+            fix=f"load {file} first: {argument('plugin', file)}, or crosslens.load_plugin",
+            code="unknown-name",
+            subject=source,
+        )
     paths = path_options(source, table, base)
     moved = {key: str((base / value).absolute()) if key in paths else value for key, value in table.items()}
     return load_dataset(str((base / source).absolute()) if "source" in paths else source, **{**moved, **options})
@@ -81,9 +93,27 @@ def dataset_change(run: Run, dataset: Dataset) -> str | None:
     """A warning where the dataset is no longer what the run was made from."""
     known = run.provenance.get("dataset")
     stored = known.get("fingerprint") if isinstance(known, Mapping) else None
-    if stored is None or stored == dataset.fingerprint:
+    if stored is None or stored == dataset.fingerprint or stored == _evaluated_part(run, dataset).fingerprint:
         return None
     return f"The dataset {dataset.name} has changed since the run was made: explanations use its current content."
+
+
+def _evaluated_part(run: Run, dataset: Dataset) -> Dataset:
+    """What the run ranked of the dataset: images that could be read; of text-only retrieval, captions that are queries.
+
+    The dataset itself where that cannot be told.
+    """
+    ranking = next(iter(run.rankings.values()), None)
+    if ranking is None:
+        return dataset
+    forward = ranking.direction == IMAGE_TO_TEXT
+    images, captions = (ranking.query_ids, ranking.item_ids)[:: 1 if forward else -1]
+    if not (set(images) <= set(dataset.image_ids) and set(captions) <= set(dataset.caption_ids)):
+        return dataset
+    part = dataset if images == dataset.image_ids else dataset.select(images)
+    order = pl.DataFrame({"caption": captions}, schema={"caption": pl.String})
+    rows = order.join(part.captions, on="caption", how="inner", maintain_order="left").select(part.captions.columns)
+    return replace(part, captions=rows)
 
 
 def image_folder_of(run: Run) -> Path | None:
@@ -92,13 +122,16 @@ def image_folder_of(run: Run) -> Path | None:
     return None if folder is None else (run.home or Path()) / folder
 
 
-def _recipe_table(run: Run, name: str) -> dict[str, Any]:
+def _recipe_content(run: Run) -> dict[str, Any]:
     try:
-        content = tomllib.loads(run.recipe)
-    except tomllib.TOMLDecodeError as error:
+        return tomllib.loads(run.recipe)
+    except (ValueError, RecursionError) as error:
         problem = f"the recipe of the run {run.name!r} cannot be read: {error}"
         raise UsageError(problem, fix=f"pass {argument('dataset')}") from error
-    table = content.get(name, {})
+
+
+def _recipe_table(run: Run, name: str) -> dict[str, Any]:
+    table = _recipe_content(run).get(name, {})
     return dict(table) if isinstance(table, Mapping) else {}
 
 

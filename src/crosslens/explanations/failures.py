@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from crosslens.core import (
     UsageError,
     argument,
     positions,
+    spelled_as,
 )
 
 Array = np.ndarray[Any, Any]
@@ -46,7 +48,7 @@ def failed() -> pl.Expr:
 
 
 def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction: str | None = None) -> pl.DataFrame:
-    """One row per query that has a relevant item and retrieved any item.
+    """One row per query that has a relevant item and retrieved any item, all of the dataset.
 
     ``query``            the query's id, ``text`` its text (null for an image query)
     ``ground_truth``     the relevant image: of several, the first ranked; of an image query, the image itself
@@ -57,21 +59,22 @@ def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction
     ``margin``           ``score − truth_score``; 0 where the top-1 item is relevant
     ``margin_at_least``  the same where the relevant item lies beyond the top k: the difference to the last score
     """
-    ranking = ranking_of(run, direction)
+    ranking = ranking_of(run, direction, dataset)
     best, rank = _first_relevant(ranking)
-    rows = np.flatnonzero((best != UNRANKED) & (ranking.top_items[:, 0] != UNRANKED))
+    gallery = item_rows(ranking, dataset)
+    # Of items that only ready-made lists name, nothing is known that could be compared.
+    outside = ((ranking.top_items != UNRANKED) & (gallery[ranking.top_items] < 0)).any(axis=1)
+    rows = np.flatnonzero((best != UNRANKED) & (ranking.top_items[:, 0] != UNRANKED) & ~outside)
     best, rank = best[rows], rank[rows]
     items = ranking.top_items[rows, 0]
     texts: list[str | None] = [None] * len(rows)
     answers: list[str | None] = [None] * len(rows)
     if ranking.direction == IMAGE_TO_TEXT:
-        captions = _rows(ranking.item_ids, dataset.caption_ids, "caption", dataset)
-        retrieved = dataset.caption_image[captions[items]]
-        answers = [dataset.texts[row] for row in captions[items]]
+        retrieved = dataset.caption_image[gallery[items]]
+        answers = [dataset.texts[row] for row in gallery[items]]
         truth = _rows(ranking.query_ids, dataset.image_ids, "image", dataset)[rows]
     else:
-        images = _rows(ranking.item_ids, dataset.image_ids, "image", dataset)
-        retrieved, truth = images[items], images[best]
+        retrieved, truth = gallery[items], gallery[best]
         texts = [dataset.texts[row] for row in _rows(ranking.query_ids, dataset.caption_ids, "caption", dataset)[rows]]
     scores, own, last = _scores(ranking, rows, best)
     # An imported ranking may leave out an item for any reason: nothing bounds its score.
@@ -92,8 +95,13 @@ def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction
     return pl.DataFrame(table, schema=dict(COLUMNS), strict=False, nan_to_null=True)
 
 
-def ranking_of(run: Run | Mapping[str, Ranking], direction: str | None = None) -> Ranking:
-    """The ranking of a direction, with lists in it; by default of the first of ``DIRECTIONS`` that the run has."""
+def ranking_of(
+    run: Run | Mapping[str, Ranking], direction: str | None = None, dataset: Dataset | None = None
+) -> Ranking:
+    """The ranking of a direction, with lists in it; by default of the first of ``DIRECTIONS`` that the run has.
+
+    With a dataset, ids are written as there: an image with or without the ending of its file.
+    """
     rankings = run.rankings if isinstance(run, Run) else run
     run_name = run.name if isinstance(run, Run) else "this run"
     if direction is not None and direction not in DIRECTIONS:
@@ -114,7 +122,15 @@ def ranking_of(run: Run | Mapping[str, Ranking], direction: str | None = None) -
             expected="at least the top-1 item of every query",
             fix="repeat the evaluation with a depth of 1 or more (the default is 10)",
         )
-    return ranking
+    return ranking if dataset is None else _spelled_as(dataset, ranking)
+
+
+def _spelled_as(dataset: Dataset, ranking: Ranking) -> Ranking:
+    sides = dataset.image_ids, dataset.caption_ids
+    queries, items = sides if ranking.direction == IMAGE_TO_TEXT else sides[::-1]
+    query_ids, item_ids = spelled_as(queries, ranking.query_ids), spelled_as(items, ranking.item_ids)
+    same = (query_ids, item_ids) == (ranking.query_ids, ranking.item_ids)
+    return ranking if same else replace(ranking, query_ids=query_ids, item_ids=item_ids)
 
 
 def _first_relevant(ranking: Ranking) -> tuple[Array, Array]:
@@ -138,6 +154,15 @@ def _scores(ranking: Ranking, rows: Array, best: Array) -> tuple[Array, Array, A
     own = np.where((lists == best[:, None]) & kept, values, np.nan)
     truth = np.where(np.isnan(own).all(axis=1), np.nan, np.nanmax(np.nan_to_num(own, nan=-np.inf), axis=1))
     return values[:, 0], truth, values[np.arange(len(rows)), np.maximum(kept.sum(axis=1) - 1, 0)]
+
+
+def item_rows(ranking: Ranking, dataset: Dataset) -> Array:
+    """The row of each item in the dataset; −1 for those that only ready-made lists name, behind the dataset's own."""
+    kind = "caption" if ranking.direction == IMAGE_TO_TEXT else "image"
+    known = dataset.caption_ids if kind == "caption" else dataset.image_ids
+    if len(ranking.item_ids) > len(known) and ranking.item_ids[: len(known)] == known:
+        return np.concatenate([np.arange(len(known)), np.full(len(ranking.item_ids) - len(known), UNRANKED)])
+    return _rows(ranking.item_ids, known, kind, dataset)
 
 
 def _rows(ids: Ids, known: Ids, kind: str, dataset: Dataset) -> Array:

@@ -18,7 +18,6 @@ from typing import Any
 import polars as pl
 
 from crosslens.core import (
-    PARTIAL,
     InputError,
     Progress,
     SilentProgress,
@@ -27,6 +26,8 @@ from crosslens.core import (
     available_cores,
     cache_folder,
     fingerprint,
+    parquet_bytes,
+    remove_abandoned,
     stage,
 )
 from crosslens.language.parse import PARSE_COLUMNS, Parses
@@ -40,6 +41,8 @@ BATCH = 512
 """Texts that are parsed and stored together: the most that a killed process loses."""
 _WORTH_A_PROCESS = 2_048
 """Fewer texts than this are parsed sooner than another process has loaded its pipeline."""
+_STORE = "crosslens.store"
+"""Where a file says which folder it belongs to; earlier versions did not."""
 _SCHEMA = {"text": pl.String, **PARSE_COLUMNS}
 
 
@@ -52,6 +55,7 @@ class ParseCache:
         self.folder = cache_folder(folder) / "parses" / f"{slug}-{fingerprint('parses', about)[:12]}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            remove_abandoned(self.folder)
         except OSError as error:
             raise InputError(
                 f"cannot be used as a cache: {error.strerror}",
@@ -61,8 +65,7 @@ class ParseCache:
 
     def fetch(self, texts: pl.Series) -> pl.DataFrame:
         """The cached parses of these texts, one row each, in any order."""
-        # Another process may be writing files that begin like that.
-        files = [file for file in sorted(self.folder.glob("*.parquet")) if not file.name.startswith(PARTIAL)]
+        files = sorted(self.folder.glob("*.parquet"))
         empty = as_table([], [])
         matches = [empty]
         for start in range(0, len(files), _AT_ONCE):
@@ -74,10 +77,8 @@ class ParseCache:
     def add(self, texts: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
         """Store the parses of a batch; returns them as a table."""
         table = as_table(texts, rows)
-        buffer = io.BytesIO()
-        table.write_parquet(buffer)
-        content = buffer.getvalue()
-        with atomic_file(self.folder / f"{_digest(content)}.parquet") as partial:
+        content = bytes(parquet_bytes(table, metadata={_STORE: self.folder.name}))
+        with atomic_file(self.folder / f"{_digest(content)}.parquet", wait=True) as partial:
             partial.write_bytes(content)
         return table
 
@@ -86,6 +87,9 @@ class ParseCache:
             content = file.read_bytes()
             if _digest(content) != file.stem:
                 raise OSError("its content is not what was written")
+            store = pl.read_parquet_metadata(io.BytesIO(content)).get(_STORE, self.folder.name)
+            if store != self.folder.name:
+                raise OSError(f"it belongs to {store}")
             table = pl.read_parquet(io.BytesIO(content))
             return table if table.schema == _SCHEMA else table.cast(_SCHEMA)  # type: ignore[arg-type]
         except (OSError, pl.exceptions.PolarsError) as error:

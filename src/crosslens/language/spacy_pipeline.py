@@ -139,7 +139,8 @@ def _parse(document: Any) -> Parse:
 
 
 def _start(name: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "crosslens.language.spacy_pipeline", name]
+    # -P: nothing is imported from the current folder, which may be somebody else's.
+    command = [sys.executable, "-P", "-m", "crosslens.language.spacy_pipeline", name]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
 
 

@@ -15,12 +15,13 @@ from crosslens.metrics.family import (
     Family as Family,
     MetricSpec as MetricSpec,
     Option as Option,
-    Unit as Unit,
     family_of as family_of,
     metric as metric,
     read_spec as read_spec,
 )
 from crosslens.metrics.formatting import (
+    bounds_of as bounds_of,
+    facts_of as facts_of,
     format_count as format_count,
     format_figure as format_figure,
     format_interval as format_interval,
@@ -35,6 +36,7 @@ from crosslens.metrics.relevant_ranks import RelevantRanks as RelevantRanks
 from crosslens.metrics.request import (
     DEFAULT_METRICS as DEFAULT_METRICS,
     MetricRequest as MetricRequest,
+    metric_plugins as metric_plugins,
     parse_metric as parse_metric,
     parse_metrics as parse_metrics,
     split_metrics as split_metrics,

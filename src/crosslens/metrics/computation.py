@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, InputError, MetricValues, Ranking, UsageError
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    InputError,
+    MetricValues,
+    Ranking,
+    UsageError,
+    call_function,
+    wrong_code,
+)
 from crosslens.metrics.coverage import Coverage, FloatArray, IntArray, Ties, require_ties
 from crosslens.metrics.family import Family, MetricSpec, family_of
 from crosslens.metrics.gain_matrix import GainMatrix
@@ -53,9 +62,10 @@ def observations(spec: MetricSpec, ranking: Ranking, ties: Ties = "stable", gain
     if family.across:
         raise UsageError(f"{spec} needs both directions", fix="use compute_across")
     with _naming(spec, ranking.direction), np.errstate(divide="ignore", invalid="ignore"):
-        values = family.function(_input_of(family, ranking, ties, gains), family.checked(spec))
+        values = call_function(family.function, _input_of(family, ranking, ties, gains), family.checked(spec))
     if family.pooled(spec):
-        return Observations(values, ranking.rows)
+        return Observations(_numbers(family, spec, values, len(ranking.rows), "pair"), ranking.rows)
+    values = _numbers(family, spec, values, len(ranking.query_ids), "query")
     return Observations(np.where(ranking.relevant_counts > 0, values, np.nan), None)
 
 
@@ -106,8 +116,27 @@ def parts_across(
     family = family_of(spec)
     with _naming(spec, None), np.errstate(divide="ignore", invalid="ignore"):
         inputs = {direction: _input_of(family, ranking, ties, gains) for direction, ranking in rankings.items()}
-        parts = family.function(inputs, family.checked(spec))
-    return {name: np.where(ranking.relevant_counts > 0, parts[name], np.nan) for name, ranking in rankings.items()}
+        parts = call_function(family.function, inputs, family.checked(spec))
+    if not isinstance(parts, Mapping) or not set(rankings) <= set(parts):
+        problem = f"the metric {spec} returned {type(parts).__name__}"
+        raise wrong_code(family.function, problem, f"return a mapping with values for {' and '.join(rankings)}")
+    values = {
+        name: _numbers(family, spec, parts[name], len(ranking.query_ids), "query") for name, ranking in rankings.items()
+    }
+    return {name: np.where(ranking.relevant_counts > 0, values[name], np.nan) for name, ranking in rankings.items()}
+
+
+def _numbers(family: Family, spec: MetricSpec, values: Any, count: int, noun: str) -> FloatArray:
+    """What a metric returned, if it is one number per query (or pair)."""
+    try:
+        array = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(())
+    if array.shape != (count,):
+        returned = f"an array of shape {array.shape}" if array.shape else f"{values!r:.40}"
+        problem = f"the metric {spec} returned {returned} for {count:,} {noun}s".replace("querys", "queries")
+        raise wrong_code(family.function, problem, f"return one number per {noun}")
+    return array
 
 
 def ranks_of(ranking: Ranking, ties: Ties = "stable") -> RelevantRanks:
@@ -212,10 +241,11 @@ def _measure(
 ) -> MetricValues:
     statistic = family_of(spec).statistic_of(spec)
     values, rows = observations(spec, ranking, ties, gains)
-    figure = draws.estimate(values, statistic, level=level, rows=rows)
+    figure = draws.estimate(values, statistic, level=level, rows=rows, bounds=family_of(spec).bounds)
     values = values if rows is None else compute(spec, ranking, ties, gains)
     name, numbers = f"{ranking.direction}/{spec}", (figure.mean, figure.low, figure.high)
-    return MetricValues(name, ranking.query_ids, values, draws.clusters, *numbers, statistic, level)
+    facts = family_of(spec).facts(spec)
+    return MetricValues(name, ranking.query_ids, values, draws.clusters, *numbers, statistic, level, facts)
 
 
 def _measure_across(
@@ -231,6 +261,9 @@ def _measure_across(
     values = compute_across(spec, rankings, clusters, ties, None if strata is None else strata[IMAGE_TO_TEXT], gains)
     # Not from the values of single images: with unequal numbers of captions a resample has more or fewer of them.
     parts = parts_across(spec, {direction: rankings[direction] for direction in _BOTH}, ties, gains)
-    figure = sum_of_means([(draws[direction], part) for direction, part in parts.items()], level)
+    figure = sum_of_means(
+        [(draws[direction], part) for direction, part in parts.items()], level, family_of(spec).bounds
+    )
     ids, images = rankings[IMAGE_TO_TEXT].query_ids, np.asarray(clusters[IMAGE_TO_TEXT])
-    return MetricValues(str(spec), ids, values, images, figure.mean, figure.low, figure.high, level=level)
+    facts = family_of(spec).facts(spec)
+    return MetricValues(str(spec), ids, values, images, figure.mean, figure.low, figure.high, level=level, facts=facts)

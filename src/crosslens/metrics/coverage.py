@@ -120,7 +120,8 @@ class Coverage:
             self._refuse_tie(int(queries[np.argmax(unclear)]))
 
     def _refuse_tie(self, query: int) -> None:
-        raise tie_error(self._ids[query], self._known[query], self._ties, "pass longer lists")
+        longer = f"pass {argument('complete_lists', True)} if the lists hold the whole gallery, otherwise longer lists"
+        raise tie_error(self._ids[query], self._known[query], self._ties, longer)
 
 
 def tie_error(query: str, length: int, ties: Ties, longer: str) -> InputError:

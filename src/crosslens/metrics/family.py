@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import cleandoc
+from math import isfinite
 from typing import Any, Literal, TypeVar
 
-from crosslens.core import Registry, Statistic, UnknownNameError, UsageError
+from crosslens.core import MetricFacts, Registry, Statistic, Unit, UnknownNameError, UsageError
 
 _SHAPE = re.compile(
     r"(?P<family>[A-Za-z][\w-]*(?:@[A-Za-z]\w*)?)"  # mAP@R carries an @ in its name
@@ -71,22 +73,25 @@ def _read_options(text: str, options: str) -> tuple[str, ...]:
     return tuple(written)
 
 
+_MOST_DIGITS = 9
+"""No gallery is larger than the number of so many digits."""
+
+
 def _read_cutoff(text: str, cutoff: str) -> int:
     if not _is_positive(cutoff):
         raise UsageError(
-            f"the cutoff of {text!r} is {cutoff!r}" if cutoff else f"the cutoff of {text!r} is missing",
-            fix="write a whole number from 1 after the @, such as @10",
+            f"the cutoff of {text!r:.80} is {cutoff!r:.40}" if cutoff else f"the cutoff of {text!r:.80} is missing",
+            fix=f"write a whole number from 1, of at most {_MOST_DIGITS} digits, after the @, such as @10",
         )
     return int(cutoff)
 
 
 def _is_positive(digits: str) -> bool:
     # isdecimal alone would also take digits of other scripts.
-    return digits.isascii() and digits.isdecimal() and int(digits) > 0
+    return digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS and int(digits) > 0
 
 
 Cutoff = Literal["required", "optional", "none"]
-Unit = Literal["share", "rank", "points", "number"]
 Function = Callable[[Any, MetricSpec], Any]
 """From the :class:`RelevantRanks` of a ranking, or its :class:`GradedRanking`, to one value per query; a metric across
 directions is given, and returns, a mapping from directions."""
@@ -162,6 +167,17 @@ class Family:
         """Whether the figure is taken over pairs instead of queries."""
         return any(option.pooled for option in self._written(spec))
 
+    def facts(self, spec: MetricSpec) -> MetricFacts:
+        """What a run stores about this metric."""
+        return MetricFacts(self.higher_is_better, self.unit or self._unit_by_range, self.pooled(spec))
+
+    @property
+    def _unit_by_range(self) -> Unit:
+        """How people read a metric that declares no unit."""
+        if self.range == (0, 1):
+            return "share"
+        return "points" if math.isfinite(self.range[1]) else "rank"
+
     def value_of(self, spec: MetricSpec, name: str) -> str | None:
         """What is written for an option: the word of a free name, the value of a setting; None if it is not written."""
         for written in spec.options:
@@ -171,9 +187,9 @@ class Family:
         return None
 
     @property
-    def is_fraction(self) -> bool:
-        """Whether people read it in percent."""
-        return self.range == (0, 1)
+    def bounds(self) -> tuple[float, float] | None:
+        """The lowest and the highest value of a query, or None where one of them is not finite."""
+        return self.range if isfinite(self.range[0]) and isfinite(self.range[1]) else None
 
     def checked(self, spec: MetricSpec) -> MetricSpec:
         """The same metric with its options in the declared order; an option or cutoff that does not fit raises."""

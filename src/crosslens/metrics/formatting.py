@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from crosslens.core import UsageError, split_name
-from crosslens.metrics.family import METRICS, MetricSpec, Unit, family_of, read_spec
+from crosslens.core import ASSUMED_FACTS, MetricFacts, Unit, UsageError, split_name, stored_facts
+from crosslens.metrics.family import METRICS, MetricSpec, family_of, read_spec
 
 _UNITS: Mapping[Unit, str] = {
     "rank": "as a rank",
@@ -27,14 +27,21 @@ def spec_of(name: str) -> MetricSpec | None:
     return spec if spec.family in METRICS else None
 
 
+def facts_of(name: str) -> MetricFacts:
+    """What is known of the metric ``name``: from its registration, else from a run that was loaded, else assumed."""
+    spec = spec_of(name)
+    return family_of(spec).facts(spec) if spec is not None else stored_facts(name) or ASSUMED_FACTS
+
+
+def bounds_of(name: str) -> tuple[float, float] | None:
+    """Between which values a query's lies; None where there is no such bound, or the metric is not registered."""
+    spec = spec_of(name)
+    return None if spec is None else family_of(spec).bounds
+
+
 def unit_of(name: str) -> Unit:
     """How people read a metric: a ``share`` in percent, a ``rank``, ``points`` of a sum, or a plain ``number``."""
-    spec = spec_of(name)
-    if spec is not None and family_of(spec).unit is not None:
-        return family_of(spec).unit or "share"
-    if spec is None or family_of(spec).is_fraction:  # nearly all metrics are shares: so is an unknown one
-        return "share"
-    return "points" if math.isfinite(family_of(spec).range[1]) else "rank"
+    return facts_of(name).unit
 
 
 def format_figure(name: str, value: float, decimals: int = 1, *, signed: bool = False) -> str:

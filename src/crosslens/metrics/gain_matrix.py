@@ -68,8 +68,13 @@ class GainMatrix:
         return gains
 
     def fitting(self, ranking: Ranking) -> GainMatrix:
-        """Itself, if it has the size of the ranking."""
+        """Itself, if it has the size of the ranking.
+
+        Ready-made lists may name more items than there are gains: those behind the last one, which gain nothing.
+        """
         queries, items = len(ranking.query_ids), len(ranking.item_ids)
+        if not ranking.complete:
+            items = min(items, self.gallery(ranking.direction))
         expected = (queries, items) if ranking.direction == IMAGE_TO_TEXT else (items, queries)
         if self.shape != expected:
             raise InputError(
@@ -79,27 +84,17 @@ class GainMatrix:
             )
         return self
 
+    def gallery(self, direction: str) -> int:
+        """How many items have gains."""
+        return int(self.shape[1] if direction == IMAGE_TO_TEXT else self.shape[0])
+
     def of(self, direction: str, items: IntArray) -> FloatArray:
-        """The gains of listed items, queries × ranks; 0 past the end of a list."""
-        listed = items != UNRANKED
-        queries = np.broadcast_to(np.arange(len(items))[:, None], items.shape)[listed]
-        images, captions = (queries, items[listed]) if direction == IMAGE_TO_TEXT else (items[listed], queries)
-        cells = np.asarray(self._scorer.exact(images, captions), np.float64)
-        bad = np.flatnonzero(~np.isfinite(cells))
-        if len(bad):
-            raise InputError(
-                f"the value of image {images[bad[0]]}, caption {captions[bad[0]]} (counted from 0) is {cells[bad[0]]}",
-                expected="finite numbers",
-                fix="compute the values again without NaN and infinity",
-            )
-        values = np.zeros(items.shape)
-        values[listed] = cells
-        return values
+        """The gains of listed items, queries × ranks; 0 past the end of a list, and for items without gains."""
+        return _exact(self._scorer, direction, np.where(items < self.gallery(direction), items, UNRANKED))
 
     def ideal(self, direction: str, count: int) -> IdealLists:
         """The ``count`` items of most gain to every query, or more."""
-        gallery = self.shape[1] if direction == IMAGE_TO_TEXT else self.shape[0]
-        return self._cached(self._ideal, direction, min(count, gallery), self._rank)
+        return self._cached(self._ideal, direction, min(count, self.gallery(direction)), self._rank)
 
     def ideal_images(self, direction: str, count: int) -> IdealLists:
         """The images most similar to every image, by the mean over an image's captions (:class:`ImageSimilarity`)."""
@@ -153,8 +148,29 @@ class GainMatrix:
                 width = min(ranking.depth, items.shape[1])
                 top = ranking.top_items[:, :width]
                 items[rows, :width] = np.where(top != UNRANKED, columns[top], UNRANKED)
-                values[rows, :width] = np.where(top != UNRANKED, ranking.top_scores[:, :width], 0.0)
+                values[rows, :width] = _exact(scorer, direction, top)
         return {direction: IdealLists(*pair) for direction, pair in arrays.items()}
+
+
+def _exact(scorer: Scorer, direction: str, items: IntArray) -> FloatArray:
+    """The scores of listed items in float64, queries × ranks; 0 past the end of a list.
+
+    Not those of a ranking: it keeps them in the precision it was computed in, and sums must not mix the two.
+    """
+    listed = items != UNRANKED
+    queries = np.broadcast_to(np.arange(len(items))[:, None], items.shape)[listed]
+    images, captions = (queries, items[listed]) if direction == IMAGE_TO_TEXT else (items[listed], queries)
+    cells = np.asarray(scorer.exact(images, captions), np.float64)
+    bad = np.flatnonzero(~np.isfinite(cells))
+    if len(bad):
+        raise InputError(
+            f"the value of image {images[bad[0]]}, caption {captions[bad[0]]} (counted from 0) is {cells[bad[0]]}",
+            expected="finite numbers",
+            fix="compute the values again without NaN and infinity",
+        )
+    values = np.zeros(items.shape)
+    values[listed] = cells
+    return values
 
 
 class ImageSimilarity:

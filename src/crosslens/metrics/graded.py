@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from crosslens.core import IMAGE_TO_TEXT, UNRANKED, InputError, Ranking, UsageError, argument
+from crosslens.core import IMAGE_TO_TEXT, UNRANKED, InputError, Ranking, UsageError, argument, where_option
 from crosslens.metrics.coverage import BoolArray, FloatArray, IntArray, Ties, item_count, tie_error
 from crosslens.metrics.gain_matrix import GainMatrix, IdealLists
 from crosslens.metrics.relevant_ranks import UNSEEN_RANK, chance_of_none
@@ -107,7 +107,8 @@ class TopK:
         open_ended = self._scores[rows, last[rows]] == self._end[rows]
         if open_ended.any():
             query = int(rows[np.argmax(open_ended)])
-            raise tie_error(self._ids[query], left[query], self._ties, f"keep longer lists ({argument('depth')})")
+            longer = "evaluate with longer lists" + where_option("depth", f" ({argument('depth')})")
+            raise tie_error(self._ids[query], left[query], self._ties, longer)
 
     def _refuse_short(self, query: int, k: int, left: IntArray) -> None:
         beside = " beside the ground truth" if self._non_gt else ""
@@ -116,7 +117,8 @@ class TopK:
             raise InputError(
                 f"of the list of query {self._ids[query]!r} only {item_count(left[query])}{beside} were kept",
                 expected=f"at least {item_count(k)}{beside}",
-                fix=f"keep {item_count(more)} or more: {argument('depth')}, {argument('rerank_depth')}",
+                fix=f"evaluate with a depth of {more:,} or more"
+                + where_option("rerank_depth", f": {argument('depth')}, {argument('rerank_depth')}"),
             )
         fewest = int(left[self._counts & ~self._whole].min())
         smaller = f"use a cutoff of at most {fewest}, or " if fewest else ""
@@ -209,6 +211,7 @@ class GradedRanking:
     def of_best_images(self, name: str, count: int) -> tuple[BoolArray, IntArray]:
         """Which listed items are of the ``count`` images most similar to the query's image, and how many items are."""
         gains, items = self._named(name), self.top_k().items
+        items = np.where(items < gains.gallery(self.ranking.direction), items, UNRANKED)
         images = gains.ideal_images(self.ranking.direction, count).items[:, :count]
         assert gains.image_of is not None
         if self.ranking.direction != IMAGE_TO_TEXT:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from crosslens.core import UnknownNameError, UsageError
+from crosslens.core import UnknownNameError, UsageError, plugin_hashes
 from crosslens.metrics.family import METRICS, MetricSpec, family_of, read_spec
 
 DIRECTIONS = ("i2t", "t2i", "t2t")
@@ -33,6 +33,11 @@ class MetricRequest:
 
     def __str__(self) -> str:
         return str(self.spec) if self.direction is None else f"{self.direction}/{self.spec}"
+
+
+def metric_plugins(requests: Iterable[MetricRequest]) -> dict[str, str]:
+    """The plugins that these metrics come from, by file name, with their content hashes: other code, other values."""
+    return plugin_hashes(METRICS[request.spec.family].plugin for request in requests)
 
 
 def parse_metrics(text: str | Iterable[str | MetricSpec | MetricRequest] | None = None) -> list[MetricRequest]:
@@ -68,7 +73,7 @@ def parse_metric(text: str) -> MetricRequest:
     notes: tuple[str, ...] = ()
     ambiguous = _AMBIGUOUS.fullmatch(written)
     if ambiguous:
-        written, notes = f"Hit@{ambiguous[1]}", (_note_on_recall(int(ambiguous[1])),)
+        written, notes = f"Hit@{ambiguous[1]}", (_note_on_recall(ambiguous[1]),)
     return _checked(MetricRequest(read_spec(written), direction, notes))
 
 
@@ -86,7 +91,7 @@ def _checked(request: MetricSpec | MetricRequest) -> MetricRequest:
     return replace(request, spec=family.checked(spec))
 
 
-def _note_on_recall(k: int) -> str:
+def _note_on_recall(k: str) -> str:
     return (
         f"R@{k} read as Hit@{k}, any relevant item in the top {k}, as the image-text matching literature means it; "
         f"for the IR definition write Recall@{k}, for the one capped at k write CappedRecall@{k}"

@@ -74,8 +74,22 @@ _ASCII_WORD = re.compile(r"[A-Za-z0-9](?:\S*[A-Za-z0-9])?")
 _CHUNK = re.compile(r"\S+")
 
 
+_DETACHED = re.compile(r"\s+(?:['’](?:s|re|ve|ll|d|m)|n['’]t)(?!\w)", re.IGNORECASE)
+"""An ending that a tokeniser has cut off: *the man 's hat*, *it is n't*."""
+
+
 def words_of(text: str) -> list[CaptionWord]:
-    """The words of a text, left to right."""
+    """The words of a text, left to right; an ending that stands by itself belongs to the word before it."""
+    words = _between_blanks(text)
+    for ending in _DETACHED.finditer(text):
+        stem = next((at for at, word in enumerate(words) if word.end == ending.start()), None)
+        if stem is not None:
+            start = words[stem].start
+            words[stem : stem + 2] = [CaptionWord(start, ending.end(), text[start : ending.end()])]
+    return words
+
+
+def _between_blanks(text: str) -> list[CaptionWord]:
     if text.isascii():
         return [CaptionWord(*match.span(), match.group()) for match in _ASCII_WORD.finditer(text)]
     words = []

@@ -8,9 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from crosslens.core import Dataset, Entry, InputError, Progress, SilentProgress, UsageError, stage
+from crosslens.core import (
+    Dataset,
+    Entry,
+    InputError,
+    Progress,
+    SilentProgress,
+    UsageError,
+    call_function,
+    stage,
+    wrong_code,
+)
 from crosslens.language import parse_texts
-from crosslens.perturbations.caption import Caption, Perturbed, apply_edits
+from crosslens.perturbations.caption import Caption, Edit, Perturbed, apply_edits
 from crosslens.perturbations.draws import Draws
 from crosslens.perturbations.registry import PERTURBATIONS, CannotApply, Perturbation
 
@@ -134,10 +144,18 @@ def _perturb_captions(
 
 def _perturb_caption(call: PerturbationCall, caption: Caption, draws: Draws) -> Perturbed:
     try:
-        edits = call.entry.value(caption, draws, **call.options)
+        edits = call_function(call.entry.value, caption, draws, **call.options)
     except CannotApply as reason:
         return Perturbed(caption.text, caption.text, False, str(reason))
-    return Perturbed(caption.text, apply_edits(caption.text, edits), True, "", edits)
+    if not isinstance(edits, tuple) or not all(isinstance(edit, Edit) for edit in edits):
+        problem = f"the perturbation {call.entry.name!r} returned {edits!r:.60}"
+        raise wrong_code(call.entry.value, problem, "return a tuple of crosslens.perturbations.Edit")
+    try:
+        return Perturbed(caption.text, apply_edits(caption.text, edits), True, "", edits)
+    except ValueError as error:
+        raise wrong_code(
+            call.entry.value, f"the perturbation {call.entry.name!r}: {error}", "check the edits"
+        ) from error
 
 
 @contextmanager

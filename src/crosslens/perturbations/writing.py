@@ -1,42 +1,48 @@
 """Whole datasets with changed captions, one folder per perturbation, as every command reads them.
 
-``perturbations.json`` beside the folders describes them. It is written anew after each folder, so that an interrupted
-run resumes with the first perturbation that is not in it.
+``perturbations.json`` beside the folders describes them. More perturbations are added in a copy that shares the files
+of those that are there, and replaces the folder when it is complete; an interrupted run resumes in that copy.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from crosslens.core import (
+    DATASET_LAYOUT,
     HEADER_FILE,
     ConflictError,
     Dataset,
     InputError,
+    Layout,
     Progress,
     argument,
+    link_tree,
+    parse_json,
     read_header,
-    refuse_foreign_files,
-    remove_partial_files,
-    write_text,
+    remove,
+    tidy_output,
+    workspace,
+    write_header,
 )
 from crosslens.data import image_files
 from crosslens.perturbations.caption import Edit, Perturbed
-from crosslens.perturbations.images.folder import OWN_FILES
-from crosslens.perturbations.images.writing import perturb_images
+from crosslens.perturbations.images.folder import REQUEST, stored_pictures
+from crosslens.perturbations.images.writing import has_images, perturb_images
 from crosslens.perturbations.perturbing import check_options, options_of, perturb_each
 from crosslens.perturbations.registry import PERTURBATIONS
 from crosslens.perturbations.selection import chosen_perturbations, is_image_perturbation
 
 SUMMARY = "perturbations.json"
+_LAYOUT = Layout("a folder of perturbations", SUMMARY, (*DATASET_LAYOUT.within("*"), f"*/{REQUEST}"))
 _KIND = "perturbations"
 _DRAWING = 1
 """Raised whenever the same seed gives other captions than before."""
@@ -67,22 +73,27 @@ def write_perturbations(
     of_captions = [name for name in chosen if not is_image_perturbation(name)]
     requests = {name: _request(name, seed, options, pipeline) for name in chosen}
     check_options([PERTURBATIONS[name] for name in of_captions], options)
-    done = _existing(folder, dataset, requests, overwrite)
-    _write_summary(folder, dataset, done)  # first of all: from now on the folder is known to be ours
-    missing = [name for name in of_captions if name not in done]
-    common: dict[str, Any] = {"seed": seed, "threads": threads, "progress": progress}
-    based = _with_absolute_paths(dataset, image_folder)
-    for name, results in perturb_each(missing, dataset, pipeline=pipeline, **common, **_known(missing, options)):
-        perturbed = perturbed_dataset(based, name, results, seed)
-        perturbed.save(folder / name, overwrite=True)
-        done[name] = {**requests[name], **applied_counts(results), "fingerprint": perturbed.fingerprint}
-        _write_summary(folder, dataset, done)
-    for name in filter(is_image_perturbation, chosen):
-        perturbed = perturb_images(
-            dataset, name, folder / name, image_folder=image_folder, skip_bad=skip_bad, overwrite=overwrite, **common
-        )
-        done[name] = {**requests[name], "images": len(perturbed.image_ids), "fingerprint": perturbed.fingerprint}
-        _write_summary(folder, dataset, done)
+    common: dict[str, Any] = {"seed": seed, "progress": progress, "threads": threads}
+    pictures: dict[str, Any] = {"image_folder": image_folder, "skip_bad": skip_bad}
+    existing = partial(_existing, folder, dataset, requests, overwrite, seed=seed, **pictures)
+    done = existing()
+    if all(name in done for name in chosen):
+        tidy_output(folder, dataset.fingerprint)
+        return {name: done[name] for name in chosen}
+    with workspace(folder, dataset.fingerprint) as work:
+        done = _prepare(work.new, folder, existing(), requests)
+        missing = [name for name in of_captions if name not in done]
+        based = _with_absolute_paths(dataset, image_folder)
+        for name, results in perturb_each(missing, dataset, pipeline=pipeline, **common, **_known(missing, options)):
+            perturbed = perturbed_dataset(based, name, results, seed)
+            perturbed.save(work.new / name, overwrite=True)
+            done[name] = {**requests[name], **applied_counts(results), "fingerprint": perturbed.fingerprint}
+            _write_summary(work.new, dataset, done)
+        for name in filter(is_image_perturbation, chosen):
+            perturbed = perturb_images(dataset, name, work.new / name, overwrite=True, **common, **pictures)
+            done[name] = {**requests[name], "images": len(perturbed.image_ids), "fingerprint": perturbed.fingerprint}
+            _write_summary(work.new, dataset, done)
+        work.publish(_LAYOUT, _pictures(folder))
     return {name: done[name] for name in chosen}
 
 
@@ -125,9 +136,17 @@ def read_perturbed(dataset: Dataset) -> tuple[Perturbed, ...]:
         )
     rows = dataset.captions.select(columns).iter_rows()
     return tuple(
-        Perturbed(original, text, applied, reason, tuple(Edit(**edit) for edit in json.loads(edits)))
-        for original, text, applied, reason, edits in rows
+        Perturbed(original, text, applied, reason, _read_edits(edits, row))
+        for row, (original, text, applied, reason, edits) in enumerate(rows)
     )
+
+
+def _read_edits(text: Any, row: int) -> tuple[Edit, ...]:
+    try:
+        return tuple(Edit(**edit) for edit in parse_json(text))
+    except (InputError, TypeError) as error:
+        problem = f"the edits are {text!r:.60}"
+        raise InputError(problem, row=row, expected="a list of edits", fix="write it with crosslens perturb") from error
 
 
 def _request(name: str, seed: int, options: Mapping[str, Any], pipeline: str | None) -> dict[str, Any]:
@@ -145,44 +164,67 @@ def _known(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _existing(
-    folder: Path, dataset: Dataset, requests: Mapping[str, Mapping[str, Any]], overwrite: bool
+    folder: Path, dataset: Dataset, requests: Mapping[str, Mapping[str, Any]], overwrite: bool, **pictures: Any
 ) -> dict[str, dict[str, Any]]:
     """What the folder contains already and keeps; raises where it contains something else."""
-    if folder.exists() and not folder.is_dir():
-        raise ConflictError(f"{folder} is a file", fix="choose another output")
-    if not folder.exists() or not any(folder.iterdir()):
+    if not _LAYOUT.holds(folder):
         return {}
-    if not (folder / SUMMARY).exists():
-        raise ConflictError(f"{folder} is not empty and contains no perturbations", fix="choose another output")
-    remove_partial_files(folder)
     summary = read_header(folder / SUMMARY, _KIND)
     existing: dict[str, dict[str, Any]] = summary["perturbations"]
     fix = f"choose another output, or pass {argument('overwrite', True)}"
-    if summary["dataset"]["fingerprint"] != dataset.fingerprint:
-        if not overwrite:
-            other = summary["dataset"]["name"]
-            raise ConflictError(f"{folder} contains perturbations of another dataset ({other})", fix=fix)
-        _clear(folder, existing)
+    same_dataset = summary["dataset"]["fingerprint"] == dataset.fingerprint
+    if not same_dataset and not overwrite:
+        other = summary["dataset"]["name"]
+        raise ConflictError(f"{folder} contains perturbations of another dataset ({other})", fix=fix)
+    _LAYOUT.refuse_foreign_files(folder, _pictures(folder))
+    if not same_dataset:
         return {}
-    outdated = []
-    for name, request in requests.items():
-        before = {key: value for key, value in existing.get(name, request).items() if key in request}
-        if before != request:
-            if not overwrite:
-                changed = ", ".join(key for key in request if before.get(key) != request[key])
-                raise ConflictError(f"{folder / name} was made with other settings (different: {changed})", fix=fix)
-            outdated.append(name)
-    _clear(folder, outdated)
-    return {name: facts for name, facts in existing.items() if _complete(folder / name, facts)}
+    outdated = [name for name in requests if name in existing and _changes(existing[name], requests[name])]
+    if outdated and not overwrite:
+        changed = ", ".join(_changes(existing[outdated[0]], requests[outdated[0]]))
+        raise ConflictError(f"{folder / outdated[0]} was made with other settings (different: {changed})", fix=fix)
+    kept = {name: facts for name, facts in existing.items() if name not in outdated}
+    return {
+        name: facts
+        for name, facts in kept.items()
+        if _complete(folder / name, facts)
+        and (name not in requests or not is_image_perturbation(name) or has_images(
+            dataset, name, folder / name, overwrite=overwrite, **pictures
+        ))
+    }  # fmt: skip
 
 
-def _clear(folder: Path, names: Collection[str]) -> None:
-    """Remove our own datasets, and only them: a file of another kind in one raises before anything is removed."""
-    own = [path for path in folder.iterdir() if path.name in names and path.is_dir()]
-    for path in own:
-        refuse_foreign_files(path, OWN_FILES)
-    for path in own:
-        shutil.rmtree(path)
+def _changes(before: Mapping[str, Any], request: Mapping[str, Any]) -> list[str]:
+    """What is requested otherwise than before."""
+    return [key for key in request if key in before and before[key] != request[key]]
+
+
+def _pictures(folder: Path) -> list[str]:
+    """The changed pictures in a folder of perturbations, which :data:`_LAYOUT` does not name."""
+    sets = [path.parent for path in folder.glob(f"*/{REQUEST}")]
+    return [f"{images.name}/{file}" for images in sets for file in stored_pictures(images)]
+
+
+def _prepare(
+    new: Path, folder: Path, done: Mapping[str, dict[str, Any]], requests: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Make the new folder with what is kept of the old one, or of interrupted work; returns what it contains."""
+    new.mkdir(exist_ok=True)
+    begun = read_header(new / SUMMARY, _KIND)["perturbations"] if (new / SUMMARY).exists() else {}
+    usable = {
+        name: facts
+        for name, facts in begun.items()
+        if not _changes(facts, requests.get(name, {})) and _complete(new / name, facts)
+    }
+    for path in new.iterdir():
+        # Changed images that are begun are not in the summary yet; they know themselves what they belong to.
+        if path.is_dir() and path.name in begun and path.name not in usable:
+            remove(path)
+    for name, facts in done.items():
+        if name not in usable:
+            link_tree(folder / name, new / name)
+            usable[name] = facts
+    return usable
 
 
 def _complete(folder: Path, facts: Mapping[str, Any]) -> bool:
@@ -200,7 +242,7 @@ def _write_summary(folder: Path, dataset: Dataset, done: Mapping[str, Any]) -> N
         "dataset": {"name": dataset.name, "fingerprint": dataset.fingerprint},
         "perturbations": done,
     }
-    write_text(folder / SUMMARY, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_header(folder / SUMMARY, content)
 
 
 def _with_absolute_paths(dataset: Dataset, image_folder: str | Path | None) -> Dataset:

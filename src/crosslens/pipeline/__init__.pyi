@@ -25,7 +25,7 @@ from crosslens.pipeline.options import (
     SignificanceOptions as SignificanceOptions,
 )
 from crosslens.pipeline.recipe.execute import run_recipe as run_recipe
-from crosslens.pipeline.recipe.inputs import read_embeddings as read_embeddings
+from crosslens.pipeline.recipe.inputs import read_both as read_both, read_embeddings as read_embeddings
 from crosslens.pipeline.recipe.options import (
     InputOptions as InputOptions,
     ModelOptions as ModelOptions,

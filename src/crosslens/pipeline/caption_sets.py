@@ -29,8 +29,10 @@ from crosslens.core import (
     UsageError,
     argument,
     positions,
+    spelled_as,
     split_name,
 )
+from crosslens.data import rename_images
 from crosslens.encode import EncodeOptions, encode_dataset, encode_texts, label
 from crosslens.metrics import (
     MetricRequest,
@@ -45,7 +47,7 @@ from crosslens.metrics import (
 from crosslens.pipeline.comparison_results import CaptionSets, MetricChange
 from crosslens.pipeline.encoding import load_dual_encoder, note_skipped, stream_options
 from crosslens.pipeline.evaluation import evaluate
-from crosslens.pipeline.inputs import align_embeddings
+from crosslens.pipeline.inputs import align_both, align_embeddings
 from crosslens.pipeline.options import CaptionSetOptions, refuse_other_keywords
 from crosslens.statistics import Samples, correct, paired_samples
 
@@ -135,8 +137,7 @@ def _given_vectors(
         fix = f"pass {argument('model')}, or the embeddings of images and of both caption sets"
         raise UsageError("nothing to evaluate", fix=fix)
     return _SetVectors(
-        align_embeddings(images, before.image_ids, "image"),
-        align_embeddings(captions[0], before.caption_ids, "caption"),
+        *align_both(before, images, captions[0]),
         align_embeddings(captions[1], after.caption_ids, "caption"),
     )
 
@@ -167,7 +168,7 @@ def _changes(
         change = paired_samples(
             samples_of(name, spec, runs, datasets, cast(Ties, settings.ties), settings.folds),
             statistic=before.statistic, permutations=settings.permutations, resamples=settings.resamples,
-            level=settings.level, seed=settings.seed,
+            level=settings.level, seed=settings.seed, bounds=family_of(spec).bounds,
         )  # fmt: skip
         higher_is_better = family_of(spec).higher_is_better
         gain = per_image(runs["after"][name], datasets["after"]) - per_image(before, datasets["before"])
@@ -211,8 +212,10 @@ def _notes_on_phi(requests: Sequence[MetricRequest]) -> list[str]:
 def match_images(before: Dataset, after: Dataset, *, shared: bool) -> tuple[Dataset, Dataset, list[str]]:
     """Both sets over the same images in the order of ``before``, and what was left out for that.
 
-    Unless ``shared``, a difference raises. An image without captions in both sets stays in the gallery.
+    Unless ``shared``, a difference raises. An image without captions in both sets stays in the gallery. An image may be
+    called with the ending of its file in one set and without it in the other.
     """
+    after = rename_images(after, spelled_as(before.image_ids, after.image_ids))
     present = set(after.image_ids)
     common = [image for image in before.image_ids if image in present]
     if not common:

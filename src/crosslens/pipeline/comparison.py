@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from itertools import chain, count
+from itertools import chain, combinations, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,9 +20,22 @@ from crosslens.core import (
     Run,
     UnknownNameError,
     UsageError,
+    match_ids,
     split_name,
+    stored_facts,
 )
-from crosslens.metrics import MetricRequest, MetricSpec, family_of, observations, parse_metric, parse_metrics
+from crosslens.metrics import (
+    MetricRequest,
+    MetricSpec,
+    bounds_of,
+    facts_of,
+    observations,
+    parse_metric,
+    parse_metrics,
+    read_spec,
+    spec_of,
+    split_metrics,
+)
 from crosslens.pipeline.comparison_results import Comparison, MetricComparison, QueryDifference
 from crosslens.statistics import PairedTest, correct, paired_permutation
 
@@ -37,14 +50,16 @@ _SAME = 1e-12
 def compare(
     *runs: Run | str | Path,
     metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
+    all_pairs: bool = False,
     correction: str = "holm",
     permutations: int = 10_000,
     seed: int = 0,
 ) -> Comparison:
     """Compare the first run (or run folder) with each of the others, on the metrics named or on all they share.
 
-    Queries are matched by id. p-values come from a paired permutation test over images and are corrected (``holm``,
-    ``bh`` or ``none``) for the number of metrics times the number of pairs of runs.
+    With ``all_pairs`` every run is compared with every other one. Queries are matched by id. p-values come from a
+    paired permutation test over images and are corrected (``holm``, ``bh`` or ``none``) for the number of metrics
+    times the number of pairs of runs.
     """
     if len(runs) < 2:
         raise UsageError("a comparison requires two runs", fix="name a second run")
@@ -53,13 +68,14 @@ def compare(
     named = tuple(replace(run, name=label) for run, label in zip(loaded, run_labels(loaded), strict=True))
     _require_same_folds(named)
     names, notes = _metric_names(named, metrics)
-    baseline, others = named[0], named[1:]
-    results = [_compared(name, baseline, other, permutations, seed) for other in others for name in names]
+    pairs = list(combinations(named, 2))[: None if all_pairs else len(named) - 1]
+    results = [_compared(name, first, second, permutations, seed) for first, second in pairs for name in names]
     adjusted = correct([result.p_value for result in results], correction)
     results = [replace(result, adjusted_p=float(p)) for result, p in zip(results, adjusted, strict=True)]
     return Comparison(
-        baseline.name, tuple(other.name for other in others), tuple(results), correction, permutations, seed,
-        baseline[names[0]].level, (*notes, *_notes_on_ties(named)),
+        named[0].name, tuple(other.name for other in named[1:]), tuple(results), correction, permutations, seed,
+        named[0][names[0]].level, (*notes, *_notes_on_ties(named), *_notes_on_plugins(named)), all_pairs,
+        {run.name: {name: (run[name].mean, run[name].low, run[name].high) for name in names} for run in named},
     )  # fmt: skip
 
 
@@ -73,13 +89,12 @@ class _Aligned(NamedTuple):
 
 
 def _compared(name: str, baseline: Run, other: Run, permutations: int, seed: int) -> MetricComparison:
-    spec = parse_metric(name).spec
-    family = family_of(spec)
+    higher_is_better = facts_of(name).higher_is_better
     ours, theirs = baseline[name], other[name]
     aligned = _align(name, baseline, other)
-    test = _tested(name, spec, baseline, other, aligned, permutations, seed)
+    test = _tested(name, baseline, other, aligned, permutations, seed)
     change = aligned.other - aligned.baseline
-    gain = np.nan_to_num(change if family.higher_is_better else -change)
+    gain = np.nan_to_num(change if higher_is_better else -change)
     won, lost = gain > _SAME, gain < -_SAME
     wins, losses = int(won.sum()), int(lost.sum())
     return MetricComparison(
@@ -88,7 +103,7 @@ def _compared(name: str, baseline: Run, other: Run, permutations: int, seed: int
         n=ours.n, wins=wins, losses=losses, ties=ours.n - wins - losses,
         largest_gains=_largest(gain, won, ours.query_ids, aligned),
         largest_losses=_largest(-gain, lost, ours.query_ids, aligned),
-        statistic=ours.statistic, higher_is_better=family.higher_is_better,
+        statistic=ours.statistic, higher_is_better=higher_is_better,
     )  # fmt: skip
 
 
@@ -100,15 +115,13 @@ def _largest(gain: FloatArray, eligible: Any, queries: Ids, aligned: _Aligned) -
     )
 
 
-def _tested(
-    name: str, spec: MetricSpec, baseline: Run, other: Run, aligned: _Aligned, permutations: int, seed: int
-) -> PairedTest:
+def _tested(name: str, baseline: Run, other: Run, aligned: _Aligned, permutations: int, seed: int) -> PairedTest:
     ours = baseline[name]
     clusters, strata = ours.clusters, _strata(baseline, ours)
     first, second = aligned.other, aligned.baseline
-    if family_of(spec).pooled(spec):
-        second, rows = _pairs(name, spec, baseline)
-        first, other_rows = _pairs(name, spec, other)
+    if facts_of(name).pooled:
+        second, rows = _pairs(name, baseline)
+        first, other_rows = _pairs(name, other)
         queries = len(ours.query_ids)
         counts = np.bincount(rows, minlength=queries), np.bincount(other_rows, minlength=queries)[aligned.order]
         if not np.array_equal(*counts):
@@ -117,7 +130,7 @@ def _tested(
         clusters, strata = clusters[rows], None if strata is None else strata[rows]
     return paired_permutation(
         first, second, clusters, statistic=ours.statistic, strata=strata, permutations=permutations, level=ours.level,
-        seed=seed,
+        seed=seed, bounds=bounds_of(name),
     )  # fmt: skip
 
 
@@ -127,10 +140,9 @@ _SAME_TRUTH = "evaluate both runs on the same dataset with the same relevance"
 def _align(name: str, baseline: Run, other: Run) -> _Aligned:
     """Match queries by id; both runs must have the same ones, and count the same ones."""
     ours, theirs = baseline[name], other[name]
-    row_of = {query: row for row, query in enumerate(theirs.query_ids)}
     for run, compared in ((baseline, other), (other, baseline)):
-        known = set(compared[name].query_ids)
-        missing = [query for query in run[name].query_ids if query not in known]
+        rows = match_ids(run[name].query_ids, compared[name].query_ids)
+        missing = [query for query, row in zip(run[name].query_ids, rows, strict=True) if row < 0]
         if missing:
             raise InputError(
                 f"{name}: {len(missing):,} of the {len(run[name].query_ids):,} queries of {run.name!r} are not in "
@@ -138,7 +150,7 @@ def _align(name: str, baseline: Run, other: Run) -> _Aligned:
                 expected="the same queries in both runs",
                 fix=_SAME_TRUTH,
             )
-    order = np.fromiter((row_of[query] for query in ours.query_ids), np.int64, len(ours.query_ids))
+    order = match_ids(ours.query_ids, theirs.query_ids)
     values = theirs.values[order]
     apart = np.isnan(values) != np.isnan(ours.values)
     if apart.any():
@@ -151,8 +163,9 @@ def _align(name: str, baseline: Run, other: Run) -> _Aligned:
     return _Aligned(ours.values, values, order)
 
 
-def _pairs(name: str, spec: MetricSpec, run: Run) -> tuple[FloatArray, IntArray]:
+def _pairs(name: str, run: Run) -> tuple[FloatArray, IntArray]:
     """The values behind a pooled metric, one per (query, relevant item); they are in the ranking only."""
+    spec = parse_metric(name).spec
     values, rows = observations(spec, _ranking(name, run), _option(run, "ties", "stable"))
     assert rows is not None
     return values, rows
@@ -202,20 +215,17 @@ def _require_same_folds(runs: tuple[Run, ...]) -> None:
 
 def _require_same_measure(name: str, runs: tuple[Run, ...]) -> None:
     """Raise unless a graded metric was computed from the same values in all runs, whatever they are called."""
-    spec = parse_metric(name).spec
-    family = family_of(spec)
-    if not family.graded:
-        return
-    for option, where in (("φ", "similarities"), ("scores_from", "scores_from")):
-        source = family.value_of(spec, option)
-        measures = [run.provenance.get(where, {}).get(source) for run in runs]
-        for run, measure in zip(runs, measures, strict=True):
-            if measure != measures[0]:
-                raise InputError(
-                    f"{source!r} has different values in {runs[0].name!r} and {run.name!r}",
-                    expected="the same relevance for both runs",
-                    fix="evaluate both with the same one, or give them different names",
-                )
+    for option in read_spec(split_name(name)[1]).options:
+        source = option.rpartition("=")[2]
+        for where in ("similarities", "scores_from"):
+            measures = [run.provenance.get(where, {}).get(source) for run in runs]
+            for run, measure in zip(runs, measures, strict=True):
+                if measure != measures[0]:
+                    raise InputError(
+                        f"{source!r} has different values in {runs[0].name!r} and {run.name!r}",
+                        expected="the same relevance for both runs",
+                        fix="evaluate both with the same one, or give them different names",
+                    )
 
 
 def _notes_on_ties(runs: tuple[Run, ...]) -> list[str]:
@@ -223,6 +233,16 @@ def _notes_on_ties(runs: tuple[Run, ...]) -> list[str]:
     if len(set(modes.values())) == 1:
         return []
     return ["The runs break ties differently: " + ", ".join(f"{name} {mode}" for name, mode in modes.items()) + "."]
+
+
+def _notes_on_plugins(runs: tuple[Run, ...]) -> list[str]:
+    """Say where a metric may have been computed by different code."""
+    versions: dict[str, set[str]] = {}
+    for run in runs:
+        for plugin, content in run.provenance.get("plugins", {}).items():
+            versions.setdefault(plugin, set()).add(content)
+    changed = [plugin for plugin, contents in versions.items() if len(contents) > 1]
+    return [f"The runs were computed with different versions of the plugin {', '.join(changed)}."] if changed else []
 
 
 def run_labels(runs: tuple[Run, ...]) -> list[str]:
@@ -247,18 +267,43 @@ def _metric_names(
         return _shared(runs)
     names: dict[str, None] = {}
     notes: dict[str, None] = {}
-    directions = list(dict.fromkeys(split_name(name)[0] for name in runs[0]))
-    for request in parse_metrics(metrics):
-        requested = request.names([direction for direction in directions if direction != BOTH])
-        available = [name for name in requested if request.direction or name in runs[0].values]
-        for name in available or requested or [str(request)]:
-            for run in runs:
-                if name not in run.values:
-                    raise UnknownNameError(f"metric in {run.name!r}", name, run.values)
-            _require_same_measure(name, runs)
-            names[name] = None
-        notes |= dict.fromkeys(request.notes)
-    return list(names), list(notes)
+    for part in [metrics] if isinstance(metrics, str) else metrics:
+        for word in split_metrics(part) if isinstance(part, str) else [part]:
+            requested, about = _named(word, runs[0])
+            for name in requested:
+                for run in runs:
+                    if name not in run.values:
+                        raise UnknownNameError(f"metric in {run.name!r}", name, run.values)
+                _require_same_measure(name, runs)
+                names[name] = None
+            notes |= dict.fromkeys(about)
+    if not names:
+        parse_metrics([])  # raises
+    return list(names), [*notes, *_notes_on_unknown(names)]
+
+
+def _named(word: str | MetricSpec | MetricRequest, run: Run) -> tuple[list[str], tuple[str, ...]]:
+    """The names of one requested metric in a run, and notes; a metric of a plugin is known by its stored name alone."""
+    stored = [name for name in run if word in (name, split_name(name)[1]) and spec_of(name) is None]
+    if stored:
+        return stored, ()
+    (request,) = parse_metrics([word])
+    directions = dict.fromkeys(split_name(name)[0] for name in run)
+    requested = request.names([direction for direction in directions if direction != BOTH])
+    available = [name for name in requested if request.direction or name in run.values]
+    return available or list(requested) or [str(request)], request.notes
+
+
+def _notes_on_unknown(names: Iterable[str]) -> list[str]:
+    """What to know of metrics that are compared by their stored values alone."""
+    unknown = [name for name in names if spec_of(name) is None]
+    notes = []
+    if unknown:
+        notes.append(f"Compared by their stored values, as their plugin is not loaded: {', '.join(unknown)}.")
+    assumed = [name for name in unknown if stored_facts(name) is None]
+    if assumed:
+        notes.append(f"Assumed, as the runs do not say it: higher is better in {', '.join(assumed)}.")
+    return notes
 
 
 def _shared(runs: tuple[Run, ...]) -> tuple[list[str], list[str]]:
@@ -266,11 +311,11 @@ def _shared(runs: tuple[Run, ...]) -> tuple[list[str], list[str]]:
     names, notes = [], []
     for name in everywhere:
         try:
-            spec = parse_metric(name).spec
             _require_same_measure(name, runs)
-            if family_of(spec).pooled(spec):
+            if facts_of(name).pooled:
                 for run in runs:
                     _ranking(name, run)
+                parse_metric(name)  # its pairs are computed again, which takes the metric itself
         except CrosslensError as error:
             notes.append(f"Left out: {name} ({error.problem}).")
         else:
@@ -280,4 +325,4 @@ def _shared(runs: tuple[Run, ...]) -> tuple[list[str], list[str]]:
         notes.append(f"Left out, as not all runs have them: {', '.join(apart)}.")
     if not names:
         raise UsageError("the runs have no metric in common", fix="evaluate them with the same metrics")
-    return names, notes
+    return names, [*notes, *_notes_on_unknown(names)]

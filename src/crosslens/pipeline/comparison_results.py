@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from crosslens.core import Printable, Run, Statistic, UnknownNameError, json_form
@@ -72,6 +73,7 @@ class MetricChange:
     higher_is_better: bool = True
 
 
+_FIGURE = ("mean", "low", "high")
 Result = TypeVar("Result", MetricComparison, MetricChange)
 
 
@@ -104,7 +106,10 @@ class SignificanceResults(Printable, Generic[Result]):
 
 @dataclass(frozen=True)
 class Comparison(SignificanceResults[MetricComparison]):
-    """The first run against each of the others, metric by metric; prints as a table."""
+    """The first run against each of the others, or all pairs, metric by metric; prints as a table.
+
+    ``figures`` are each run's own: by run and metric, the mean (or median) and its interval.
+    """
 
     baseline: str
     others: tuple[str, ...]
@@ -114,13 +119,36 @@ class Comparison(SignificanceResults[MetricComparison]):
     seed: int
     level: float
     notes: tuple[str, ...] = ()
+    all_pairs: bool = False
+    figures: Mapping[str, Mapping[str, tuple[float, float, float]]] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The names of all runs, in the order given."""
+        return self.baseline, *self.others
+
+    def beaten(self, run: str, metric: str) -> tuple[str, ...]:
+        """The runs that ``run`` is significantly better than: corrected p below 1 − level."""
+        names = []
+        for result in self.results:
+            if result.metric == metric and result.adjusted_p < 1 - self.level:
+                better = (result.difference > 0) == result.higher_is_better
+                winner, loser = (result.other, result.baseline) if better else (result.baseline, result.other)
+                if winner == run:
+                    names.append(loser)
+        return tuple(names)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: fractions, never percent; None where there is no number."""
         return {
             "baseline": self.baseline,
             "others": list(self.others),
+            "all_pairs": self.all_pairs,
             **self.test_facts(),
+            "figures": {
+                run: {name: json_form(dict(zip(_FIGURE, values, strict=True))) for name, values in own.items()}
+                for run, own in self.figures.items()
+            },
             "comparisons": [json_form(asdict(result)) for result in self.results],
             "notes": list(self.notes),
         }

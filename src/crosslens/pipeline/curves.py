@@ -22,10 +22,11 @@ from crosslens.core import (
     argument,
     split_name,
 )
+from crosslens.data import ARRAY_SUFFIXES
 from crosslens.metrics import measure, parse_metric, parse_metrics
 from crosslens.pipeline.comparison import run_labels
 from crosslens.pipeline.graded_relevance import GradedRelevance
-from crosslens.pipeline.inputs import direction_ids
+from crosslens.pipeline.known_ids import direction_ids
 
 CURVE_FAMILIES = ("SR", "SRhit")
 _MOST_POINTS = 1000
@@ -84,7 +85,7 @@ def curve(
     runs = tuple(runs)
     if not runs:
         raise UsageError("no runs", fix="name at least one")
-    name = phi if isinstance(phi, str) and not phi.endswith((".npy", ".csv")) else "matrix"
+    name = phi if isinstance(phi, str) and not phi.endswith((*ARRAY_SUFFIXES, ".csv")) else "matrix"
     counts = tuple(dict.fromkeys(map(int, m)))
     flag = ", non-gt" if non_gt else ""
     names = [f"{family}[{name}, m={count}{flag}]@{k}" for family in CURVE_FAMILIES for count in counts]
@@ -129,7 +130,9 @@ def _ranking(run: Run, dataset: Dataset, direction: str) -> Ranking:
     if run.provenance.get("options", {}).get("folds", 1) != 1:
         raise UsageError(f"{run.name} was ranked within folds", fix="evaluate it without folds for a curve")
     ranking = run.rankings[direction]
-    if (ranking.query_ids, ranking.item_ids) != direction_ids(dataset, direction):
+    queries, items = direction_ids(dataset, direction)
+    # Ready-made lists may name more items, behind those of the dataset.
+    if ranking.query_ids != queries or ranking.item_ids[: len(items)] != items:
         raise InputError(
             f"{run.name} is over other images or captions than the dataset {dataset.name!r}",
             expected="runs of one dataset, in its order",

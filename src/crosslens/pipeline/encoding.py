@@ -34,7 +34,7 @@ from crosslens.encode import (
     require_modality,
     text_only,
 )
-from crosslens.pipeline.inputs import TEXT_TO_TEXT
+from crosslens.pipeline.known_ids import TEXT_TO_TEXT
 from crosslens.pipeline.recipe.options import ModelOptions
 
 _MOST_NAMED = 5  # skipped images that a note names
@@ -49,7 +49,7 @@ class LoadedInputs:
     captions: Embeddings | None = None
     scores: np.ndarray[Any, Any] | None = None
     run: Mapping[str, RankedLists] | None = None
-    relevance: Relevance | None = None
+    relevance: Relevance | Mapping[str, Relevance] | None = None
     second_stage: SecondStage | None = None
     phi: Mapping[str, Path] = field(default_factory=dict)
     scores_from: Mapping[str, Any] = field(default_factory=dict)

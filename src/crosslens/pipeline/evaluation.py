@@ -17,6 +17,7 @@ from crosslens.core import (
     TEXT_TO_IMAGE,
     Dataset,
     InputError,
+    MetricValues,
     Progress,
     RankedLists,
     Ranking,
@@ -26,6 +27,7 @@ from crosslens.core import (
     UsageError,
     argument,
     fingerprint,
+    plugin_hashes,
 )
 from crosslens.metrics import (
     MetricRequest,
@@ -35,13 +37,21 @@ from crosslens.metrics import (
     compute_across,
     family_of,
     measure,
+    metric_plugins,
     parse_metrics,
 )
+from crosslens.pipeline.chance import chance_note
 from crosslens.pipeline.graded_relevance import GradedRelevance
-from crosslens.pipeline.inputs import TEXT_TO_TEXT, check_dataset
+from crosslens.pipeline.inputs import check_dataset
+from crosslens.pipeline.known_ids import TEXT_TO_TEXT
+from crosslens.pipeline.list_ranker import ListRanker
 from crosslens.pipeline.options import EvaluateArguments, refuse_other_keywords
-from crosslens.pipeline.rankers import ListRanker, Ranker, ScoreRanker
-from crosslens.pipeline.run_directory import RunDirectory, scratch_folder
+from crosslens.pipeline.rankers import Ranker, ScoreRanker
+from crosslens.pipeline.run_directory import (
+    RunDirectory,
+    run_directory,
+    scratch_folder,
+)
 
 if TYPE_CHECKING:
     from crosslens.encode import SecondStage
@@ -77,11 +87,13 @@ def evaluate(
     than what it re-ranked.
 
     ``options`` are those of :class:`EvaluateArguments`: ``directions``, ``score`` (the score function; default: by the
-    kind of embeddings), ``ties``, ``folds`` (rank within that many consecutive parts of the images), ``depth``,
-    ``seed``, ``resamples``, ``level``, ``backend``, ``device``, ``tile``, ``threads``, ``name``, ``recipe``,
-    ``command``. For graded metrics, ``phi`` names similarities (``{"mine": matrix}``, a file or a function, for
-    ``NCS[mine]@10``), and ``scores_from`` relevance encoders (``DCGcm[scores_from=clip]@10``): a score matrix, or a
-    pair of image and caption embeddings.
+    kind of embeddings), ``ties``, ``complete_lists`` (the lists of ``run`` hold the whole gallery), ``skip_unknown``
+    (leave out what lists and judgements name and the dataset lacks), ``folds`` (rank within that many consecutive parts
+    of the images), ``depth``, ``seed``, ``resamples``, ``level``, ``backend``, ``device``, ``tile``, ``threads``,
+    ``name``, ``recipe``, ``command``, ``cache`` (where similarities are kept between runs; False for nowhere). For
+    graded metrics, ``phi`` names similarities (``{"mine": matrix}``, a file or a function, for ``NCS[mine]@10``), and
+    ``scores_from`` relevance encoders (``DCGcm[scores_from=clip]@10``): a score matrix, or a pair of image and caption
+    embeddings.
 
     With ``output`` the run is written as a folder; calling again with the same inputs resumes it or returns what is
     there, and a folder with a different run raises unless ``overwrite``. ``backend``, ``device``, ``tile`` and
@@ -92,33 +104,49 @@ def evaluate(
     arguments = EvaluateArguments.pick(options)
     requests = parse_metrics(metrics)
     ranker = _ranker(dataset, images, captions, scores, run, relevance, arguments)
-    graded = GradedRelevance(requests, dataset, arguments.phi, arguments.scores_from)
+    graded = GradedRelevance(requests, dataset, arguments.phi, arguments.scores_from, arguments.cache)
     depth = max(arguments.depth, *(request.spec.cutoff or 0 for request in requests), graded.depth(ranker.relevance))
     provenance = _provenance(dataset, requests, arguments, depth, ranker, graded, second_stage)
-    directory = None if output is None else RunDirectory(output, provenance["key"], overwrite=overwrite)
-    if directory is not None and directory.finished is not None:
-        return directory.finished
-    progress = progress or SilentProgress()
-    rankings = _rankings(ranker, second_stage, depth, progress, directory)
-    if metrics is None:
-        requests, notes = _computable(requests, rankings, ranker.clusters(rankings), cast(Ties, arguments.ties))
+    with run_directory(output, provenance["key"], overwrite=overwrite) as directory:
+        if directory.finished is not None:
+            return directory.finished
+        values, rankings = _measure(ranker, graded, second_stage, requests, metrics is None, arguments, provenance,
+                                    progress or SilentProgress(), directory)  # fmt: skip
+        name = arguments.name or _default_name(output, provenance)
+        recipe = arguments.recipe if isinstance(arguments.recipe, str) else arguments.recipe(values)
+        result = Run(name, values, rankings, _grouping_columns(dataset, rankings), provenance, recipe)
+        directory.finish(result)
+    return result
+
+
+def _measure(
+    ranker: Ranker, graded: GradedRelevance, second_stage: SecondStage | None, requests: list[MetricRequest],
+    by_default: bool, arguments: EvaluateArguments, provenance: dict[str, Any], progress: Progress,
+    directory: RunDirectory,
+) -> tuple[dict[str, MetricValues], dict[str, Ranking]]:  # fmt: skip
+    """The values and the rankings behind them; what there is to say about them is added to the provenance."""
+    ties = cast(Ties, arguments.ties)
+    rankings = _rankings(ranker, second_stage, provenance["options"]["depth"], progress, directory)
+    if by_default:
+        requests, notes = _computable(requests, rankings, ranker.clusters(rankings), ties)
         provenance["notes"] += notes
-    with scratch_folder(None if directory is None else directory.checkpoint) as folder:
+    with scratch_folder(directory.scratch) as folder:
         gains, fingerprints = graded.gains(
             ranker.relevance, ranker.parts, folder=folder, threads=arguments.threads, progress=progress
         )
         values = measure(
-            rankings, ranker.clusters(rankings), requests, ties=cast(Ties, arguments.ties), strata=ranker.strata,
+            rankings, ranker.clusters(rankings), requests, ties=ties, strata=ranker.strata,
             resamples=arguments.resamples, level=arguments.level, seed=arguments.seed, gains=gains,
         )  # fmt: skip
     for similarity, facts in fingerprints.items():
         provenance["similarities"][similarity] |= facts
     provenance["notes"] += graded.notes(rankings)
-    name = arguments.name or _default_name(output, provenance)
-    result = Run(name, values, rankings, _grouping_columns(dataset, rankings), provenance, arguments.recipe)
-    if directory is not None:
-        directory.finish(result)
-    return result
+    if second_stage is None:
+        provenance["notes"] += ranker.notes_on_ties(rankings)
+    if isinstance(ranker, ScoreRanker):
+        encoded = any(facts.get("model") for facts in ranker.source.description.values())
+        provenance["notes"] += chance_note(rankings, ranker.clusters(rankings), encoded=encoded)
+    return values, rankings
 
 
 def _ranker(
@@ -132,6 +160,11 @@ def _ranker(
                 fix=f"pass {argument('run')} alone, or embeddings, or {argument('scores')}",
             )
         return ListRanker(dataset, run, relevance, options)
+    if options.complete_lists:
+        raise UsageError(
+            f"{argument('complete_lists', True)} without ranked lists",
+            fix=f"drop it, or pass {argument('run')}: scores always cover the whole gallery",
+        )
     if dataset is None:
         raise UsageError("scores without a dataset", fix="pass the dataset whose ids the scores are aligned with")
     return ScoreRanker(dataset, images, captions, scores, relevance, options)
@@ -148,7 +181,10 @@ def _provenance(
     if dataset is not None:
         provenance["dataset"] = dataset_facts(dataset)
     provenance |= {**ranker.description, **graded.description}
-    notes = list(dict.fromkeys(note for request in requests for note in request.notes))
+    plugins = metric_plugins(requests) | plugin_hashes(graded.plugins)
+    if plugins:  # another version of the file may give other values
+        provenance["plugins"] = plugins
+    notes = [*ranker.notes, *dict.fromkeys(note for request in requests for note in request.notes)]
     if second_stage is not None:
         provenance["second_stage"] = second_stage.description
         notes.append(f"the top {second_stage.depth:,} of every list is re-ranked by {second_stage.scorer.name}")
@@ -174,19 +210,17 @@ def dataset_facts(dataset: Dataset) -> dict[str, Any]:
 
 
 def _rankings(
-    ranker: Ranker, second_stage: SecondStage | None, depth: int, progress: Progress, directory: RunDirectory | None
+    ranker: Ranker, second_stage: SecondStage | None, depth: int, progress: Progress, directory: RunDirectory
 ) -> dict[str, Ranking]:
     """The rankings that an interrupted run has stored, or new ones."""
-    stored = {} if directory is None else directory.rankings(ranker.directions)
-    if stored:
+    if stored := directory.rankings(ranker.directions):
         return stored
     deepest = depth if second_stage is None else max(depth, second_stage.depth)
-    rankings = ranker.rank(deepest, progress, None if directory is None else directory.checkpoint)
+    rankings = ranker.rank(deepest, progress, directory.checkpoint)
     if second_stage is not None:
         reorder = second_stage.reorder
         rankings = {direction: reorder(ranking, depth, progress) for direction, ranking in rankings.items()}
-    if directory is not None:
-        directory.store(rankings)
+    directory.store(rankings)
     return rankings
 
 

@@ -11,7 +11,14 @@ import numpy as np
 from crosslens.core import Dataset, Progress, Ranking, Relevance, UsageError, argument, fingerprint, reading
 from crosslens.metrics import OWN_SCORES, RSUM_CUTOFFS, GainMatrix, MetricRequest, family_of
 from crosslens.pipeline.inputs import ScoreSource, as_array, score_source
-from crosslens.similarity import PrecomputedSimilarity, Similarity, load_similarity, relevance_matrix
+from crosslens.similarity import (
+    SIMILARITIES,
+    CacheChoice,
+    PrecomputedSimilarity,
+    Similarity,
+    load_similarity,
+    relevance_matrix,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -45,7 +52,9 @@ class GradedRelevance:
         dataset: Dataset | None,
         phi: Mapping[str, Any] | None = None,
         encoders: Mapping[str, Any] | None = None,
+        cache: CacheChoice = None,
     ) -> None:
+        self._cache = cache
         self._requests = [request for request in requests if family_of(request.spec).graded]
         self._own = OWN_SCORES in option_values(requests, "scores_from")
         self._similarities: dict[str, Similarity] = {}
@@ -66,6 +75,13 @@ class GradedRelevance:
             if name != OWN_SCORES:
                 source = self._encoders[name] = self._load_encoder(name, encoders or {})
                 self.description.setdefault("scores_from", {})[name] = dict(source.description)
+
+    @property
+    def plugins(self) -> list[str]:
+        """The plugins that the similarities come from."""
+        kinds = [similarity.name.partition(":")[0] for similarity in self._similarities.values()]
+        kinds += [name.partition(":")[0] for name in self._similarities]
+        return [SIMILARITIES[kind].plugin for kind in kinds if kind in SIMILARITIES]
 
     def depth(self, relevance: Mapping[str, Relevance]) -> int:
         """How much of each list the metrics need."""
@@ -113,7 +129,7 @@ class GradedRelevance:
         if isinstance(source, list) or hasattr(source, "detach"):
             source = as_array(source, f"φ {name!r}")
         with reading(f"φ {name!r}"):
-            similarity = load_similarity(source)
+            similarity = load_similarity(source, cache=self._cache)
             if isinstance(similarity, PrecomputedSimilarity):
                 similarity.prepare_ids(self._dataset)  # a matrix of other items is refused before the long work
         return similarity
@@ -139,7 +155,9 @@ class GradedRelevance:
         if folder is not None and 4 * len(ids[0]) * len(ids[1]) > _IN_MEMORY:
             folder.mkdir(parents=True, exist_ok=True)
             output = folder / f"phi-{fingerprint('phi', self.description['similarities'][name])}.npy"
-        return relevance_matrix(self._dataset, similarity, output=output, threads=threads, progress=progress)
+        return relevance_matrix(
+            self._dataset, similarity, output=output, threads=threads, progress=progress, cache=self._cache
+        )
 
 
 def _cutoff(request: MetricRequest) -> int:

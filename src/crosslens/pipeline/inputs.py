@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,12 +22,11 @@ from crosslens.core import (
     fingerprint,
     positions,
 )
+from crosslens.pipeline.known_ids import TEXT_TO_TEXT, direction_of, judgements_over
+from crosslens.pipeline.row_counts import check_row_count
 from crosslens.rank import ScoreMatrix, Scorer, default_score, scorer_of
 
 Array = np.ndarray[Any, Any]
-
-TEXT_TO_TEXT = "t2t"
-"""Text-only retrieval: captions are the queries, and the images' vectors come from other captions."""
 
 DIRECTIONS = (IMAGE_TO_TEXT, TEXT_TO_IMAGE, TEXT_TO_TEXT)
 
@@ -66,8 +65,7 @@ def score_source(
     if images is None or captions is None:
         inputs = f"both {argument('images')} and {argument('captions')}, or {argument('scores')}, or {argument('run')}"
         raise UsageError(f"no {'image' if images is None else 'caption'} embeddings", fix=f"pass {inputs}")
-    left = align_embeddings(images, dataset.image_ids, "image")
-    right = align_embeddings(captions, dataset.caption_ids, "caption")
+    left, right = align_both(dataset, images, captions)
     name = score or default_score(left.kind, right.kind)
     # A wrong name or mismatched dimensions should be found before the long work.
     scorer_of(_part(left, slice(0, 1)), _part(right, slice(0, 1)), name)
@@ -81,6 +79,21 @@ def score_source(
 def _facts(vectors: Embeddings) -> dict[str, Any]:
     shape = list(vectors.vectors.shape)
     return {"model": vectors.model, "kind": vectors.kind, "shape": shape, "fingerprint": vectors.fingerprint}
+
+
+def align_both(dataset: Dataset, images: Any, captions: Any) -> tuple[Embeddings, Embeddings]:
+    """The embeddings of both sides in the dataset's order; the wrong number of rows is explained."""
+    sides = {"image": images, "caption": captions}
+    arrays = {
+        what: vectors if isinstance(vectors, Embeddings) else as_array(vectors, f"{what} embeddings")
+        for what, vectors in sides.items()
+    }
+    counts = {what: len(array) for what, array in arrays.items() if not isinstance(array, Embeddings) and array.ndim}
+    for what, other in (("image", "caption"), ("caption", "image")):
+        if what in counts:
+            check_row_count(what, counts[what], dataset, counts.get(other))
+    left = align_embeddings(arrays["image"], dataset.image_ids, "image")
+    return left, align_embeddings(arrays["caption"], dataset.caption_ids, "caption")
 
 
 def align_embeddings(vectors: Any, ids: Ids, what: str) -> Embeddings:
@@ -97,14 +110,15 @@ def align_embeddings(vectors: Any, ids: Ids, what: str) -> Embeddings:
     if vectors.ids == ids:
         return vectors
     try:
-        order = positions(ids, vectors.ids, what)
+        order = positions(ids, vectors.ids, what, any_ending=vectors.has_names)
     except InputError as error:
         raise InputError(
             f"no embedding for {what} {ids[error.row] if isinstance(error.row, int) else ''!r}",
             expected=f"a vector for each of the {len(ids)} {what}s of the dataset",
             fix="encode the missing items, or select the images that have one",
         ) from error
-    return _part(vectors, order)
+    # In the dataset's own spelling: an id may lack the ending of an image file.
+    return _part(vectors, order, ids)
 
 
 def as_array(values: Any, what: str) -> Array:
@@ -128,6 +142,10 @@ def _matrix_source(dataset: Dataset, matrix: Array) -> ScoreSource:
             fix="transpose it" if transposed else "check that scores and dataset are of the same split",
         )
 
+    if matrix.dtype.kind not in "fiu":
+        fix = "convert them with .astype('float32')"
+        raise InputError(f"scores of type {matrix.dtype}", expected="real numbers", fix=fix)
+
     def restricted(rows: Array | slice, columns: Array | slice) -> Scorer:
         if isinstance(rows, slice) or isinstance(columns, slice):
             return ScoreMatrix(matrix[rows, columns])
@@ -137,20 +155,31 @@ def _matrix_source(dataset: Dataset, matrix: Array) -> ScoreSource:
     return ScoreSource(restricted, {"scores": facts})
 
 
+class DatasetRelevance(NamedTuple):
+    """Relevance of both directions over all of a dataset's ids, where it came from, and what was left out of it."""
+
+    by_direction: dict[str, Relevance]
+    facts: dict[str, Any]
+    notes: list[str]
+
+
 def relevance_by_direction(
-    dataset: Dataset, relevance: Relevance | Mapping[str, Any] | None
-) -> tuple[dict[str, Relevance], dict[str, Any]]:
-    """Relevance of both directions over all of the dataset's ids, and a description of where it came from."""
+    dataset: Dataset, relevance: Relevance | Mapping[str, Any] | None, *, skip_unknown: bool = False
+) -> DatasetRelevance:
+    """The given judgements, or those that come with the dataset; a direction that is missing is the other, flipped."""
     if relevance is None:
         forward = Relevance.from_dataset(dataset)
-        return {IMAGE_TO_TEXT: forward, TEXT_TO_IMAGE: forward.flip()}, {"source": forward.source}
+        return DatasetRelevance({IMAGE_TO_TEXT: forward, TEXT_TO_IMAGE: forward.flip()}, {"source": forward.source}, [])
     parsed = parse_by_direction(relevance, Relevance)
-    given = parsed if isinstance(parsed, dict) else {_direction_of(parsed, dataset): parsed}
-    both = {name: _extended(judged, *direction_ids(dataset, name)) for name, judged in given.items()}
+    given = parsed if isinstance(parsed, dict) else {direction_of(parsed, dataset): parsed}
+    both, notes = {}, []
+    for name, judged in given.items():
+        both[name], skipped = judgements_over(dataset, judged, name, skip_unknown=skip_unknown)
+        notes += skipped
     for direction, opposite in ((IMAGE_TO_TEXT, TEXT_TO_IMAGE), (TEXT_TO_IMAGE, IMAGE_TO_TEXT)):
         if direction not in both:
             both[direction] = both[opposite].flip()
-    return both, relevance_facts(both)
+    return DatasetRelevance(both, relevance_facts(both), notes)
 
 
 def relevance_facts(relevance: Mapping[str, Relevance]) -> dict[str, Any]:
@@ -167,26 +196,6 @@ def parse_by_direction(values: Lists | Mapping[str, Any], kind: type[Lists]) -> 
     return kind.of(values)
 
 
-def direction_ids(dataset: Dataset, direction: str) -> tuple[Ids, Ids]:
-    """The query ids and the item ids of a direction."""
-    if direction == IMAGE_TO_TEXT:
-        return dataset.image_ids, dataset.caption_ids
-    if direction in (TEXT_TO_IMAGE, TEXT_TO_TEXT):
-        return dataset.caption_ids, dataset.image_ids
-    raise UsageError(f"unknown direction {direction!r}", fix="use 'i2t' or 't2i'; 't2t' for text-only retrieval")
-
-
-def _extended(relevance: Relevance, query_ids: Ids, item_ids: Ids) -> Relevance:
-    """The same judgements among these queries and items; a judged id that is not among them raises."""
-    if (relevance.query_ids, relevance.item_ids) == (query_ids, item_ids):
-        return relevance
-    rows = positions(relevance.query_ids, query_ids, "query")
-    columns = positions(relevance.item_ids, item_ids, "item")
-    return Relevance.from_indices(
-        query_ids, item_ids, rows[relevance.rows], columns[relevance.items], relevance.grades, relevance.source
-    )
-
-
 def lists_by_direction(
     dataset: Dataset | None, run: RankedLists | Mapping[str, Any], directions: Sequence[str] | None
 ) -> dict[str, RankedLists]:
@@ -195,39 +204,17 @@ def lists_by_direction(
     if isinstance(lists, dict):
         return lists
     if not directions:
-        return {IMAGE_TO_TEXT if dataset is None else _direction_of(lists, dataset): lists}
+        return {IMAGE_TO_TEXT if dataset is None else direction_of(lists, dataset): lists}
     if len(directions) != 1:
         raise UsageError(f"one run, but {len(directions)} directions", fix="pass run={'i2t': …, 't2i': …} for both")
     return {directions[0]: lists}
 
 
-def _direction_of(value: Relevance | RankedLists, dataset: Dataset) -> str:
-    """The direction whose query ids and item ids these are."""
-    images, captions = set(dataset.image_ids), set(dataset.caption_ids)
-    queries, items = set(value.query_ids), set(value.item_ids)
-    sides = {IMAGE_TO_TEXT: (images, captions), TEXT_TO_IMAGE: (captions, images)}
-    # A stray id is for the check of that direction to name; here only the sides matter.
-    partial = [name for name, (left, right) in sides.items() if queries & left and (items & right or not items)]
-    complete = [name for name in partial if queries <= sides[name][0] and items <= sides[name][1]]
-    what = "judgements" if isinstance(value, Relevance) else "run"
-    if not partial:
-        unknown = next(iter(queries - images - captions), None) or next(iter(items - images - captions), "")
-        raise InputError(
-            f"the ids of the {what} are not those of the dataset (such as {unknown!r})",
-            expected="queries and items among the dataset's image and caption ids",
-            fix="check that both are of the same split and use the same ids",
-        )
-    if len(complete) == 1 or len(partial) == 1:
-        return (complete or partial)[0]
-    raise UsageError(
-        f"the {what} fit both directions: image ids and caption ids overlap",
-        fix="name the direction: i2t (image to text) or t2i (text to image)",
-    )
-
-
-def _part(embeddings: Embeddings, rows: Array | slice) -> Embeddings:
+def _part(embeddings: Embeddings, rows: Array | slice, ids: Ids | None = None) -> Embeddings:
+    """Some of the embeddings, under these ids or their own."""
     if isinstance(rows, slice) and rows == slice(None):
         return embeddings
-    ids = embeddings.ids[rows] if isinstance(rows, slice) else tuple(embeddings.ids[row] for row in rows)
+    if ids is None:
+        ids = embeddings.ids[rows] if isinstance(rows, slice) else tuple(embeddings.ids[row] for row in rows)
     variance = None if embeddings.variance is None else embeddings.variance[rows]
     return Embeddings(ids, embeddings.vectors[rows], variance, embeddings.model)

@@ -11,13 +11,18 @@ from crosslens.core import Options, UsageError, declarations, option, refuse_unk
 
 if TYPE_CHECKING:
     from crosslens.encode import Summariser
+    from crosslens.similarity import CacheChoice
 
 _SCORE = "How two embeddings are compared. [default: by their kind, cosine for single vectors]"
 _TIES = "How tied scores are ranked: stable, optimistic, pessimistic or expected."
+_COMPLETE = "The lists of --run hold every item of the gallery: needed for --ties expected where scores are tied."
+_SKIP = "Leave out what lists and judgements name and the dataset lacks, however much."
 _FOLDS = "Mean over N consecutive parts of the images; 5 for COCO 1K."
 _RESAMPLES = "Resamples for the intervals; 0 for none."
 _LEVEL = "Confidence level of the intervals."
 _THREADS = "Threads to use."
+_RECIPE = "The recipe, stored with the run; or a function that makes it of the names of the run's metrics."
+_BOTH = ("i2t", "t2i")
 _COMMAND = "The command line, stored with the run."
 
 
@@ -31,28 +36,40 @@ class _OptionsWithLevel(Options):
             raise UsageError(f"level = {self.level}", fix=fix, option="level")
 
 
+class _OptionsWithDirections(_OptionsWithLevel):
+    directions: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        named = (self.directions,) if isinstance(self.directions, str) else self.directions or ()
+        expanded = dict.fromkeys(part for name in named for part in (_BOTH if name == "both" else (name,)))
+        object.__setattr__(self, "directions", tuple(expanded))
+
+
 @dataclass(frozen=True)
-class EvaluateOptions(_OptionsWithLevel):
+class EvaluateOptions(_OptionsWithDirections):
     """How something is evaluated: the keywords of :func:`crosslens.evaluate` and a recipe's ``[options]``."""
 
     metrics: tuple[str, ...] = option((), 'Such as "Hit@1 t2i/mAP@R" (see crosslens metrics).', metavar="NAMES")
     directions: tuple[str, ...] = option(
         (),
         "May be given twice. [default: both; i2t for --run without --dataset]",
-        metavar="i2t|t2i",
+        metavar="i2t|t2i|both",
         flags=("--direction",),
     )
     score: str | None = option(None, _SCORE, metavar="NAME")
     ties: str = option("stable", _TIES, metavar="MODE")
+    complete_lists: bool = option(False, _COMPLETE)
+    skip_unknown: bool = option(False, _SKIP)
     folds: int = option(1, _FOLDS, metavar="N", minimum=1)
-    depth: int = option(10, "How many items of each list the run keeps.", metavar="N", minimum=1)
+    depth: int = option(10, "How many items of each list the run keeps.", metavar="N", minimum=1, maximum=10_000_000)
     seed: int = option(0, "Seed of the intervals.", metavar="N", minimum=0)
-    resamples: int = option(1000, _RESAMPLES, metavar="N", minimum=0)
+    resamples: int = option(1000, _RESAMPLES, metavar="N", minimum=0, maximum=10_000_000)
     level: float = option(0.95, _LEVEL, metavar="SHARE")
     backend: str = option("numpy", "What ranks: numpy or torch.", metavar="NAME")
     device: str | None = option(None, "For torch and models: cpu, cuda, cuda:1.", metavar="NAME")
-    tile: int | None = option(None, "Rows scored at a time.", metavar="N", minimum=1)
-    threads: int | None = option(None, _THREADS, metavar="N", minimum=1)
+    tile: int | None = option(None, "Rows scored at a time.", metavar="N", minimum=1, maximum=1_000_000)
+    threads: int | None = option(None, _THREADS, metavar="N", minimum=1, maximum=4096)
 
 
 @dataclass(frozen=True)
@@ -62,7 +79,8 @@ class EvaluateArguments(EvaluateOptions):
     name: str | None = option(None, "Name of the run. [default: the output folder's name]", metavar="TEXT")
     phi: Mapping[str, Any] | None = option(None, "Similarities by the name that metrics use.", hidden=True)
     scores_from: Mapping[str, Any] | None = option(None, "Relevance encoders by name.", hidden=True)
-    recipe: str = option("", "The recipe, stored with the run.", hidden=True)
+    cache: CacheChoice = option(None, "Where similarities are kept between runs; False for nowhere.", hidden=True)
+    recipe: str | Callable[[Iterable[str]], str] = option("", _RECIPE, hidden=True)
     command: Sequence[str] | None = option(None, _COMMAND, hidden=True)
 
 
@@ -71,28 +89,28 @@ class SignificanceOptions(_OptionsWithLevel):
     """How differences are tested."""
 
     correction: str = option("holm", "Correction for several tests: holm, bh or none.", metavar="NAME")
-    permutations: int = option(10_000, "Permutations of the paired tests.", metavar="N", minimum=1)
-    resamples: int = option(1000, _RESAMPLES, metavar="N", minimum=0)
+    permutations: int = option(10_000, "Permutations of the paired tests.", metavar="N", minimum=1, maximum=10_000_000)
+    resamples: int = option(1000, _RESAMPLES, metavar="N", minimum=0, maximum=10_000_000)
     level: float = option(0.95, _LEVEL, metavar="SHARE")
     seed: int = option(0, "Seed of intervals, tests and perturbations.", metavar="N", minimum=0)
 
 
 @dataclass(frozen=True)
-class RobustnessOptions(SignificanceOptions):
+class RobustnessOptions(_OptionsWithDirections, SignificanceOptions):
     """How a robustness study is made: the keywords of :func:`crosslens.robustness` besides data and models."""
 
-    seeds: int = option(1, "Perturb with this many seeds, and report the spread.", metavar="N", minimum=1)
+    seeds: int = option(1, "Perturb with this many seeds, and report the spread.", metavar="N", minimum=1, maximum=1000)
     options: Mapping[str, Any] | None = option(None, "Options of the perturbations, such as k=2.", hidden=True)
     image_text: str | Summariser | None = option(
         None, "Text-only retrieval: mean, or a summariser, as in evaluate.", metavar="HOW"
     )
     query_caption: int = option(0, "Which caption is the query in text-only retrieval, from 0.", metavar="N", minimum=0)
     directions: tuple[str, ...] = option(
-        (), "May be given twice. [default: both]", metavar="i2t|t2i", flags=("--direction",)
+        (), "May be given twice. [default: both]", metavar="i2t|t2i|both", flags=("--direction",)
     )
     score: str | None = option(None, _SCORE, metavar="NAME")
     listed: int = option(20, "How many of the most brittle queries are listed.", hidden=True)
-    threads: int | None = option(None, _THREADS, metavar="N", minimum=1)
+    threads: int | None = option(None, _THREADS, metavar="N", minimum=1, maximum=4096)
     name: str = option("embeddings", "Name of the model whose vectors are given.", hidden=True)
     command: Sequence[str] | None = option(None, _COMMAND, hidden=True)
 
@@ -110,7 +128,7 @@ class CaptionSetOptions(SignificanceOptions):
         "Measure the captions themselves. [default: where the extra language is installed]",
         switch_off="--no-granularity Do not measure the captions themselves.",
     )
-    threads: int | None = option(None, _THREADS, metavar="N", minimum=1)
+    threads: int | None = option(None, _THREADS, metavar="N", minimum=1, maximum=4096)
     command: Sequence[str] | None = option(None, _COMMAND, hidden=True)
 
 

@@ -1,4 +1,4 @@
-"""Rankings for an evaluation: from scores over a dataset, whole or in folds, or from given lists."""
+"""Rankings for an evaluation from scores over a dataset, whole or in folds."""
 
 from __future__ import annotations
 
@@ -17,24 +17,15 @@ from crosslens.core import (
     Ids,
     InputError,
     Progress,
-    RankedLists,
     Ranking,
     Relevance,
     UsageError,
-    argument,
-    positions,
 )
-from crosslens.pipeline.inputs import (
-    TEXT_TO_TEXT,
-    direction_ids,
-    lists_by_direction,
-    parse_by_direction,
-    relevance_by_direction,
-    relevance_facts,
-    score_source,
-)
+from crosslens.pipeline.inputs import relevance_by_direction, score_source
+from crosslens.pipeline.known_ids import TEXT_TO_TEXT, direction_ids
+from crosslens.pipeline.list_ranker import ListRanker
 from crosslens.pipeline.options import EvaluateOptions
-from crosslens.rank import rank_both, rank_lists
+from crosslens.rank import rank_both
 
 Array = np.ndarray[Any, Any]
 
@@ -137,7 +128,9 @@ class ScoreRanker:
             )
         self.dataset, self.options = dataset, options
         self.source = score_source(dataset, images, captions, scores, options.score)
-        self.relevance, facts = relevance_by_direction(dataset, relevance)
+        self.relevance, facts, self.notes = relevance_by_direction(
+            dataset, relevance, skip_unknown=options.skip_unknown
+        )
         self.directions = tuple(options.directions or (IMAGE_TO_TEXT, TEXT_TO_IMAGE))
         for direction in self.directions:
             direction_ids(dataset, direction)
@@ -170,77 +163,14 @@ class ScoreRanker:
         rankings[TEXT_TO_TEXT] = replace(rankings[TEXT_TO_IMAGE], direction=TEXT_TO_TEXT)
         return {direction: rankings[direction] for direction in self.directions}
 
+    def notes_on_ties(self, rankings: Mapping[str, Ranking]) -> list[str]:
+        """Nothing: tied scores are ordered by the dataset, not by whoever made the lists."""
+        return []
+
     def clusters(self, rankings: Mapping[str, Ranking]) -> dict[str, Array]:
         """Per direction, the image of every query; a caption goes with its image."""
         images, captions = np.arange(len(self.dataset.image_ids)), self.dataset.caption_image
         return {direction: images if direction == IMAGE_TO_TEXT else captions for direction in rankings}
-
-
-class ListRanker:
-    """Finds the relevant items in given lists, with or without the dataset they are over."""
-
-    def __init__(
-        self, dataset: Dataset | None, run: RankedLists | Mapping[str, Any],
-        relevance: Relevance | Mapping[str, Any] | None, options: EvaluateOptions,
-    ) -> None:  # fmt: skip
-        if options.folds != 1:
-            raise UsageError(
-                "folds need scores", fix="ranked lists cannot be ranked again within folds; leave folds out"
-            )
-        self.dataset = dataset
-        self.strata: dict[str, Array] | None = None
-        self.parts: Sequence[Fold] = ()
-        self.lists = lists_by_direction(dataset, run, options.directions)
-        self.directions = tuple(self.lists)
-        if dataset is not None:
-            for direction, lists in self.lists.items():
-                positions(lists.query_ids, direction_ids(dataset, direction)[0], "query")
-            self.relevance, facts = relevance_by_direction(dataset, relevance)
-        elif relevance is None:
-            raise UsageError("a run without judgements", fix=f"pass {argument('relevance')}, or the dataset")
-        else:
-            self.relevance = self._parse_relevance(relevance)
-            facts = relevance_facts(self.relevance)
-        inputs = {
-            direction: {"system": lists.system, "fingerprint": lists.fingerprint}
-            for direction, lists in self.lists.items()
-        }
-        self.description: dict[str, Any] = {"inputs": inputs, "relevance": facts, "directions": list(self.directions)}
-
-    def _parse_relevance(self, relevance: Relevance | Mapping[str, Any]) -> dict[str, Relevance]:
-        parsed = parse_by_direction(relevance, Relevance)
-        if isinstance(parsed, dict):
-            missing = [direction for direction in self.directions if direction not in parsed]
-            if missing:
-                raise UsageError(f"no judgements for {missing[0]}", fix="pass relevance for every direction of the run")
-            return parsed
-        if len(self.directions) == 1:
-            return {self.directions[0]: parsed}
-        # One set of judgements for both directions is of the direction whose queries have its query ids.
-        matches = [name for name, lists in self.lists.items() if set(lists.query_ids) & set(parsed.query_ids)]
-        if len(matches) != 1:
-            raise UsageError("the direction of the judgements is ambiguous", fix="pass relevance={'i2t': …, 't2i': …}")
-        return {direction: parsed if direction == matches[0] else parsed.flip() for direction in self.directions}
-
-    def rank(self, depth: int, progress: Progress, checkpoint: Path | None) -> dict[str, Ranking]:
-        """The ranking of every direction."""
-        rankings = {}
-        for direction, lists in self.lists.items():
-            gallery = None if self.dataset is None else direction_ids(self.dataset, direction)[1]
-            rankings[direction] = rank_lists(lists, self.relevance[direction], direction, gallery=gallery, depth=depth)
-        return rankings
-
-    def clusters(self, rankings: Mapping[str, Ranking]) -> dict[str, Array]:
-        """A caption goes with its relevant image; where that is not one image, every query is a cluster."""
-        clusters: dict[str, Array] = {}
-        for direction, ranking in rankings.items():
-            clusters[direction] = np.arange(len(ranking.query_ids))
-            if direction == TEXT_TO_IMAGE and (ranking.relevant_counts == 1).all():
-                images = rankings[IMAGE_TO_TEXT].query_ids if IMAGE_TO_TEXT in rankings else ranking.item_ids
-                row_of = {image: row for row, image in enumerate(images)}
-                rows = np.array([row_of.get(ranking.item_ids[item], -1) for item in ranking.relevant], np.int64)
-                clusters[direction] = rows if (rows >= 0).all() else clusters[direction]
-        return clusters
 
 
 Ranker = ScoreRanker | ListRanker

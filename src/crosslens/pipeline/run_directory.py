@@ -2,65 +2,43 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from crosslens.core import (
-    QUERIES_FILE,
-    RECIPE_FILE,
     RUN_FILE,
+    RUN_LAYOUT,
     ConflictError,
     CrosslensError,
+    InputError,
     Ranking,
     Run,
+    Workspace,
     argument,
-    refuse_foreign_files,
-    remove_partial_files,
-    replace_folder,
-    write_text,
+    read_json_file,
+    remove,
+    tidy_output,
+    workspace,
 )
-
-PENDING_FILE = "pending.json"
-"""Holds the key of unfinished work in a folder; removed once ``run.json`` is there."""
-OWN_FILES = (RUN_FILE, QUERIES_FILE, RECIPE_FILE, PENDING_FILE, "ranking-*", "checkpoint*")
-"""All that an evaluation writes into its folder."""
 
 
 class RunDirectory:
-    """``key`` is the fingerprint of everything the result depends on: same key, same work.
+    """A run that is being made in a workspace; or, without one, the run that is ``finished``."""
 
-    Unfinished work of another key is deleted. A finished run of another key is replaced only with ``overwrite``, and
-    only when the new one is complete: until then the new one is written to a folder beside it.
-    """
-
-    def __init__(self, folder: str | Path, key: str, *, overwrite: bool = False) -> None:
-        self.target = self.folder = Path(folder)
-        self.key = key
-        self.finished: Run | None = None
-        if self.target.exists() and not self.target.is_dir():
-            raise ConflictError(f"{self.target} is a file", fix="choose another output folder")
-        if (self.target / RUN_FILE).exists():
-            if self._stored_key() == key:
-                (self.folder / PENDING_FILE).unlink(missing_ok=True)
-                self.finished = Run.load(self.folder)
-                return
-            if not overwrite:
-                raise ConflictError(
-                    f"{self.target}: already contains a different run",
-                    fix=f"choose another output folder, or pass {argument('overwrite', True)}",
-                )
-            refuse_foreign_files(self.target, OWN_FILES)
-            self.folder = self.target.with_name(f".{self.target.name}.new")
-        self._claim()
+    def __init__(self, work: Workspace | None = None, finished: Run | None = None) -> None:
+        self._work, self.finished = work, finished
 
     @property
-    def checkpoint(self) -> Path:
+    def checkpoint(self) -> Path | None:
         """The folder in which a long ranking stores its state."""
-        return self.folder / "checkpoint"
+        return None if self._work is None else self._work.beside("checkpoint")
+
+    @property
+    def scratch(self) -> Path | None:
+        """The folder for matrices that are too large for memory."""
+        return None if self._work is None else self._work.beside("matrices")
 
     def rankings(self, directions: Iterable[str]) -> dict[str, Ranking]:
         """What an interrupted run of the same key has stored; nothing unless every direction is there."""
@@ -69,50 +47,80 @@ class RunDirectory:
         return rankings if len(rankings) == len(stored) else {}
 
     def _ranking(self, direction: str) -> Ranking | None:
-        folder = self.folder / f"ranking-{direction}"
+        if self._work is None:
+            return None
+        folder = self._work.new / f"ranking-{direction}"
         try:
             return Ranking.load(folder) if folder.exists() else None
         except CrosslensError:  # damaged
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
             return None
 
     def store(self, rankings: dict[str, Ranking]) -> None:
         """Write rankings, so that an interrupted run resumes after them."""
-        for direction, ranking in rankings.items():
-            ranking.save(self.folder / f"ranking-{direction}", overwrite=True)
+        if self._work is not None:
+            for direction, ranking in rankings.items():
+                ranking.save(self._work.new / f"ranking-{direction}", overwrite=True)
 
     def finish(self, run: Run) -> None:
-        """Write the run; from here on the folder is complete."""
-        shutil.rmtree(self.checkpoint, ignore_errors=True)
-        run.save(self.folder)
-        (self.folder / PENDING_FILE).unlink(missing_ok=True)
-        if self.folder != self.target:
-            replace_folder(self.folder, self.target)
+        """Write the run, and put it in place."""
+        if self._work is not None:
+            run.write_into(self._work.new)
+            self._work.publish(RUN_LAYOUT)
 
-    def _claim(self) -> None:
-        """Mark the folder as pending; unfinished work in it is kept if it has the same key."""
-        if self.folder.is_dir():
-            remove_partial_files(self.folder)
-            if any(self.folder.iterdir()):
-                stored_key = self._stored_key()
-                if stored_key is None:
-                    raise ConflictError(
-                        f"{self.folder}: the folder is not empty, and is not a run", fix="choose another output folder"
-                    )
-                if stored_key != self.key:
-                    shutil.rmtree(self.folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_text(self.folder / PENDING_FILE, json.dumps({"key": self.key}) + "\n")
 
-    def _stored_key(self) -> str | None:
-        """The key of the work in the folder; None if there is none, '' if it is unreadable."""
-        for name in (RUN_FILE, PENDING_FILE):
-            if (self.folder / name).exists():
-                try:
-                    content = json.loads((self.folder / name).read_text(encoding="utf-8"))
-                    return str((content["provenance"] if name == RUN_FILE else content)["key"])
-                except (ValueError, KeyError, TypeError):
-                    return ""
+@contextmanager
+def run_directory(output: str | Path | None, key: str, *, overwrite: bool = False) -> Iterator[RunDirectory]:
+    """The folder of the run of ``key``, the fingerprint of everything the result depends on: same key, same work.
+
+    Unfinished work of another key is deleted. A finished run of another key is replaced only with ``overwrite``, and
+    only when the new one is complete.
+    """
+    finished = None if output is None else _finished(Path(output), key, overwrite)
+    if output is None or finished is not None:
+        yield RunDirectory(finished=finished)
+        return
+    with workspace(output, key) as work:
+        finished = _finished(Path(output), key, overwrite)  # another process may have completed it meanwhile
+        if finished is None:
+            work.new.mkdir(exist_ok=True)
+        yield RunDirectory(work, finished)
+
+
+def _finished(folder: Path, key: str, overwrite: bool) -> Run | None:
+    """The run of this key in the folder; raises where it has something else that must not be replaced."""
+    if not RUN_LAYOUT.holds(folder):
+        return None
+    if _stored_key(folder) == key:
+        stored = _stored_run(folder, overwrite)
+        if stored is not None:
+            tidy_output(folder, key)
+            return stored
+    if not overwrite:
+        raise ConflictError(
+            f"{folder}: already contains a different run",
+            fix=f"choose another output folder, or pass {argument('overwrite', True)}",
+        )
+    RUN_LAYOUT.refuse_foreign_files(folder)
+    return None
+
+
+def _stored_run(folder: Path, overwrite: bool) -> Run | None:
+    """The run in the folder; None for a damaged one that is to be replaced."""
+    try:
+        return Run.load(folder)
+    except InputError as error:
+        if overwrite:
+            return None
+        error.fix = f"{error.fix}; {argument('overwrite', True)} repeats the evaluation"
+        raise
+
+
+def _stored_key(folder: Path) -> str | None:
+    """The key of the run in the folder; None if it cannot be read."""
+    try:
+        return str(read_json_file(folder / RUN_FILE)["provenance"]["key"])
+    except (InputError, KeyError, TypeError):
         return None
 
 

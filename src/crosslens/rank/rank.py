@@ -105,13 +105,21 @@ def _check_shape(scorer: Scorer, rows: Relevance, columns: Relevance) -> None:
 
 
 def rank_lists(
-    lists: RankedLists, relevance: Relevance, direction: str, *, gallery: Ids | None = None, depth: int = 10
+    lists: RankedLists,
+    relevance: Relevance,
+    direction: str,
+    *,
+    gallery: Ids | None = None,
+    depth: int = 10,
+    complete: bool = False,
 ) -> Ranking:
     """Rank every relevant item by its query's list; an item that is not listed stays unranked.
 
     ``gallery`` names all items that could have been listed; a listed item outside it raises. Without one, the judged
-    and the listed items together are the gallery. Queries that only one of the two sides knows are kept: without a
-    relevant item a query is counted and excluded, without a list it raises in any metric that needs the list.
+    and the listed items together are the gallery. ``complete`` declares that no list was cut off: without a gallery
+    each list is the whole gallery of its query. A list that lacks an item of the gallery, or a relevant one, raises.
+    Queries that only one of the two sides knows are kept: without a relevant item a query is counted and excluded,
+    without a list it raises in any metric that needs the list.
     """
     relevance = relevance.relevant()
     query_ids = tuple(dict.fromkeys((*relevance.query_ids, *lists.query_ids)))
@@ -136,6 +144,8 @@ def rank_lists(
     relevant = positions(relevance.item_ids, item_ids, "item")[relevance.items]
     pairs = positions(relevance.query_ids, query_ids, "query")[relevance.rows] * len(item_ids) + relevant
     above, tied, tied_before = _count_listed(rows, rows * len(item_ids) + columns, rank, lists.scores, pairs)
+    if complete:
+        _check_complete(lists, relevance, gallery, above)
     # Relevance queries come first and in their own order, so its rows carry over; list-only queries have none.
     offsets = np.full(len(query_ids) + 1, len(pairs), np.int64)
     offsets[: len(relevance.offsets)] = relevance.offsets
@@ -152,7 +162,7 @@ def rank_lists(
         above,
         tied,
         tied_before,
-        complete=bool((known == len(item_ids)).all()) and gallery is not None,
+        complete=complete or (gallery is not None and bool((known == len(item_ids)).all())),
     )
 
 
@@ -168,6 +178,27 @@ def _check_gallery(lists: RankedLists, relevance: Relevance, gallery: Ids) -> No
             "dataset: an item that nobody judged then counts as irrelevant",
             code="unknown-id",
             subject=unknown[0],
+        )
+
+
+def _check_complete(lists: RankedLists, relevance: Relevance, gallery: Ids | None, above: Array) -> None:
+    """Raise where lists that are said to be complete are not."""
+    fix = f"pass lists of all items, or drop {argument('complete_lists', True)}: lists may be cut off"
+    lengths = np.diff(lists.offsets)
+    if gallery is not None and (lengths < len(gallery)).any():
+        query = int(np.argmin(lengths))
+        raise InputError(
+            f"the list of query {lists.query_ids[query]!r} has {lengths[query]:,} of {len(gallery):,} items",
+            expected="complete lists: every item of the gallery in each",
+            fix=fix,
+        )
+    if (above == UNRANKED).any():
+        pair = int(np.argmax(above == UNRANKED))
+        query_id, item = relevance.query_ids[relevance.rows[pair]], relevance.item_ids[relevance.items[pair]]
+        raise InputError(
+            f"item {item!r} is relevant to query {query_id!r}, but not in its list",
+            expected="complete lists: every item of the gallery in each",
+            fix=fix,
         )
 
 

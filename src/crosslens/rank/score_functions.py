@@ -122,7 +122,7 @@ def csd(images: Embeddings, captions: Embeddings) -> Scorer:
 class MatchOptions(Options):
     """The sigmoid, and how the distributions are sampled."""
 
-    samples: float = option(7, "Samples drawn of each distribution.", minimum=1)
+    samples: float = option(7, "Samples drawn of each distribution.", minimum=1, maximum=10_000)
     a: float = option(1.0, "Scale of the distance.")
     b: float = option(0.0, "Shift of the distance.")
     seed: float = option(0, "Seed of the samples.")

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from crosslens.core import Embeddings, InputError, argument, available_cores
+from crosslens.core import Embeddings, InputError, argument, available_cores, first_inexact, inexact_score
 
 Array = np.ndarray[Any, Any]
 
@@ -129,12 +129,20 @@ class ScoreMatrix:
         for start in range(0, self.shape[0], 512):
             rows = slice(start, min(start + 512, self.shape[0]))
             self.tile(rows, slice(0, self.shape[1]))  # checks that all scores are finite
+            self._refuse_inexact(rows)
             largest = max(largest, float(np.abs(np.asarray(self.scores[rows], np.float64)).max()))
         if largest > np.finfo(np.float32).max:
             raise InputError(f"a score of size {largest:g}", expected="scores below 3e38", fix="scale them down")
         slack = np.float32(largest * 2 * _UNIT)
         self.row_slack[:] = slack
         self.column_slack[:] = slack
+
+    def _refuse_inexact(self, rows: slice) -> None:
+        """Raise for a score that float64 would round: it could tie with another, or change places with it."""
+        first = first_inexact(self.scores[rows])
+        if first is not None:
+            row, column = rows.start + first // self.shape[1], first % self.shape[1]
+            raise inexact_score(self.scores[row, column], row, f"in column {column}")
 
 
 def check_dimensions(rows: Array, columns: Array) -> None:

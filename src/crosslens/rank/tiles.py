@@ -17,7 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from crosslens.core import CrosslensError, Progress, fingerprint, read_folder, stage, wait_for_all, write_folder
+from crosslens.core import (
+    HEADER_FILE,
+    CrosslensError,
+    Layout,
+    Progress,
+    atomic_folder,
+    fingerprint,
+    read_folder,
+    stage,
+    wait_for_all,
+    write_parts,
+)
 from crosslens.rank.direction_state import Direction, PassTally
 from crosslens.rank.kernels import transpose
 from crosslens.rank.scan import bounds_of, compare_rows, find_hits, first_floors, take
@@ -31,6 +42,7 @@ apart, which would make them compete for the same lines of it."""
 _SPARSE = 1 / 12
 """Up to this share of hits each is looked at by itself; beyond, whole rows are compared first."""
 _UNDECIDED = 1 << 18
+_CHECKPOINT = Layout("a checkpoint", HEADER_FILE, ("*.npy",))
 _WORK_BETWEEN_CHECKPOINTS = 4 * 10**12
 """Multiplications between two checkpoints: about a minute's worth."""
 
@@ -203,7 +215,8 @@ def _save_checkpoint(folder: str | Path, key: str, done: int, outer: PassTally, 
         for part in fields(PassTally)
     }
     header = {"key": key, "done": done, "workers": len(inner)}
-    write_folder(folder, "checkpoint", header=header, arrays=arrays, overwrite=True)
+    with atomic_folder(folder, _CHECKPOINT) as new:
+        write_parts(new, "checkpoint", header=header, arrays=arrays)
 
 
 def _load_checkpoint(folder: str | Path, key: str) -> tuple[int, PassTally, list[PassTally]] | None:

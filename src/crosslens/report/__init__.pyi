@@ -4,9 +4,11 @@ from crosslens.report.export.files import (
     write_export as write_export,
     write_named_export as write_named_export,
 )
+from crosslens.report.export.tables import comparison_latex as comparison_latex
 from crosslens.report.groups import (
     column_of as column_of,
     group_metrics as group_metrics,
+    group_names as group_names,
     groupable_metrics as groupable_metrics,
 )
 from crosslens.report.pages.caption_changes import (

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import PAGE_WIDTH, Grid, MetricValues, Run, UnknownNameError, UsageError, split_name
-from crosslens.metrics import family_of, format_count, spec_of
+from crosslens.core import BOTH, PAGE_WIDTH, Grid, MetricValues, Run, UnknownNameError, UsageError, split_name
+from crosslens.metrics import bounds_of, facts_of, format_count
 from crosslens.report.selection import metric_names, select_metrics
 from crosslens.report.text.runs import DIRECTION_LABELS, table_notes, value_cells
 from crosslens.statistics import estimate
@@ -18,6 +18,9 @@ from crosslens.statistics import estimate
 RowIndices = np.ndarray[Any, np.dtype[np.int64]]
 
 NO_VALUE = "(none)"
+CAPTION_LENGTH = "caption_length"
+"""The words of a caption query: a column that every run with captions has."""
+_WORD = r"\S*\w\S*"
 _MOST_NUMBERS = 12
 """A column of numbers with more distinct values than this is split at its quartiles."""
 
@@ -85,9 +88,9 @@ def group_metrics(
 ) -> GroupedMetrics:
     """The chosen metrics of a run over each group of queries, with an interval of its own; the largest groups first.
 
-    A caption query belongs to a group by its own columns and by those of its image. Numbers with many different
-    values are split at their quartiles; a column of lists puts a query into several groups. ``largest`` keeps that
-    many groups of each direction.
+    A caption query belongs to a group by its own columns, by those of its image, and by ``caption_length``, its words.
+    Numbers with many different values are split at their quartiles; a column of lists puts a query into several
+    groups. ``largest`` keeps that many groups of each direction.
     """
     column = column_of(run, column)
     grouped: dict[str, dict[str, MetricValues]] = {}
@@ -104,15 +107,32 @@ def group_metrics(
     return GroupedMetrics(column, grouped, overlapping, left_out)
 
 
+def grouping_columns(run: Run, direction: str) -> pl.DataFrame:
+    """The columns that the queries of a direction can be grouped by; those with a text have the length of it, too."""
+    table = run.columns.get(direction, pl.DataFrame())
+    if "text" not in table.columns or CAPTION_LENGTH in table.columns:
+        return table
+    return table.with_columns(pl.col("text").str.count_matches(_WORD).alias(CAPTION_LENGTH))
+
+
 def column_of(run: Run, column: str) -> str:
     """What a dataset's column is called in a run: ``query`` is ``query_``, as a run has its own column of that name."""
-    known = {name for table in run.columns.values() for name in table.columns}
+    known = {name for direction in run.columns for name in grouping_columns(run, direction).columns}
     if not known:
-        raise UsageError(f"the run {run.name!r} has no columns to group by", fix="evaluate it with a dataset that has")
+        raise UsageError(
+            f"the run {run.name!r} has no columns to group by",
+            fix="evaluate with a dataset: its columns and the length of its captions make groups",
+        )
     match = next((candidate for candidate in (column, f"{column}_") if candidate in known), None)
     if match is None:
         raise UnknownNameError("column", column, known)
     return match
+
+
+def group_names(run: Run) -> list[str]:
+    """The columns that queries can usefully be grouped by: not those that differ for each of them."""
+    names = {name for direction in run.columns for name in grouping_columns(run, direction).columns}
+    return sorted(names - {"text", "image", "file"})
 
 
 def groupable_metrics(run: Run, column: str) -> list[str]:
@@ -142,13 +162,12 @@ def _separable(name: str) -> bool:
     """Whether a group's queries give the group's figure: not for one over pairs of queries and items, nor for a sum
     over both directions.
     """
-    spec = spec_of(name)
-    return spec is None or not (family_of(spec).pooled(spec) or family_of(spec).across)
+    return split_name(name)[0] != BOTH and not facts_of(name).pooled
 
 
 def _labels(run: Run, name: str, column: str) -> pl.Series | None:
     """What the column says of each query of a metric; None where it belongs to the other direction."""
-    table = run.columns.get(split_name(name)[0], pl.DataFrame())
+    table = grouping_columns(run, split_name(name)[0])
     # In a run folder both directions share one table: a column of captions is there for images too, all empty.
     return table[column] if column in table.columns and table[column].null_count() < table.height else None
 
@@ -181,7 +200,10 @@ def _quartiles(numbers: np.ndarray[Any, Any]) -> list[tuple[str, RowIndices]]:
 
 def _subset(values: MetricValues, rows: RowIndices, seed: int, resamples: int) -> MetricValues:
     part, clusters = values.values[rows], values.clusters[rows]
-    figures = estimate(part, clusters, statistic=values.statistic, seed=seed, resamples=resamples, level=values.level)
+    figures = estimate(
+        part, clusters, statistic=values.statistic, seed=seed, resamples=resamples, level=values.level,
+        bounds=bounds_of(values.name),
+    )  # fmt: skip
     return replace(
         values,
         query_ids=tuple(values.query_ids[row] for row in rows),

@@ -1,3 +1,4 @@
+from crosslens.similarity.description import description_file as description_file
 from crosslens.similarity.embedding import EmbeddingSimilarity as EmbeddingSimilarity
 from crosslens.similarity.loading import load_similarity as load_similarity, prepare_dataset as prepare_dataset
 from crosslens.similarity.matrix import (
@@ -8,11 +9,9 @@ from crosslens.similarity.matrix import (
     summarise_matrix as summarise_matrix,
     write_pairs as write_pairs,
 )
+from crosslens.similarity.matrix_cache import CacheChoice as CacheChoice
 from crosslens.similarity.measures.cider import Cider as Cider
-from crosslens.similarity.precomputed import (
-    PrecomputedSimilarity as PrecomputedSimilarity,
-    description_file as description_file,
-)
+from crosslens.similarity.precomputed import PrecomputedSimilarity as PrecomputedSimilarity
 from crosslens.similarity.protocol import (
     SIMILARITIES as SIMILARITIES,
     Array as Array,

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Dataset, InputError, Progress, UsageError
+from crosslens.core import Dataset, InputError, Progress, UsageError, call_function, wrong_code
+from crosslens.similarity.matrix_cache import CacheChoice
 from crosslens.similarity.precomputed import MATRIX_SUFFIXES, PrecomputedSimilarity
 from crosslens.similarity.protocol import (
     SIMILARITIES,
@@ -26,19 +27,23 @@ from crosslens.similarity.protocol import (
 )
 
 
-def load_similarity(phi: Phi, **options: Any) -> Similarity:
+def load_similarity(phi: Phi, *, cache: CacheChoice = None, **options: Any) -> Similarity:
     """Load the φ of a name such as ``cider``, ``spice-object`` or ``embed:sentence:all-MiniLM-L6-v2``.
 
-    A path or a name that ends in .npy or .csv is a matrix on disk; an array is a matrix in memory (images × captions);
-    a function is called with an image's reference captions and one caption. A similarity is returned as it is.
-    ``options`` go to the named φ; see the reference page for what each takes.
+    A path or a name that ends in .npy, .npz, .safetensors, .pt or .csv is a matrix on disk; an array is a matrix in
+    memory (images × captions); a function is called with an image's reference captions and one caption. A similarity
+    is returned as it is. ``options`` go to the named φ; see the reference page for what each takes. ``cache`` goes to
+    those that keep vectors between runs: a folder, or False for none.
     """
     if isinstance(phi, str):
         kind, _, source = phi.partition(":")
         if kind not in SIMILARITIES and Path(phi).suffix.lower() in MATRIX_SUFFIXES:
             phi = Path(phi)
         else:
-            return _call_factory(phi, SIMILARITIES[kind].value, source, options)
+            factory = SIMILARITIES[kind].value
+            if cache is not None and "cache" in inspect.signature(factory).parameters:
+                options["cache"] = cache
+            return _call_factory(phi, factory, source, options)
     if options:
         fix = "set them on the object itself, or pass the name of a φ"
         raise UsageError(f"{', '.join(sorted(options))}: only a φ loaded by name takes options", fix=fix)
@@ -68,12 +73,18 @@ def prepare_dataset(
 
 
 def _call_factory(name: str, factory: Callable[..., Similarity], source: str, options: dict[str, Any]) -> Similarity:
-    _, *known = inspect.signature(factory).parameters
+    known = list(inspect.signature(factory).parameters)[1:]
     for option in options:
         if option not in known:
             accepted = f"it takes {', '.join(known)}" if known else "it takes none"
             raise UsageError(f"{name} has no option {option!r}", fix=accepted, option=option)
-    return factory(source, **options)
+    similarity = call_function(factory, source, **options)
+    if not isinstance(similarity, Similarity) and callable(similarity):
+        similarity = CallableSimilarity(similarity)  # a factory may return a plain function φ(references, caption)
+    if not isinstance(similarity, Similarity):
+        problem = f"the similarity {name!r} gave {similarity!r:.60}"
+        raise wrong_code(factory, problem, "return a function φ(references, caption), or a Similarity")
+    return similarity
 
 
 class CallableSimilarity:
@@ -113,7 +124,7 @@ class PreparedCallable:
 
     def _value(self, image: int, caption: int) -> float:
         references = self._references[image]
-        value = self._function(references, self._captions[caption]) if len(references) else 0.0
+        value = call_function(self._function, references, self._captions[caption]) if len(references) else 0.0
         try:
             number = float(value)
         except (TypeError, ValueError):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,23 +17,37 @@ from crosslens.core import (
     Progress,
     SilentProgress,
     UsageError,
+    Workspace,
     argument,
     atomic_file,
     fingerprint,
     frozen,
     positions,
     reading,
+    refuse_existing,
     stage,
+    tidy_output,
+    verification,
+    workspace,
     write_text,
 )
-from crosslens.data import existing_file
+from crosslens.data import (
+    existing_file,
+    read_array,
+    read_bytes,
+)
+from crosslens.similarity.description import (
+    MatrixDescription,
+    description_file,
+    read_description,
+    verified_description,
+    write_description,
+)
 from crosslens.similarity.loading import load_similarity, prepare_dataset
-from crosslens.similarity.precomputed import MatrixDescription, description_file, read_description, write_description
+from crosslens.similarity.matrix_cache import CacheChoice, through_cache
 from crosslens.similarity.protocol import Array, Phi, PreparedSimilarity, Similarity
 
-UNFINISHED = ".unfinished"
-"""Suffix of a matrix that is being written; its journal adds ``.json``."""
-
+_PLACED = "placed"
 _BLOCK_BYTES = 16 << 20
 _ROWS = 256
 
@@ -46,21 +60,28 @@ def relevance_matrix(
     overwrite: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
+    cache: CacheChoice = None,
 ) -> Array:
     """φ of every image (by its captions) and every caption: float32, aligned with ``image_ids`` × ``caption_ids``.
 
     A caption of the image itself is compared with all of the image's captions, itself included. ``output`` is a
     ``.npy`` file: blocks are written as they are computed, an interrupted call resumes when it is repeated, and the
     returned array is memory-mapped. The ids are written beside it (``.json``). An existing file with other numbers is
-    replaced only with ``overwrite``.
+    replaced only with ``overwrite``. Without ``output``, a matrix that took long to compute is kept in the ``cache`` (a
+    folder; False for none), and found there by the measure and the captions.
     """
     similarity = load_similarity(phi)
     if output is None:
-        prepared = prepare_dataset(dataset, similarity, progress=progress, threads=threads)
-        matrix = _empty(prepared.shape)
-        _fill(matrix, prepared, 0, progress)
-        return frozen(matrix)
+        return through_cache(dataset, similarity, cache, lambda: _in_memory(dataset, similarity, threads, progress))
     return _on_disk(dataset, similarity, _npy(output), overwrite, threads, progress)
+
+
+def _in_memory(dataset: Dataset, similarity: Similarity, threads: int | None, progress: Progress | None) -> Array:
+    prepared = prepare_dataset(dataset, similarity, progress=progress, threads=threads)
+    matrix = _empty(prepared.shape)
+    for start, block in _blocks(prepared, 0, progress):
+        matrix[start : start + len(block)] = block
+    return frozen(matrix)
 
 
 def relevance_pairs(
@@ -92,67 +113,92 @@ def _on_disk(
     threads: int | None,
     progress: Progress | None,
 ) -> Array:
-    description = MatrixDescription(
-        similarity.name, similarity.revision, dataset.name, dataset.fingerprint, dataset.image_ids, dataset.caption_ids
-    )
-    if output.exists() and not overwrite:
-        if description.revision and read_description(output) == description:
+    description = MatrixDescription.of(dataset, similarity.name, similarity.revision)
+    if _is_finished(output, description, overwrite):
+        return _mapped(output)
+    with workspace(output, _key(description) if description.revision else None) as work:
+        if _is_finished(output, description, overwrite):  # by another process, just now
             return _mapped(output)
-        fix = f"choose another file, or pass {argument('overwrite', True)}"
-        raise ConflictError(f"{output} already contains a different matrix", fix=fix)
-    if description_file(output).exists() and read_description(output) is None:
-        raise ConflictError(
-            f"{description_file(output)} does not describe a matrix", fix="choose another name for the matrix"
-        )
-    output.parent.mkdir(parents=True, exist_ok=True)
-    partial = output.with_name(output.name + UNFINISHED)
-    journal = partial.with_name(partial.name + ".json")
-    done = _done(partial, journal, description)
-    prepared = prepare_dataset(dataset, similarity, progress=progress, threads=threads)
-    matrix = np.lib.format.open_memmap(
-        partial, "r+" if done else "w+", dtype=np.float32, shape=None if done else prepared.shape
-    )
-
-    def keep(rows: int) -> None:
-        matrix.flush()
-        write_text(journal, json.dumps({"matrix": _key(description), "rows": rows}))
-
-    _fill(matrix, prepared, done, progress, keep)
-    # The old description is removed first, the new one written last: a description always fits its matrix.
-    description_file(output).unlink(missing_ok=True)
-    partial.replace(output)
-    write_description(output, description)
-    journal.unlink(missing_ok=True)
+        if not _is_placed(work):
+            prepared = prepare_dataset(dataset, similarity, progress=progress, threads=threads)
+            _write_matrix(work, prepared, progress)
+            # The old description is removed first, the new one written last: a description always fits its matrix.
+            work.beside(_PLACED).touch()
+            description_file(output).unlink(missing_ok=True)
+            work.put_in_place()
+        write_description(output, description)
+        work.discard()
     return _mapped(output)
 
 
-def _fill(
-    matrix: Array,
-    prepared: PreparedSimilarity,
-    done: int,
-    progress: Progress | None,
-    keep: Callable[[int], None] = lambda rows: None,
-) -> None:
+def _is_finished(output: Path, description: MatrixDescription, overwrite: bool) -> bool:
+    """Whether this very matrix is there; raises if something else is that must not be replaced."""
+    work, key = Workspace(output), _key(description)
+    with verification(not overwrite):  # a damaged one is about to be replaced
+        if description_file(output).exists() and read_description(output) is None:
+            raise ConflictError(
+                f"{description_file(output)} does not describe a matrix", fix="choose another name for the matrix"
+            )
+    if overwrite or (description.revision and work.is_of(key) and _is_placed(work)):
+        return False
+    if output.exists() and description.revision and read_description(output) == description:
+        verified_description(output)
+        tidy_output(output, key)
+        return True
+    if output.exists():
+        fix = f"choose another file, or pass {argument('overwrite', True)}"
+        raise ConflictError(f"{output} already contains a different matrix", fix=fix)
+    refuse_existing(output, overwrite)
+    return False
+
+
+def _is_placed(work: Workspace) -> bool:
+    """Whether the matrix is in place, and only its description may be missing."""
+    return work.beside(_PLACED).exists() and not work.new.exists()
+
+
+def _write_matrix(work: Workspace, prepared: PreparedSimilarity, progress: Progress | None) -> None:
+    """Write the matrix, or the rest of one that was interrupted.
+
+    Block by block as bytes: into a memory-mapped file, a full disk would end the process without an error.
+    """
+    rows, row_bytes = work.beside("rows"), 4 * prepared.shape[1]
+    layout = {"descr": "<f4", "fortran_order": False, "shape": prepared.shape}
+    with work.new.open("ab+") as file:
+        file.seek(0)
+        done = _rows_done(rows) if work.new.stat().st_size else 0
+        if done:
+            np.lib.format.read_magic(file)
+            np.lib.format.read_array_header_1_0(file)
+            file.truncate(file.tell() + done * row_bytes)
+        else:
+            file.truncate(0)
+            np.lib.format.write_array_header_1_0(file, layout)
+        for start, block in _blocks(prepared, done, progress):
+            file.write(np.ascontiguousarray(block, "<f4").tobytes())
+            file.flush()
+            write_text(rows, str(start + len(block)))
+        os.fsync(file.fileno())
+
+
+def _rows_done(file: Path) -> int:
+    """How many rows an interrupted call has written."""
+    try:
+        return int(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return 0
+
+
+def _blocks(prepared: PreparedSimilarity, done: int, progress: Progress | None) -> Iterator[tuple[int, Array]]:
+    """Each block of rows after those that are done, with the row that it begins with."""
     rows, captions = prepared.shape
     height = max(1, _BLOCK_BYTES // max(4 * captions, 1))
     with stage(progress or SilentProgress(), "similarity", rows) as watching:
         watching.advance(done)
         for start in range(done, rows, height):
             stop = min(start + height, rows)
-            matrix[start:stop] = prepared.block(slice(start, stop))
-            keep(stop)
+            yield start, prepared.block(slice(start, stop))
             watching.advance(stop - start)
-
-
-def _done(partial: Path, journal: Path, description: MatrixDescription) -> int:
-    """How many rows an interrupted call has written; 0 unless it computed the same numbers."""
-    if not (partial.exists() and journal.exists() and description.revision):
-        return 0
-    try:
-        entry = json.loads(journal.read_text(encoding="utf-8"))
-        return int(entry["rows"]) if entry["matrix"] == _key(description) else 0
-    except (ValueError, KeyError, TypeError):
-        return 0
 
 
 def _key(description: MatrixDescription) -> str:
@@ -168,8 +214,7 @@ def _empty(shape: tuple[int, int]) -> Array:
 
 
 def _mapped(output: Path) -> Array:
-    matrix: Array = np.load(output, mmap_mode="r", allow_pickle=False)
-    return matrix
+    return read_array(output)
 
 
 def _npy(output: str | Path) -> Path:
@@ -184,7 +229,7 @@ def read_pairs(path: str | Path, dataset: Dataset) -> tuple[Array, Array]:
     file = existing_file(path)
     with reading(file):
         try:
-            table = pl.read_csv(file, infer_schema=False, separator="\t" if file.suffix == ".tsv" else ",")
+            table = pl.read_csv(read_bytes(file), infer_schema=False, separator="\t" if file.suffix == ".tsv" else ",")
         except pl.exceptions.PolarsError as error:
             raise InputError(
                 f"cannot be read: {error}", expected="a CSV with a header", fix="save it as UTF-8"
@@ -194,7 +239,7 @@ def read_pairs(path: str | Path, dataset: Dataset) -> tuple[Array, Array]:
                 problem = f"no column {column!r} (found: {', '.join(table.columns)})"
                 fix = "rename the column that holds the ids"
                 raise InputError(problem, expected="the columns image and caption", fix=fix)
-        images = positions(table["image"].fill_null("").to_list(), dataset.image_ids, "image")
+        images = positions(table["image"].fill_null("").to_list(), dataset.image_ids, "image", any_ending=True)
         captions = positions(table["caption"].fill_null("").to_list(), dataset.caption_ids, "caption")
     return images, captions
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import json
-from dataclasses import asdict, dataclass
+import io
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,66 +17,16 @@ from crosslens.core import (
     as_ids,
     file_fingerprint,
     fingerprint,
+    match_ids,
     positions,
     reading,
-    write_text,
+    verification,
 )
-from crosslens.data import existing_file, read_array
+from crosslens.data import ARRAY_SUFFIXES, existing_file, read_array, read_bytes, read_text
+from crosslens.similarity.description import MatrixDescription, verified_description
 from crosslens.similarity.protocol import Array, References, Texts
 
-KIND = "crosslens-similarity"
-
-
-@dataclass(frozen=True)
-class MatrixDescription:
-    """Which φ of which collection; equal descriptions, equal numbers (unless ``revision`` is unknown)."""
-
-    phi: str
-    revision: str
-    dataset: str
-    fingerprint: str
-    image_ids: Ids
-    caption_ids: Ids
-
-    def as_dict(self) -> dict[str, Any]:
-        """As it is written."""
-        shape = [len(self.image_ids), len(self.caption_ids)]
-        return {"kind": KIND, "version": 1, "shape": shape, **asdict(self)}
-
-
-def description_file(matrix: str | Path) -> Path:
-    """``N.npy`` → ``N.npy.json``."""
-    matrix = Path(matrix)
-    return matrix.with_name(matrix.name + ".json")
-
-
-def write_description(matrix: Path, description: MatrixDescription) -> None:
-    """Write the file beside the matrix."""
-    write_text(description_file(matrix), json.dumps(description.as_dict(), ensure_ascii=False, indent=1) + "\n")
-
-
-def read_description(matrix: Path) -> MatrixDescription | None:
-    """The description beside a matrix; None where there is none, or where the file is something else."""
-    file = description_file(matrix)
-    try:
-        entry = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise InputError(
-            f"is not valid JSON: {error}", file=file, fix="compute the matrix again, or remove the file"
-        ) from error
-    if not isinstance(entry, dict) or entry.get("kind") != KIND:
-        return None
-    try:
-        phi, revision, dataset, fingerprint = (str(entry[key]) for key in ("phi", "revision", "dataset", "fingerprint"))
-        images, captions = as_ids(entry["image_ids"], "image"), as_ids(entry["caption_ids"], "caption")
-        return MatrixDescription(phi, revision, dataset, fingerprint, images, captions)
-    except KeyError as error:
-        raise InputError(f"has no {error.args[0]!r}", file=file, fix="compute the matrix again") from error
-
-
-MATRIX_SUFFIXES = (".npy", ".csv")
+MATRIX_SUFFIXES = (*ARRAY_SUFFIXES, ".csv")
 
 _PAIRS = ["image", "caption", "score"]
 
@@ -86,12 +34,16 @@ _PAIRS = ["image", "caption", "score"]
 class PrecomputedSimilarity:
     """A matrix as φ. Where it comes with ids, cells are found by them; otherwise its shape must fit.
 
-    ``.npy``  with the ``.json`` that crosslens writes beside it, the ids are known
+    ``.npy``  with the ``.json`` that crosslens writes beside it, the ids are known; so with other array files
     ``.csv``  either the header ``image,<caption id>,…`` and one row per image, or the header ``image,caption,score``
               and one row per pair
+
+    With ``verify``, a matrix that has changed since crosslens wrote it is refused, and so is one of other captions.
     """
 
-    def __init__(self, source: str | Path | Array) -> None:
+    def __init__(self, source: str | Path | Array, *, verify: bool = True) -> None:
+        self.verify = verify
+        self.description: MatrixDescription | None = None
         self.image_ids: Ids | None = None
         self.caption_ids: Ids | None = None
         self.file = None if isinstance(source, np.ndarray) else Path(source).expanduser()
@@ -124,9 +76,11 @@ class PrecomputedSimilarity:
         if self.image_ids is None or self.caption_ids is None:
             self._fit(len(dataset.image_ids), len(dataset.caption_ids))
             return PreparedMatrix(self, None, None)
-        with reading(self.file or self.name):
-            rows = positions(dataset.image_ids, self.image_ids, "image")
-            columns = positions(dataset.caption_ids, self.caption_ids, "caption")
+        with reading(self.file or self.name), verification(self.verify):
+            rows = _positions(dataset.image_ids, self.image_ids, "image")
+            columns = _positions(dataset.caption_ids, self.caption_ids, "caption")
+            if self.description is not None:
+                self.description.refuse_other_captions(dataset, columns)
         return PreparedMatrix(self, rows, columns)
 
     def _fit(self, images: int, captions: int) -> None:
@@ -137,15 +91,34 @@ class PrecomputedSimilarity:
             raise InputError(problem, file=self.file, expected=f"{images:,} images × {captions:,} captions", fix=fix)
 
     def _read(self, file: Path) -> None:
-        if file.suffix.lower() == ".npy":
+        if file.suffix.lower() in ARRAY_SUFFIXES:
+            with verification(self.verify):
+                described = verified_description(file)
             self.values = read_array(file)
-            described = read_description(file)
             if described is not None:
+                self.description = described
                 self.image_ids, self.caption_ids = described.image_ids, described.caption_ids
                 self._fit(len(self.image_ids), len(self.caption_ids))
             return
         with reading(file):
             self.image_ids, self.caption_ids, self.values = _read_table(file)
+
+
+def _positions(ids: Ids, stored: Ids, what: str) -> Array:
+    """Where the dataset's ids are in the matrix; an id that it does not have raises."""
+    rows = match_ids(ids, stored)
+    missing = np.flatnonzero(rows < 0)
+    if len(missing):
+        first = ids[missing[0]]
+        raise InputError(
+            f"{len(missing):,} of the dataset's {len(ids):,} {what} ids are not in the matrix, the first is "
+            f"{first!r}; the matrix begins with {stored[0]!r}" if stored else f"the matrix has no {what}s",
+            expected="similarities of this dataset",
+            fix="compute them for this dataset, or name the dataset that they belong to",
+            code="unknown-id",
+            subject=first,
+        )  # fmt: skip
+    return rows
 
 
 class PreparedMatrix:
@@ -187,19 +160,24 @@ class PreparedMatrix:
 
 def _read_table(file: Path) -> tuple[Ids, Ids, Array]:
     try:
-        table = pl.read_csv(file, infer_schema=False)
+        table = pl.read_csv(read_bytes(file), infer_schema=False)
     except pl.exceptions.PolarsError as error:
         raise InputError(
             f"cannot be read: {error}", expected="a table with a header", fix="save it as UTF-8 CSV"
         ) from error
     if sorted(table.columns) == sorted(_PAIRS):
         return _from_pairs(table)
+    if not table.height:
+        raise InputError("no rows below the header", expected="a row per image or per pair", fix="check the file")
     if len(table.columns) < 2:
         raise InputError(
             "only one column", expected="image ids and a column per caption, separated by commas", fix="save it as CSV"
         )
-    with file.open(encoding="utf-8", newline="") as lines:
+    lines = io.StringIO(read_text(file), newline="")
+    try:
         header = next(csv.reader(lines))  # polars gives a second column of one name another name
+    except csv.Error as error:
+        raise InputError(f"the header cannot be read: {error}", row="line 1", fix="check the file") from error
     images = as_ids(table[table.columns[0]], "image")
     captions = as_ids(header[1:], "caption")
     return images, captions, np.column_stack([_numbers(table[name]) for name in table.columns[1:]])

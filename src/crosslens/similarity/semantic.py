@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from crosslens.core import InputError, Progress, UnknownNameError, UsageError, fingerprint, reading
+from crosslens.core import InputError, Progress, UnknownNameError, UsageError, fingerprint, read_json_file, reading
 from crosslens.rank import unit_rows
 from crosslens.similarity.embedding import Vectors
 from crosslens.similarity.protocol import Array, References, Texts, group_starts
@@ -92,15 +92,15 @@ def packaged_semantic_fits() -> Mapping[str, Any]:
 def _only(path: Path) -> SemanticFit:
     expected = 'a JSON file with one entry in "fits", as training/semantic/fit.py writes it'
     try:
-        text = path.read_text("utf-8")
+        content = read_json_file(path)
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
         raise InputError(problem, file=path, expected=expected, fix="check the path") from error
     try:
-        (entry,) = json.loads(text)["fits"].values()
+        (entry,) = content["fits"].values()
         with reading(path):
             return _fit(entry)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise InputError(
             "does not contain a fit", file=path, expected=expected, fix="name a file with one fit"
         ) from error

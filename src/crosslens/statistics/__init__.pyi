@@ -3,8 +3,10 @@ from crosslens.statistics.bootstrap import (
     Bootstrap as Bootstrap,
     Estimate as Estimate,
     estimate as estimate,
+    share_of_sums as share_of_sums,
     sum_of_means as sum_of_means,
 )
+from crosslens.statistics.bounded import Bounds as Bounds, difference_bounds as difference_bounds
 from crosslens.statistics.corrections import (
     CORRECTIONS as CORRECTIONS,
     benjamini_hochberg as benjamini_hochberg,
@@ -14,8 +16,11 @@ from crosslens.statistics.corrections import (
 from crosslens.statistics.correlation import (
     COEFFICIENTS as COEFFICIENTS,
     Correlations as Correlations,
-    JudgeAgreement as JudgeAgreement,
     correlations as correlations,
+)
+from crosslens.statistics.judges import (
+    JudgeAgreement as JudgeAgreement,
+    cohen_kappa as cohen_kappa,
     judge_agreement as judge_agreement,
 )
 from crosslens.statistics.paired import (

@@ -1,4 +1,4 @@
-"""Intervals by resampling images: the captions of an image are drawn together, as they are not independent."""
+"""Figures with intervals over images: the captions of an image belong together, as they are not independent."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from crosslens.statistics.aggregation import (
     require_statistic,
     valid_rows,
 )
+from crosslens.statistics.bounded import Bounds, Linearised, bounded_interval, linearise, stratified
 
 Method = Literal["percentile", "bca"]
 Weights = np.ndarray[Any, np.dtype[np.uint8]]
@@ -69,11 +70,14 @@ class Bootstrap:
         *,
         level: float = 0.95,
         rows: IntArray | None = None,
-        method: Method = "percentile",
+        bounds: Bounds | None = None,
+        method: Method | None = None,
     ) -> Estimate:
         """The figure of ``values`` (NaN: not counted) with its interval.
 
-        There is one value per query, or any number with ``rows``, the query of each.
+        There is one value per query, or any number with ``rows``, the query of each. The mean of values that lie
+        within ``bounds`` gets a score interval (see :mod:`crosslens.statistics.bounded`), any other figure the
+        percentiles of its resamples, and none where all values are equal: resampling cannot tell then.
         """
         require_level(level)
         values = np.asarray(values, np.float64)
@@ -82,8 +86,13 @@ class Bootstrap:
         members = list(valid_rows(values, strata))
         if not self.resamples or not members or any(len(np.unique(clusters[part])) < 2 for part in members):
             return Estimate(figure, float("nan"), float("nan"))
+        limits = valid_bounds(values, bounds)
+        if method is None and statistic == "mean" and limits is not None:
+            return Estimate(figure, *bounded_interval(linearise(stratified(values, clusters, strata)), limits, level))
+        if method is None and statistic == "mean" and all(np.ptp(values[part]) == 0 for part in members):
+            return Estimate(figure, float("nan"), float("nan"))
         replicates = self.replicates(values, statistic, rows)
-        if method == "percentile":
+        if method in (None, "percentile"):
             return Estimate(figure, *percentiles(replicates, level))
         if method != "bca":
             raise UnknownNameError("interval method", method, ("percentile", "bca"))
@@ -135,14 +144,41 @@ class Bootstrap:
             yield np.array([np.bincount(row, minlength=size) for row in chosen], np.uint8)
 
 
-def sum_of_means(parts: Sequence[tuple[Bootstrap, FloatArray]], level: float = 0.95) -> Estimate:
-    """A sum of means over different queries of the same clusters, which are drawn together: both directions, say."""
-    estimates = [draws.estimate(values, level=level) for draws, values in parts]
-    figure = float(sum(part.mean for part in estimates))
-    if any(np.isnan(part.low) for part in estimates):
-        return Estimate(figure, float("nan"), float("nan"))
+def valid_bounds(values: FloatArray, bounds: Bounds | None) -> Bounds | None:
+    """The bounds, or None where there are none or a value lies outside."""
+    return None if bounds is None or ((values < bounds[0]) | (values > bounds[1])).any() else bounds
+
+
+def sum_of_means(
+    parts: Sequence[tuple[Bootstrap, FloatArray]], level: float = 0.95, bounds: Bounds | None = None
+) -> Estimate:
+    """A sum of means over different queries of the same clusters, which belong together: both directions, say.
+
+    ``bounds`` are those of the sum, which all parts share equally.
+    """
+    figure = float(sum(aggregate(values, "mean", draws.strata) for draws, values in parts))
+    none = Estimate(figure, float("nan"), float("nan"))
+    clusters = [np.unique(draws.clusters[~np.isnan(values)]) for draws, values in parts]
+    if not all(draws.resamples for draws, _ in parts) or len(np.unique(np.concatenate(clusters))) < 2:
+        return none
+    if bounds is not None and all(valid_bounds(values * len(parts), bounds) for _, values in parts):
+        means = [mean for draws, values in parts for mean in stratified(values, draws.clusters, draws.strata)]
+        return Estimate(figure, *bounded_interval(linearise(means), bounds, level))
+    if min(map(len, clusters)) < 2:
+        return none
     replicates = np.sum([draws.replicates(values) for draws, values in parts], axis=0)
     return Estimate(figure, *percentiles(replicates, level))
+
+
+def share_of_sums(above: Any, below: Any, level: float = 0.95) -> Estimate:
+    """Σ above ÷ Σ below with its interval, from one number of each per cluster; ``above`` is part of ``below``."""
+    above, below = np.asarray(above)[np.asarray(below) > 0], np.asarray(below)[np.asarray(below) > 0]
+    total = float(below.sum())
+    if len(below) < 2:
+        return Estimate(float(above.sum()) / total if total else float("nan"), float("nan"), float("nan"))
+    figure = float(above.sum()) / total
+    sample = Linearised(figure, (above - figure * below) / total, below / total, 1)
+    return Estimate(figure, *bounded_interval(sample, (0, 1), level))
 
 
 def estimate(
@@ -154,10 +190,13 @@ def estimate(
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-    method: Method = "percentile",
+    bounds: Bounds | None = None,
+    method: Method | None = None,
 ) -> Estimate:
-    """The figure of ``values`` with a bootstrap interval over ``clusters``; see :class:`Bootstrap` for many metrics."""
-    return Bootstrap(clusters, resamples, seed, strata).estimate(values, statistic, level=level, method=method)
+    """The figure of ``values`` with its interval over ``clusters``; see :class:`Bootstrap` for many metrics."""
+    return Bootstrap(clusters, resamples, seed, strata).estimate(
+        values, statistic, level=level, bounds=bounds, method=method
+    )
 
 
 def _means(values: FloatArray, groups: IntArray, size: int, draws: Iterator[Weights]) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Correlation of two columns: Pearson, Spearman and Kendall, with intervals that resample images; agreement of judges.
+"""Correlation of two columns: Pearson, Spearman and Kendall, with intervals that resample images.
 
 Pearson measures linear association, Spearman that of ranks, Kendall that of the order of pairs. τ-b corrects for ties
 in either column; τ-c (Stuart) for scales with different numbers of steps, such as four grades against a continuous
@@ -260,53 +260,3 @@ def _estimate(figure: float, replicates: FloatArray, level: float) -> Estimate:
     if not np.isfinite(figure) or not len(valid):
         return Estimate(figure, float("nan"), float("nan"))
     return Estimate(figure, *percentiles(valid, level))
-
-
-@dataclass(frozen=True)
-class JudgeAgreement:
-    """Judges against each other, over the pairs that have at least two.
-
-    ``alpha``  Krippendorff's α for interval data: 1 is full agreement, 0 that of chance
-    ``one_against_others``  the coefficients between each single judgement and the mean of the pair's others
-    """
-
-    pairs: int
-    judgements: int
-    alpha: float
-    one_against_others: dict[str, float]
-
-
-def judge_agreement(judges: FloatArray) -> JudgeAgreement | None:
-    """From judgements in rows (pairs) and columns (judges), NaN where there is none; None without a second judge.
-
-    Neither figure depends on the order of a pair's judges: they need not be the same persons throughout.
-    """
-    judges, judged = _judged_twice(np.asarray(judges, np.float64))
-    if not len(judges):
-        return None
-    count = judged.sum(axis=1, keepdims=True)
-    known = np.where(judged, judges, 0.0)
-    others = (known.sum(axis=1, keepdims=True) - known) / (count - 1)
-    against = correlations(judges[judged], others[judged]).figures
-    return JudgeAgreement(len(judges), int(judged.sum()), interval_alpha(judges), dict(against))
-
-
-def interval_alpha(judges: FloatArray) -> float:
-    """Krippendorff's α with squared differences: 1 − observed ÷ expected disagreement; single judges are left out."""
-    judges, judged = _judged_twice(judges)
-    if not len(judges):
-        return float("nan")
-    centred = np.where(judged, judges - judges[judged].mean(), 0.0)
-    count, sums, squares = judged.sum(axis=1), centred.sum(axis=1), (centred**2).sum(axis=1)
-    total = int(count.sum())
-    # Σ over ordered pairs of (a − b)² is 2·(m·Σa² − (Σa)²).
-    observed = float((2 * (count * squares - sums**2) / (count - 1)).sum()) / total
-    expected = 2 * float(total * squares.sum() - sums.sum() ** 2) / (total * (total - 1))
-    return 1 - observed / expected if expected > 0 else float("nan")
-
-
-def _judged_twice(judges: FloatArray) -> tuple[FloatArray, Array]:
-    """The rows with at least two judgements, and where they have them."""
-    judged = np.isfinite(judges)
-    rows = judged.sum(axis=1) > 1
-    return judges[rows], judged[rows]

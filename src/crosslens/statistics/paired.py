@@ -7,7 +7,7 @@ after; images are resampled, and swapped, with all their values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,8 @@ from crosslens.statistics.aggregation import (
     percentiles,
     require_statistic,
 )
-from crosslens.statistics.bootstrap import Bootstrap, weighted_sums
+from crosslens.statistics.bootstrap import Bootstrap, valid_bounds, weighted_sums
+from crosslens.statistics.bounded import Bounds, WeightedMean, bounded_interval, difference_bounds, linearise
 from crosslens.statistics.permutation import SLACK, PairedTest, swaps_of
 
 
@@ -73,24 +74,31 @@ def paired_samples(
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
+    bounds: Bounds | None = None,
 ) -> PairedChange:
     """How a figure changes from before to after, with images as the units of chance.
 
-    The interval resamples images and takes both sides of each; the two-sided p-value swaps the sides of a random half
-    of the images: p = (1 + permutations at least as extreme) / (1 + permutations). With one value of each query on both
-    sides this is :func:`paired_permutation`, to the last digit.
+    The interval resamples images and takes both sides of each, or is a score interval for a mean whose values before
+    and after lie within ``bounds``; the two-sided p-value swaps the sides of a random half of the images:
+    p = (1 + permutations at least as extreme) / (1 + permutations). With one value of each query on both sides this
+    is :func:`paired_permutation`, to the last digit.
     """
     require_statistic(statistic)
     if permutations < 0:
         fix = "use 0 (no p-value) or more; 10000 is usual"
         raise UsageError(f"{permutations} permutations", fix=fix, option="permutations")
     parts = [samples] if isinstance(samples, Samples) else list(samples)
+    shared = _shared_clusters(parts)
     tables: list[_Table] = [
-        _Means(part, shared) if statistic == "mean" else _Medians(part, shared, statistic)
-        for part, shared in zip(parts, _shared_clusters(parts), strict=True)
+        _Means(part, shared[part.stratum]) if statistic == "mean" else _Medians(part, shared[part.stratum], statistic)
+        for part in parts
     ]
     before, after = (float(sum(table.part.weight * table.figures[side] for table in tables)) for side in (0, 1))
-    low, high, relative_low, relative_high = _intervals(tables, resamples, level, seed)
+    if bounds is not None and statistic == "mean" and resamples and _bounded(parts, bounds):
+        intervals = _score_intervals(parts, shared, bounds, level)
+    else:
+        intervals = _intervals(tables, resamples, level, seed)
+    low, high, relative_low, relative_high = intervals
     units = {table.part.stratum: table.size for table in tables}
     test = PairedTest(
         after - before,
@@ -171,13 +179,48 @@ def _divided(sums: FloatArray, counts: FloatArray) -> FloatArray:
         return np.asarray(sums / counts, np.float64)
 
 
-def _shared_clusters(parts: Sequence[Samples]) -> list[IntArray]:
-    """Per part, the clusters of its stratum that have a value anywhere."""
+def _shared_clusters(parts: Sequence[Samples]) -> dict[int, IntArray]:
+    """Per stratum, the clusters that have a value anywhere."""
     known: dict[int, set[int]] = {}
     for part in parts:
         for clusters in (part.before_clusters, part.after_clusters):
             known.setdefault(part.stratum, set()).update(np.unique(clusters).tolist())
-    return [np.array(sorted(known[part.stratum]), np.int64) for part in parts]
+    return {stratum: np.array(sorted(known[stratum]), np.int64) for stratum in sorted(known)}
+
+
+def _bounded(parts: Sequence[Samples], bounds: Bounds | None) -> bool:
+    total = sum(part.weight for part in parts)
+    sides = [side for part in parts for side in (part.before, part.after)]
+    return bool(parts) and all(len(side) and valid_bounds(side * total, bounds) for side in sides)
+
+
+def _score_intervals(
+    parts: Sequence[Samples], shared: Mapping[int, IntArray], bounds: Bounds, level: float
+) -> tuple[float, float, float, float]:
+    """The interval of the difference, and the same about the relative change, scaled by its own standard error."""
+    nan = float("nan")
+    if any(len(clusters) < 2 for clusters in shared.values()):
+        return nan, nan, nan, nan
+    images = list(shared.values())
+    before, after = (
+        linearise(
+            [WeightedMean(*side, part.weight, part.stratum) for part, side in zip(parts, sides, strict=True)], images
+        )
+        for sides in (
+            [(part.before, part.before_clusters) for part in parts],
+            [(part.after, part.after_clusters) for part in parts],
+        )
+    )
+    difference = after.minus(before)
+    low, high = bounded_interval(difference, difference_bounds(bounds), level)
+    if not before.figure:
+        return low, high, nan, nan
+    ratio = after.figure / before.figure
+    residual = float(((after.influence - ratio * before.influence) ** 2).sum())
+    spread = float((difference.influence**2).sum())
+    scale = (residual / spread) ** 0.5 / before.figure if spread else 1 / before.figure
+    relative_low, relative_high = (scale * (limit - difference.figure) + ratio - 1 for limit in (low, high))
+    return low, high, relative_low, relative_high
 
 
 def _intervals(tables: Sequence[_Table], resamples: int, level: float, seed: int) -> tuple[float, float, float, float]:

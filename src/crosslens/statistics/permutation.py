@@ -19,6 +19,7 @@ from crosslens.statistics.aggregation import (
     valid_rows,
 )
 from crosslens.statistics.bootstrap import Bootstrap, weighted_sums
+from crosslens.statistics.bounded import Bounds, difference_bounds
 
 _ROWS = 256
 SLACK = 1e-12
@@ -55,12 +56,13 @@ def paired_permutation(
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
+    bounds: Bounds | None = None,
 ) -> PairedTest:
     """Test whether two runs differ in ``statistic`` on the same queries.
 
     Under the null hypothesis it does not matter which run an image's values came from: each permutation swaps the two
     runs' values for a random half of the images. p = (1 + permutations at least as extreme) / (1 + permutations).
-    Queries that lack a value in either run are left out of both.
+    Queries that lack a value in either run are left out of both. ``bounds`` are those of a run's values.
     """
     first, second, clusters = np.asarray(first, np.float64), np.asarray(second, np.float64), np.asarray(clusters)
     if not len(first) == len(second) == len(clusters):
@@ -72,7 +74,8 @@ def paired_permutation(
     either = np.isnan(first) | np.isnan(second)
     first, second = np.where(either, np.nan, first), np.where(either, np.nan, second)
     difference = aggregate(first, statistic, strata) - aggregate(second, statistic, strata)
-    low, high = _interval(first, second, Bootstrap(clusters, resamples, seed, strata), statistic, level)
+    bootstrap = Bootstrap(clusters, resamples, seed, strata)
+    low, high = _interval(first, second, bootstrap, statistic, level, bounds and difference_bounds(bounds))
     return PairedTest(
         difference,
         low,
@@ -87,11 +90,16 @@ def paired_permutation(
 
 
 def _interval(
-    first: FloatArray, second: FloatArray, bootstrap: Bootstrap, statistic: Statistic, level: float
+    first: FloatArray,
+    second: FloatArray,
+    bootstrap: Bootstrap,
+    statistic: Statistic,
+    level: float,
+    bounds: Bounds | None,
 ) -> tuple[float, float]:
     if statistic == "mean":
-        return bootstrap.estimate(first - second, level=level).interval
-    if np.isnan(bootstrap.estimate(first - second, level=level).low):
+        return bootstrap.estimate(first - second, level=level, bounds=bounds).interval
+    if np.isnan(bootstrap.estimate(first - second, level=level, method="percentile").low):
         return float("nan"), float("nan")
     return percentiles(bootstrap.replicates(first, statistic) - bootstrap.replicates(second, statistic), level)
 

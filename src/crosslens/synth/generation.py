@@ -150,7 +150,7 @@ def select_version(dataset: Dataset, version: str) -> Dataset:
     if roles[-1] not in present:
         raise UsageError(
             f"{dataset.name} has no {roles[-1]} scenes, so version {version} cannot be selected",
-            fix=f"draw it with --version {version}",
+            fix=f"draw it: crosslens synth --version {version} -o FOLDER",
         )
     stored = max(name for name, role in zip(VERSIONS, ROLES, strict=True) if role in present)
     images = dataset.images.filter(dataset.images["role"].is_in(roles))["image"]

@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import CrosslensError, Progress, read_header, write_text
+from crosslens.core import CrosslensError, Progress, read_header, write_header, write_text
 from crosslens.synth.drawing.canvas import pillow
 from crosslens.synth.generation import SceneRecipe
 from crosslens.synth.scene import SIZE, SyntheticScene
@@ -30,6 +30,7 @@ SPEC_FILE = "synth.json"
 SHARD_SIZE = 50
 DRAWING = 2
 """Raised whenever the same seed gives other pictures or captions than before."""
+IMAGE_DIGITS = 7
 _PER_IMAGE = 100
 """Ids of captions and objects are the number of their image followed by two digits: numbers, as COCO has them."""
 
@@ -45,15 +46,14 @@ def set_spec(recipe: SceneRecipe) -> dict[str, Any]:
     }
 
 
-def read_spec(folder: Path) -> dict[str, Any] | None:
-    """The specification of the set in a folder; None if it has none."""
-    file = folder / SPEC_FILE
-    return read_header(file, "synth") if file.exists() else None
+def read_spec(folder: Path) -> dict[str, Any]:
+    """The specification of the set in a folder."""
+    return read_header(folder / SPEC_FILE, "synth")
 
 
 def write_spec(folder: Path, spec: dict[str, Any]) -> None:
     """The first file written into a new folder."""
-    write_text(folder / SPEC_FILE, json.dumps(spec, indent=2, ensure_ascii=False) + "\n")
+    write_header(folder / SPEC_FILE, spec)
 
 
 def part_file(folder: Path, shard: int) -> Path:
@@ -116,7 +116,7 @@ def record(scene: SyntheticScene) -> dict[str, list[dict[str, Any]]]:
 
 
 def _image_file(number: int) -> str:
-    return f"images/{number:07d}.png"
+    return f"images/{number:0{IMAGE_DIGITS}d}.png"
 
 
 def read_records(folder: Path, shard: int) -> list[dict[str, list[dict[str, Any]]]]:
@@ -161,7 +161,8 @@ def _take(left: deque[int]) -> int | None:
 
 def _drive_worker(folder: Path, left: deque[int], progress: Progress) -> None:
     """Feed one worker process until no shards are left."""
-    command = [sys.executable, "-m", "crosslens.synth.shards", str(folder)]
+    # -P: nothing is imported from the current folder, which may be somebody else's.
+    command = [sys.executable, "-P", "-m", "crosslens.synth.shards", str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
@@ -187,7 +188,6 @@ def main(folder: Path) -> None:
     # Ctrl-C goes to the whole group; the parent stops by closing the input, and a shard is finished first.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     spec = read_spec(folder)
-    assert spec is not None
     recipe = SceneRecipe(**{**spec["recipe"], "tasks": tuple(spec["recipe"]["tasks"])})
     for line in sys.stdin:
         _draw_shard(folder, recipe, int(line))

@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from crosslens.core import (
-    HEADER_FILE,
+    DATASET_LAYOUT,
     OBJECT_COLUMNS,
-    PARTIAL,
     RELATION_COLUMNS,
     Card,
     ConflictError,
     Dataset,
+    Layout,
     Progress,
     SilentProgress,
     argument,
-    refuse_foreign_files,
-    remove_partial_files,
+    fingerprint,
+    remove,
     stage,
+    tidy_output,
+    workspace,
     write_text,
 )
-from crosslens.data import write_dataset
+from crosslens.data import VISUAL_GENOME_LAYOUT, write_dataset
 from crosslens.synth.generation import SceneRecipe
 from crosslens.synth.shards import (
+    IMAGE_DIGITS,
     SHARD_SIZE,
     SPEC_FILE,
     draw_shards,
@@ -51,8 +53,19 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
     "relations": dict(RELATION_COLUMNS),
 }
 """Written out, as a shard may have no value from which a type would show."""
-_OWN = (SPEC_FILE, HEADER_FILE, "README.md", "*.parquet", "images", "parts", "coco", "visual_genome")
-"""All that a set of scenes consists of."""
+_LAYOUT = Layout(
+    "a set of scenes",
+    SPEC_FILE,
+    (
+        DATASET_LAYOUT.marker,
+        *DATASET_LAYOUT.files,
+        "README.md",
+        f"images/{'[0-9]' * IMAGE_DIGITS}*.png",
+        "coco/captions.json",
+        "coco/instances.json",
+        *VISUAL_GENOME_LAYOUT.within("visual_genome"),
+    ),
+)
 
 
 def write_scenes(
@@ -78,28 +91,28 @@ def write_scenes(
     spec = set_spec(recipe)
     if _is_finished(folder, spec, overwrite):
         return Dataset.load(folder)
-    _prepare(folder, spec)
-    shards, total = missing_shards(folder, recipe), shard_count(recipe)
-    with stage(progress, "drawing scenes", total * SHARD_SIZE):
-        progress.advance((total - len(shards)) * SHARD_SIZE)
-        draw_shards(folder, recipe, shards, workers or _cores(), progress)
-    dataset = _assemble(folder, recipe, spec)
-    _publish(folder, dataset)
-    return dataset
+    with workspace(folder, _key(spec)) as work:
+        if _is_finished(folder, spec, overwrite):  # by another process, just now
+            return Dataset.load(folder)
+        _prepare(work.new, spec)
+        shards, total = missing_shards(work.new, recipe), shard_count(recipe)
+        with stage(progress, "drawing scenes", total * SHARD_SIZE):
+            progress.advance((total - len(shards)) * SHARD_SIZE)
+            draw_shards(work.new, recipe, shards, workers or _cores(), progress)
+        dataset = _assemble(work.new, recipe, spec)
+        _write_tables(work.new, dataset)
+        work.publish(_LAYOUT)
+    return replace(dataset, home=folder)
 
 
 def _is_finished(folder: Path, spec: dict[str, Any], overwrite: bool) -> bool:
-    """True if the folder holds this very set, complete; raises if it holds anything else."""
-    if not folder.exists() or not any(folder.iterdir()):
+    """True if the folder holds this very set; raises if it holds anything else."""
+    if not _LAYOUT.holds(folder):
         return False
     stored = read_spec(folder)
-    if stored is None:
-        raise ConflictError(
-            f"{folder} exists and is not a set of scenes", fix="choose another folder; this one is not replaced"
-        )
-    complete = (folder / HEADER_FILE).exists()
-    if stored == spec or (complete and all(stored[name] == spec[name] for name in ("recipe", "drawing"))):
-        return complete
+    if all(stored[name] == spec[name] for name in ("recipe", "drawing")):
+        tidy_output(folder, _key(spec))
+        return True
     if not overwrite:
         different = [name for name in spec["recipe"] if stored["recipe"].get(name) != spec["recipe"][name]]
         different = different or [name for name in spec if stored.get(name) != spec[name]]
@@ -107,18 +120,18 @@ def _is_finished(folder: Path, spec: dict[str, Any], overwrite: bool) -> bool:
             f"{folder} already contains a different set of scenes (different: {', '.join(different)})",
             fix=f"choose another folder, or pass {argument('overwrite', True)}",
         )
-    refuse_foreign_files(folder, _OWN)
-    shutil.rmtree(folder)
+    _LAYOUT.refuse_foreign_files(folder)
     return False
+
+
+def _key(spec: dict[str, Any]) -> str:
+    return fingerprint("synth", spec)
 
 
 def _prepare(folder: Path, spec: dict[str, Any]) -> None:
     for name in ("images", "parts"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-        remove_partial_files(folder / name)
-    remove_partial_files(folder)
-    if not (folder / SPEC_FILE).exists():
-        write_spec(folder, spec)
+    write_spec(folder, spec)
 
 
 def _assemble(folder: Path, recipe: SceneRecipe, spec: dict[str, Any]) -> Dataset:
@@ -138,17 +151,14 @@ def _assemble(folder: Path, recipe: SceneRecipe, spec: dict[str, Any]) -> Datase
     return Dataset(f"scenes-{recipe.version}", **tables, card=card, home=folder)
 
 
-def _publish(folder: Path, dataset: Dataset) -> None:
-    """Everything that is made from all records; the header comes last and says that the set is complete."""
+def _write_tables(folder: Path, dataset: Dataset) -> None:
+    """Everything that is made from all records."""
     for name, format in (("captions", "coco"), ("instances", "coco_instances")):
         write_dataset(dataset, folder / "coco" / f"{name}.json", format, overwrite=True)
     write_dataset(dataset, folder / "visual_genome", "visual_genome", overwrite=True)
     write_text(folder / "README.md", _readme(dataset))
-    with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as temporary:
-        saved = dataset.save(Path(temporary) / "dataset")
-        for file in sorted(saved.iterdir(), key=lambda file: file.name == HEADER_FILE):
-            file.replace(folder / file.name)
-    shutil.rmtree(folder / "parts", ignore_errors=True)
+    dataset.write_into(folder)
+    remove(folder / "parts")
 
 
 def _readme(dataset: Dataset) -> str:

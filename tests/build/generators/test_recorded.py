@@ -118,6 +118,21 @@ def test_a_damaged_answer_is_named(tmp_path: Path, content: str) -> None:
     assert file.name in str(caught.value)
 
 
+def test_an_edited_answer_and_that_to_another_request_are_refused(tmp_path: Path) -> None:
+    Recorded(Counting(), tmp_path).generate([request("a")])
+    (file,) = tmp_path.rglob("??/*.json")
+    content = file.read_text()
+    file.write_text(content.replace('"attempt": 0', '"attempt": 1'))
+    with pytest.raises(InputError, match="the file has changed since it was written"):
+        Recorded(Counting(), tmp_path).generate([request("a")])
+    file.unlink()
+    Recorded(Counting(), tmp_path).generate([request("b")])
+    (other,) = tmp_path.rglob("??/*.json")
+    file.write_text(other.read_text())
+    with pytest.raises(InputError, match="the answer to another request"):
+        Recorded(Counting(), tmp_path).generate([request("a")])
+
+
 def test_a_damaged_header_is_named(tmp_path: Path) -> None:
     (tmp_path / "generator.json").write_text("{}")
     with pytest.raises(InputError, match=r"generator\.json"):

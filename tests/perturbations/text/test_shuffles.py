@@ -246,3 +246,15 @@ def test_every_word_has_one_tag_however_tokens_are_cut(cuts: list[int], text: st
     count = len(tokens)
     parse = Parse(tokens, tokens, ["X"] * count, ["NN"] * count, ["dep"] * count, [0] * count)
     assert slot_kinds(Caption(text, parse=parse)) == ["noun"] * len(Caption(text).words)
+
+
+@pytest.mark.parametrize("name", [*UNTAGGED, *TAGGED])
+@pytest.mark.parametrize("seed", range(5))
+def test_an_ending_that_a_tokeniser_cut_off_stays_with_its_word(name: str, seed: int) -> None:
+    words = ["the", "man", "'s", "hat", "is", "n't", "on", "a", "big", "dog", "'s", "head"]
+    tags = ["DT", "NN", "POS", "NN", "VBZ", "RB", "IN", "DT", "JJ", "NN", "POS", "NN"]
+    text = shuffled(name, tagged(words, tags), seed)
+    assert text is not None
+    for whole in ("man 's", "is n't", "dog 's"):
+        assert whole in text
+    assert sorted(text.split()) == sorted(words)

@@ -264,6 +264,9 @@ def test_rare_words_keep_grammar_and_sense() -> None:
         ("two men look at each other", {"two men look at each other"}),
         ("One bird is singing.", {"Two birds are singing."}),
         ("Dogs run and jump.", {"Dogs run and jump."}),
+        # Several of which only a part is meant stay several.
+        ("the rest of the players watch", {"the rest of the players watch"}),
+        ("half of the riders are women", {"half of the riders are women"}),
         # A noun that says what the subject is has the subject's number.
         ("This is a dog.", {"This is a dog."}),
         ("Is that a zebra or a horse?", {"Is that a zebra or a horse?"}),

@@ -15,7 +15,6 @@ from crosslens.core.errors import InputError
 from crosslens.core.run import Run
 from crosslens.metrics import DEFAULT_METRICS, request
 from crosslens.pipeline import EvaluateOptions, Recipe, run_recipe
-from crosslens.pipeline.recipe import execute
 from tests.pipeline.recipe.study import lists, recipe, stored_metrics
 
 
@@ -67,27 +66,12 @@ def test_default_metrics_are_stored_by_name(
     assert {file.name: file.read_bytes() for file in folder.glob("*.*")} == before
 
 
-def test_a_recipe_that_could_not_be_completed_is_completed_by_the_same_command(
-    study: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    folder = study / "runs" / "one"
-    with monkeypatch.context() as patch:
-        patch.setattr(execute, "write_text", killed)
-        with pytest.raises(KeyboardInterrupt):
-            run_recipe(recipe(study), folder)
-    assert "metrics" not in tomllib.loads((folder / "recipe.toml").read_text())["options"]
-    run_recipe(recipe(study), folder)
-    assert stored_metrics(folder) == list(DEFAULT_METRICS)
-
-
-def test_the_recipe_of_an_earlier_run_is_not_changed(study: Path) -> None:
+def test_an_edited_recipe_of_a_run_is_refused_and_kept(study: Path) -> None:
     folder = study / "runs" / "one"
     run_recipe(recipe(study), folder)
     (folder / "recipe.toml").write_text("# mine\n")
-    run_recipe(recipe(study), folder)
+    with pytest.raises(InputError, match=r"recipe\.toml: the file has changed since it was written"):
+        run_recipe(recipe(study), folder)
     assert (folder / "recipe.toml").read_text() == "# mine\n"
 
 

@@ -74,7 +74,10 @@ def test_the_direction_of_a_run_follows_from_its_queries(study: Path) -> None:
             "image ids without image embeddings",
         ),
         ({"inputs": InputOptions("img-folder", "cap.npy", "image-ids.txt")}, "holds its own ids"),
-        ({"inputs": InputOptions(image_embeddings="cap.npy", caption_embeddings="img.npy")}, "12 vectors for 6 ids"),
+        (
+            {"inputs": InputOptions(image_embeddings="cap.npy", caption_embeddings="img.npy")},
+            "12 is the number of captions: are the arrays swapped",
+        ),
         ({"inputs": InputOptions(scores="cap.npy")}, "expected: 6 images × 12 captions"),
         ({"inputs": InputOptions(scores="image-ids.txt")}, "expected: a .npy file"),
         ({"inputs": InputOptions(scores="no.npy")}, "no such file"),
@@ -131,7 +134,7 @@ def nan_at(array: np.ndarray[Any, Any], *index: int) -> np.ndarray[Any, Any]:
         (
             lambda study: (study / "ids.txt").write_text("im0\nim1\nim2\nim3\nim4\n"),
             {"image_embeddings": "img.npy", "image_ids": "ids.txt", "caption_embeddings": "cap.npy"},
-            "ids.txt: no vector for image 'im5'",
+            "ids.txt: 5 image ids for 6 rows of embeddings",
         ),
         (
             lambda study: (study / "ids.txt").write_text("im0\nim1\nim2\nim3\nim1\nim5\n"),
@@ -151,7 +154,7 @@ def nan_at(array: np.ndarray[Any, Any], *index: int) -> np.ndarray[Any, Any]:
         (
             lambda study: (study / "q.txt").write_text("a 0 b 1\nc 0 d 1\n"),
             {"scores": "scores.npy", "qrels": "q.txt"},
-            "q.txt, line 1: unknown query id 'a', and 1 more",
+            "q.txt, line 1: the ids of the judgements are not those of the dataset (such as 'a')",
         ),
         (
             lambda study: (study / "r.run").write_text("im0 Q0 im0#0 1 0.9 s\nim0 Q0 im9#0 2 0.8 s\n"),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from crosslens.core import UntrustedCodeError, is_plugin_loaded, load_plugin
 from crosslens.core.errors import FormatVersionError, InputError, UsageError
 from crosslens.pipeline import EvaluateOptions, Recipe
 from crosslens.pipeline.options import EvaluateArguments
@@ -45,6 +46,23 @@ def test_reading(tmp_path: Path) -> None:
     assert recipe.inputs.image_ids == "img.txt"
     assert (recipe.options.level, recipe.options.folds, recipe.options.ties) == (0.9, 5, "stable")
     assert recipe.options.metrics == ("Hit@1 t2i/MedR",)
+
+
+def test_plugins_are_loaded_before_the_rest_is_read(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("")
+    with pytest.raises(UntrustedCodeError, match=r"mine\.py"):
+        Recipe.parse(f'plugins = ["mine.py"]\n{GOOD}', tmp_path)
+    load_plugin(tmp_path / "mine.py")  # the user's own choice
+    for written in ('["mine.py"]', '"mine.py"'):
+        recipe = Recipe.parse(f"plugins = {written}\n{GOOD}", tmp_path)
+        assert recipe.plugins == ("mine.py",)
+        assert recipe.absolute().plugins == (str(tmp_path / "mine.py"),)
+        assert Recipe.parse(recipe.to_toml(), tmp_path) == recipe
+        assert is_plugin_loaded(tmp_path / "mine.py")
+    with pytest.raises(InputError, match="line 1: plugins = 3"):
+        Recipe.parse(f"plugins = 3\n{GOOD}", tmp_path)
+    with pytest.raises(InputError, match=r"missing\.py: no such file"):
+        Recipe.parse(f'plugins = ["missing.py"]\n{GOOD}', tmp_path)
 
 
 def test_a_single_run_needs_no_brackets() -> None:

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import ConflictError
+from crosslens.core import ConflictError, Workspace, workspace
 from tests.pipeline.robustness_study.letters import QUICK, Letters, captions, text_study
 
 
@@ -75,6 +75,7 @@ text_study(captions(12), Slow(), names, output=sys.argv[1], cache=False)
 """
 
 
+@pytest.mark.slow
 def test_killed_and_run_again(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[3]
 
@@ -84,14 +85,14 @@ def test_killed_and_run_again(tmp_path: Path) -> None:
 
     whole = start("whole", "whole.log")
     assert whole.communicate()[1] == b""
-    process = start("killed", "first.log")
-    while not (tmp_path / "killed" / "letters" / "distraction_false.parquet").exists():
+    process, begun = start("killed", "first.log"), Workspace(tmp_path / "killed").new
+    while not (begun / "letters" / "distraction_false.parquet").exists():
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    assert not (tmp_path / "killed" / "robustness.json").exists()
-    done = [file.stem for file in (tmp_path / "killed" / "letters").glob("*.parquet") if file.stem != "original"]
+    assert not (tmp_path / "killed").exists()
+    done = [file.stem for file in (begun / "letters").glob("*.parquet") if file.stem != "original"]
     second = start("killed", "second.log")
     assert second.communicate()[1] == b""
     table = cl.Robustness.load(tmp_path / "whole").captions.filter("applied")
@@ -102,7 +103,7 @@ def test_killed_and_run_again(tmp_path: Path) -> None:
     mine, other = (cl.Robustness.load(tmp_path / name).tables for name in ("killed", "whole"))
     for name, rows in mine.items():
         assert rows.equals(other[name]), name
-    assert not (tmp_path / "killed" / "pending.json").exists()
+    assert not list(tmp_path.rglob(".*"))
 
 
 def test_another_study_is_overwritten_if_told_to(tmp_path: Path) -> None:
@@ -152,12 +153,11 @@ def test_fewer_seeds_and_other_options_do_not_replace_a_study(tmp_path: Path) ->
 
 
 def test_unfinished_work_of_another_study_is_not_taken_over(tmp_path: Path) -> None:
-    (tmp_path / "rob").mkdir()
-    (tmp_path / "rob" / "pending.json").write_text(json.dumps({"setting": "another"}))
-    with pytest.raises(ConflictError, match="unfinished"):
-        text_study(captions(4), Letters(), "char_swap", output=tmp_path / "rob")
-    text_study(captions(4), Letters(), "char_swap", output=tmp_path / "rob", overwrite=True)
-    assert not (tmp_path / "rob" / "pending.json").exists()
+    with workspace(tmp_path / "rob", "another setting") as work:
+        (work.new / "letters").mkdir(parents=True)
+    assert list(tmp_path.glob(".*"))
+    text_study(captions(4), Letters(), "char_swap", output=tmp_path / "rob")
+    assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ import crosslens as cl
 from crosslens.core.errors import InputError, UsageError
 from crosslens.encode import text_only
 from crosslens.perturbations import Edit, perturb
-from crosslens.pipeline.robustness_study.study_directory import PICTURES
 from crosslens.pipeline.robustness_study.variants import whole_edit
 from tests.pipeline.robustness_study.letters import QUICK, Letters, captions, pictures, text_study, with_files
 
@@ -116,7 +115,7 @@ def test_changed_pictures_are_encoded_and_both_directions_change(tmp_path: Path)
     assert inputs["original"]["captions"] == inputs["noise@5"]["captions"]
     assert inputs["original"]["images"] != inputs["noise@5"]["images"]
     assert result.changes.filter(pl.col("perturbation") == "noise@5")["changed"].to_list() == [24]
-    assert not (tmp_path / "rob" / PICTURES).exists()
+    assert not list(tmp_path.rglob(".*"))
     again = Letters()
     cl.robustness(
         dataset, model=again, image_folder=tmp_path, perturbations="char_swap,noise@5", output=tmp_path / "rob", **QUICK

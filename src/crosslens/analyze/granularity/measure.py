@@ -23,6 +23,7 @@ from crosslens.core import (
     derive_seed,
     frozen,
     json_form,
+    match_ids,
 )
 from crosslens.language import parse_texts
 from crosslens.statistics import Bootstrap, Estimate, Samples, paired_samples
@@ -259,11 +260,11 @@ class _Resampling:
 
 def _same_images(first: Granularity, other: Granularity) -> Array | None:
     """For every caption of the other set the row of its image in the first; None unless both have the same images."""
-    row_of = {first.images[row]: row for row in np.unique(first.clusters)}
-    matched = {row: row_of.get(other.images[row]) for row in np.unique(other.clusters)}
-    if len(matched) != len(row_of) or None in matched.values():
+    ours, theirs = np.unique(first.clusters), np.unique(other.clusters)
+    rows = match_ids([other.images[row] for row in theirs], [first.images[row] for row in ours])
+    if len(ours) != len(theirs) or (rows < 0).any():
         return None
-    return np.array([matched[row] for row in other.clusters], np.int64)
+    return np.asarray(ours[rows][np.searchsorted(theirs, other.clusters)], np.int64)
 
 
 def _named(sets: Sequence[Granularity]) -> tuple[Granularity, ...]:

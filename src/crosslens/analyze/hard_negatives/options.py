@@ -20,7 +20,11 @@ class CaseOptions(Options):
 
     dataset: Dataset | None = option(None, "The captions to perturb.", hidden=True)
     perturbations: str | Sequence[str] | None = option(
-        None, "Perturbations that make its captions wrong: antonym,size.", metavar="LIST", flags=("--perturb",)
+        None,
+        "Perturbations that make its captions wrong: antonym,size.",
+        metavar="NAMES",
+        flags=("--perturb",),
+        joins=",",
     )
     together: bool = option(False, "One case per caption, with all perturbations as its wrong captions.")
     form: str | None = option(
@@ -69,6 +73,8 @@ class JudgingOptions(Options):
 
     skip_missing: bool = option(False, "Leave out cases without an image or a score, instead of stopping.")
     tolerance: float = option(0.0, "Scores that differ by no more than this are tied.", metavar="X")
-    resamples: int = option(1000, "Resamples for the intervals; 0 for none.", metavar="N")
+    resamples: int = option(
+        1000, "Resamples for the intervals; 0 for none.", metavar="N", minimum=0, maximum=10_000_000
+    )
     level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE")
     seed: int = option(0, "Seed of perturbations and intervals.", metavar="N")

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze.hard_negatives.cases import ACCURACY, HardNegatives
-from crosslens.core import InputError, UsageError, argument
-from crosslens.statistics import Bootstrap, Estimate
+from crosslens.core import InputError, UsageError, argument, first_inexact, inexact_score
+from crosslens.statistics import Bootstrap, Estimate, sum_of_means
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
@@ -60,10 +60,13 @@ def judge_cases(negatives: HardNegatives, scores: FloatArray, tolerance: float =
     """
     if not tolerance >= 0:
         raise UsageError(f"tolerance = {tolerance}", fix="use 0 or a small number such as 1e-6", option="tolerance")
+    given, pairs = scores, negatives.pairs
     scores = np.asarray(scores, np.float64)
-    pairs = negatives.pairs
     if scores.shape != (pairs.height,):
         raise InputError(f"scores of shape {scores.shape}", expected=f"one for each of {pairs.height:,} pairs")
+    inexact = first_inexact(given)
+    if inexact is not None:
+        raise inexact_score(given[inexact], inexact, "of a pair")
     if not np.isfinite(scores).all():
         row = int(np.argmax(~np.isfinite(scores)))
         caption = negatives.dataset.caption_ids[pairs["caption"][row]]
@@ -135,7 +138,7 @@ class _Shares:
     def over(self, measure: str, grouping: str, category: str, members: BoolArray) -> CategoryAccuracy:
         """Every case counts the same."""
         correct = np.where(members, self.outcomes.correct(measure), np.nan)
-        estimate = self.draws.estimate(correct, level=self.level)
+        estimate = self.draws.estimate(correct, level=self.level, bounds=(0, 1))
         return self._accuracy(measure, grouping, category, int(members.sum()), estimate, [members])
 
     def macro(self, measure: str) -> list[CategoryAccuracy]:
@@ -165,24 +168,6 @@ class _Shares:
 def macro_estimate(
     values: FloatArray, members: BoolArray, clusters: np.ndarray[Any, Any], draws: Bootstrap, level: float = 0.95
 ) -> Estimate:
-    """The mean of the categories' means, its interval from resampling the clusters of all categories together.
-
-    ``members`` has a row per category. A category that a resample does not contain is not part of its mean.
-    """
-    mean = float(np.mean([values[part].mean() for part in members]))
-    _, groups = np.unique(clusters, return_inverse=True)
-    size = int(groups.max()) + 1
-    if not draws.resamples or size < 2:
-        return Estimate(mean, float("nan"), float("nan"))
-    sums = np.array([np.bincount(groups, values * part, size) for part in members]).T
-    counts = np.array([np.bincount(groups, part, size) for part in members]).T
-    replicates = []
-    for weights in draws.weights(size):
-        # einsum, not a matrix product: BLAS adds in an order that depends on the number of threads.
-        top, bottom = (np.einsum("rc,ck->rk", weights, cells) for cells in (sums, counts))
-        drawn = bottom > 0
-        means = np.divide(top, bottom, out=np.zeros_like(top), where=drawn)
-        with np.errstate(invalid="ignore"):  # a resample may miss all that is averaged
-            replicates.append(means.sum(axis=1) / drawn.sum(axis=1))
-    low, high = np.nanquantile(np.concatenate(replicates), [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(mean, float(low), float(high))
+    """The mean of the categories' means, with an interval over the clusters of all; ``members``: a row per category."""
+    parts = [(Bootstrap(clusters[part], draws.resamples, draws.seed), values[part] / len(members)) for part in members]
+    return sum_of_means(parts, level, bounds=(0, 1))

@@ -227,7 +227,7 @@ def compare_hard_negatives(
         for grouping, category, part in _parts(negatives):
             test = paired_permutation(
                 np.where(part, ours, np.nan), np.where(part, theirs, np.nan), negatives.clusters,
-                permutations=permutations, resamples=resamples, level=first.level, seed=seed,
+                permutations=permutations, resamples=resamples, level=first.level, seed=seed, bounds=(0, 1),
             )  # fmt: skip
             only = int((part & ours & ~theirs).sum()), int((part & ~ours & theirs).sum())
             values = (test.difference, test.low, test.high, *only, test.p_value, mcnemar(*only))

@@ -9,9 +9,20 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.ground_truth import positions_or_missing
 from crosslens.analyze.hard_negatives.cases import HardNegatives
-from crosslens.core import Dataset, Embeddings, InputError, Progress, UnknownNameError, argument, reading
+from crosslens.core import (
+    Dataset,
+    Embeddings,
+    InputError,
+    Progress,
+    UnknownNameError,
+    argument,
+    is_inexact,
+    match_ids,
+    reading,
+    spelled_as,
+    without_image_ending,
+)
 from crosslens.data import RowName, check_ids, check_known, format_suffix, image_names, read_records, read_table
 from crosslens.encode import (
     IMAGES,
@@ -54,8 +65,8 @@ def vector_scores(
     """The scores of vectors matched by id; NaN for a pair without vectors."""
     name = score or default_score(images.kind, captions.kind)
     pairs = negatives.pairs
-    rows = positions_or_missing(negatives.dataset.image_ids, images.ids)[pairs["image"].to_numpy()]
-    columns = positions_or_missing(negatives.dataset.caption_ids, captions.ids)[pairs["caption"].to_numpy()]
+    rows = match_ids(negatives.dataset.image_ids, images.ids, any_ending=images.has_names)[pairs["image"].to_numpy()]
+    columns = match_ids(negatives.dataset.caption_ids, captions.ids)[pairs["caption"].to_numpy()]
     if not ((rows >= 0) & (columns >= 0)).any():
         raise InputError(
             "the vectors belong to none of the cases",
@@ -172,10 +183,14 @@ def _other_captions(negatives: HardNegatives, described: Dataset, shown: list[tu
 
 
 def _image_names(dataset: Dataset) -> list[tuple[str, ...]]:
-    """What each image may be called elsewhere: its id, its photo, the name of its file."""
+    """What each image may be called elsewhere: its id, its photo, the name of its file, with or without its ending."""
     columns = [name for name in ("image", "photo", "file") if name in dataset.images.columns]
     return [
-        tuple(dict.fromkeys(part for name in row if name for part in (name, Path(name).name)))
+        tuple(
+            dict.fromkeys(
+                part for name in row if name for part in (name, Path(name).name, without_image_ending(Path(name).name))
+            )
+        )
         for row in dataset.images.select(columns).iter_rows()
     ]
 
@@ -207,6 +222,7 @@ def pair_scores(frame: pl.DataFrame, negatives: HardNegatives, row_name: RowName
     ids, image_ids = negatives.dataset.caption_ids, negatives.dataset.image_ids
     if "image" in frame.columns:
         images = check_ids(frame["image"].to_list(), "image", row_name)
+        images = list(spelled_as(image_ids, images))
         check_known(images, set(image_ids), "image", row_name)
     elif len(negatives.measures) > 1:
         raise InputError("no column 'image'", expected=_COLUMNS, fix="name the image of each score in a column image")
@@ -251,9 +267,12 @@ def _numbers(frame: pl.DataFrame, row_name: RowName) -> list[float]:
             number = float(value)
         except (TypeError, ValueError):
             number = float("nan")
-        if not np.isfinite(number):
+        if not np.isfinite(number) or is_inexact(value):
             raise InputError(
-                f"the score is {value!r}", row=row_name(row), expected="a finite number", fix="score this pair again"
+                f"the score is {value!r}",
+                row=row_name(row),
+                expected="a finite number; whole ones up to 2⁵³",
+                fix="score this pair again",
             )
         numbers.append(number)
     return numbers

@@ -27,6 +27,10 @@ from crosslens.analyze.label_quality.signals import (
 from crosslens.core import Dataset, Embeddings, Progress, Run
 from crosslens.explanations import failed_queries, query_outcomes
 
+_FEWEST_CAPTIONS = 20
+_MOST_LISTED = 0.5
+"""The share of captions from which on a list points to the inputs, and the number of captions that this takes."""
+
 
 def assess_label_quality(
     dataset: Dataset,
@@ -62,7 +66,10 @@ def assess_label_quality(
         table,
         pl.DataFrame(failures, schema=dict(RUN_COLUMNS), orient="row"),
         asdict(settings),
-        tuple(_notes(dataset, named, concepts, compared_pictures=bool(pictures) or images is not None)),
+        (
+            *_note_on_length(dataset, table, bool(named)),
+            *_notes(dataset, named, concepts, compared_pictures=bool(pictures) or images is not None),
+        ),
     )
 
 
@@ -139,6 +146,17 @@ def _named(runs: Mapping[str, AnyRun] | Sequence[Run] | Run) -> dict[str, AnyRun
         name if names.count(name) == 1 else f"{name} ({n})": run
         for n, (name, run) in enumerate(zip(names, runs, strict=True), 1)
     }
+
+
+def _note_on_length(dataset: Dataset, table: pl.DataFrame, ranked: bool) -> list[str]:
+    """A list that holds most captions says little about each of them."""
+    listed, captions = table["caption"].drop_nulls().n_unique(), len(dataset.caption_ids)
+    if captions < _FEWEST_CAPTIONS or listed < _MOST_LISTED * captions:
+        return []
+    question = (
+        "are the rows of the runs in the dataset's order?" if ranked else "do the captions belong to these images?"
+    )
+    return [f"{listed:,} of {captions:,} captions are listed, so the inputs may be wrong, not the labels: {question}"]
 
 
 def _notes(

@@ -108,7 +108,7 @@ def _near(dataset: Dataset, vectors: Embeddings, cosine: float) -> list[tuple[in
     array = unit_vectors(vectors, "images")
     if array.ndim != 2:
         raise InputError("an image has several vectors", expected="one vector per image", fix="pass their mean")
-    rows = positions(vectors.ids, dataset.image_ids, "image").tolist()
+    rows = positions(vectors.ids, dataset.image_ids, "image", any_ending=vectors.has_names).tolist()
     pairs = NearDuplicates(array, None, cosine, -1).pairs()
     return [(min(rows[left], rows[right]), max(rows[left], rows[right]), why) for left, right, why in pairs]
 

@@ -11,8 +11,24 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze.label_quality.signals import ALSO_FITS, MOVE, REMOVE, VERDICTS
-from crosslens.core import Dataset, InputError, Printable, Relevance, UsageError, json_form
-from crosslens.data import RowName, by_row, existing_file, format_suffix, read_bytes, read_table, writing_bytes
+from crosslens.core import (
+    Dataset,
+    InputError,
+    Printable,
+    Relevance,
+    UsageError,
+    json_form,
+    parquet_bytes,
+    reading,
+)
+from crosslens.data import (
+    RowName,
+    existing_file,
+    format_suffix,
+    read_records,
+    read_table,
+    writing_bytes,
+)
 
 ANNOTATED, SUSPECTED = 2, 1
 """Grades in the proposed judgements: pairs of the dataset, and pairs that are only suspected to match."""
@@ -25,7 +41,7 @@ RUN_COLUMNS: Mapping[str, Any] = {
 
 _WRITERS: Mapping[str, Callable[..., Any]] = {
     ".csv": pl.DataFrame.write_csv,
-    ".parquet": pl.DataFrame.write_parquet,
+    ".parquet": lambda table, out: out.write(parquet_bytes(table)),
     ".jsonl": pl.DataFrame.write_ndjson,
 }
 _NEEDED = ("verdict", "image", "caption", "suggested_image")
@@ -269,8 +285,8 @@ def _read(path: str | Path) -> tuple[pl.DataFrame, RowName]:
     if format_suffix(path) != ".jsonl":
         table = read_table(path)
         return table.frame, table.row_name
-    try:
-        return pl.read_ndjson(read_bytes(path), infer_schema_length=None), by_row
-    except pl.exceptions.PolarsError as error:
-        problem = f"cannot be read: {str(error).splitlines()[0]}"
-        raise InputError(problem, file=path, expected="one JSON object per line", fix="check the file") from error
+    with reading(path):
+        records = read_records(path)
+    columns = {name: records.optional(name) for name in _NEEDED if records.has(name)}
+    texts = {name: [None if cell is None else str(cell) for cell in cells] for name, cells in columns.items()}
+    return pl.DataFrame(texts, schema=dict.fromkeys(texts, pl.String)), records.row_name

@@ -14,7 +14,7 @@ import polars as pl
 from crosslens.analyze.label_quality.concepts import ConceptAgreement
 from crosslens.analyze.label_quality.duplicates import DuplicateImages
 from crosslens.core import TEXT_TO_IMAGE, UNRANKED, Dataset, Ranking, Run, UsageError, argument, positions
-from crosslens.explanations import TEXT_TO_TEXT, query_outcomes, ranking_of
+from crosslens.explanations import TEXT_TO_TEXT, item_rows, query_outcomes, ranking_of
 
 Array = np.ndarray[Any, Any]
 AnyRun = Run | Mapping[str, Ranking]
@@ -49,11 +49,11 @@ class PreferredImage:
 
 def own_image_ranks(run: AnyRun, dataset: Dataset, direction: str | None = None) -> dict[int, OwnImageRank]:
     """The captions (rows of the dataset) that are queries of a run, with the ranks of their images."""
-    ranking = caption_ranking(run, direction)
+    ranking = caption_ranking(run, direction, dataset)
     outcomes = query_outcomes({ranking.direction: ranking}, dataset, ranking.direction)
     rows = positions(outcomes["query"].to_list(), dataset.caption_ids, "caption").tolist()
     queries = positions(outcomes["query"].to_list(), ranking.query_ids, "query").tolist()
-    images = positions(ranking.item_ids, dataset.image_ids, "image")
+    images = item_rows(ranking, dataset)
     own = (outcomes["score"] - outcomes["margin"]).to_list()
     ranks = {}
     for row, query, rank, truth in zip(rows, queries, outcomes["rank"].to_list(), own, strict=True):
@@ -65,7 +65,7 @@ def own_image_ranks(run: AnyRun, dataset: Dataset, direction: str | None = None)
     return ranks
 
 
-def caption_ranking(run: AnyRun, direction: str | None = None) -> Ranking:
+def caption_ranking(run: AnyRun, direction: str | None = None, dataset: Dataset | None = None) -> Ranking:
     """The ranking in which captions are the queries: t2i, or t2t of text-only retrieval."""
     if direction is not None and direction not in (TEXT_TO_IMAGE, TEXT_TO_TEXT):
         raise UsageError(
@@ -79,7 +79,7 @@ def caption_ranking(run: AnyRun, direction: str | None = None) -> Ranking:
             f"{name} has no captions as queries, only {', '.join(rankings)}",
             fix=f"evaluate in both directions (the default), or with {argument('direction', TEXT_TO_IMAGE)}",
         )
-    return ranking_of(run, direction or next(iter(with_captions), None))
+    return ranking_of(run, direction or next(iter(with_captions), None), dataset)
 
 
 def _before(ranking: Ranking, row: int, rank: int, truth: float | None, images: Array) -> dict[int, tuple[int, float]]:

@@ -187,7 +187,7 @@ def find_missing_positives(
         threshold,
         annotated,
         tuple(ThresholdCount(level, int(total)) for level, total in zip(thresholds, counter.totals, strict=True)),
-        None if pairs is None else counter.verification(resamples, seed),
+        None if pairs is None else counter.verification(),
     )
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from crosslens.analyze.ground_truth import positions_or_missing
-from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, InputError, Relevance
+from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Ids, InputError, Relevance, match_ids
 from crosslens.similarity import PreparedSimilarity
-from crosslens.statistics import Bootstrap, Estimate
+from crosslens.statistics import Estimate, share_of_sums
 
 Array = np.ndarray[Any, Any]
 
@@ -94,8 +93,8 @@ class VerifiedPairs:
         keys = [np.empty(0, np.int64)]
         for direction, judged in directions.items():
             seen = judged.relevant() if direction == IMAGE_TO_TEXT else judged.relevant().flip()
-            rows = positions_or_missing(seen.query_ids, truth.query_ids)[seen.rows]
-            columns = positions_or_missing(seen.item_ids, truth.item_ids)[seen.items]
+            rows = match_ids(seen.query_ids, truth.query_ids)[seen.rows]
+            columns = match_ids(seen.item_ids, truth.item_ids)[seen.items]
             inside = (rows >= 0) & (columns >= 0)
             if direction == IMAGE_TO_TEXT:
                 images[rows[inside]] = True
@@ -140,7 +139,7 @@ class ThresholdCounter:
         )
         self._per_image.append((judged & (values >= self._thresholds[0])).sum(axis=1))
 
-    def verification(self, resamples: int, seed: int) -> Verification:
+    def verification(self) -> Verification:
         """Everything that was counted, as precision and recall."""
         assert self._verified is not None
         # A pair in bin b reaches the first b levels: those at least as high as level n are in the bins above n.
@@ -156,36 +155,23 @@ class ThresholdCounter:
         curve = np.column_stack([self._levels[reached], retrieved[reached], hits[reached]]).astype(np.float64)
         steps = np.diff(curve[:, 2], prepend=0.0) / positives
         area = float((steps * curve[:, 2] / curve[:, 1]).sum())
-        precision, recall = self._intervals(points[0], resamples, seed)
+        precision, recall = self._intervals(points[0])
         return Verification(self._pairs, positives, points, precision, recall, area, curve)
 
-    def _intervals(self, point: ThresholdPoint, resamples: int, seed: int) -> tuple[Estimate, Estimate]:
-        """Precision and recall at the chosen threshold, with intervals from resampling images."""
+    def _intervals(self, point: ThresholdPoint) -> tuple[Estimate, Estimate]:
+        """Precision and recall at the chosen threshold, with intervals over images."""
         assert self._verified is not None
         retrieved = np.concatenate(self._per_image)
         owners = self._verified.keys // len(self._verified.captions)
         positives = np.bincount(owners, minlength=len(retrieved))
         hits = np.bincount(owners, self._verified.values >= np.float32(point.threshold), len(retrieved))
-        used = (retrieved > 0) | (positives > 0)
-        retrieved, positives, hits = retrieved[used], positives[used], hits[used]
-        images = len(retrieved)
-        draws = list(Bootstrap(np.arange(images), resamples, seed).weights(images)) if images > 1 else []
-        return _ratio(point.precision, hits, retrieved, draws), _ratio(point.recall, hits, positives, draws)
-
-
-def _ratio(value: float, above: Array, below: Array, draws: Iterable[Array]) -> Estimate:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        parts = [np.einsum("rc,c->r", draw, above) / np.einsum("rc,c->r", draw, below) for draw in draws]
-    replicates = np.concatenate(parts) if parts else np.empty(0)
-    replicates = replicates[np.isfinite(replicates)]
-    if not len(replicates):
-        return Estimate(value, float("nan"), float("nan"))
-    low, high = np.quantile(replicates, [0.025, 0.975])
-    return Estimate(value, float(low), float(high))
+        return share_of_sums(hits, retrieved), share_of_sums(hits, positives)
 
 
 def _direction(verified: Relevance, truth: Relevance) -> str:
-    images, captions = set(truth.query_ids), set(truth.item_ids)
-    as_images = len(images.intersection(verified.query_ids)) + len(captions.intersection(verified.item_ids))
-    as_captions = len(captions.intersection(verified.query_ids)) + len(images.intersection(verified.item_ids))
+    def known(left: Ids, right: Ids) -> int:
+        pairs = ((verified.query_ids, left), (verified.item_ids, right))
+        return sum(int((match_ids(names, ids) >= 0).sum()) for names, ids in pairs)
+
+    as_images, as_captions = known(truth.query_ids, truth.item_ids), known(truth.item_ids, truth.query_ids)
     return IMAGE_TO_TEXT if as_images >= as_captions else TEXT_TO_IMAGE

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from crosslens.build.generators.transport import Allowance, OversizedAnswer, content_of, opener
 from crosslens.core import CrosslensError, UsageError
 
 KEY = "CROSSLENS_API_KEY"
@@ -32,11 +33,15 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where the model answers, and how often and how long it is tried."""
+    """Where the model answers, how often and how long it is tried, and how large its answers may be.
+
+    ``timeout`` is for one request from beginning to end, ``max_bytes`` for the body of its answer.
+    """
 
     address: str
     model: str
     timeout: float = 120.0
+    max_bytes: int = 4 << 20
     retries: int = 5
     first_wait: float = 1.0
     stop: threading.Event = field(default_factory=threading.Event, compare=False)
@@ -95,10 +100,15 @@ class Endpoint:
                 if refusal.status not in _TRANSIENT or attempt == self.retries:
                     raise
                 wait = wait if refusal.wait is None else min(refusal.wait, _LONGEST_WAIT)
+            except OversizedAnswer:
+                raise CrosslensError(
+                    f"{self.host} sent an answer of more than {self.max_bytes:,} bytes",
+                    fix=f"check the server; an answer can be larger with max_bytes={2 * self.max_bytes} in the address",
+                ) from None
             except (OSError, http.client.HTTPException) as error:
                 if attempt == self.retries:
                     raise CrosslensError(
-                        f"{self.host} cannot be reached: {_reason(error)} (tried {attempt + 1} times)",
+                        f"{self.host} cannot be reached: {self._reason(error)} (tried {attempt + 1} times)",
                         fix="check the address, and that the server is running",
                     ) from None
             if self.stop.wait(wait):
@@ -112,14 +122,20 @@ class Endpoint:
             headers["Authorization"] = f"Bearer {key}"
         url = self.address.rstrip("/") + "/chat/completions"
         request = urllib.request.Request(url, json.dumps(body).encode(), headers)
-        # A proxy must not be asked for this machine's own addresses.
-        opener = urllib.request.build_opener(_NoRedirects, *([urllib.request.ProxyHandler({})] if self.local else []))
+        allowance = Allowance(self.timeout, self.max_bytes)
         try:
-            with opener.open(request, timeout=self.timeout) as answer:
-                return bytes(answer.read())
+            with opener(allowance, local=self.local).open(request, timeout=self.timeout) as answer:
+                return content_of(answer, allowance)
         except urllib.error.HTTPError as error:
             with error:
-                raise _Refused(error.code, _message(error), _wait(error.headers.get("Retry-After"))) from None
+                message = _message(error, allowance)
+                raise _Refused(error.code, message, _wait(error.headers.get("Retry-After"))) from None
+
+    def _reason(self, error: Exception) -> str:
+        inner = getattr(error, "reason", error)
+        if isinstance(inner, TimeoutError):
+            return f"no answer in time ({self.timeout:g} seconds)"
+        return str(inner) or type(inner).__name__
 
     def _explained(self, refusal: _Refused) -> CrosslensError:
         kind: type[CrosslensError] = UsageError
@@ -145,17 +161,10 @@ class _Refused(Exception):
         self.status, self.message, self.wait = status, message, wait
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the key is for one host only."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-
 def _content(raw: bytes, endpoint: Endpoint) -> str:
     try:
         content = json.loads(raw)["choices"][0]["message"]["content"]
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):  # the last: brackets in brackets in brackets …
         content = None
     if not isinstance(content, str):
         raise CrosslensError(
@@ -165,16 +174,16 @@ def _content(raw: bytes, endpoint: Endpoint) -> str:
     return content
 
 
-def _message(error: urllib.error.HTTPError) -> str:
+def _message(error: urllib.error.HTTPError, allowance: Allowance) -> str:
     """The server's message on one line, without the key should it repeat it."""
     try:
-        raw = error.read()
-    except (OSError, http.client.HTTPException):
+        raw = content_of(error, allowance)
+    except (OSError, http.client.HTTPException, OversizedAnswer):
         return ""
     try:
         problem = json.loads(raw)["error"]
         return _excerpt((problem["message"] if isinstance(problem, dict) else str(problem)).encode())
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return _excerpt(raw)
 
 
@@ -196,8 +205,3 @@ def _wait(header: str | None) -> float | None:
         return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
     except (TypeError, ValueError):
         return None
-
-
-def _reason(error: Exception) -> str:
-    inner = getattr(error, "reason", error)
-    return "no answer in time" if isinstance(inner, TimeoutError) else str(inner) or type(inner).__name__

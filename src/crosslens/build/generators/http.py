@@ -21,10 +21,12 @@ from crosslens.build.generators.prompts import (
     request_prompt,
 )
 from crosslens.build.generators.protocol import GENERATORS, Generator, GeneratorSettings, Notify, Request
-from crosslens.core import InputError, UsageError, argument, derive_seed
+from crosslens.core import IMAGE_BYTES, InputError, UsageError, argument, derive_seed, regular_bytes
 
 _MEDIA = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".gif": "gif"}
 _REPAIRS = 2
+_MAX_DESCRIPTIONS = 1000
+_MOST_REPEATED = 4000  # characters of an unusable answer that are sent back to the model
 _YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
     "pictures": (lambda text: _YES_NO[text.lower()], "true or false"),
@@ -32,6 +34,8 @@ _OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
     "timeout": (float, "a number of seconds"),
     "retries": (int, "a whole number"),
     "first_wait": (float, "a number of seconds"),
+    "max_bytes": (int, "a whole number"),
+    "max_descriptions": (int, "a whole number"),
 }
 
 
@@ -48,14 +52,14 @@ def load_http(source: str, settings: GeneratorSettings) -> Generator:
     if not model:
         raise UsageError(f"no model is named for {source}", fix="append ?model=NAME to the address")
     options = {name: _value(name, text) for name, text in query.items() if name != "model"} | settings.options
-    pictures, workers = bool(options.pop("pictures", False)), int(options.pop("workers", 4))
+    own = {name: options.pop(name) for name in ("pictures", "workers", "max_descriptions") if name in options}
     endpoint = Endpoint(urlunsplit(parts._replace(query="", fragment="")), model, **options)
     if settings.offline and not endpoint.local:
         raise UsageError(
             f"{endpoint.host} is on the network, and {argument('offline', True)} forbids it",
             fix="use a server on this machine, or the generator rules",
         )
-    return HttpGenerator(endpoint, pictures=pictures, workers=workers, notify=settings.notify)
+    return HttpGenerator(endpoint, notify=settings.notify, **own)
 
 
 def _value(name: str, text: str) -> Any:
@@ -70,9 +74,14 @@ def _value(name: str, text: str) -> Any:
 class HttpGenerator:
     """Sends every request to a model, several at a time; answers come in the order of the requests."""
 
-    def __init__(self, endpoint: Endpoint, *, pictures: bool, workers: int, notify: Notify) -> None:
-        if workers < 1:
-            raise UsageError(f"workers = {workers}", fix="workers must be at least 1")
+    def __init__(
+        self, endpoint: Endpoint, *, notify: Notify, pictures: bool = False, workers: int = 4,
+        max_descriptions: int = _MAX_DESCRIPTIONS,
+    ) -> None:  # fmt: skip
+        limits = {"workers": workers, "max_bytes": endpoint.max_bytes, "max_descriptions": max_descriptions}
+        for name, value in limits.items():
+            if value < 1:
+                raise UsageError(f"{name} = {value}", fix=f"{name} must be at least 1", option=name)
         if not endpoint.timeout > 0 or not endpoint.first_wait >= 0 or endpoint.retries < 0:
             values = f"timeout={endpoint.timeout:g}, retries={endpoint.retries}, first_wait={endpoint.first_wait:g}"
             raise UsageError(values, fix="the timeout must be above 0, the others at least 0")
@@ -80,6 +89,7 @@ class HttpGenerator:
         self.revision = f"prompt-{REVISION}"
         self.sees_pictures = pictures
         self._endpoint, self._workers, self._notify = endpoint, workers, notify
+        self._max_descriptions = max_descriptions
         self._announced = False
 
     def generate(self, requests: Sequence[Request]) -> list[tuple[str, ...]]:
@@ -139,11 +149,11 @@ class HttpGenerator:
         for _ in range(_REPAIRS + 1):
             content = endpoint.ask(messages, seed)
             try:
-                return read_answer(content, request)
+                return read_answer(content, request, self._max_descriptions)
             except InvalidAnswer as unusable:
                 problem = str(unusable)
                 messages += [
-                    {"role": "assistant", "content": content},
+                    {"role": "assistant", "content": content[:_MOST_REPEATED]},
                     {"role": "user", "content": repair_prompt(problem)},
                 ]
         self._notify(f"note: image {request.image}: no usable answer from {self._endpoint.model}: {problem}")
@@ -172,7 +182,7 @@ def _data_url(file: Path) -> str:
             "not an image format that can be sent", file=file, expected=", ".join(_MEDIA), fix="convert the image"
         )
     try:
-        content = file.read_bytes()
+        content = regular_bytes(file, IMAGE_BYTES)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=file, fix="check the file") from None
     return f"data:image/{media};base64,{base64.b64encode(content).decode()}"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from crosslens.build.generators.annotations import ImageContents, ObjectAnnotation
 from crosslens.build.generators.protocol import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, Request, folded
+from crosslens.core import printable
 
 REVISION = "1"
 """Changed with every change of these texts: answers to other prompts are other answers."""
@@ -94,29 +95,33 @@ class InvalidAnswer(Exception):
     """An answer that does not have the required form; the message says why."""
 
 
-def read_answer(content: str, request: Request) -> tuple[str, ...]:
-    """The descriptions of an answer: at most as many as wanted, without known ones."""
+def read_answer(content: str, request: Request, most: int) -> tuple[str, ...]:
+    """The descriptions of an answer: at most as many as wanted, without known ones. More than ``most`` are refused."""
     known = {folded(text) for text in request.texts}
     new: dict[str, str] = {}
-    for text in _descriptions(content):
+    for text in _descriptions(content, most):
         tidy = " ".join(text.split())
         if tidy and folded(tidy) not in known:
             new.setdefault(folded(tidy), tidy)
     return tuple(new.values())[: request.wanted]
 
 
-def _descriptions(content: str) -> list[str]:
+def _descriptions(content: str, most: int) -> list[str]:
     text = content.strip()
     fenced = _FENCE.match(text)
     try:
         answer = json.loads(fenced[1] if fenced else text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidAnswer("it is not JSON") from None
     if not isinstance(answer, dict) or not isinstance(answer.get("descriptions"), list):
         raise InvalidAnswer('it is not an object with a list under "descriptions"')
+    if len(answer["descriptions"]) > most:
+        raise InvalidAnswer(f"it has {len(answer['descriptions']):,} descriptions, and at most {most:,} are read")
     for description in answer["descriptions"]:
         if not isinstance(description, str):
             raise InvalidAnswer("a description is not a string")
         if len(description) > _LONGEST:
             raise InvalidAnswer(f"a description has more than {_LONGEST} characters")
+        if printable(description) != description:
+            raise InvalidAnswer("a description has control characters")
     return list(answer["descriptions"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -14,9 +13,11 @@ from crosslens.core import (
     SilentProgress,
     argument,
     fingerprint,
-    remove_partial_files,
+    read_json_file,
+    remove_abandoned,
     stage,
-    write_text,
+    unsealed,
+    write_header,
 )
 
 _HEADER = "generator.json"
@@ -69,13 +70,13 @@ class Recorded:
                 fix="pass a generator, or repeat the build exactly",
             )
         self.folder.mkdir(parents=True, exist_ok=True)
-        remove_partial_files(self.folder)
-        write_text(self.folder / _HEADER, json.dumps(identity(self), indent=2) + "\n")
+        remove_abandoned(self.folder)
+        write_header(self.folder / _HEADER, identity(self))
         for at, answer in _stream(self._generator, requests):
             self.asked += 1
             request = requests[at]
             about = {"image": request.image, "purpose": request.purpose, "attempt": request.attempt}
-            write_text(files[at], json.dumps({**about, "texts": list(answer)}, ensure_ascii=False, indent=2) + "\n")
+            write_header(files[at], {"key": files[at].stem, **about, "texts": list(answer)})
 
     def _file(self, request: Request) -> Path:
         request_key = request.key(picture=self.sees_pictures)
@@ -87,9 +88,9 @@ class Recorded:
         if not file.exists():
             return None
         try:
-            header = json.loads(file.read_text(encoding="utf-8"))
+            header, _ = unsealed(read_json_file(file), file)
             return {name: header[name] for name in ("name", "revision", "sees_pictures")}
-        except (ValueError, LookupError, TypeError):
+        except (InputError, LookupError, TypeError, AttributeError):
             raise InputError("not the header of recorded answers", file=file, fix="remove the folder") from None
 
 
@@ -104,10 +105,15 @@ def _stream(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple
 
 def _read(file: Path) -> tuple[str, ...]:
     try:
-        texts = json.loads(file.read_text(encoding="utf-8"))["texts"]
+        answer, _ = unsealed(read_json_file(file), file)
+        texts = answer["texts"]
+        if answer.get("key", file.stem) != file.stem:
+            raise InputError(
+                "the answer to another request", file=file, fix="remove the file: the request is sent again"
+            )
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise TypeError
-    except (ValueError, LookupError, TypeError):
+    except (LookupError, TypeError, AttributeError):
         raise InputError("not a recorded answer", file=file, fix="remove the file: the request is sent again") from None
     return tuple(texts)
 

@@ -92,7 +92,7 @@ def _write_table(sets: tuple[analyze.Granularity, ...], output: Path) -> Path:
         if output.suffix.lower() == ".csv":
             table.write_csv(partial)
         else:
-            table.write_parquet(partial)
+            partial.write_bytes(core.parquet_bytes(table))
     return output
 
 
@@ -134,7 +134,7 @@ def labels(
     direction: str | None = option(None, "Caption queries against images, or against their texts.", metavar="t2i|t2t"),
     no_pictures: bool = option(False, "Do not open the image files."),
     image_embeddings: Path | None = option(
-        None, "Image vectors, to find duplicates: .npy or a folder.", metavar="FOLDER|FILE"
+        None, "Image vectors, to find duplicates: .npy, .npz, .safetensors, .pt or a folder.", metavar="FOLDER|FILE"
     ),
     no_words: bool = option(False, "Do without the keyword filter."),
     show: int = option(10, "How many labels are printed.", metavar="N", minimum=0),
@@ -214,9 +214,7 @@ def _picture_files(dataset: core.Dataset, runs: dict[str, core.Run], folder: str
 
 
 def _image_vectors(dataset: core.Dataset, path: Path) -> core.Embeddings:
-    return pipeline.align_embeddings(
-        core.Embeddings.load(path) if path.is_dir() else data.read_array(path), dataset.image_ids, "image"
-    )
+    return pipeline.align_embeddings(pipeline.read_vectors(path, "image"), dataset.image_ids, "image")
 
 
 def _apply(

@@ -14,14 +14,23 @@ import crosslens.encode as encode
 import crosslens.pipeline as pipeline
 from crosslens.build import RecosSettings
 from crosslens.cli.commands.evaluate import open_cache
-from crosslens.cli.console import print_json, print_note, print_notes, print_result, progress_bar, terminal_width
+from crosslens.cli.console import (
+    confirm_code,
+    print_json,
+    print_note,
+    print_notes,
+    print_result,
+    progress_bar,
+    terminal_width,
+)
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
-from crosslens.core import PAGE_WIDTH, Options, UsageError, declarations, option
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, TrustCodeFlag, command
+from crosslens.core import PAGE_WIDTH, Options, UsageError, code_named_by, declarations, option, trusting
 from crosslens.encode import EncodeOptions
 
 _MODEL = "KIND:SOURCE"
-_ORIGIN = ("encoder", "text_encoder", "image_encoder", "image_text", "image_folder", "precision", "skip_bad")
+_ENCODERS = ("encoder", "text_encoder", "image_encoder")
+_ORIGIN = (*_ENCODERS, "image_text", "image_folder", "precision", "skip_bad")
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,7 @@ def recos(
     copy_images: bool = option(False, "Copy the images, so that the folder can be moved."),
     output: Path | None = option(None, "Where v0/, v1/ and v2/ are written.", metavar="FOLDER", flags=OUTPUT),
     overwrite: Overwrite = False,
+    trust_code: TrustCodeFlag = False,
     json: Json = False,
 ) -> None:
     """Build a RECOS benchmark: v0, v1 and v2.
@@ -89,22 +99,24 @@ def recos(
         flag = "--candidates" if inputs.candidates is None else "--encoder"
         raise UsageError(f"missing option {flag}", fix="see crosslens build recos --help")
     options = logged.get("options") or reader.reader_options(inputs.candidates)
-    result = build.build_recos(
-        data.load_dataset(inputs.candidates, **options),
-        inputs.encoder,
-        settings,
-        generator=None if generator == "none" else generator,
-        text_encoder=inputs.text_encoder,
-        image_encoder=inputs.image_encoder,
-        image_text=inputs.image_text,
-        output=output,
-        copy_images=logged.get("copy_images", copy_images),
-        overwrite=overwrite,
-        repeat=log,
-        origin=_origin(inputs.candidates, options, {**vars(inputs), **vars(encode)}),
-        progress=progress_bar(),
-        **vars(replace(encode, cache=open_cache(encode), notify=print_note)),
-    )
+    names_encoders = any(logged.get(name) for name in _ENCODERS)
+    with trusting(trust_code or confirm_code), code_named_by(repeat if names_encoders else None):
+        result = build.build_recos(
+            data.load_dataset(inputs.candidates, **options),
+            inputs.encoder,
+            settings,
+            generator=None if generator == "none" else generator,
+            text_encoder=inputs.text_encoder,
+            image_encoder=inputs.image_encoder,
+            image_text=inputs.image_text,
+            output=output,
+            copy_images=logged.get("copy_images", copy_images),
+            overwrite=overwrite,
+            repeat=log,
+            origin=_origin(inputs.candidates, options, {**vars(inputs), **vars(encode)}),
+            progress=progress_bar(),
+            **vars(replace(encode, cache=open_cache(encode), notify=print_note)),
+        )
     pipeline.note_skipped(result.log.head["left_out"], print_note)
     _report(result, output, json)
 

@@ -16,7 +16,7 @@ from crosslens.core import UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import CaptionSetOptions
 
-_EMBEDDINGS = ".npy in the dataset's order, or an embeddings folder"
+_EMBEDDINGS = "vectors in the dataset's order (.npy, .npz, .safetensors, .pt), or an embeddings folder"
 
 
 @command(
@@ -45,7 +45,10 @@ def caption_sets(
     before_embeddings: str | None = option(None, f"Of --before: {_EMBEDDINGS}.", metavar="FILE"),
     after_embeddings: str | None = option(None, f"Of --after: {_EMBEDDINGS}.", metavar="FILE"),
     metrics: str | None = option(
-        None, 'Such as "Hit@1 Rsum". [default: hit rates, capped recall, ranks, DCGcm@10, Rsum]', metavar="NAMES"
+        None,
+        'Such as "Hit@1 Rsum". [default: hit rates, capped recall, ranks, DCGcm@10, Rsum]',
+        metavar="NAMES",
+        joins=" ",
     ),
     no_granularity: bool = option(False, "Do not measure the captions themselves."),
     output: Path | None = option(None, "Where the runs before and after go.", metavar="FOLDER", flags=OUTPUT),
@@ -97,10 +100,8 @@ def _embeddings(
     if len(present) < len(flags):
         missing = next(flag for flag in flags if flag not in present)
         raise UsageError(f"{present[0]} requires {missing}", fix="pass all three, or --model")
+    pictures, captions = pipeline.read_both(before, images, first)
     return {
-        "images": pipeline.read_embeddings(images, None, before.image_ids, "image"),
-        "captions": (
-            pipeline.read_embeddings(first, None, before.caption_ids, "caption"),
-            pipeline.read_embeddings(second, None, after.caption_ids, "caption"),
-        ),
+        "images": pictures,
+        "captions": (captions, pipeline.read_embeddings(second, None, after.caption_ids, "caption")),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,10 @@ import crosslens.data as data
 from crosslens.cli.console import print_json, print_list, print_note, print_notes, print_result
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import Flags, Json, Overwrite, command
-from crosslens.core import option
+from crosslens.core import UsageError, option
+
+_NAMED = ("folder", "karpathy")
+"""Formats that hold the name of a dataset."""
 
 Source = Annotated[str, typer.Argument(metavar="NAME|PATH", help="A reader's name, or a dataset's path.")]
 Reader = Annotated[DatasetOptions, Flags(without=("dataset",))]
@@ -38,6 +42,7 @@ def describe(source: Source, reader: Reader, json: Json = False) -> None:
 @command(
     "crosslens data convert coco my-dataset --captions captions_val2017.json",
     "crosslens data convert captions.csv my-captions.json --to coco",
+    "crosslens data convert captions.csv my-dataset --name street-scenes",
 )
 def convert(
     source: Source,
@@ -49,6 +54,7 @@ def convert(
         ".csv, .tsv and .parquet, otherwise folder]",
         metavar="FORMAT",
     ),
+    name: str | None = option(None, "The dataset's new name, for folder and karpathy.", metavar="TEXT"),
     images_output: Path | None = option(None, "For plain: a second file with one row per image.", metavar="FILE"),
     overwrite: Overwrite = False,
     json: Json = False,
@@ -58,8 +64,14 @@ def convert(
     The format "folder" (Parquet tables) keeps everything and loads fast; others keep what they can express, and the
     command says what they leave out.
     """
-    dataset = reader.load(source)
     form = to or ("plain" if data.format_suffix(output) in data.PLAIN_SUFFIXES else "folder")
+    if name is not None and form not in _NAMED:
+        raise UsageError(
+            f"the format {form} holds no name: a reader takes the file's",
+            fix=f"write {' or '.join(_NAMED)}, or drop --name",
+        )
+    dataset = reader.load(source)
+    dataset = dataset if name is None else replace(dataset, name=name)
     data.write_dataset(dataset, output, form, images=images_output, overwrite=overwrite)
     counts = {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids)}
     notes = data.left_out(dataset, output, form, images=images_output)
@@ -70,7 +82,7 @@ def convert(
         print_note(f"{counts['images']:,} images and {counts['captions']:,} captions written to {output} ({form})")
 
 
-@command("crosslens data formats", "crosslens data formats coco")
+@command("crosslens data formats", "crosslens data formats coco", reads_files=False)
 def formats(
     name: Annotated[str | None, typer.Argument(help="Describe this reader in full.")] = None, json: Json = False
 ) -> None:

@@ -13,11 +13,11 @@ import crosslens.core as core
 import crosslens.encode as encoders
 import crosslens.metrics as metric_families
 import crosslens.pipeline as pipeline
-from crosslens.cli.console import print_json, print_list, print_note, print_result, progress_bar
+from crosslens.cli.console import confirm_code, print_json, print_list, print_note, print_result, progress_bar
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, Plugins, TrustCodeFlag, command
 from crosslens.cli.stored_runs import print_run, run_written_at
-from crosslens.core import CrosslensError, UsageError, option
+from crosslens.core import UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions, RerankOptions
 
@@ -48,6 +48,8 @@ def evaluate(
     name: str | None = option(None, "The name of the run. [default: the output folder's name]", metavar="TEXT"),
     output: Path | None = option(None, "Where the run is written.", metavar="FOLDER", flags=OUTPUT),
     overwrite: Overwrite = False,
+    trust_code: TrustCodeFlag = False,
+    plugin: Plugins = None,
     json: Json = False,
 ) -> None:
     """Evaluate a model, embeddings, scores or ranked lists.
@@ -58,11 +60,13 @@ def evaluate(
     if model.query_caption and model.image_text is None:
         raise UsageError("--query-caption requires --image-text", fix="pass --image-text, or drop --query-caption")
     recipe = pipeline.Recipe(source.dataset, source.reader_options(), inputs, model, rerank, options, name)
+    recipe = recipe.with_plugins(plugin or ())
     encoding = replace(encode, device=options.device, notify=print_note)
     before = run_written_at(output)
     result = pipeline.run_recipe(
-        recipe, output, overwrite=overwrite, progress=progress_bar(), command=sys.argv, encoding=encoding
-    )
+        recipe, output, overwrite=overwrite, progress=progress_bar(), command=sys.argv, encoding=encoding,
+        trust_code=trust_code or confirm_code,
+    )  # fmt: skip
     print_run(result, json=json, output=output, before=before, name=name)
 
 
@@ -72,21 +76,26 @@ def run(
     output: Path | None = option(None, "Where the run is written.", metavar="FOLDER", flags=OUTPUT),
     overwrite: Overwrite = False,
     allow_changed: bool = option(False, "Continue although inputs changed since the recipe was stored."),
+    trust_code: TrustCodeFlag = False,
+    plugin: Plugins = None,
     json: Json = False,
 ) -> None:
     """Repeat an evaluation from its recipe.
 
-    The recipe of a run folder is compared with the run beside it.
+    The recipe of a run folder is compared with the run beside it. Python code that the recipe names runs only after a
+    question, or with --trust-code.
     """
     file = recipe / core.RECIPE_FILE if recipe.is_dir() else recipe
     before = run_written_at(output)
+    trusted = trust_code or confirm_code
     result = pipeline.run_recipe(
-        pipeline.Recipe.read(file),
+        pipeline.Recipe.read(file, trust_code=trusted).with_plugins(plugin or ()),
         output,
         overwrite=overwrite,
         allow_changed=allow_changed,
         progress=progress_bar(),
         command=sys.argv,
+        trust_code=trusted,
     )
     print_run(result, json=json, output=output, before=before)
     if (file.parent / core.RUN_FILE).exists():
@@ -95,7 +104,7 @@ def run(
         print_note(f"note: {verdict} {file.parent}")
 
 
-@command("crosslens metrics", "crosslens metrics CappedRecall", "crosslens metrics --json")
+@command("crosslens metrics", "crosslens metrics CappedRecall", "crosslens metrics --json", reads_files=False)
 def metrics(
     name: Annotated[str | None, typer.Argument(help="Describe this metric in full.")] = None, json: Json = False
 ) -> None:
@@ -168,40 +177,21 @@ def encode(
     assert model is not None
     assert output is not None
     dataset = source.load()
-    encoder = encoders.load_encoder(model, replace(options, notify=print_note))
-    encoded = encoders.encode_dataset(
-        dataset, encoder, image_folder=options.image_folder, cache=open_cache(options), batch_size=options.batch_size,
-        precision=options.precision, skip_bad=options.skip_bad, progress=progress_bar(),
-    )  # fmt: skip
-    pipeline.note_skipped(encoded.skipped, print_note)
-    _report(encoder, encoded, _write(encoded, output, overwrite), json)
+    with core.hold_output(output):
+        encoder = encoders.load_encoder(model, replace(options, notify=print_note))
+        encoded = encoders.encode_dataset(
+            dataset, encoder, image_folder=options.image_folder, cache=open_cache(options),
+            batch_size=options.batch_size, precision=options.precision, skip_bad=options.skip_bad,
+            progress=progress_bar(),
+        )  # fmt: skip
+        pipeline.note_skipped(encoded.skipped, print_note)
+        written = encoders.save_encoded(encoded, output, overwrite=overwrite)
+    _report(encoder, encoded, written, json)
 
 
 def open_cache(options: EncodeOptions) -> encoders.Cache | None:
     """The cache of vectors that the flags name; None with --no-cache."""
     return encoders.Cache.of(options.cache, print_note)
-
-
-def _write(encoded: encoders.Encoded, output: Path, overwrite: bool) -> dict[str, Path]:
-    written = {}
-    for part, embeddings in (("images", encoded.images), ("captions", encoded.captions)):
-        if embeddings is not None:
-            written[part] = _save(embeddings, output / part, overwrite)
-    if encoded.skipped:
-        # Embeddings of a part of the dataset can be evaluated only with that part.
-        written["dataset"] = encoded.dataset.save(output / "dataset", overwrite=overwrite)
-    return written
-
-
-def _save(embeddings: core.Embeddings, folder: Path, overwrite: bool) -> Path:
-    """Write, unless the folder already holds exactly these."""
-    if folder.exists() and not overwrite:
-        try:
-            if core.Embeddings.load(folder, mmap=True).fingerprint == embeddings.fingerprint:
-                return folder
-        except CrosslensError:
-            pass  # something else is there: saving says so
-    return embeddings.save(folder, overwrite=overwrite)
 
 
 def _report(encoder: encoders.Encoder, encoded: encoders.Encoded, written: dict[str, Path], json: bool) -> None:

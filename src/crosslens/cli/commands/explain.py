@@ -15,6 +15,7 @@ import crosslens.report as report
 from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.console import (
     check_outputs,
+    print_coloured,
     print_json,
     print_note,
     print_result,
@@ -191,6 +192,6 @@ def counterfactual(
     if json:
         print_json({**result.as_dict(), "written": [] if html is None else [str(html)]})
         return
-    print_result(report.counterfactuals_text(result, terminal_width(), show=show, colour=use_colour()))
+    print_coloured(report.counterfactuals_text(result, terminal_width(), show=show, colour=use_colour()))
     if html is not None:
         print_note(f"\nevery query and its edit: {html}")

@@ -162,7 +162,7 @@ def _write(
     if output is not None:
         rows = pl.concat([result.cases.select(pl.lit(result.model).alias("model"), pl.all()) for result in results])
         with data.writing_bytes(output) as out:
-            rows.write_csv(out) if output.suffix.lower() == ".csv" else rows.write_parquet(out)
+            rows.write_csv(out) if output.suffix.lower() == ".csv" else out.write(core.parquet_bytes(rows))
         written.append(str(output))
     if plot is not None:
         written.append(str(report.write_negatives_plot(results, plot, overwrite=overwrite)))

@@ -7,17 +7,17 @@ from typing import Annotated
 
 import typer
 
-import crosslens.core as core
-import crosslens.data as data
+import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.cli.console import print_json, print_note, print_result, print_written, progress_bar, terminal_width
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
 from crosslens.cli.stored_runs import load_run, load_study
-from crosslens.core import UnknownNameError, UsageError, option
+from crosslens.core import UnknownNameError, option
 
 _MAX_GROUPS = 20
+_BY = "Group by a column of the dataset, or by caption_length."
 _RUN_DATASET = "The runs' dataset. [default: the one that the first run's recipe names]"
 
 
@@ -29,14 +29,14 @@ _RUN_DATASET = "The runs' dataset. [default: the one that the first run's recipe
 def plot(
     runs: Annotated[list[Path], typer.Argument(help="One or more run folders, or a robustness study.")],
     output: Path = option(..., "Ends in .html, .svg, .png or .pdf.", metavar="FILE", flags=OUTPUT),
-    by: str | None = option(None, "The column of the dataset to group by.", metavar="COLUMN"),
+    by: str | None = option(None, f"{_BY} [default: all queries together]", metavar="COLUMN"),
     metric: str | None = option(None, "Such as t2i/Hit@5. [default: t2i/Hit@1, or the first shared]", metavar="NAME"),
     kind: str | None = option(None, "bar, radar or both. [default: both; bar for an image file]", metavar="NAME"),
     all_groups: bool = option(False, "Every group, not only the 20 largest.", flags=("--all",)),
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Plot the metrics of runs by group, with intervals.
+    """Plot a metric of runs by group, with intervals.
 
     A page (.html) opens in any browser without a network; images (.svg, .png, .pdf) need the extra plot-static and
     a Chromium or Chrome. Several runs stand side by side.
@@ -49,11 +49,11 @@ def plot(
             print_note(f"written to {file}")
         return
     loaded = [load_run(folder) for folder in runs]
-    if by is None:
-        raise UsageError("missing option --by", fix=f"pass --by with one of {_columns(loaded[0])}")
     drawn = report.chart(loaded, by, metric, largest=None if all_groups else _MAX_GROUPS)
     if metric is None:
         print_note(f"note: {drawn.metric}; choose another with --metric")
+    if by is None and (columns := report.group_names(loaded[0])):
+        print_note(f"note: all queries together; group them with --by: {', '.join(columns)}")
     if drawn.left_out:
         print_note(f"note: the {_MAX_GROUPS} largest groups; --all draws every group")
     file = report.write_plot(drawn, output, kind, overwrite=overwrite)
@@ -61,14 +61,9 @@ def plot(
         groups = {
             series.name: {group: values.as_dict() for group, values in series.groups.items()} for series in drawn.series
         }
-        print_json({"file": str(file), "metric": drawn.metric, "by": drawn.column, "runs": groups})
+        print_json({"file": str(file), "metric": drawn.metric, "by": drawn.column or None, "runs": groups})
     else:
         print_note(f"written to {file}")
-
-
-def _columns(run: core.Run) -> str:
-    names = {column for table in run.columns.values() for column in table.columns}
-    return ", ".join(sorted(names - {"text", "image", "file"}))
 
 
 @command(
@@ -80,7 +75,7 @@ def curve(
     source: Annotated[DatasetOptions, Flags(help={"dataset": _RUN_DATASET})],
     intervals: Annotated[IntervalOptions, Flags(without=("level",))],
     phi: str = option("cider", "The similarity, or a matrix of it.", metavar="NAME|FILE"),
-    m: str = option("1..50", "How many items count as relevant: 1..50, or 1,5,10.", metavar="VALUES"),
+    m: str = option("1..50", "How many items count as relevant: 1..50, or 1,5,10.", metavar="VALUES", joins=","),
     k: int = option(5, "The cutoff of the ranked lists.", metavar="N", minimum=1),
     direction: str = option("t2i", "Which queries.", metavar="i2t|t2i"),
     ground_truth: bool = option(False, "Keep annotated items; otherwise they are left out of both sides."),
@@ -99,8 +94,9 @@ def curve(
         raise UnknownNameError("direction", direction, ("i2t", "t2i"))
     counts = pipeline.parse_counts(m)
     loaded = [load_run(folder) for folder in runs]
+    dataset = source.load_if_given() or explanations.dataset_of_run(loaded[0])
     curves = pipeline.curve(
-        loaded, source.load_if_given() or _recipe_dataset(runs[0]), phi, m=counts, k=k, direction=direction,
+        loaded, dataset, phi, m=counts, k=k, direction=direction,
         non_gt=not ground_truth, seed=intervals.seed, resamples=intervals.resamples, threads=threads,
         progress=progress_bar(),
     )  # fmt: skip
@@ -111,14 +107,3 @@ def curve(
     print_result(f"{report.curve_title(curves)}\n\n{report.curve_grid(curves).text(terminal_width())}\n")
     print_result(f"In percent. {report.curve_facts(curves)}.")
     print_written([] if written is None else [written])
-
-
-def _recipe_dataset(run: Path) -> core.Dataset:
-    recipe = (
-        pipeline.Recipe.read(run / core.RECIPE_FILE).absolute()
-        if (run / core.RECIPE_FILE).exists()
-        else pipeline.Recipe()
-    )
-    if recipe.dataset is None:
-        raise UsageError(f"{run} does not name its dataset", fix="pass --dataset")
-    return data.load_dataset(recipe.dataset, **recipe.dataset_options)

@@ -12,6 +12,7 @@ import crosslens.report as report
 import crosslens.similarity as similarities
 from crosslens.cli.console import (
     check_outputs,
+    print_file,
     print_json,
     print_list,
     print_note,
@@ -123,7 +124,7 @@ def missing_positives(
         phi,
         quantile=quantile,
         threshold=threshold,
-        verified=None if verify is None else _read_verified(verify),
+        verified=None if verify is None else data.read_relevance(verify),
         most=most,
         seed=seed,
         threads=threads,
@@ -141,12 +142,6 @@ def missing_positives(
     print_written(written)
 
 
-def _read_verified(verify: str) -> core.Relevance | dict[str, core.Relevance]:
-    if verify in ("eccv", "cxc"):
-        return {direction: data.read_eccv(verify, direction) for direction in (core.IMAGE_TO_TEXT, core.TEXT_TO_IMAGE)}
-    return data.read_qrels(verify)
-
-
 @command(
     "crosslens similarity --dataset captions.jsonl --phi cider -o cider.npy",
     "crosslens similarity --dataset karpathy --captions dataset_coco.json \\",
@@ -157,7 +152,9 @@ def _read_verified(verify: str) -> core.Relevance | dict[str, core.Relevance]:
 )
 def similarity(
     source: DatasetOptions,
-    phi: str = option("cider", "The similarity (see --list), or a matrix of it: .npy or .csv.", metavar="NAME|FILE"),
+    phi: str = option(
+        "cider", "The similarity (see --list), or a matrix of it: .npy, .npz, .csv …", metavar="NAME|FILE"
+    ),
     df_from: str | None = option(
         None, "For cider: the dataset that document frequencies come from. [default: the dataset]", metavar="PATH"
     ),
@@ -182,7 +179,8 @@ def similarity(
     if output is not None and output.suffix != suffix:
         raise UsageError(f"-o {output} does not end in {suffix}", fix=f"name a file that ends in {suffix}")
     dataset = source.load()
-    loaded = similarities.load_similarity(phi, **({} if df_from is None else {"df": data.load_dataset(df_from)}))
+    options: dict[str, Any] = {} if df_from is None else {"df": data.load_dataset(df_from)}
+    loaded = similarities.load_similarity(phi, **options)
     if pairs is not None:
         _score_pairs(dataset, loaded, pairs, output, threads, overwrite, json)
     else:
@@ -228,7 +226,7 @@ def _score_pairs(
     json: bool,
 ) -> None:
     if output is not None:
-        data.refuse_existing(output, overwrite)
+        core.refuse_existing(output, overwrite)
     images, captions = similarities.read_pairs(pairs, dataset)
     scores = similarities.relevance_pairs(dataset, phi, images, captions, threads=threads, progress=progress_bar())
     table = similarities.pairs_table(dataset, images, captions, scores)
@@ -240,7 +238,7 @@ def _score_pairs(
             facts |= {"min": float(scores.min()), "mean": float(scores.mean()), "max": float(scores.max())}
         print_json({**facts, "written": [] if output is None else [str(output)]})
     elif output is None:
-        print_result(table.write_csv().rstrip("\n"))
+        print_file(table.write_csv())
     else:
         print_note(f"{table.height:,} pairs written to {output}")
 

@@ -14,6 +14,7 @@ import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.cli.console import (
     check_outputs,
+    print_coloured,
     print_json,
     print_note,
     print_notes,
@@ -55,6 +56,7 @@ def robustness(
         "Names and groups, separated by commas: all, adversarial, beyond, everything, images, blur@3. "
         "[default: all, or what --variants holds]",
         metavar="NAMES",
+        joins=",",
     ),
     variants: Path | None = option(
         None,
@@ -62,18 +64,21 @@ def robustness(
         "NAME.npy aligned with the captions.",
         metavar="FOLDER",
     ),
-    image_embeddings: str | None = option(None, "Of the original, without a model: .npy or a folder.", metavar="FILE"),
+    image_embeddings: str | None = option(
+        None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder.", metavar="FILE"
+    ),
     caption_embeddings: str | None = option(
-        None, "Of the original, without a model: .npy or a folder.", metavar="FILE"
+        None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder.", metavar="FILE"
     ),
     metrics: str | None = option(
-        None, 'Such as "Hit@1 MRR Rsum[capped]". [default: Hit@1,5,10 MRR MedR Rsum]', metavar="NAMES"
+        None, 'Such as "Hit@1 MRR Rsum[capped]". [default: Hit@1,5,10 MRR MedR Rsum]', metavar="NAMES", joins=" "
     ),
     option: list[str] | None = option(None, "An option of the perturbations, such as k=2.", metavar="KEY=VALUE"),
     tables: str | None = option(
         None,
         "Which tables to print: models drops applied seeds metrics changes groups overlap words captions.",
         metavar="NAMES",
+        joins=" ",
     ),
     output: Path | None = option(
         None, "Gets a run per model and variant, and the tables.", metavar="FOLDER", flags=OUTPUT
@@ -100,8 +105,8 @@ def robustness(
     study = pipeline.robustness(
         dataset,
         models=model,
-        images=pipeline.read_vectors(image_embeddings),
-        captions=pipeline.read_vectors(caption_embeddings),
+        images=pipeline.read_vectors(image_embeddings, "image"),
+        captions=pipeline.read_vectors(caption_embeddings, "caption"),
         variants=vectors or None,
         perturbed=perturbed,
         perturbations=perturbations,
@@ -167,7 +172,7 @@ def perturb(
         ),
     ],
     name: str = option(
-        "all", "Perturbations or groups (see --list), separated by commas; blur@3 and such.", metavar="NAMES"
+        "all", "Perturbations or groups (see --list), separated by commas; blur@3 and such.", metavar="NAMES", joins=","
     ),
     output: Path | None = option(None, "Gets one dataset per perturbation.", metavar="FOLDER", flags=OUTPUT),
     seed: int = option(0, "The same seed gives the same captions.", metavar="N"),
@@ -301,7 +306,7 @@ def _print_text(
         texts = (
             report.changes_text(part.changed_first(show), terminal_width(), colour=use_colour()) for part in changes
         )
-        print_result("\n\n".join(texts))
+        print_coloured("\n\n".join(texts))
     elif counts:
         print_result(report.counts_grid(counts).text(terminal_width()))
     if output is not None:

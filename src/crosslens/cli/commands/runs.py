@@ -10,7 +10,7 @@ import typer
 import crosslens.core as core
 import crosslens.pipeline as pipeline
 import crosslens.report as report
-from crosslens.cli.console import print_json, print_note, print_result, terminal_width
+from crosslens.cli.console import print_file, print_json, print_note, print_notes, print_result, terminal_width
 from crosslens.cli.flags import OUTPUT, Json, Overwrite, command
 from crosslens.cli.stored_runs import load_run, load_study
 from crosslens.core import UsageError, option
@@ -30,10 +30,12 @@ def show(
     runs: Annotated[
         list[Path], typer.Argument(help="A run folder, several to put side by side, or a robustness study.")
     ],
-    by: str | None = option(None, "Group by a column of the dataset.", metavar="COLUMN"),
-    metrics: str | None = option(None, 'Only these, such as "Hit@1 t2i/MedR".', metavar="NAMES"),
+    by: str | None = option(None, "Group by a column of the dataset, or by caption_length.", metavar="COLUMN"),
+    metrics: str | None = option(None, 'Only these, such as "Hit@1 t2i/MedR".', metavar="NAMES", joins=" "),
     all_groups: bool = option(False, "Every group, not only the largest.", flags=("--all",)),
-    tables: str | None = option(None, 'Of a robustness study, such as "drops words captions".', metavar="NAMES"),
+    tables: str | None = option(
+        None, 'Of a robustness study, such as "drops words captions".', metavar="NAMES", joins=" "
+    ),
     json: Json = False,
 ) -> None:
     """Print the values of a run, or of several side by side.
@@ -58,6 +60,7 @@ def show(
             {**content, "metrics": {name: content["metrics"][name] for name in report.select_metrics(run, metrics)}}
         )
     else:
+        print_notes(run.provenance.get("notes", ()))
         print_result(report.run_table(run, metrics, terminal_width()))
 
 
@@ -101,26 +104,33 @@ def _first_of_each_direction(names: list[str]) -> list[str]:
 @command(
     "crosslens compare runs/clip-b32 runs/siglip",
     'crosslens compare runs/clip-b32 runs/siglip --metrics "t2i/Hit@1 i2t/mAP@R"',
-    "crosslens compare runs/clip-b32 runs/siglip runs/align --json",
+    "crosslens compare runs/a runs/b runs/c --all-pairs",
+    "crosslens compare runs/a runs/b runs/c --all-pairs --latex > table.tex",
 )
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Two or more run folders; the first is compared with the others.")],
-    metrics: str | None = option(None, 'Only these, such as "t2i/Hit@1 i2t/mAP@R".', metavar="NAMES"),
+    metrics: str | None = option(None, 'Only these, such as "t2i/Hit@1 i2t/mAP@R".', metavar="NAMES", joins=" "),
     correction: str = option("holm", "For multiple comparisons: holm, bh or none.", metavar="NAME"),
-    permutations: int = option(10_000, "Permutations of the paired test.", metavar="N"),
+    permutations: int = option(10_000, "Permutations of the paired test.", metavar="N", minimum=1, maximum=10_000_000),
     seed: int = option(0, "Seed of the permutations.", metavar="N"),
+    all_pairs: bool = option(False, "Compare every run with every other one: one table with significance marks."),
+    latex: bool = option(False, "Print a LaTeX table: intervals, the best in bold, significance marks."),
     json: Json = False,
 ) -> None:
     """Test whether runs differ significantly.
 
-    Runs must share their queries. Tests are paired, resample images, and are corrected for multiple comparisons.
+    Runs must share their queries. Tests are paired, over images, and corrected for multiple comparisons.
     """
     if len(runs) < 2:
         raise UsageError("a comparison requires two runs", fix="name a second run folder")
     loaded = [load_run(folder) for folder in runs]
-    comparison = pipeline.compare(*loaded, metrics=metrics, correction=correction, permutations=permutations, seed=seed)
+    comparison = pipeline.compare(
+        *loaded, metrics=metrics, all_pairs=all_pairs, correction=correction, permutations=permutations, seed=seed
+    )
     if json:
         print_json(comparison.as_dict())
+    elif latex:
+        print_result(report.comparison_latex(comparison).removesuffix("\n"))
     else:
         print_result(comparison.text(terminal_width()))
 
@@ -142,7 +152,7 @@ def export(
         flags=OUTPUT,
     ),
     direction: str | None = option(None, "Only this direction, of a format with a file for each.", metavar="i2t|t2i"),
-    metrics: str | None = option(None, 'Only these, such as "Hit@1 Hit@5".', metavar="NAMES"),
+    metrics: str | None = option(None, 'Only these, such as "Hit@1 Hit@5".', metavar="NAMES", joins=" "),
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -165,7 +175,7 @@ def export(
         if json:
             print_json({"format": to, "content": content})
         else:
-            print_result(content.removesuffix("\n"))
+            print_file(content)
         return
     if json:
         print_json({"format": to, "files": list(map(str, written))})

@@ -9,12 +9,14 @@ import crosslens.core as core
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 import crosslens.synth as synthesis
-from crosslens.cli.console import print_json, print_note, print_result, progress_bar, terminal_width
+from crosslens.cli.console import duration, print_json, print_note, print_result, progress_bar, terminal_width
 from crosslens.cli.flags import OUTPUT, Json, Overwrite, command
 from crosslens.core import option
 
 METRIC = "t2i/Hit@1"
 _COLUMN = "task"
+_START_UP, _PER_SCENE = 5.0, 0.4
+"""Seconds that the demo takes on one core: in any case, and for each scene with its twin and those like it."""
 
 
 @command(
@@ -24,14 +26,16 @@ _COLUMN = "task"
 )
 def synth(
     output: Path = option(..., "Where the dataset is written.", metavar="FOLDER", flags=OUTPUT),
-    images: int = option(1000, "How many captioned scenes to draw.", metavar="N", minimum=1),
-    tasks: str = option("all", "all, or names separated by commas.", metavar="NAMES"),
+    images: int = option(1000, "How many captioned scenes to draw.", metavar="N", minimum=1, maximum=100_000_000),
+    tasks: str = option("all", "all, or names separated by commas.", metavar="NAMES", joins=","),
     seed: int = option(0, "The same seed gives the same files.", metavar="N"),
     version: str = option(
         "v0", "v0; v1 adds a confusable twin of each scene; v2 similar scenes without captions.", metavar="NAME"
     ),
     gallery: int | None = option(None, "For v2: images in all. [default: 16 times --images]", metavar="N"),
-    workers: int | None = option(None, "Drawing processes. [default: one per core]", metavar="N", minimum=1),
+    workers: int | None = option(
+        None, "Drawing processes. [default: one per core]", metavar="N", minimum=1, maximum=4096
+    ),
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -89,6 +93,12 @@ def demo(
     pipeline.require_extras(model)
     pipeline.require_model(model, print_note)
     work = pipeline.Demo(output, overwrite, progress_bar())
+    cores = core.available_cores()
+    seconds = _START_UP + _PER_SCENE * images / cores
+    print_note(
+        f"this takes about {duration(seconds)} on {cores} cores, less if an earlier call has done a part; "
+        f"everything is written to {output}"
+    )
     print_note(f"drawing {images:,} scenes, a confusable twin of each, and similar ones …")
     drawn = work.draw(images, seed)
     runs = {}

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from crosslens.core import InputError, UnknownNameError
+from crosslens.core import (
+    CAPTION_CHARACTERS,
+    InputError,
+    UnknownNameError,
+    is_encodable,
+    is_finite_number,
+    without_image_ending,
+)
 
 RowName = Callable[[int], int | str]
 """From the index of a row to its name in a message: ``line 17``, ``annotation 16``, row 16."""
@@ -76,7 +83,17 @@ def check_texts(texts: Sequence[Any], row_name: RowName) -> list[str]:
             expected = "a non-empty text"
             fix = "write the caption or remove it"
             raise InputError("empty caption", row=row_name(index), expected=expected, fix=fix, code="empty-caption")
+        CAPTION_CHARACTERS.check(len(text), "the caption", row=row_name(index))
+    _check_encodable(texts, "caption", row_name)
     return list(texts)
+
+
+def _check_encodable(texts: Sequence[Any], what: str, row_name: RowName) -> None:
+    """No half of a surrogate pair, as in a file name that is not UTF-8: no file could hold it."""
+    for index, text in enumerate(texts):
+        if isinstance(text, str) and not is_encodable(text):
+            expected, fix = "text that UTF-8 can hold", "correct the text, or rename the file"
+            raise InputError(f"the {what} is {text!r:.60}", row=row_name(index), expected=expected, fix=fix)
 
 
 def check_ids(values: Sequence[Any], what: str, row_name: RowName) -> list[str]:
@@ -87,7 +104,22 @@ def check_ids(values: Sequence[Any], what: str, row_name: RowName) -> list[str]:
         expected = "a non-empty string or a whole number"
         fix = f"give this entry its {what}"
         raise InputError(f"the {what} is {_type_name(value)}", row=row_name(index), expected=expected, fix=fix)
+    _check_encodable(values, what, row_name)
     return [str(value) for value in values]
+
+
+def coco_ids_of(names: Sequence[str], row_name: RowName) -> list[str]:
+    """The numbers at the end of COCO's file names: 391895 of ``COCO_val2014_000000391895.jpg``."""
+    ids = []
+    for index, name in enumerate(names):
+        number = re.search(r"(\d+)$", without_image_ending(name))
+        if number is None:
+            problem = f"the file name {name!r} does not end in a number"
+            fix = "pass coco_ids=False to use the names as ids"
+            expected = "a name such as COCO_val2014_000000391895"
+            raise InputError(problem, row=row_name(index), expected=expected, fix=fix)
+        ids.append(str(int(number[1])))
+    return ids
 
 
 def box_columns(boxes: Sequence[Any], row_name: RowName) -> dict[str, list[float | None]]:
@@ -110,7 +142,7 @@ def box_columns(boxes: Sequence[Any], row_name: RowName) -> dict[str, list[float
 def _is_box(box: Any) -> bool:
     if not isinstance(box, (list, tuple)) or len(box) != 4:
         return False
-    if not all(type(side) in (int, float) and math.isfinite(side) for side in box):
+    if not all(is_finite_number(side) for side in box):
         return False
     return bool(box[2] >= 0 and box[3] >= 0)
 

@@ -15,19 +15,37 @@ from __future__ import annotations
 
 import io
 import re
-import shutil
-import tarfile
 import tempfile
 import threading
-import zlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, Protocol
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, MissingExtraError, argument
+from crosslens.core import (
+    IMAGE_BYTES,
+    MEMBER_BYTES,
+    Dataset,
+    InputError,
+    MissingExtraError,
+    argument,
+    reading,
+    regular_bytes,
+    require_regular,
+    where_option,
+)
+from crosslens.data.io.archives import (
+    TAR_ERRORS,
+    copy_unpacked,
+    open_tar,
+    unpacking,
+)
+from crosslens.data.io.pictures import (
+    check_picture_size,
+    readable_picture,
+)
 
 MEMBER_SEPARATOR = "::"
 _OPEN = 8  # files kept open; shards are read one after the other
@@ -49,12 +67,16 @@ def crop_path(file: str, box: tuple[float, float, float, float]) -> str:
 
 
 def read_image_bytes(path: str | Path) -> bytes:
-    """The bytes of an image, in a file of its own or under an archive path; any failure raises an ``OSError``."""
+    """The bytes of an image, in a file of its own or under an archive path.
+
+    A file that cannot be read raises an ``OSError``; one that is too large, or no file, an ``InputError``.
+    """
     outer, separator, member = str(path).partition(MEMBER_SEPARATOR)
     if not separator:
-        return Path(path).read_bytes()
+        return regular_bytes(path, IMAGE_BYTES)
     if crop := _CROP.fullmatch(member):
         return _read_crop(outer, *map(float, crop.groups()))
+    require_regular(outer)
     status = Path(outer).stat()
     with _opening:  # two threads must not unpack the same archive
         archive = _opened(outer, status.st_mtime_ns, status.st_size)
@@ -63,17 +85,12 @@ def read_image_bytes(path: str | Path) -> bytes:
 
 def _read_crop(path: str, x: float, y: float, width: float, height: float) -> bytes:
     """A part of an image as the bytes of a lossless image file; black beyond the border of the image."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingExtraError("cropping images", "pillow", "encoders") from error
-    content = io.BytesIO()
-    try:
-        with Image.open(path) as image:
+    with reading(path):
+        check_picture_size(width, height)
+        content = io.BytesIO()
+        with readable_picture(regular_bytes(path, IMAGE_BYTES)) as image:
             part = image.convert("RGB").crop((round(x), round(y), round(x + width), round(y + height)))
-        part.save(content, "BMP")  # lossless, and far faster than PNG
-    except (SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise OSError(f"{path}: {error}") from error
+            part.save(content, "BMP")  # lossless, and far faster than PNG
     return content.getvalue()
 
 
@@ -87,7 +104,7 @@ def _opened(path: str, changed: int, size: int) -> _Container:
     kinds: dict[str, Callable[[str], _Container]] = {".arrow": _Arrow, ".parquet": _Parquet}
     try:
         return kinds.get(Path(path).suffix, _Tar)(path)
-    except (tarfile.TarError, EOFError, zlib.error, ValueError) as error:
+    except TAR_ERRORS as error:
         raise OSError(f"{path}: {error}") from error
 
 
@@ -95,24 +112,20 @@ class _Tar:
     """A tar file with an index of its members; a compressed one is unpacked into an unnamed temporary file first."""
 
     def __init__(self, path: str) -> None:
-        self._lock = threading.Lock()
-        with tarfile.open(path) as tar:
-            source = cast(IO[bytes], tar.fileobj)
-            self._file: IO[bytes]
-            if isinstance(source, io.BufferedReader):
-                self._file = open(path, "rb")  # noqa: SIM115  (closed with the last reference)
-            else:
-                self._file = tempfile.TemporaryFile()  # noqa: SIM115
-                source.seek(0)
-                shutil.copyfileobj(source, self._file, 1 << 20)
-                self._file.seek(0)
-        with tarfile.open(fileobj=self._file, mode="r:") as tar:
+        self._lock, self._path = threading.Lock(), path
+        self._file: IO[bytes] = open(path, "rb")  # noqa: SIM115  (closed with the last reference)
+        packed = unpacking(self._file)
+        if packed is not None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115
+            copy_unpacked(packed, self._file, path)
+        with open_tar(self._file) as tar:
             self._spans = {member.name: (member.offset_data, member.size) for member in tar if member.isfile()}
 
     def read(self, member: str) -> bytes:
         if member not in self._spans:
             raise OSError(f"no file {member!r} in it")
         start, size = self._spans[member]
+        MEMBER_BYTES.check(size, f"the member {member!r}", file=self._path)
         with self._lock:
             self._file.seek(start)
             return self._file.read(size)
@@ -180,10 +193,17 @@ def _bytes_of(value: Any, member: str, folder: Path) -> bytes:
     """The image in a cell: bytes, or the path of a file, or Hugging Face's pair of both."""
     content, path = (value.get("bytes"), value.get("path")) if isinstance(value, dict) else (value, value)
     if isinstance(content, bytes):
+        IMAGE_BYTES.check(len(content), f"the image {member!r}")
         return content
     if isinstance(path, str) and path:
-        return (folder / path).read_bytes()
+        return regular_bytes(folder / path, IMAGE_BYTES)
     raise OSError(f"{member!r} is empty")
+
+
+REPAIR_IMAGE = "repair or remove the file" + where_option(
+    "skip_bad", f", or pass {argument('skip_bad', True)} to leave such images out"
+)
+"""How an image that cannot be read is dealt with."""
 
 
 def image_files(dataset: Dataset, folder: str | Path | None = None, *, skip_bad: bool = False) -> list[str]:
@@ -225,7 +245,9 @@ def _most_complete(roots: Sequence[Path], dataset: Dataset) -> tuple[list[str], 
 def _missing_files(dataset: Dataset, paths: Sequence[str], missing: Sequence[int], has_folder: bool) -> InputError:
     first = missing[0]
     if len(missing) < len(paths):
-        fix = f"add the missing files; where a model encodes, {argument('skip_bad', True)} leaves such images out"
+        fix = "add the missing files" + where_option(
+            "skip_bad", f"; {argument('skip_bad', True)} leaves such images out"
+        )
     elif "file" not in dataset.images.columns:
         fix = "the dataset names no files: give its images a column 'file', or name the files like the image ids"
     elif has_folder:

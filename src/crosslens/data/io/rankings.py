@@ -6,7 +6,6 @@ JSON is ``{query: [ids]}`` or ``{query: {id: number}}`` (as ranx writes it); JSO
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,19 @@ from typing import IO, Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import UNRANKED, Ids, InputError, RankedLists, Ranking, Relevance, reading
+from crosslens.core import (
+    UNRANKED,
+    Ids,
+    InputError,
+    RankedLists,
+    Ranking,
+    Relevance,
+    decode,
+    is_finite_number,
+    is_inexact,
+    parse_json,
+    reading,
+)
 from crosslens.data.io.checks import check_ids, check_unique
 from crosslens.data.io.files import existing_file, format_stem, format_suffix, read_bytes, read_json, writing_bytes
 from crosslens.data.io.records import read_records
@@ -45,18 +56,20 @@ def _run_from(entries: Iterable[_QueryItems]) -> RankedLists:
 
 
 def _qrels_from(entries: Sequence[_QueryItems], source: str) -> Relevance:
-    """Grade 1 where the file has no grades."""
-    for entry in entries:
-        for item, grade in zip(entry.items, entry.numbers or (), strict=False):
-            if grade < 0:
-                problem = f"the grade of item {item!r} is {grade:g}"
-                fix = "write 0 for irrelevant, or leave the item out"
-                raise InputError(problem, row=entry.row_name, expected="0 (irrelevant) or a number above", fix=fix)
+    """Grade 1 where the file has no grades; a grade below 0 is no judgement, as in TREC files."""
+    pairs = [
+        (entry.query, item, grade)
+        for entry in entries
+        for item, grade in zip(entry.items, entry.numbers or [1.0] * len(entry.items), strict=True)
+        if grade >= 0
+    ]
+    named = dict.fromkeys(item for entry in entries for item in entry.items)
     return Relevance.from_pairs(
-        [entry.query for entry in entries for _ in entry.items],
-        [item for entry in entries for item in entry.items],
-        [grade for entry in entries for grade in (entry.numbers or [1.0] * len(entry.items))],
+        [query for query, _, _ in pairs],
+        [item for _, item, _ in pairs],
+        [grade for _, _, grade in pairs],
         query_ids=[entry.query for entry in entries],
+        item_ids=named,
         source=source,
     )
 
@@ -104,9 +117,10 @@ def _items(items: list[Any], row_name: str) -> list[str]:
 
 def _numbers(values: list[Any], items: list[str], row_name: str) -> list[float]:
     for item, value in zip(items, values, strict=True):
-        if type(value) not in (int, float) or not math.isfinite(value):
+        if not is_finite_number(value) or is_inexact(value):
             problem = f"the number of item {item!r} is {value!r:.40}"
-            raise InputError(problem, row=row_name, expected="a finite number", fix="correct it, or leave the item out")
+            expected = "a whole number up to 2⁵³" if type(value) is int else "a finite number"
+            raise InputError(problem, row=row_name, expected=expected, fix="correct it, or leave the item out")
     return [float(value) for value in values]
 
 
@@ -125,7 +139,8 @@ def read_qrels(path: str | Path) -> Relevance:
     """Qrels: which items are relevant to which query, with grades.
 
     TREC qrels (``query 0 item grade``), JSON (``{query: [ids]}`` or ``{query: {id: grade}}``), or JSON lines
-    (``{"query": …, "items": […], "grades": […]}``); each may be .gz. Grade 0 is judged irrelevant.
+    (``{"query": …, "items": […], "grades": […]}``); each may be .gz. Grade 0 is judged irrelevant, a grade below 0 is
+    no judgement.
     """
     content, entries = _read(existing_file(path), "grades")
     source = format_stem(path)
@@ -174,8 +189,8 @@ def _read(path: Path, key: str) -> tuple[bytes, Iterator[_QueryItems] | None]:
     if not head.startswith((b"{", b"[")):
         return content, _from_mapping(path) if format_suffix(path) == ".json" else None
     try:
-        row = json.loads(content.lstrip().split(b"\n", 1)[0])
-    except ValueError:
+        row = parse_json(decode(content.lstrip().split(b"\n", 1)[0]))
+    except InputError:
         row = None
     is_line = isinstance(row, dict) and {"query", "items"} <= row.keys()
     return content, _from_lines(path, key) if is_line else _from_mapping(path)

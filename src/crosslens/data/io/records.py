@@ -5,7 +5,6 @@ A missing or wrong entry is named with its record.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import OBJECT_COLUMNS, InputError
+from crosslens.core import OBJECT_COLUMNS, InputError, is_finite_number, parse_json
 from crosslens.data.io.checks import (
     RowName,
     box_columns,
@@ -25,7 +24,7 @@ from crosslens.data.io.checks import (
     ids_or_numbers,
     on_lines,
 )
-from crosslens.data.io.files import numbered_lines, parse_json
+from crosslens.data.io.files import numbered_lines
 
 _LARGEST = 2**31
 _SCALARS = (str, int, float, bool, type(None))
@@ -154,7 +153,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _is_finite(value: Any) -> bool:
-    return value is None or (type(value) in (int, float) and math.isfinite(value))
+    return value is None or is_finite_number(value)
 
 
 def _is_size(value: Any) -> bool:
@@ -181,12 +180,10 @@ def read_records(path: str | Path) -> Records:
     lines, numbers = numbered_lines(path)
     for number, line in zip(numbers, lines, strict=True):
         try:
-            row = parse_json(line)
-        except ValueError as error:
-            fix = "put each object on a line of its own, complete"
-            raise InputError(f"not valid JSON: {error}", row=f"line {number}", expected=_PER_LINE, fix=fix) from error
+            row = parse_json(line, _PER_LINE, "put each object on a line of its own, complete")
         except InputError as error:
-            error.row = f"line {number}"
+            column = str(error.row or "").partition(", ")[2]
+            error.row = f"line {number}" + (f", {column}" if column else "")
             raise
         if not isinstance(row, dict):
             raise InputError(

@@ -1,19 +1,31 @@
-"""TREC files, read in columns: runs (``query Q0 item rank score system``) and qrels (``query 0 item grade``)."""
+"""TREC files, read in columns: runs (``query Q0 item rank score system``) and qrels (``query 0 item grade``).
+
+What trec_eval reads is read here: blank lines and lines that begin with ``#`` are skipped, text after the system of a
+run is ignored, and a grade below 0 is no judgement. Unlike trec_eval, ties follow the rank column, and a file of two
+systems is refused.
+"""
 
 from __future__ import annotations
 
 import io
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
 
-from crosslens.core import Ids, InputError, RankedLists, Relevance
+from crosslens.core import (
+    LARGEST_WHOLE,
+    Ids,
+    InputError,
+    RankedLists,
+    Relevance,
+    decode,
+    is_inexact,
+)
 from crosslens.data.io.checks import wrong_width
-from crosslens.data.io.files import decode
 
 _RUN = {
     "query": pl.String,
@@ -24,6 +36,7 @@ _RUN = {
     "system": pl.String,
 }
 _QRELS = {"query": pl.String, "iteration": pl.String, "item": pl.String, "grade": pl.Float64}
+_COMMENT = "#"
 _NUMBERS: Mapping[Any, tuple[Callable[[str], float], str]] = {
     pl.Int64: (int, "a whole number"),
     pl.Float64: (float, "a number"),
@@ -32,12 +45,16 @@ _NUMBERS: Mapping[Any, tuple[Callable[[str], float], str]] = {
 
 def parse_run(content: bytes) -> RankedLists:
     """The lists of a run: higher scores first, equal scores in the order of the rank column, then of the lines."""
-    table = _Lines(content, _RUN)
+    table = _Lines(content, _RUN, ignore_rest=True)
     frame = table.frame()
     table.refuse(~frame["score"].is_finite(), "score", "a finite number", "correct the score, or remove the line")
-    system = str(frame["system"][0])
-    expected = f"one system per file (the first is {system!r})"
-    table.refuse(frame["system"] != system, "system", expected, "split the file into one run per system")
+    table.refuse(_inexact(table, frame["score"]), "score", "a whole number up to 2⁵³", "write a smaller score")
+    system = _first_word(frame["system"][0])
+    # Where tabs separate the columns, the last one may hold more than the system.
+    if set(map(_first_word, frame["system"].unique())) != {system}:
+        expected = f"one system per file (the first is {system!r})"
+        other = frame["system"].str.extract(r"(\S+)") != system
+        table.refuse(other, "system", expected, "split the file into one run per system")
     coded, query_ids, item_ids = _coded(frame, "score", "rank")
     table.refuse_repeated(coded, "ranked")
     del frame  # the texts are the bulk of the memory, and no longer needed
@@ -53,14 +70,25 @@ def parse_run(content: bytes) -> RankedLists:
     )
 
 
+def _inexact(table: _Lines, scores: pl.Series) -> pl.Series:
+    """Which scores are whole numbers that float64 rounds: two of them could become equal."""
+    large = scores.abs() >= LARGEST_WHOLE
+    if not large.any():
+        return large
+    texts = replace(table, schema={**table.schema, "score": pl.String}).frame()["score"]
+    whole = large & texts.str.contains(r"^[+-]?\d+$")
+    rows = [row for row in whole.arg_true() if is_inexact(int(texts[row]))]
+    return pl.Series(np.isin(np.arange(len(whole)), rows))
+
+
 def parse_qrels(content: bytes, source: str) -> Relevance:
-    """The grades of a qrels file: grade 0 is judged irrelevant."""
+    """The grades of a qrels file: grade 0 is judged irrelevant, a grade below 0 is no judgement."""
     table = _Lines(content, _QRELS)
     frame = table.frame()
-    is_grade = frame["grade"].is_finite() & (frame["grade"] >= 0)
-    table.refuse(~is_grade, "grade", "0 (irrelevant) or a number above", "write 0 for irrelevant, or remove the line")
+    table.refuse(~frame["grade"].is_finite(), "grade", "a finite number", "correct the grade, or remove the line")
     coded, query_ids, item_ids = _coded(frame, "grade")
     table.refuse_repeated(coded, "judged")
+    coded = coded.filter(pl.col("grade") >= 0)
     rows, columns = coded["query"].to_numpy(), coded["item"].to_numpy()
     grades = coded["grade"].to_numpy()
     return Relevance.from_indices(query_ids, item_ids, rows.astype(np.int64), columns.astype(np.int64), grades, source)
@@ -72,6 +100,8 @@ class _Lines:
 
     content: bytes
     schema: Mapping[str, Any]
+    ignore_rest: bool = False
+    """Whether text after the last column is ignored; otherwise it is an error."""
 
     def frame(self) -> pl.DataFrame:
         frame = self._by_separator()
@@ -84,8 +114,8 @@ class _Lines:
     def _by_separator(self) -> pl.DataFrame | None:
         """The usual case: single spaces, or single tabs, throughout."""
         first = self.content[: self.content.find(b"\n") + 1] or self.content
-        frame = self._csv("\t" if b"\t" in first else " ", self.schema)
-        return None if frame is None or _has_null(frame) else frame
+        frame = self._csv("\t" if b"\t" in first else " ", self.schema, comment_prefix=_COMMENT)
+        return None if frame is None or not frame.height or _has_null(frame) else frame
 
     def _by_pattern(self) -> pl.DataFrame | None:
         """Runs of spaces and tabs, blank lines: slower, still in columns."""
@@ -93,35 +123,42 @@ class _Lines:
         if lines is None:
             return None
         gap = r"[ \t]+"
-        pattern = r"^[ \t]*" + gap.join(rf"(?<{name}>\S+)" for name in self.schema) + r"[ \t\r]*$"
-        texts = lines.filter(pl.col("line").str.strip_chars() != "")["line"]
+        rest = r"(?:[ \t].*)?[\r]*$" if self.ignore_rest else r"[ \t\r]*$"
+        pattern = r"^[ \t]*" + gap.join(rf"(?<{name}>\S+)" for name in self.schema) + rest
+        text = pl.col("line").str.strip_chars()
+        texts = lines.filter((text != "") & ~text.str.starts_with(_COMMENT))["line"]
         frame = texts.str.extract_groups(pattern).struct.unnest()
         frame = frame.with_columns(pl.col(name).cast(kind, strict=False) for name, kind in self.schema.items())
         return None if not frame.height or _has_null(frame) else frame
 
-    def _csv(self, separator: str, schema: Mapping[str, Any]) -> pl.DataFrame | None:
+    def _csv(self, separator: str, schema: Mapping[str, Any], **options: Any) -> pl.DataFrame | None:
         try:
             return pl.read_csv(
-                io.BytesIO(self.content), has_header=False, separator=separator, quote_char=None, schema=dict(schema)
-            )
+                io.BytesIO(self.content), has_header=False, separator=separator, quote_char=None, schema=dict(schema),
+                truncate_ragged_lines=self.ignore_rest, **options,
+            )  # fmt: skip
         except pl.exceptions.PolarsError:
             return None
 
     def _name_bad_line(self) -> NoReturn:
-        names = list(self.schema)
+        names, lines = list(self.schema), 0
         for number, line in enumerate(decode(self.content).split("\n"), start=1):
             fields = line.split()
-            if not fields:
+            if not fields or fields[0].startswith(_COMMENT):
                 continue
-            if len(fields) != len(names):
+            lines += 1
+            if len(fields) < len(names) or (len(fields) > len(names) and not self.ignore_rest):
                 expected = f"{len(names)} columns: {' '.join(names)}"
                 raise wrong_width(fields, f"line {number}", expected, _other_format(len(fields)))
-            for name, text in zip(names, fields, strict=True):
+            for name, text in zip(names, fields, strict=False):
                 convert, kind = _NUMBERS.get(self.schema[name], (None, ""))
                 if convert is not None and not _converts(text, convert):
                     fix = f"correct the {name}, or remove the line"
                     raise InputError(f"the {name} is {text!r}", row=f"line {number}", expected=kind, fix=fix)
-        raise InputError("cannot be read", expected=f"lines of {' '.join(names)}", fix="separate columns by one space")
+        columns = f"lines of {' '.join(names)}"
+        if not lines:
+            raise InputError("no lines besides comments", expected=columns, fix="check how it was written")
+        raise InputError("cannot be read", expected=columns, fix="separate columns by one space")
 
     def refuse(self, bad: pl.Series, column: str, expected: str, fix: str) -> None:
         """Name the first line where ``bad`` is true, if there is one."""
@@ -143,13 +180,17 @@ class _Lines:
         raise InputError(problem, row=f"line {number}", expected="each item at most once per query", fix=fix)
 
     def _line(self, row: int) -> tuple[int, str]:
-        """The number and text of a line, by its index among those that are not blank."""
+        """The number and text of a line, by its index among those that are neither blank nor comments."""
         for number, line in enumerate(self.content.split(b"\n"), start=1):
-            if line.strip():
+            if line.strip() and not line.strip().startswith(_COMMENT.encode()):
                 if row == 0:
                     return number, line.decode()
                 row -= 1
         raise AssertionError("fewer lines than rows")
+
+
+def _first_word(text: str) -> str:
+    return " ".join(text.split()[:1])
 
 
 def _has_null(frame: pl.DataFrame) -> bool:

@@ -18,9 +18,11 @@ from crosslens.core import (
     UsageError,
     reading,
 )
-from crosslens.data.io.files import read_array, read_json
+from crosslens.data.io.arrays import read_array
+from crosslens.data.io.files import read_json
 
 KINDS = {"eccv": "eccv", "cxc": "cxc", "coco": "original"}
+_SPLIT = "coco_test_ids.npy"
 _FILES = {IMAGE_TO_TEXT: "{}_image_to_caption.json", TEXT_TO_IMAGE: "{}_caption_to_image.json"}
 
 
@@ -65,6 +67,13 @@ def read_eccv(kind: str = "eccv", direction: str = IMAGE_TO_TEXT, outside: bool 
         )
 
 
+def eccv_files(kind: str) -> list[Path]:
+    """The files of the package that the positives of a kind come from."""
+    folder = _folder()
+    kinds = {KINDS[kind], KINDS["coco"]}  # the order of the split comes from the latter
+    return [folder / _SPLIT, *(folder / name.format(kind) for kind in sorted(kinds) for name in _FILES.values())]
+
+
 def _folder() -> Path:
     # Found, not imported: the package itself warns about optional parts on import, and only its data are needed.
     spec = importlib.util.find_spec("eccv_caption")
@@ -75,7 +84,7 @@ def _folder() -> Path:
 
 def _split_ids(folder: Path) -> tuple[Ids, Ids]:
     """Images and captions in the order of the Karpathy test split."""
-    captions = tuple(str(caption) for caption in np.asarray(read_array(folder / "coco_test_ids.npy")))
+    captions = tuple(str(caption) for caption in np.asarray(read_array(folder / _SPLIT)))
     owner = _pairs(folder / _FILES[TEXT_TO_IMAGE].format(KINDS["coco"]))
     return tuple(dict.fromkeys(str(owner[caption][0]) for caption in captions)), captions
 

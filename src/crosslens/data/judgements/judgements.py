@@ -10,7 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Dataset, InputError, Relevance, UnknownNameError, UsageError, argument, frozen, reading
+from crosslens.core import (
+    Dataset,
+    InputError,
+    Relevance,
+    UnknownNameError,
+    UsageError,
+    argument,
+    frozen,
+    reading,
+    without_image_ending,
+)
 from crosslens.data.io.checks import by_row
 from crosslens.data.io.files import format_stem
 from crosslens.data.judgements.formats import JudgedRows, read_rows
@@ -232,15 +242,25 @@ def _any_id(captions: Sequence[str], dataset: Dataset) -> bool:
 
 
 def image_names(dataset: Dataset) -> dict[str, int]:
-    """Id or file name → row of the image; ids come first where both occur."""
+    """Id or file name, with or without its ending → row of the image; ids come first where both occur.
+
+    A name without ending that two images share is left out.
+    """
     files = dataset.images["file"].to_list() if "file" in dataset.images.columns else []
     names = {PurePosixPath(file).name: row for row, file in enumerate(files) if isinstance(file, str) and file}
-    return {**names, **{image: row for row, image in enumerate(dataset.image_ids)}}
+    names |= {image: row for row, image in enumerate(dataset.image_ids)}
+    stems: dict[str, set[int]] = {}
+    for name, row in names.items():
+        stems.setdefault(without_image_ending(name), set()).add(row)
+    return {**{stem: min(rows) for stem, rows in stems.items() if len(rows) == 1}, **names}
 
 
 def _spellings(name: str) -> list[str]:
-    """``COCO_val2014_000000391895.jpg`` is image 391895, ``COCO_val2014:sentid:770337`` caption 770337."""
+    """``COCO_val2014_000000391895.jpg`` is image 391895, ``COCO_val2014:sentid:770337`` caption 770337.
+
+    Any other image may be called with the ending of its file.
+    """
     if not name.startswith("COCO_"):
-        return []
+        return [without_image_ending(name)]
     last = name.rpartition(":")[2] if ":" in name else PurePosixPath(name).stem.rpartition("_")[2]
     return [PurePosixPath(name).stem, last, last.lstrip("0")]

@@ -1,15 +1,14 @@
-"""MSCOCO-FG and Flickr30K-FG: finer captions for known photos, ``{file stem: [caption, …]}``."""
+"""MSCOCO-FG and Flickr30K-FG: finer captions for known photos, ``{photo: [caption, …]}``."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, reading
-from crosslens.data.io.checks import check_texts, check_unique, number_within
+from crosslens.core import Dataset, InputError, reading, without_image_ending
+from crosslens.data.io.checks import check_texts, check_unique, coco_ids_of, number_within
 from crosslens.data.io.files import format_stem, read_json
 from crosslens.data.io.records import text_columns
 from crosslens.data.loading import READERS, JsonFile
@@ -33,7 +32,7 @@ def read_fine_grained(captions: str | Path, coco_ids: bool = False, extension: s
 
     captions: the JSON file (may be .gz)
     coco_ids: call ``COCO_val2014_000000391895`` by its COCO id, ``391895``, to match other COCO files
-    extension: what the photos' names end in after the stem
+    extension: what the photos' names end in after the stem, where the file does not say it
 
     A caption's id is its image's id, ``#``, and its index in the list.
     """
@@ -41,14 +40,14 @@ def read_fine_grained(captions: str | Path, coco_ids: bool = False, extension: s
     with reading(captions):
         _check_layout(content)
         stems = list(content)
-        ids = [_coco_id(stem) for stem in stems] if coco_ids else stems
+        ids = coco_ids_of(stems, lambda index: f"image {stems[index]!r}") if coco_ids else stems
         check_unique(ids, "image", lambda index: f"image {stems[index]!r}")
         owners = [image for image, stem in zip(ids, stems, strict=True) for _ in content[stem]]
         row_names = [f"image {stem!r}, caption {n}" for stem in stems for n in range(len(content[stem]))]
         texts = check_texts([text for stem in stems for text in content[stem]], row_names.__getitem__)
         return Dataset(
             format_stem(captions),
-            pl.DataFrame({"image": ids, "file": [stem + extension for stem in stems]}),
+            pl.DataFrame({"image": ids, "file": [_file(stem, extension) for stem in stems]}),
             pl.DataFrame(text_columns(caption=number_within(owners), image=owners, text=texts)),
         )
 
@@ -64,10 +63,5 @@ def _check_layout(content: Any) -> None:
             raise InputError(problem, row=f"image {stem!r}", expected="a list of captions", fix=fix)
 
 
-def _coco_id(stem: str) -> str:
-    number = re.search(r"(\d+)$", stem)
-    if number is None:
-        problem = f"the file stem {stem!r} does not end in a number"
-        fix = "pass coco_ids=False to use the stems as ids"
-        raise InputError(problem, row=f"image {stem!r}", expected="a stem such as COCO_val2014_000000391895", fix=fix)
-    return str(int(number[1]))
+def _file(stem: str, extension: str) -> str:
+    return stem if without_image_ending(stem) != stem else stem + extension

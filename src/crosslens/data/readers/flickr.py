@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, reading
+from crosslens.core import Dataset, InputError, match_ids, reading, without_image_ending
 from crosslens.data.io.checks import check_ids, check_texts, check_unique, number_within, on_lines, wrong_width
 from crosslens.data.io.files import format_stem, numbered_lines, read_lines
 from crosslens.data.io.records import text_columns
@@ -55,15 +55,16 @@ def _listed(images: str | Path, dataset: Dataset) -> list[str]:
     """The photos of a split list, by the ids of the dataset; lists without ``.jpg`` are understood."""
     with reading(images):
         lines, numbers = numbered_lines(images)
-        known = set(dataset.image_ids)
+        known, names = set(dataset.image_ids), [line.strip() for line in lines]
+        # A name with and without its ending is one photo, listed twice.
         photos = []
-        for number, name in zip(numbers, map(str.strip, lines), strict=True):
-            photo = next((spelling for spelling in (name, f"{name}.jpg") if spelling in known), None)
-            if photo is None:
+        rows = match_ids([without_image_ending(name) for name in names], dataset.image_ids)
+        for number, name, row in zip(numbers, names, rows, strict=True):
+            if name not in known and row < 0:
                 problem = f"photo {name!r} has no captions in the token file"
                 fix = "check that the list and the token file belong together, or remove this line"
                 raise InputError(problem, row=f"line {number}", expected=f"one of the {len(known)} photos", fix=fix)
-            photos.append(photo)
+            photos.append(name if name in known else dataset.image_ids[row])
         check_unique(photos, "image", on_lines(numbers))
     return photos
 

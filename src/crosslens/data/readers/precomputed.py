@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import Dataset, Embeddings, InputError, UsageError, reading
+from crosslens.data.io.arrays import read_array
 from crosslens.data.io.checks import check_texts, check_unique, number_within, on_lines
-from crosslens.data.io.files import read_array, read_lines
+from crosslens.data.io.files import read_lines
 from crosslens.data.loading import READERS
 
 _BLOCK = 1_024

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, UsageError, reading
+from crosslens.core import Dataset, InputError, UsageError, reading, spelled_as
 from crosslens.data.io.checks import (
     RowName,
     check_ids,
@@ -68,6 +69,8 @@ def read_plain(
         check_unique(tables.captions["caption"].to_list(), "caption", row_name)
         if images is not None:
             tables = tables.with_images(_read_images(images, image_column))
+            owners = spelled_as(tables.images["image"].to_list(), tables.captions["image"].to_list())
+            tables = replace(tables, captions=tables.captions.with_columns(pl.Series("image", owners, pl.String)))
             check_known(tables.captions["image"].to_list(), set(tables.images["image"]), "image", row_name)
         return Dataset(format_stem(captions), tables.images, tables.captions, tables.objects, tables.relations)
 

@@ -6,7 +6,6 @@ import glob
 import os
 import re
 import tarfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,9 +14,10 @@ from typing import IO, Any, cast
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, reading
-from crosslens.data.io.checks import check_texts, check_unique, number_within
-from crosslens.data.io.files import decode, existing_file, parse_json
+from crosslens.core import MEMBER_BYTES, Dataset, InputError, decode, parse_json, reading
+from crosslens.data.io.archives import TAR_ERRORS, open_tar, read_to_end
+from crosslens.data.io.checks import check_ids, check_texts, check_unique, number_within
+from crosslens.data.io.files import existing_file
 from crosslens.data.io.image_paths import MEMBER_SEPARATOR
 from crosslens.data.io.records import Records, text_columns
 from crosslens.data.loading import READERS
@@ -56,7 +56,7 @@ def read_webdataset(shards: str | Path, text_key: str | None = None) -> Dataset:
             samples += _read_shard(shard, shard.absolute().relative_to(home).as_posix(), text_key)
     with reading(str(shards)):
         _check_captions(samples)
-        keys = [sample.key for sample in samples]
+        keys = check_ids([sample.key for sample in samples], "key", lambda index: f"sample {index}")
         check_unique(keys, "image", lambda index: samples[index].file)
         records = Records([sample.record for sample in samples], lambda index: samples[index].file)
         owners = [sample.key for sample in samples for _ in sample.texts]
@@ -158,15 +158,16 @@ def _inside(member: str) -> Iterator[None]:
 def _members(shard: Path) -> Iterator[tuple[str, bytes]]:
     """Names of the members in order, with the content of those that hold text."""
     try:
-        with tarfile.open(shard) as tar:
+        with shard.open("rb") as file, open_tar(file) as tar:
             for member in tar:
                 if not member.isfile():
                     continue
+                MEMBER_BYTES.check(member.size, "the member", row=f"{member.name!r:.200}")
                 is_text = member.name.lower().endswith((".txt", ".json"))
-                file = tar.extractfile(member) if is_text else None
-                yield member.name, file.read() if file else b""
+                content = tar.extractfile(member) if is_text else None
+                yield member.name, content.read() if content else b""
             _check_end(tar)
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+    except TAR_ERRORS as error:
         raise InputError(
             f"cannot be read as a tar file: {error}", expected="a complete tar file", fix=_INCOMPLETE
         ) from error
@@ -181,13 +182,11 @@ def _check_end(tar: tarfile.TarFile) -> None:
         raise InputError(
             f"ends early, at byte {tar.offset}", expected="a complete tar file, with its end mark", fix=_INCOMPLETE
         )
+    read_to_end(tar)
 
 
 def _parse(text: str) -> dict[str, Any]:
-    try:
-        content = parse_json(text)
-    except ValueError as error:
-        raise InputError(f"not valid JSON: {error}", expected="a JSON object", fix="correct this member") from error
+    content = parse_json(text, "a JSON object", "correct this member")
     if not isinstance(content, dict):
         raise InputError(f"{content!r:.60} is not an object", expected="a JSON object", fix="correct this member")
     return content

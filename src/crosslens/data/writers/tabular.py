@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, UsageError, argument
+from crosslens.core import Dataset, InputError, UsageError, argument, parquet_bytes
 from crosslens.data.io.checks import number_within
 from crosslens.data.io.files import format_suffix, writing_bytes, writing_text
 from crosslens.data.io.tables import PLAIN_SUFFIXES
@@ -64,7 +64,7 @@ def _write_table(frame: pl.DataFrame, path: Path) -> None:
         if suffix == ".jsonl":
             frame.write_ndjson(out)
         elif suffix == ".parquet":
-            frame.write_parquet(out)
+            out.write(parquet_bytes(frame))
         elif suffix == ".csv":
             flat.write_csv(out)
         else:

@@ -10,11 +10,13 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import ConflictError, Dataset, InputError, atomic_folder
+from crosslens.core import Dataset, InputError, Layout, atomic_folder
 from crosslens.data.io.files import writing_text
 from crosslens.data.io.records import REGION_SIDES
 from crosslens.data.writing import KEY_COLUMNS, OBJECT_KEYS, WRITERS, lost_columns, to_json, with_json_ids
 
+_FILES = ("region_descriptions.json", "objects.json", "attributes.json", "relationships.json")
+VISUAL_GENOME_LAYOUT = Layout("a folder of Visual Genome", "image_data.json", _FILES)
 _IMAGE_KEYS = ("image_id", "url")
 """What Visual Genome has a meaning of its own for, so that no free column of the images can be called so."""
 
@@ -40,10 +42,6 @@ def write_visual_genome(dataset: Dataset, path: Path) -> None:
 
     A caption's region is that of its columns x, y, width and height, or the whole image.
     """
-    if path.exists() and not (path / "image_data.json").exists():
-        raise ConflictError(
-            f"{path} exists and holds no image_data.json", fix="choose another path: only Visual Genome is replaced"
-        )
     images = list(dataset.images.select(_written_columns(dataset.images)).iter_rows(named=True))
     captions, objects, relations = map(_by_image, (dataset.captions, dataset.objects, dataset.relations))
 
@@ -58,7 +56,7 @@ def write_visual_genome(dataset: Dataset, path: Path) -> None:
         files["objects"] = per_image("objects", partial(_objects, objects))
         files["attributes"] = per_image("attributes", partial(_objects, objects, keys=("attributes",)))
         files["relationships"] = per_image("relationships", partial(_relationships, objects, relations, count(1)))
-    with atomic_folder(path) as folder:
+    with atomic_folder(path, VISUAL_GENOME_LAYOUT) as folder:
         for name, entries in files.items():
             _write(folder / f"{name}.json", entries)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import InputError, UsageError
+from crosslens.core import UsageError, call_function, load_module, require_trust
 from crosslens.encode.encoder import ENCODERS, METHODS, Array, CallableEncoder, Encoder, as_array
 from crosslens.encode.images import as_pictures
 from crosslens.encode.options import EncodeOptions
@@ -41,16 +39,28 @@ def load_callable_scorer(source: str, options: EncodeOptions) -> PairScorer:
 def _named_object(source: str, methods: Collection[str]) -> tuple[Any, str]:
     """The object that ``module:attribute`` names, and what it is called."""
     module, colon, attribute = source.rpartition(":")
+    require_trust(f"callable:{source}", _location(module))
     if not colon or not module or not attribute:
         raise UsageError(
             f"{source!r} names no object", fix="write callable:module:attribute or callable:file.py:attribute"
         )
-    model = getattr(_module(module), attribute, None)
+    model = getattr(load_module(module), attribute, None)
     if model is None:
         raise UsageError(f"{module} has no {attribute!r}", fix="check the name")
     if isinstance(model, type) or (callable(model) and not any(hasattr(model, method) for method in methods)):
-        model = model()
+        model = call_function(model)
     return model, f"callable:{Path(module).name}:{attribute}"
+
+
+def _location(module: str) -> str:
+    """Where the code of a file or a module is; nothing is executed to find out."""
+    if module.endswith(".py"):
+        return str(Path(module).expanduser().absolute())
+    try:
+        spec = importlib.util.find_spec(module.partition(".")[0])
+    except (ImportError, ValueError):
+        spec = None
+    return module if spec is None or spec.origin is None else f"{module} in {spec.origin}"
 
 
 class CallableScorer:
@@ -68,24 +78,4 @@ class CallableScorer:
 
     def score_pairs(self, images: Sequence[Any], texts: Sequence[str]) -> Array:
         """What the object makes of the pairs."""
-        return as_array(self._model.score_pairs(as_pictures(images), list(texts)))
-
-
-def _module(name: str) -> Any:
-    path = Path(name).expanduser()
-    if path.suffix != ".py":
-        try:
-            return importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            raise UsageError(
-                f"cannot import {name!r}: {error}", fix="check the name, or write the path of a .py file"
-            ) from error
-    if not path.is_file():
-        raise InputError("no such file", file=path, expected="a Python file", fix="check the path")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)
-    spec.loader.exec_module(module)
-    return module
+        return as_array(call_function(self._model.score_pairs, as_pictures(images), list(texts)))

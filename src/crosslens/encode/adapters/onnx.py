@@ -11,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import InputError, UnknownNameError, UsageError, file_fingerprint, reading
+from crosslens.core import (
+    InputError,
+    UnknownNameError,
+    UsageError,
+    argument,
+    file_fingerprint,
+    read_json_file,
+    reading,
+)
 from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Array, Encoder, import_library, name_of
 from crosslens.encode.images import as_pictures
 from crosslens.encode.options import EncodeOptions
@@ -80,9 +88,11 @@ def load_tiny(source: str, options: EncodeOptions) -> Encoder:
     nothing else: on photographs it is of no use.
     """
     if source:
-        raise UsageError(f"tiny:{source}: tiny takes no source", fix="write --model tiny")
+        raise UsageError(f"tiny:{source}: tiny takes no source", fix="write tiny alone")
     if options.precision != "fp32":
-        raise UsageError(f"precision {options.precision}: tiny computes in fp32", fix="leave --precision out")
+        raise UsageError(
+            f"precision {options.precision}: tiny computes in fp32", fix=f"leave out {argument('precision')}"
+        )
     return _described(TINY / "towers.json", "tiny", options)
 
 
@@ -140,7 +150,7 @@ class _Session:
         onnxruntime = import_library("onnxruntime", "an ONNX encoder", "onnx")
         provider = _provider(options.device)
         if provider[0] not in onnxruntime.get_available_providers():
-            raise UsageError("this onnxruntime computes on the CPU only", fix="leave --device out")
+            raise UsageError("this onnxruntime computes on the CPU only", fix=f"leave out {argument('device')}")
         try:
             self._model = onnxruntime.InferenceSession(str(file), providers=[provider])
         except Exception as error:  # the library's own kinds derive from Exception alone
@@ -162,7 +172,9 @@ def _provider(device: str | None) -> tuple[str, dict[str, Any]]:
     """What onnxruntime calls the device, and which of its kind."""
     known = _DEVICE.fullmatch(device or "cpu")
     if known is None:
-        raise UsageError(f"unknown device {device!r}", fix="write cpu, cuda or cuda:1, or leave --device out")
+        raise UsageError(
+            f"unknown device {device!r}", fix=f"write cpu, cuda or cuda:1, or leave out {argument('device')}"
+        )
     if known[0] == "cpu":
         return "CPUExecutionProvider", {}
     return "CUDAExecutionProvider", {"device_id": int(known[1] or 0)}
@@ -246,15 +258,14 @@ def _settings(tower: TextTower | ImageTower | None) -> dict[str, Any]:
 def _described(path: Path, name: str, options: EncodeOptions) -> Encoder:
     """The encoder that a JSON file describes, under a name."""
     with reading(path):
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise InputError(f"not valid JSON: {error}", fix="see the page on encoders") from error
+        content = read_json_file(path)
         if not isinstance(content, dict):
             raise InputError("not a JSON object", expected='{"text": {…}, "image": {…}}')
         for key in content:
             if key not in ("text", "image", "logit_scale"):
                 raise UnknownNameError("key", key, ("text", "image", "logit_scale"))
+        if not {"text", "image"} & content.keys():
+            raise InputError("a description without a model", expected='{"text": {…}, "image": {…}}')
         kinds = {"text": TextTower, "image": ImageTower}
         towers = {key: _tower(kind, content[key], key) for key, kind in kinds.items() if key in content}
         scale = content.get("logit_scale")

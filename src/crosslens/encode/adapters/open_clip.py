@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import InputError, UsageError
+from crosslens.core import InputError, UsageError, argument
 from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Array, import_library
 from crosslens.encode.images import as_pictures
 from crosslens.encode.options import EncodeOptions
@@ -24,12 +24,14 @@ class OpenClipEncoder:
         self.name = f"openclip:{source}"
         architecture, mark, pretrained = source.partition("/")
         if not (architecture and mark and pretrained):
-            raise UsageError(
-                f"{source!r} does not say which weights", fix="write openclip:ARCHITECTURE/PRETRAINED, see --help"
-            )
+            raise UsageError(f"{source!r} does not say which weights", fix="write openclip:ARCHITECTURE/PRETRAINED")
         self._compute = Compute(options, "an open_clip encoder")
         self.device = self._compute.device
         library = import_library("open_clip", "an open_clip encoder", "openclip", "open_clip_torch")
+        if ":" in architecture:  # hf-hub: and local-dir: read a configuration that can name anything
+            raise UsageError(
+                f"{architecture!r} is not an architecture of open_clip", fix="name one that open_clip.list_models() has"
+            )
         if not Path(pretrained).expanduser().is_file():
             _prepare_network(self.name, options)
         try:
@@ -40,7 +42,7 @@ class OpenClipEncoder:
             raise InputError(
                 f"{self.name} cannot be loaded: {text[0] if text else type(error).__name__}",
                 expected="an architecture and a tag that open_clip.list_pretrained() lists, or a weights file",
-                fix="check the name; with --offline the weights must be in the local cache or a file",
+                fix=f"check the name; with {argument('offline', True)} the weights must be cached, or a file",
             ) from error
         self.revision = weights_revision(model)
         self.model = self._compute.moved(model)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from crosslens.core import UsageError
-from crosslens.encode.encoder import ENCODERS, TEXTS, Array, import_library, is_local, name_of
+from crosslens.encode.encoder import ENCODERS, TEXTS, Array, import_library, is_local, name_of, require_library
 from crosslens.encode.hub import find_model
+from crosslens.encode.model_code import refuse_own_modules
 from crosslens.encode.options import EncodeOptions
 from crosslens.encode.torch_model import Compute, loading
 
@@ -23,13 +24,18 @@ class SentenceEncoder:
 
     def __init__(self, source: str, options: EncodeOptions) -> None:
         self.name = name_of("sentence", source)
-        compute = Compute(options, "a sentence encoder")
-        self.device = compute.device
-        library = import_library("sentence_transformers", "a sentence encoder", "sentence", "sentence-transformers")
+        needed = "sentence_transformers", "a sentence encoder", "sentence", "sentence-transformers"
+        require_library(*needed)
         bare = "/" not in source and not is_local(source)
         folder, self.revision = find_model(f"{_OWNER}/{source}" if bare else source, options)
+        refuse_own_modules(folder)
+        compute = Compute(options, "a sentence encoder")
+        self.device = compute.device
+        library = import_library(*needed)
         with loading(folder):
-            self.model = library.SentenceTransformer(str(folder), device=str(compute.device), local_files_only=True)
+            self.model = library.SentenceTransformer(
+                str(folder), device=str(compute.device), local_files_only=True, trust_remote_code=False
+            )
             compute.moved(self.model)
         # Renamed by the library: older versions know the second name only.
         get_dimension = getattr(self.model, "get_embedding_dimension", None)

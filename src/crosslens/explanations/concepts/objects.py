@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -66,6 +67,21 @@ class ImageObjects:
         """The synset of one object."""
         concept = int(self.concepts[index])
         return self.synsets[concept] if concept >= 0 else None
+
+    def names_of_synsets(self) -> dict[str, str]:
+        """What annotators call a synset most often: *fire hydrant*, which WordNet calls a fireplug.
+
+        Synsets that share a name are left out, as it would not tell them apart; so are the words of captions.
+        """
+        if self.source == "captions":
+            return {}
+        counts = Counter(zip(self.concepts.tolist(), self.names, strict=True))
+        names: dict[str, str] = {}
+        for (concept, name), _ in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
+            if concept >= 0 and name:
+                names.setdefault(self.synsets[concept], name)
+        several = Counter(names.values())
+        return {synset: name for synset, name in names.items() if several[name] == 1}
 
     @cached_property
     def keys(self) -> Array:

@@ -23,7 +23,7 @@ class CounterfactualOptions(Options):
         None, "Only queries that rank their image first, or only the failures.", metavar=f"{RIGHT}|{WRONG}"
     )
     perturbations: str | Sequence[str] = option(
-        "everything", "Possible edits: names or groups (see crosslens perturb --list).", metavar="NAMES"
+        "everything", "Possible edits: names or groups (see crosslens perturb --list).", metavar="NAMES", joins=","
     )
     budget: int = option(200, "Edited texts to encode per query, at most.", metavar="N", minimum=1)
     image_text: str | Summariser | None = option(
@@ -35,7 +35,9 @@ class CounterfactualOptions(Options):
     )
     seed: int = option(0, "Decides which queries a sample has.", metavar="N")
     pipeline: str | None = option(None, "The spaCy pipeline that tags. [default: the first installed]", metavar="NAME")
-    threads: int | None = option(None, "Processes that tag captions. [default: all cores]", metavar="N", minimum=1)
+    threads: int | None = option(
+        None, "Processes that tag captions. [default: all cores]", metavar="N", minimum=1, maximum=4096
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

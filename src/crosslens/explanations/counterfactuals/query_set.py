@@ -19,6 +19,7 @@ from crosslens.core import (
     Relevance,
     UnknownNameError,
     UsageError,
+    argument,
     random_stream,
 )
 from crosslens.encode import (
@@ -125,7 +126,9 @@ class QuerySet:
         rows = [row for row, result in enumerate(self.before) if result.right == (only == RIGHT)]
         if not rows:
             raise InputError(
-                f"no query is {only}", expected=f"such a query, among {len(self.before):,}", fix="drop --only"
+                f"no query is {only}",
+                expected=f"such a query, among {len(self.before):,}",
+                fix=f"drop {argument('only')}",
             )
         rows = _sample(rows, sample, seed)
         ids, own, before = (tuple(part[row] for row in rows) for part in (self.ids, self.own, self.before))

@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from crosslens.core import IMAGE_TO_TEXT, UNRANKED, Dataset, InputError, MissingExtraError, Ranking, Run, UsageError
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    UNRANKED,
+    Dataset,
+    InputError,
+    MissingExtraError,
+    Ranking,
+    Run,
+    UsageError,
+    match_ids,
+)
 from crosslens.explanations.concepts.comparison import SizeComparison, compare_images
 from crosslens.explanations.concepts.metrics import METRICS
 from crosslens.explanations.concepts.objects import ImageObjects, objects_of
@@ -39,8 +49,8 @@ def explain_queries(
     """Each query in full. Without a ``direction``, captions are searched for the ids first, then images."""
     if isinstance(queries, str):
         raise UsageError("queries must be a list", fix=f"write [{queries!r}]", option="queries")
-    ids = [str(query) for query in queries]
-    directions = [_direction_of(run, query, direction) for query in ids]
+    searched = [_find_query(run, str(query), direction, dataset) for query in queries]
+    ids, directions = [query for query, _ in searched], [name for _, name in searched]
     shared = _SharedObjects(dataset, areas)
     sizes = SizeComparison(threshold, base)
     explainers = {name: _Explainer(run, dataset, name, shared, sizes, competitors) for name in set(directions)}
@@ -49,14 +59,17 @@ def explain_queries(
     return [explainers[name].explain(query) for query, name in zip(ids, directions, strict=True)]
 
 
-def _direction_of(run: Run | Mapping[str, Ranking], query: str, direction: str | None) -> str:
-    """The direction that has such a query."""
+def _find_query(
+    run: Run | Mapping[str, Ranking], query: str, direction: str | None, dataset: Dataset
+) -> tuple[str, str]:
+    """The query as the dataset writes it, and the direction that has it."""
     rankings = run.rankings if isinstance(run, Run) else run
     names = [ranking_of(run, direction).direction] if direction else [name for name in DIRECTIONS if name in rankings]
-    searched = [ranking_of(run, name) for name in names] or [ranking_of(run)]
+    searched = [ranking_of(run, name, dataset) for name in names] or [ranking_of(run)]
     for ranking in searched:
-        if query in ranking.query_ids:
-            return ranking.direction
+        row = int(match_ids([query], ranking.query_ids)[0])
+        if row >= 0:
+            return ranking.query_ids[row], ranking.direction
     known = [query_id for ranking in searched for query_id in ranking.query_ids]
     near = difflib.get_close_matches(query, known[:100_000], n=_SUGGESTED, cutoff=0.5)
     fix = f"did you mean {' or '.join(near)}?" if near else f"ids look like {', '.join(known[:_SUGGESTED])}"
@@ -99,7 +112,7 @@ class _Explainer:
     ) -> None:
         self.name = run.name if isinstance(run, Run) else "run"
         self.dataset, self.direction, self.shared, self.sizes = dataset, direction, shared, sizes
-        self.ranking = ranking_of(run, direction)
+        self.ranking = ranking_of(run, direction, dataset)
         self.outcomes = query_outcomes(run, dataset, direction)
         self.outcome_rows = {query: row for row, query in enumerate(self.outcomes["query"])}
         self.competitors = competitors
@@ -132,13 +145,14 @@ class _Explainer:
         checks = self._check(mentions, images)
         compared, informed = self._compare(mentions, images)
         findings = self._findings(outcome, _margin(outcome, other), images, mentions, checks)
-        shared = ("direction", "source", "succeeded", "rank", "gallery", "margin", "margin_at_least")
+        shared = ("direction", "source", "succeeded", "rank", "margin", "margin_at_least")
         return Explanation(
             run=self.name,
             dataset=self.dataset.name,
             query=query,
             **{name: outcome[name] for name in ("text", "score", "truth_score")},
             **{name: getattr(findings, name) for name in shared},
+            gallery=None if findings.listed else findings.gallery,
             right=images[0],
             other=images[1] if other else None,
             other_item=other.item if other else None,
@@ -155,8 +169,8 @@ class _Explainer:
         row = self.outcome_rows.get(query)
         if row is None:
             raise InputError(
-                f"the query {query!r} has no relevant item in this run, or its list is empty",
-                expected="a query with a relevant item",
+                f"the query {query!r} has no relevant item in this run, or its list is empty or names unknown items",
+                expected="a query with a relevant item, and a list of items of the dataset",
                 fix="explain another query",
                 subject=query,
             )
@@ -223,6 +237,7 @@ class _Explainer:
             succeeded=outcome["rank"] == 1,
             rank=outcome["rank"],
             gallery=int(self.ranking.known[self.rows[outcome["query"]]]),
+            listed=not self.ranking.complete,
             margin=margin,
             margin_at_least=outcome["margin_at_least"],
             compared=len(images) == 2,

@@ -58,6 +58,7 @@ class Explanation:
     ``right`` is the image that is relevant to the query (an image query is its own), ``other`` the top-1 image; of a
     query that succeeded, the first one that is not relevant, ``None`` where the top k has none. ``words`` are the
     mentions of the query, or of the other caption for an image query, ``spoken`` the text that contains them.
+    ``gallery`` is how many items were ranked; None where a ready-made list tells only its own length.
     ``comparison`` has the keys of :func:`crosslens.concept_metrics`, ``informed`` those of its metrics over what the
     query mentions only.
     """
@@ -70,7 +71,7 @@ class Explanation:
     text: str | None
     succeeded: bool
     rank: int | None
-    gallery: int
+    gallery: int | None
     score: float | None
     truth_score: float | None
     margin: float | None

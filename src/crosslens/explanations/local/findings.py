@@ -45,6 +45,7 @@ class Findings:
     ``misplaced``    (noun, side, other noun): mentioned on a side of the other, where none of the checked image's is
     ``fitting``      mentioned objects that the checked image has
     ``checked``      whether the text was parsed at all
+    ``listed``       whether the list came ready-made, and may be shorter than the gallery: ``gallery`` is its length
     ``only_right``   objects of the right image of which the other has none; ``only_other`` the reverse
     ``both``         objects of both; ``counts`` (noun, right, other) where their numbers differ
     """
@@ -68,6 +69,7 @@ class Findings:
     only_other: tuple[ObjectPhrase, ...] = ()
     both: tuple[ObjectPhrase, ...] = ()
     counts: tuple[tuple[str, int, int], ...] = ()
+    listed: bool = False
 
 
 def mention_findings(

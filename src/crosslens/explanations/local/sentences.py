@@ -244,7 +244,8 @@ def _about_ranking(findings: Findings, terms: _Terms) -> Sentence:
 def _rank(findings: Findings) -> Sentence:
     what = "caption" if findings.direction == "i2t" else "picture"
     right = "A caption of the query picture" if findings.direction == "i2t" else "The right picture"
-    among = f"of {findings.gallery:,} {what}s"
+    # A ready-made list may hold the first few of a large gallery: its length is all that is known.
+    among = f"in a list of {findings.gallery:,} {what}s" if findings.listed else f"of {findings.gallery:,} {what}s"
     if findings.rank is None:
         return Sentence(f"{right} is not in the list that was kept", (Claim(RANKING, "unlisted"),))
     if findings.succeeded:
@@ -252,7 +253,8 @@ def _rank(findings: Findings) -> Sentence:
     else:
         best = "The best caption of the query picture" if findings.direction == "i2t" else right
         text = f"{best} comes {ordinal(findings.rank)} {among}"
-    claims = [Claim(RANKING, "rank", value=findings.rank), Claim(RANKING, "gallery", value=findings.gallery)]
+    size = "list" if findings.listed else "gallery"
+    claims = [Claim(RANKING, "rank", value=findings.rank), Claim(RANKING, size, value=findings.gallery)]
     if findings.margin == 0:
         text += ", with the same score as the next" if findings.succeeded else ", with the same score as the first"
         claims.append(Claim(RANKING, "margin", value=0.0))

@@ -231,7 +231,7 @@ def cause_shares(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) 
     for cause in OUTCOMES:
         column = failures[cause_column(cause)]
         true, unknown = column.fill_null(False), column.null_count()
-        estimate = draws.estimate(true.cast(pl.Float64).to_numpy(), level=level)
+        estimate = draws.estimate(true.cast(pl.Float64).to_numpy(), level=level, bounds=(0, 1))
         asked = int((failures[f"asks_{cause}"] > 0).sum()) if cause in CAUSES else None
         count, main = int(true.sum()), int((failures[MAIN] == cause).sum())
         rows.append({

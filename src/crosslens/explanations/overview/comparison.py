@@ -117,7 +117,7 @@ class _CommonQueries:
         changes = np.zeros(len(self.rows))
         changes[[self.rows[query] for query in first]] -= 1.0
         changes[[self.rows[query] for query in second]] += 1.0
-        estimate = self.draws.estimate(changes, level=self.level)
+        estimate = self.draws.estimate(changes, level=self.level, bounds=(-1, 1))
         only_first, only_second = (sorted(side, key=self.rows.__getitem__) for side in (first - second, second - first))
         interval = (estimate.mean, finite(estimate.low), finite(estimate.high))
         examples = (only_first[:EXAMPLES], only_second[:EXAMPLES])

@@ -24,6 +24,7 @@ from crosslens.core import (
     ConflictError,
     Dataset,
     InputError,
+    Layout,
     Progress,
     Ranking,
     Run,
@@ -31,7 +32,7 @@ from crosslens.core import (
     argument,
     atomic_folder,
     json_form,
-    refuse_foreign_files,
+    parquet_bytes,
     stage,
 )
 from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES
@@ -48,7 +49,11 @@ from crosslens.statistics import Bootstrap
 TOP = 20
 """Confusions that a summary lists; all of them are a table of its own."""
 _SUMMARY, _COMPARISON = "overview.json", "comparison.json"
-_FILES = ("failures.parquet", _SUMMARY, "atlas.parquet", "atlas-query.parquet", "rules.csv", _COMPARISON)
+_LAYOUT = Layout(
+    "an overview of failures",
+    _SUMMARY,
+    ("failures.parquet", "atlas.parquet", "atlas-query.parquet", "rules.csv", _COMPARISON),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +67,7 @@ class Overview:
     ``atlas``         which concepts are confused; ``query_atlas`` what was asked for, and what was shown instead
     ``pairs``         the matched concepts behind the atlas, by failure
     ``notes``         what the annotation cannot decide
+    ``names``         what the dataset calls a synset, where that is one name
     """
 
     run: str
@@ -83,6 +89,7 @@ class Overview:
     resamples: int = 1000
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The summary, for JSON: everything but the tables of failures and the tail of the atlas."""
@@ -167,6 +174,7 @@ def explain_run(
         resamples=resamples,
         seed=seed,
         settings={"threshold": threshold, "base": base, "areas": areas, "minimum": minimum},
+        names=objects.names_of_synsets(),
     )
 
 
@@ -230,20 +238,17 @@ def save_overview(
     """
     path = Path(path)
     summary = _json(overview.as_dict())
-    if path.exists() and not path.is_dir():
-        raise ConflictError(f"{path} is a file", fix="name a folder")
-    if path.is_dir() and any(path.iterdir()):
-        refuse_foreign_files(path, _FILES)
+    if _LAYOUT.holds(path):
         stored = path / _SUMMARY
         if not overwrite and stored.exists() and stored.read_text(encoding="utf-8") != summary:
             raise ConflictError(
                 f"{path} already contains a different overview",
                 fix=f"choose another folder, or pass {argument('overwrite', True)}",
             )
-    with atomic_folder(path) as folder:
-        overview.failures.write_parquet(folder / "failures.parquet")
-        overview.atlas.write_parquet(folder / "atlas.parquet")
-        overview.query_atlas.write_parquet(folder / "atlas-query.parquet")
+    with atomic_folder(path, _LAYOUT) as folder:
+        tables = {"failures": overview.failures, "atlas": overview.atlas, "atlas-query": overview.query_atlas}
+        for name, table in tables.items():
+            (folder / f"{name}.parquet").write_bytes(parquet_bytes(table))
         overview.rules.with_columns(pl.col("if").list.join(" + ")).write_csv(folder / "rules.csv")
         if comparison is not None:
             (folder / _COMPARISON).write_text(_json(json_form(comparison)), encoding="utf-8")

@@ -36,8 +36,8 @@ M = Option("m", "how many of the most similar items count as relevant; equal one
     options=(
         Option(
             "scores_from",
-            "whose scores say how relevant an unlabelled item is: own (the evaluated model's), a name given with "
-            "--scores-from, or an encoder",
+            "whose scores say how relevant an unlabelled item is: own (the evaluated model's), a name of "
+            "scores_from (--scores-from), or an encoder",
             "setting",
             default=OWN_SCORES,
         ),

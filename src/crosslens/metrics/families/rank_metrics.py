@@ -75,12 +75,24 @@ def average_precision_at_r(ranks: RelevantRanks, spec: MetricSpec) -> FloatArray
 
 @metric(
     "AP",
-    definition="(1/R) · Σ over relevant items of the precision at their rank, over the whole gallery",
-    source="Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008)",
+    cutoff="optional",
+    definition="(1/R) · Σ over relevant items (with a cutoff: those in the top k) of the precision at their rank",
+    source="Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008); AP@k as trec_eval's map_cut",
 )
 def average_precision(ranks: RelevantRanks, spec: MetricSpec) -> FloatArray:
-    """Average precision over the whole gallery; its mean is the classic MAP."""
-    return ranks.precisions() / ranks.relevant
+    """Average precision over the whole gallery, or over the top k; its mean is the classic MAP."""
+    return ranks.precisions(spec.cutoff) / ranks.relevant
+
+
+@metric(
+    "Precision",
+    cutoff="required",
+    definition="relevant items in the top k / k",
+    source="Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008)",
+)
+def precision(ranks: RelevantRanks, spec: MetricSpec) -> FloatArray:
+    """The share of the top k that is relevant; at most R / k, R the number of relevant items."""
+    return ranks.relevant_retrieved(spec.k) / spec.k
 
 
 @metric(

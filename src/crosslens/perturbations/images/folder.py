@@ -1,15 +1,11 @@
-"""The folder that changed images are written to: what it is for, its files, and its last step.
+"""The folder that changed images are written to: what it is for, and its files.
 
-``perturbation.json`` is written first; pictures appear in ``images/`` one by one, each complete; the dataset's header
-comes last and marks the folder as complete.
+It is prepared beside its target, where pictures appear in ``images/`` one by one, each complete.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import tempfile
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,22 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from crosslens.core import (
-    HEADER_FILE,
-    PARTIAL,
+    DATASET_LAYOUT,
     ConflictError,
     Dataset,
     InputError,
+    Layout,
     Progress,
     argument,
     atomic_file,
     fingerprint,
     read_header,
-    refuse_foreign_files,
-    remove_partial_files,
     stage,
-    write_text,
+    tidy_output,
+    write_header,
 )
-from crosslens.data import outer_file, read_image_bytes
+from crosslens.data import REPAIR_IMAGE, outer_file, read_image_bytes
 from crosslens.perturbations.images.picture import opened, pillow, png
 from crosslens.perturbations.images.registry import ImagePerturbation, perturb_picture
 
@@ -41,8 +36,8 @@ REQUEST = "perturbation.json"
 PICTURES = "images"
 DRAWING = 1
 """Raised whenever the same seed gives other pictures than before."""
-OWN_FILES = (REQUEST, HEADER_FILE, "*.parquet", PICTURES)
-"""All that such a folder consists of."""
+IMAGES_LAYOUT = Layout("a set of changed images", REQUEST, (DATASET_LAYOUT.marker, *DATASET_LAYOUT.files))
+"""Without the pictures: their names are in the dataset."""
 _LONGEST = 100
 _AHEAD = 4
 """Pictures in progress for each thread: enough to keep it busy while files are written."""
@@ -64,42 +59,37 @@ def request(dataset: Dataset, change: ImagePerturbation, seed: int, sources: Seq
 
 
 def finished(folder: Path, requested: dict[str, Any], overwrite: bool) -> bool:
-    """True if the folder holds the requested set, complete; raises if it holds something else."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    """True if the folder holds the requested set; raises if it holds something else."""
+    if not IMAGES_LAYOUT.holds(folder):
         return False
-    if not (folder / REQUEST).is_file():
-        problem = f"{folder} exists and is not a set of changed images"
-        raise ConflictError(problem, fix="choose another output: it is not replaced")
     existing = read_header(folder / REQUEST, "image-perturbation")
     changed = [name for name in requested if existing.get(name) != requested[name]]
-    complete = (folder / HEADER_FILE).exists()
-    if not changed or (complete and changed == ["pillow"]):
-        return complete
+    if not changed or changed == ["pillow"]:
+        tidy_output(folder, key_of(requested))
+        return True
     if not overwrite:
         raise ConflictError(
             f"{folder} already contains a different set of changed images (different: {', '.join(changed)})",
             fix=f"choose another output, or pass {argument('overwrite', True)}",
         )
-    refuse_foreign_files(folder, OWN_FILES)
-    shutil.rmtree(folder)
+    IMAGES_LAYOUT.refuse_foreign_files(folder, stored_pictures(folder))
     return False
 
 
-def prepare_folder(folder: Path, requested: dict[str, Any]) -> None:
-    """Make the folder, or remove the partial files of an interrupted run."""
-    (folder / PICTURES).mkdir(parents=True, exist_ok=True)
-    remove_partial_files(folder / PICTURES)
-    remove_partial_files(folder)
-    if not (folder / REQUEST).exists():
-        write_text(folder / REQUEST, json.dumps(requested, indent=2) + "\n")
+def key_of(requested: dict[str, Any]) -> str:
+    """The same for two calls that write the same folder."""
+    return fingerprint("image-perturbation", requested)
 
 
-def publish(folder: Path, dataset: Dataset) -> None:
-    """Put the tables beside the pictures, the header last."""
-    with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as temporary:
-        saved = dataset.save(Path(temporary) / "dataset")
-        for file in sorted(saved.iterdir(), key=lambda file: file.name == HEADER_FILE):
-            file.replace(folder / file.name)
+def stored_pictures(folder: Path) -> list[str]:
+    """The pictures that were written into a folder: paths within it, as its dataset names them."""
+    return Dataset.load(folder).images["file"].to_list() if IMAGES_LAYOUT.holds(folder) else []
+
+
+def write_tables(folder: Path, dataset: Dataset, requested: dict[str, Any]) -> None:
+    """Put everything beside the pictures."""
+    dataset.write_into(folder)
+    write_header(folder / REQUEST, requested)
 
 
 def file_names(ids: Sequence[str]) -> list[str]:
@@ -176,7 +166,7 @@ def _write(copy: PictureCopy, future: Future[bytes], bad: dict[str, str] | None)
             raise InputError(
                 f"image {copy.image!r} is {error.problem}",
                 file=copy.source,
-                fix=f"repair or remove the file, or pass {argument('skip_bad', True)} to leave such images out",
+                fix=REPAIR_IMAGE,
             ) from error
         bad[copy.image] = error.problem
         return

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from crosslens.core import InputError, MissingExtraError
+from crosslens.data import readable_picture
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 """Height × width × channels; one channel for grey pictures, three for coloured ones."""
@@ -34,14 +35,10 @@ def pillow() -> Any:
 
 def opened(content: bytes) -> Any:
     """The picture in a file's bytes, as it is stored; whatever is wrong with it raises an ``InputError``."""
-    image = pillow().Image
-    try:
-        picture = image.open(io.BytesIO(content))
+    pillow()
+    with readable_picture(content) as picture:
         picture.load()
         return picture
-    except (OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
-        problem = "empty file" if not content else str(error).split(" <_io")[0]
-        raise InputError(f"not a readable image: {problem}", expected="a JPEG, PNG, WebP or other picture") from error
 
 
 def png(picture: Any) -> bytes:

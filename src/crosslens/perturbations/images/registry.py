@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import CrosslensError, Entry, Registry, UsageError, random_stream
+from crosslens.core import CrosslensError, Entry, Registry, UsageError, call_function, random_stream, wrong_code
 from crosslens.perturbations.images.picture import Pixels, join, split
 
 Change = Callable[..., Pixels]
@@ -109,10 +109,8 @@ def image_draws(change: ImagePerturbation, seed: int, key: str) -> np.random.Gen
 
 
 def _changed_pixels(change: ImagePerturbation, pixels: Pixels, seed: int, key: str, **options: int) -> Pixels:
-    changed = change.entry.value(pixels, change.amount, image_draws(change, seed, key), **options)
+    changed = call_function(change.entry.value, pixels, change.amount, image_draws(change, seed, key), **options)
     if getattr(changed, "shape", None) != pixels.shape or changed.dtype != np.uint8:
-        raise CrosslensError(
-            f"image perturbation {change.name!r} did not return a picture of the same size",
-            fix="it must return uint8 pixels of the shape it was given",
-        )
+        problem = f"image perturbation {change.name!r} did not return a picture of the same size"
+        raise wrong_code(change.entry.value, problem, "it must return uint8 pixels of the shape it was given")
     return changed

@@ -9,16 +9,28 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from crosslens.core import Card, Dataset, InputError, Progress, SilentProgress, argument, available_cores
+from crosslens.core import (
+    Card,
+    Dataset,
+    InputError,
+    Progress,
+    SilentProgress,
+    argument,
+    available_cores,
+    where_option,
+    workspace,
+)
 from crosslens.data import REGION_SIDES, image_files
 from crosslens.perturbations.images.folder import (
+    IMAGES_LAYOUT,
     PictureCopy,
     file_names,
     finished,
-    prepare_folder,
-    publish,
+    key_of,
     request,
+    stored_pictures,
     write_copies,
+    write_tables,
 )
 from crosslens.perturbations.images.framing import Move, Size
 from crosslens.perturbations.images.picture import pillow
@@ -53,7 +65,33 @@ def perturb_images(
     requested = request(dataset, change, seed, sources)
     if finished(folder, requested, overwrite):
         return _complete(Dataset.load(folder), dataset, folder, skip_bad)
-    prepare_folder(folder, requested)
+    with workspace(folder, key_of(requested)) as work:
+        if finished(folder, requested, overwrite):  # by another process, just now
+            return _complete(Dataset.load(folder), dataset, folder, skip_bad)
+        changed = _write(work.new, dataset, change, seed, sources, threads, skip_bad, progress)
+        changed = replace(changed, home=folder)
+        write_tables(work.new, changed, requested)
+        work.publish(IMAGES_LAYOUT, stored_pictures(folder))
+    return changed
+
+
+def has_images(
+    dataset: Dataset, name: str, folder: Path, *, seed: int, image_folder: str | Path | None, skip_bad: bool,
+    overwrite: bool,
+) -> bool:  # fmt: skip
+    """Whether :func:`perturb_images` with these arguments has nothing to do; raises where it would."""
+    sources = image_files(dataset, image_folder, skip_bad=skip_bad)
+    if not finished(folder, request(dataset, parse_image_perturbation(name), seed, sources), overwrite):
+        return False
+    _complete(Dataset.load(folder), dataset, folder, skip_bad)
+    return True
+
+
+def _write(
+    folder: Path, dataset: Dataset, change: ImagePerturbation, seed: int, sources: Sequence[str], threads: int | None,
+    skip_bad: bool, progress: Progress | None,
+) -> Dataset:  # fmt: skip
+    """Write the pictures that are not there yet; returns the dataset of all of them."""
     files = file_names(dataset.image_ids)
     copies = [
         PictureCopy(image, source, folder / file)
@@ -65,9 +103,7 @@ def perturb_images(
     if bad:
         changed = _without(changed, bad)
     changed, gone = _with_moved_boxes(changed, change, seed, folder)
-    changed = replace(changed, home=folder, card=_card(dataset.card, change, seed, gone, len(bad)))
-    publish(folder, changed)
-    return changed
+    return replace(changed, card=_card(dataset.card, change, seed, gone, len(bad)))
 
 
 def _complete(existing: Dataset, dataset: Dataset, folder: Path, skip_bad: bool) -> Dataset:
@@ -78,7 +114,8 @@ def _complete(existing: Dataset, dataset: Dataset, folder: Path, skip_bad: bool)
         raise InputError(
             f"{count} left out of this set",
             file=folder,
-            fix=f"repair the files and choose another output, or pass {argument('skip_bad', True)}",
+            fix="repair the files and choose another output"
+            + where_option("skip_bad", f", or pass {argument('skip_bad', True)}"),
         )
     return existing
 

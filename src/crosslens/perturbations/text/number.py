@@ -33,6 +33,8 @@ _KEPT = frozenset({"the", "his", "her", "its", "their", "my", "your", "our"})
 _BEFORE_NOUN = word_set("det amod nummod compound nmod poss advmod npadvmod punct conj cc")
 _ONLY_ONE = word_set("single lone solitary whole only very first last entire")
 _TOGETHER = frozenset({"each", "another", "together", "both", "all", "between", "among", "amongst"})
+_PARTS = word_set("half majority member minority percent percentage portion quarter remainder rest third")
+"""Nouns before *of* that say how many of several: *the rest of the players*."""
 _BEFORE_ARTICLE = frozenset({"such", "what", "half", "many", "quite", "rather"})
 _IDIOMS = word_set(
     """bit circle couple crowd day distance dozen front ground half hurry kind line lot manner mess middle motion
@@ -145,13 +147,14 @@ def _left_edge(agreement: NumberAgreement, noun: int) -> int:
 
 
 def _counted(agreement: NumberAgreement, noun: int) -> bool:
-    """Whether something counts it from outside: *a group of dogs*, *one of the dogs*, *between two dogs*."""
+    """Whether something counts it from outside: *a group of dogs*, *the rest of the dogs*, *between two dogs*."""
     token = agreement.tokens[noun]
     link = agreement.tokens[token.head]
     if token.arc != "pobj":
         return False
     whole = agreement.tokens[link.head]
-    of = link.text.lower() == "of" and (whole.lemma in QUANTITIES or whole.lemma in COUNTED_AS or whole.pos != "NOUN")
+    counts = whole.lemma in QUANTITIES or whole.lemma in COUNTED_AS or whole.lemma in _PARTS or whole.pos != "NOUN"
+    of = link.text.lower() == "of" and counts
     return of or link.text.lower() in _TOGETHER
 
 

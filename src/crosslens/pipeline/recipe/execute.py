@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,15 @@ from crosslens.core import (
     InputError,
     Progress,
     Run,
+    TrustCode,
     argument,
+    code_named_by,
+    hold_output,
     split_name,
-    write_text,
+    tidy_output,
+    trusting,
 )
-from crosslens.encode import EncodeOptions
+from crosslens.encode import Cache, EncodeOptions
 from crosslens.metrics import parse_metrics
 from crosslens.pipeline.encoding import LoadedInputs
 from crosslens.pipeline.evaluation import evaluate
@@ -29,6 +34,7 @@ from crosslens.pipeline.options import EvaluateOptions
 from crosslens.pipeline.recipe.inputs import fingerprints, load_inputs
 from crosslens.pipeline.recipe.options import InputOptions
 from crosslens.pipeline.recipe.recipe import Recipe
+from crosslens.similarity import CacheChoice
 
 _MOST_STEPS_UP = 4
 _BLOCK = 65_536
@@ -43,15 +49,29 @@ def run_recipe(
     progress: Progress | None = None,
     command: Sequence[str] | None = None,
     encoding: EncodeOptions | None = None,
+    trust_code: TrustCode | None = None,
 ) -> Run:
     """Evaluate what a recipe describes; with ``output`` the run folder keeps the recipe and its inputs' fingerprints.
 
     A recipe that has fingerprints requires inputs of exactly that content, unless ``allow_changed``. The stored recipe
     names the metrics that were computed, default ones too: a later crosslens may have other defaults. ``encoding`` is
-    how a recipe's model runs, where it has one.
+    how a recipe's model runs, where it has one. ``trust_code`` allows code that files name to run: a recipe that was
+    read, or the recipe of a run that ``scores_from`` names. What a recipe made in Python names runs anyway.
     """
+    # The output is held before the inputs are read, which may take a model hours.
+    with hold_output(output), trusting(trust_code), code_named_by(recipe.origin):
+        return _run(
+            recipe, output, encoding, overwrite=overwrite, allow_changed=allow_changed, progress=progress,
+            command=command,
+        )  # fmt: skip
+
+
+def _run(
+    recipe: Recipe, output: str | Path | None, encoding: EncodeOptions | None, *, allow_changed: bool, **keywords: Any
+) -> Run:
     absolute = recipe.absolute()
-    loaded = load_inputs(absolute, encoding or EncodeOptions(device=recipe.options.device), progress)
+    encoding = encoding or EncodeOptions(device=recipe.options.device)
+    loaded = load_inputs(absolute, encoding, keywords["progress"])
     hashes: dict[str, str | tuple[str, ...]] = {}
     if output is not None or recipe.fingerprints:
         hashes = {**fingerprints(absolute, loaded.dataset), **loaded.fingerprints}
@@ -62,13 +82,13 @@ def run_recipe(
     if output is not None:  # near paths are relative to the run folder, so that both can move together
         folder = Path(output)
         stored = replace(stored.map_paths(lambda path: _relative_path(folder, path)), base=folder)
-    run = _finished(stored, output)
-    if run is None:
-        run = _evaluate(
-            absolute, loaded, name=name, output=output, overwrite=overwrite, command=command, progress=progress,
-            recipe="" if output is None else stored.to_toml(),
-        )  # fmt: skip
-    return run if output is None or recipe.options.metrics else _with_metrics(run, stored, Path(output))
+    finished = None if keywords["overwrite"] else _finished(stored, output)
+    if finished is not None:
+        return finished
+    written = "" if output is None else partial(_with_metrics, stored)
+    return _evaluate(
+        absolute, loaded, name=name, output=output, recipe=written, cache=_cache_choice(encoding), **keywords
+    )
 
 
 def _evaluate(absolute: Recipe, loaded: LoadedInputs, **keywords: Any) -> Run:
@@ -90,26 +110,26 @@ def _evaluate(absolute: Recipe, loaded: LoadedInputs, **keywords: Any) -> Run:
         raise
 
 
+def _cache_choice(encoding: EncodeOptions) -> CacheChoice:
+    """The cache of vectors is that of similarities, too."""
+    return encoding.cache.folder if isinstance(encoding.cache, Cache) else encoding.cache
+
+
 def _finished(stored: Recipe, output: str | Path | None) -> Run | None:
     """The run in the folder, if it came from exactly this recipe."""
     if output is None or not all((Path(output) / name).exists() for name in (RUN_FILE, RECIPE_FILE)):
         return None
     same = (Path(output) / RECIPE_FILE).read_bytes() == stored.to_toml().encode()
-    return Run.load(output) if same else None
+    run = Run.load(output) if same else None
+    if run is not None:
+        tidy_output(output, str(run.provenance.get("key")))
+    return run
 
 
-def _with_metrics(run: Run, stored: Recipe, folder: Path) -> Run:
-    """A run by default metrics, with a recipe that names them.
-
-    Which ones could be computed is known only after the run, so its recipe is completed then; until then the folder
-    holds one without metrics, which means the same.
-    """
-    if run.recipe != stored.to_toml():
-        return run  # an earlier run of the same work, with a recipe of its own
-    metrics = tuple(dict.fromkeys(split_name(name)[1] for name in run))
-    complete = replace(stored, options=replace(stored.options, metrics=metrics)).to_toml()
-    write_text(folder / RECIPE_FILE, complete)
-    return replace(run, recipe=complete)
+def _with_metrics(stored: Recipe, names: Iterable[str]) -> str:
+    """The recipe as text, with the metrics that were computed: which of the default ones, is known only then."""
+    metrics = stored.options.metrics or tuple(dict.fromkeys(split_name(name)[1] for name in names))
+    return replace(stored, options=replace(stored.options, metrics=metrics)).to_toml()
 
 
 def _canonical(options: EvaluateOptions) -> EvaluateOptions:
@@ -129,7 +149,8 @@ def _require_unchanged(recipe: Recipe, hashes: Mapping[str, str | tuple[str, ...
 
 
 def _changed_file(recipe: Recipe, key: str, hashes: str | tuple[str, ...] | None) -> str | None:
-    path = recipe.dataset if key == "dataset" else getattr(recipe.inputs, key, None)
+    owner = recipe if key in ("dataset", "plugins") else recipe.inputs
+    path = getattr(owner, key, None)
     if isinstance(path, tuple):
         rows = zip(path, hashes or (), recipe.fingerprints[key], strict=False)
         return next((file for file, now, before in rows if now != before), None)

@@ -14,12 +14,15 @@ from crosslens.core import (
     Embeddings,
     InputError,
     Progress,
+    UntrustedCodeError,
     UsageError,
     argument,
+    code_named_by,
     file_fingerprint,
+    read_manifest,
     reading,
 )
-from crosslens.data import existing_file, read_array
+from crosslens.data import ARRAY_SUFFIXES, existing_file, read_array
 from crosslens.encode import EncodeOptions
 from crosslens.metrics import OWN_SCORES, parse_metrics
 from crosslens.pipeline.encoding import encode_with_model
@@ -28,7 +31,7 @@ from crosslens.pipeline.recipe.options import ModelOptions, parse_named_input, p
 from crosslens.pipeline.recipe.recipe import Recipe
 from crosslens.similarity import load_similarity
 
-_MATRIX_SUFFIXES = (".npy", ".csv")
+_MATRIX_SUFFIXES = (*ARRAY_SUFFIXES, ".csv")
 
 
 def similarity_files(recipe: Recipe) -> dict[str, Path]:
@@ -46,7 +49,7 @@ def similarity_files(recipe: Recipe) -> dict[str, Path]:
         if Path(source).suffix.lower() not in _MATRIX_SUFFIXES:
             raise UsageError(
                 f"{argument('phi', f'{name}={source}')} is not a matrix",
-                fix=f"name a file that ends in {' or '.join(_MATRIX_SUFFIXES)}",
+                fix=f"name a file that ends in {', '.join(_MATRIX_SUFFIXES[:-1])} or {_MATRIX_SUFFIXES[-1]}",
             )
     return {name: existing_file(source) for name, source in sources.items()}
 
@@ -75,7 +78,7 @@ def relevance_encoders(
     for name in names:
         source = sources.get(name, name)
         path = Path(source)
-        if path.suffix.lower() == ".npy":
+        if path.suffix.lower() in ARRAY_SUFFIXES:
             encoders[name] = read_array(existing_file(path))
         elif (path / RUN_FILE).exists():
             encoders[name] = _from_run(path, dataset, options, progress, load)
@@ -111,9 +114,13 @@ def _from_run(
     folder: Path, dataset: Dataset | None, options: EncodeOptions, progress: Progress | None, load: Callable[..., Any]
 ) -> Any:
     """The vectors or scores that a stored run was computed from."""
-    recipe = Recipe.read(existing_file(folder / RECIPE_FILE)).absolute()
+    read_manifest(folder / RUN_FILE, "run")[1].check_folder((RECIPE_FILE,))
+    file = existing_file(folder / RECIPE_FILE)
     try:
-        loaded = load(recipe, options, progress)
+        with code_named_by(file):  # whoever made that run chose what it names
+            loaded = load(Recipe.read(file).absolute(), options, progress)
+    except UntrustedCodeError:
+        raise
     except CrosslensError as error:
         raise InputError(
             f"the inputs of this run cannot be read again: {error.problem}",

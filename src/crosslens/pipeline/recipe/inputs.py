@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +16,14 @@ from crosslens.core import (
     Progress,
     RankedLists,
     Relevance,
-    UnknownNameError,
     UsageError,
     file_fingerprint,
+    match_ids,
     reading,
 )
 from crosslens.data import (
+    JUDGEMENT_SETS,
+    Side,
     check_ids,
     check_known,
     check_unique,
@@ -28,12 +31,15 @@ from crosslens.data import (
     on_lines,
     read_array,
     read_lines,
-    read_qrels,
+    read_relevance,
     read_run,
+    read_vectors_and_ids,
+    relevance_files,
 )
 from crosslens.encode import EncodeOptions, SecondStage, load_pair_scorer
 from crosslens.pipeline.encoding import LoadedInputs, encode_with_model, stream_options
-from crosslens.pipeline.inputs import direction_ids, lists_by_direction, relevance_by_direction
+from crosslens.pipeline.inputs import lists_by_direction, relevance_by_direction
+from crosslens.pipeline.known_ids import SAME_SPLIT, lists_over
 from crosslens.pipeline.recipe.graded_inputs import (
     relevance_encoders,
     similarity_files,
@@ -42,8 +48,7 @@ from crosslens.pipeline.recipe.graded_inputs import (
 )
 from crosslens.pipeline.recipe.options import NAMED_INPUTS, first_conflict, parse_named_input
 from crosslens.pipeline.recipe.recipe import Recipe
-
-_SAME_SPLIT = "check that both are of the same split and use the same ids"
+from crosslens.pipeline.row_counts import check_row_count
 
 
 def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | None = None) -> LoadedInputs:
@@ -81,20 +86,19 @@ def _load(recipe: Recipe, encoding: EncodeOptions, progress: Progress | None) ->
             expected="at least one caption",
             fix="check the file and the options of its reader",
         )
-    relevance = None if inputs.qrels is None else read_qrels(inputs.qrels)
+    relevance = None if inputs.qrels is None else read_relevance(inputs.qrels)
     if recipe.model.name is not None:
         return replace(encode_with_model(recipe.model, dataset, encoding, progress), relevance=relevance)
-    lists = _runs(recipe, dataset)
+    lists = _runs(recipe, dataset, relevance)
     if relevance is not None and inputs.qrels is not None:
         if dataset is not None:
-            _check_judgements(inputs.qrels, relevance, dataset)
+            with _naming_line(inputs.qrels):
+                relevance_by_direction(dataset, relevance, skip_unknown=recipe.options.skip_unknown)
         else:
-            _check_judged_queries(inputs.qrels, relevance, (lists or {}).values())
-    image_ids, caption_ids = (None, None) if dataset is None else (dataset.image_ids, dataset.caption_ids)
+            _check_judged_queries(inputs.qrels, relevance, lists or {})
     return LoadedInputs(
         dataset,
-        read_embeddings(inputs.image_embeddings, inputs.image_ids, image_ids, "image"),
-        read_embeddings(inputs.caption_embeddings, inputs.caption_ids, caption_ids, "caption"),
+        *read_both(dataset, inputs.image_embeddings, inputs.caption_embeddings, inputs.image_ids, inputs.caption_ids),
         None if inputs.scores is None else read_array(inputs.scores),
         lists,
         relevance,
@@ -109,8 +113,12 @@ def fingerprints(recipe: Recipe, dataset: Dataset | None) -> dict[str, str | tup
     for key, value in vars(recipe.inputs).items():
         if key in NAMED_INPUTS and value:
             hashes[key] = tuple(source_fingerprint(parse_named_input(entry, key)[1]) for entry in value)
+        elif key == "qrels" and value:
+            hashes[key] = file_fingerprint(relevance_files(value))
         elif value:
             hashes[key] = tuple(map(_content, value)) if isinstance(value, tuple) else _content(value)
+    if recipe.plugins:
+        hashes["plugins"] = tuple(map(_content, recipe.plugins))
     revisions = similarity_revisions(recipe)
     return {**hashes, "similarities": revisions} if revisions else hashes
 
@@ -120,8 +128,33 @@ def _content(source: str) -> str:
     return file_fingerprint(sorted(file for file in path.iterdir() if file.is_file()) if path.is_dir() else [path])
 
 
-def read_embeddings(path: str | None, id_file: str | None, known: Ids | None, what: str) -> Embeddings | None:
-    """Vectors with ids: those in the folder, those in the id file, or those of the dataset in its order."""
+def read_both(
+    dataset: Dataset | None, images: str | None, captions: str | None, image_ids: str | None = None,
+    caption_ids: str | None = None,
+) -> tuple[Embeddings | None, Embeddings | None]:  # fmt: skip
+    """The vectors of both sides; a file without ids has a row for each of the dataset's, or the error says why not."""
+    files: dict[Side, str | None] = {"image": images, "caption": captions}
+    id_files = {"image": image_ids, "caption": caption_ids}
+    known = {"image": None, "caption": None} if dataset is None else {
+        "image": dataset.image_ids, "caption": dataset.caption_ids
+    }  # fmt: skip
+    plain = {
+        what: read_vectors_and_ids(file, what)
+        for what, file in files.items()
+        if dataset is not None and file is not None and id_files[what] is None and not Path(file).is_dir()
+    }
+    counts = {what: len(stored.vectors) for what, stored in plain.items() if stored.ids is None and stored.vectors.ndim}
+    sides: tuple[tuple[Side, Side], ...] = (("image", "caption"), ("caption", "image"))
+    for what, other in sides:
+        if dataset is not None and what in counts:
+            with reading(str(files[what])):
+                check_row_count(what, counts[what], dataset, counts.get(other))
+    left, right = (read_embeddings(files[what], id_files[what], known[what], what) for what in files)
+    return left, right
+
+
+def read_embeddings(path: str | None, id_file: str | None, known: Ids | None, what: Side) -> Embeddings | None:
+    """Vectors with ids: those in the folder or the file, those in the id file, or those of the dataset in its order."""
     if path is None:
         return None
     if Path(path).is_dir():
@@ -129,56 +162,88 @@ def read_embeddings(path: str | None, id_file: str | None, known: Ids | None, wh
             raise UsageError(f"{path} holds its own ids", fix=f"leave out the file of {what} ids")
         folder = Embeddings.load(path, mmap=True)
         with reading(path):
-            _require_all(folder.ids, known, what)
+            _require_all(folder.ids, known, what, any_ending=folder.has_names)
         return folder
-    ids = known if id_file is None else _read_ids(id_file, known, what)
+    with reading(path):
+        stored = read_vectors_and_ids(path, what)
+        if stored.ids is not None and id_file is None:
+            _require_all(stored.ids, known, what)
+            return Embeddings(stored.ids, stored.vectors)
+    ids = known if id_file is None else _read_ids(id_file, known, what, (stored.vectors.shape or (0,))[0])
     if ids is None:
         raise UsageError(
             f"the {what} ids of the rows of {path} are unknown",
             fix=f"name the dataset (rows in its order), or a file of {what} ids with one per line",
         )
     with reading(path):
-        return Embeddings(ids, read_array(path))
+        return Embeddings(ids, stored.vectors)
 
 
-def _runs(recipe: Recipe, dataset: Dataset | None) -> dict[str, RankedLists] | None:
+def _runs(
+    recipe: Recipe, dataset: Dataset | None, relevance: Relevance | Mapping[str, Relevance] | None
+) -> dict[str, RankedLists] | None:
     """The ranked lists by direction: the one the recipe names, or the one that fits their ids."""
     directions, paths = recipe.options.directions, recipe.inputs.runs
     if not paths:
         return None
     runs: dict[str, RankedLists] = {}
     for number, path in enumerate(paths):
-        with reading(path):
-            by_direction = lists_by_direction(dataset, read_run(path), directions[number : number + 1])
-        for direction, lists in by_direction.items():
-            if direction in runs:
-                raise UsageError(
-                    f"two run files for {direction}",
-                    fix="name the direction of each, or evaluate them one at a time and compare",
-                )
-            if dataset is not None:
-                _check_lists(path, lists, direction, dataset)
+        with _naming_line(path):
+            lists = read_run(path)
+            named = directions[number : number + 1]
+            if not named and dataset is None and isinstance(relevance, Mapping):
+                named = (_judged_direction(lists, relevance),)
+            by_direction = lists_by_direction(dataset, lists, named)
+            for direction, ranked in by_direction.items():
+                if direction in runs:
+                    raise UsageError(
+                        f"two run files for {direction}",
+                        fix="name the direction of each, or evaluate them one at a time and compare",
+                    )
+                if dataset is not None:
+                    lists_over(dataset, ranked, direction, skip_unknown=recipe.options.skip_unknown)
         runs |= by_direction
     return runs
 
 
-def _read_ids(path: str, known: Ids | None, what: str) -> Ids:
+def _judged_direction(lists: RankedLists, relevance: Mapping[str, Relevance]) -> str:
+    """The direction in which most of the lists' queries are judged."""
+    return max(relevance, key=lambda name: int((match_ids(lists.query_ids, relevance[name].query_ids) >= 0).sum()))
+
+
+def _read_ids(path: str, known: Ids | None, what: str, rows: int) -> Ids:
     """The ids in a file, one per line. They may be more than the ``known`` ones of the dataset, but not fewer."""
     with reading(path):
         lines = [line.strip() for line in read_lines(path)]
         location = on_lines(range(1, len(lines) + 1))
         ids = check_ids(lines, f"{what} id", location)
         check_unique(ids, what, location)
-        if known is not None and not set(known) <= set(ids):
+        if len(ids) != rows:
+            raise InputError(
+                f"{len(ids):,} {what} ids for {rows:,} rows of embeddings",
+                expected="one id per row, in the order of the rows",
+                fix=_id_count_mistake(ids, known, rows, what),
+            )
+        if known is not None and (match_ids(known, ids) < 0).any():
             check_known(ids, known, what, location)
             _require_all(ids, known, what)
         return tuple(ids)
 
 
-def _require_all(ids: Sequence[str], known: Ids | None, what: str) -> None:
+def _id_count_mistake(ids: Sequence[str], known: Ids | None, rows: int, what: str) -> str:
+    """Which id is missing or too many, where the dataset tells."""
+    missing, extra = sorted(set(known or ()) - set(ids)), sorted(set(ids) - set(known or ()))
+    if rows == len(ids) + 1 == len(known or ()) and len(missing) == 1:
+        return f"add the missing id, probably {missing[0]!r}"
+    if rows == len(ids) - 1 == len(known or ()) and len(extra) == 1:
+        return f"remove {extra[0]!r}, which is no {what} of the dataset"
+    return f"write the file that lists the {what}s in the order in which they were encoded"
+
+
+def _require_all(ids: Sequence[str], known: Ids | None, what: str, *, any_ending: bool = True) -> None:
     """Every item of the dataset must be among the ids."""
-    present = set(ids)
-    missing = [item for item in known or () if item not in present]
+    rows = match_ids(known or (), ids, any_ending=any_ending)
+    missing = [item for item, row in zip(known or (), rows, strict=True) if row < 0]
     if missing:
         raise InputError(
             f"no vector for {what} {missing[0]!r}" + (f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""),
@@ -187,48 +252,32 @@ def _require_all(ids: Sequence[str], known: Ids | None, what: str) -> None:
         )
 
 
-def _check_judgements(path: str, relevance: Relevance, dataset: Dataset) -> None:
-    """Judged queries and items must be images and captions of the dataset."""
-    known = {*dataset.image_ids, *dataset.caption_ids}
-    for what, ids in (("query", relevance.query_ids), ("item", relevance.item_ids)):
-        _refuse_unknown(path, ids, known, what, _SAME_SPLIT)
-    with reading(path):
-        relevance_by_direction(dataset, relevance)
-
-
-def _check_judged_queries(path: str, relevance: Relevance, lists: Iterable[RankedLists]) -> None:
+def _check_judged_queries(
+    path: str, relevance: Relevance | Mapping[str, Relevance], lists: Mapping[str, RankedLists]
+) -> None:
     """Raise for judgements that contain no query of the ranked lists."""
-    judged = {*relevance.query_ids, *relevance.item_ids}
-    for queries in (ranked.query_ids for ranked in lists):
-        if not judged.intersection(queries):
+    for direction, ranked in lists.items():
+        judgements = relevance[direction] if isinstance(relevance, Mapping) else relevance
+        queries, judged = ranked.query_ids, (*judgements.query_ids, *judgements.item_ids)
+        if (match_ids(queries, tuple(dict.fromkeys(judged))) < 0).all():
             raise InputError(
                 f"none of the {len(queries):,} queries of the run is judged here (such as {queries[0]!r})",
                 file=path,
-                expected=f"judgements of those queries; here are ids such as {relevance.query_ids[0]!r}",
-                fix=_SAME_SPLIT,
+                expected=f"judgements of those queries; here are ids such as {judgements.query_ids[0]!r}",
+                fix=SAME_SPLIT,
             )
 
 
-def _check_lists(path: str, lists: RankedLists, direction: str, dataset: Dataset) -> None:
-    """Queries and items of ranked lists must be those of the dataset."""
-    queries, items = direction_ids(dataset, direction)
-    _refuse_unknown(path, lists.query_ids, set(queries), "query", _SAME_SPLIT)
-    unjudged = "or pass judgements instead of a dataset: unjudged items then count as irrelevant"
-    _refuse_unknown(path, lists.item_ids, set(items), "item", f"{_SAME_SPLIT}, {unjudged}")
-
-
-def _refuse_unknown(path: str, ids: Ids, known: set[str], what: str, fix: str) -> None:
-    unknown = [name for name in ids if name not in known]
-    if not unknown:
-        return
-    near = UnknownNameError(what, unknown[0], list(known)[:20_000]).suggestions
-    raise InputError(
-        f"unknown {what} id {unknown[0]!r}" + (f", and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""),
-        file=path,
-        row=_line_with(path, unknown[0]),
-        expected="ids of the dataset",
-        fix=f"did you mean {near[0]!r}?" if near and len(unknown) == 1 else fix,
-    )
+@contextmanager
+def _naming_line(path: str) -> Iterator[None]:
+    """Name the file in an error raised inside, and the line on which an unknown id first occurs in it."""
+    try:
+        with reading(path):
+            yield
+    except InputError as error:
+        if error.code == "unknown-id" and error.subject is not None and path not in JUDGEMENT_SETS:
+            error.row = _line_with(path, error.subject)
+        raise
 
 
 def _line_with(path: str, name: str) -> str | None:

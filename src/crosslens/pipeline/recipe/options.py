@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from crosslens.core import Options, UsageError, argument, option
 from crosslens.encode import EncodeOptions
 
-_EMBEDDINGS = ".npy in the dataset's order, or an embeddings folder."
+_EMBEDDINGS = "Vectors in the dataset's order (.npy, .npz, .safetensors, .pt), or an embeddings folder."
 _IMAGE_TEXT = (
     "Text-only retrieval: an image is the mean of its other captions' vectors (mean), or a summary of them "
     "(extractive, transformers:t5-small)."
@@ -18,10 +18,14 @@ _RERANK = (
     "Re-rank the top of every list by a model that looks at image and text together: blip:NAME or "
     "callable:FILE.py:NAME."
 )
-_PHI = "A similarity of your own for graded metrics, images × captions (.npy, .csv): NCS[NAME]@10."
+_QRELS = (
+    "Which items are relevant, instead of the captions' own images: a file; or eccv, cxc or coco for the COCO 5K test "
+    "split (extra eccv)."
+)
+_PHI = "A similarity of your own for graded metrics, images × captions (.npy, .npz, .csv …): NCS[NAME]@10."
 _SCORES_FROM = (
-    "A relevance encoder for DCGcm[scores_from=NAME]@10: a run folder, a .npy of scores, a folder that encode wrote, "
-    "or KIND:SOURCE."
+    "A relevance encoder for DCGcm[scores_from=NAME]@10: a run folder, scores (.npy, .npz …), a folder that encode "
+    "wrote, or KIND:SOURCE."
 )
 
 
@@ -37,11 +41,11 @@ class InputOptions(Options):
 
     image_embeddings: str | None = option(None, _EMBEDDINGS, metavar="FILE")
     caption_embeddings: str | None = option(None, _EMBEDDINGS, metavar="FILE")
-    image_ids: str | None = option(None, "The image of each row of the .npy, one id per line.", metavar="FILE")
-    caption_ids: str | None = option(None, "The caption of each row of the .npy, one id per line.", metavar="FILE")
-    scores: str | None = option(None, "A .npy of scores, images × captions.", metavar="FILE")
+    image_ids: str | None = option(None, "The image of each row of the vectors, one id per line.", metavar="FILE")
+    caption_ids: str | None = option(None, "The caption of each row of the vectors, one id per line.", metavar="FILE")
+    scores: str | None = option(None, "Scores, images × captions (.npy, .npz, .safetensors, .pt).", metavar="FILE")
     runs: tuple[str, ...] = option((), "Ranked lists; twice for both directions.", metavar="FILE", flags=("--run",))
-    qrels: str | None = option(None, "Which items are relevant, instead of the captions' own images.", metavar="FILE")
+    qrels: str | None = option(None, _QRELS, metavar="FILE|NAME")
     phi: tuple[str, ...] = option((), _PHI, metavar="NAME=FILE")
     scores_from: tuple[str, ...] = option((), _SCORES_FROM, metavar="NAME=SOURCE")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import reading
-from crosslens.data import path_options, read_text
+from crosslens.core import TrustCode, code_named_by, file_fingerprint, reading, trusting
+from crosslens.data import ARRAY_SUFFIXES, JUDGEMENT_SETS, path_options, read_text
 from crosslens.encode import map_path
 from crosslens.pipeline.options import EvaluateOptions
 from crosslens.pipeline.recipe.options import NAMED_INPUTS, InputOptions, ModelOptions, RerankOptions, parse_named_input
@@ -23,7 +23,9 @@ class Recipe:
 
     ``dataset`` is a reader's name or a path, ``dataset_options`` what that reader takes. What is evaluated is in the
     ``inputs``, or is made by the ``model``; ``rerank`` re-ranks the top of every list. ``fingerprints`` are the
-    content hashes of the inputs when the recipe was stored: running it again requires the same content.
+    content hashes of the inputs when the recipe was stored: running it again requires the same content. ``plugins``
+    are Python files that register what the recipe names. ``origin`` is the file it was read from: code that it names
+    is not trusted, other than that of a recipe made in Python.
     """
 
     dataset: str | None = None
@@ -34,28 +36,31 @@ class Recipe:
     options: EvaluateOptions = field(default_factory=EvaluateOptions)
     name: str | None = None
     fingerprints: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    plugins: tuple[str, ...] = ()
     base: Path = Path()
+    origin: str | Path | None = None
 
     @staticmethod
-    def read(path: str | Path) -> Recipe:
+    def read(path: str | Path, *, trust_code: TrustCode | None = None) -> Recipe:
         """Read a recipe file; whatever is wrong in it is named with its line. Paths start from the file's folder."""
         path = Path(path)
         text = read_text(path)
-        with reading(path):
-            return Recipe.parse(text, path.parent)
+        with reading(path), trusting(trust_code):
+            return Recipe.parse(text, path.parent, path)
 
     @staticmethod
-    def parse(text: str, base: Path = Path()) -> Recipe:
-        """The recipe in a TOML text."""
-        content = check(text, base)
+    def parse(text: str, base: Path = Path(), origin: str | Path = "the recipe") -> Recipe:
+        """The recipe in a TOML text, which comes from ``origin``."""
+        with code_named_by(origin):
+            content = check(text, base)
         dataset = content.pop("dataset")
-        return Recipe(dataset.pop("source", None), dataset, base=base, **content)
+        return Recipe(dataset.pop("source", None), dataset, base=base, origin=origin, **content)
 
     def to_toml(self) -> str:
         """The recipe as a file that :meth:`read` understands, every option written out."""
         return "# Repeat this evaluation with: crosslens run recipe.toml\n" + write_toml(
             {
-                "": {"version": VERSION, "name": self.name},
+                "": {"version": VERSION, "name": self.name, "plugins": self.plugins},
                 "dataset": {"source": self.dataset, **self.dataset_options},
                 "inputs": asdict(self.inputs),
                 "model": asdict(self.model) if self.model.name or self.rerank.model else {},
@@ -71,6 +76,8 @@ class Recipe:
         for key, value in asdict(self.inputs).items():
             if key in NAMED_INPUTS:
                 inputs[key] = tuple(self._map_named_input(entry, key, change) for entry in value)
+            elif key == "qrels" and value in JUDGEMENT_SETS:
+                inputs[key] = value
             else:
                 inputs[key] = tuple(map(change, value)) if isinstance(value, tuple) else value and change(value)
         paths = path_options(self.dataset, self.dataset_options, self.base)
@@ -88,7 +95,14 @@ class Recipe:
                 image_folder=None if self.model.image_folder is None else change(self.model.image_folder),
             ),
             rerank=replace(self.rerank, model=self._map_name(self.rerank.model, change)),
+            plugins=tuple(map(change, self.plugins)),
         )
+
+    def with_plugins(self, files: Iterable[Path]) -> Recipe:
+        """The same recipe with further plugins; one of the same content is listed once."""
+        known = {file_fingerprint([self.base / plugin]) for plugin in self.plugins}
+        added = [str(file.absolute()) for file in files if file_fingerprint([file]) not in known]
+        return replace(self, plugins=(*self.plugins, *added))
 
     def _map_name(self, model: str | None, change: Callable[[str], str]) -> str | None:
         return None if model is None else map_path(model, self.base, change)
@@ -96,7 +110,7 @@ class Recipe:
     def _map_named_input(self, entry: str, key: str, change: Callable[[str], str]) -> str:
         """``NAME=SOURCE`` with a changed path; a source that is a model's name holds none, or one of its own."""
         name, source = parse_named_input(entry, key)
-        is_file = Path(source).suffix.lower() in (".npy", ".csv") or (self.base / source).exists()
+        is_file = Path(source).suffix.lower() in (*ARRAY_SUFFIXES, ".csv") or (self.base / source).exists()
         return f"{name}={change(source) if is_file else self._map_name(source, change)}"
 
     def absolute(self) -> Recipe:

@@ -8,15 +8,24 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from crosslens.core import CrosslensError, FormatVersionError, InputError, UnknownNameError
+from crosslens.core import (
+    CrosslensError,
+    FormatVersionError,
+    InputError,
+    UnknownNameError,
+    is_finite_number,
+    is_plugin_loaded,
+    load_plugin,
+    require_trust,
+)
 from crosslens.data import READERS, is_dataset_path, reader_options
 from crosslens.pipeline.options import EvaluateOptions
 from crosslens.pipeline.recipe.options import RECIPE_KEYS, InputOptions, ModelOptions, RerankOptions, first_conflict
 
 KeyPath = tuple[str, ...]
 VERSION = 1
-SOURCE_KEYS = ("model", "items", "rerank_model", "pictures", "similarities")
-"""Fingerprints beside those of the inputs: the revisions of models and similarities, and what models were given."""
+SOURCE_KEYS = ("model", "items", "rerank_model", "pictures", "similarities", "plugins")
+"""Fingerprints beside those of the inputs: revisions of models and similarities, what models were given, plugins."""
 
 _EXPECTED = {
     str: 'a text in quotes, for example "value"',
@@ -52,6 +61,9 @@ def _parse(text: str) -> dict[str, Any]:
             expected='lines such as: metrics = ["Hit@1", "Hit@5"]',
             fix="write texts in quotes and lists in brackets",
         ) from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits
+        problem = "nested too deeply" if isinstance(error, RecursionError) else f"not valid TOML: {error}"
+        raise InputError(problem, expected="a recipe", fix="write the recipe again") from error
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
@@ -109,13 +121,16 @@ def check(text: str, base: Path = Path()) -> dict[str, Any]:
     """The content of a recipe, its lists as tuples; anything that is not a recipe raises. Paths start from ``base``."""
     page = _Page(text)
     tables = ("dataset", "inputs", "model", "rerank", "options", "fingerprints")
-    page.refuse_unknown((), page.content, ("version", "name", *tables))
+    page.refuse_unknown((), page.content, ("version", "name", "plugins", *tables))
     _check_version(page)
+    plugins = _plugins(page)
+    load_recipe_plugins(plugins, base)  # first of all: the rest of the recipe may use what they register
     name = page.content.get("name")
     if name is not None and not isinstance(name, str):
         raise page.fail(("name",), f"name = {name!r}", _EXPECTED[str])
     content: dict[str, Any] = {
         "name": name,
+        "plugins": plugins,
         "dataset": _dataset(page, base),
         "inputs": InputOptions(**_values(page, "inputs", InputOptions)),
         "model": ModelOptions(**_values(page, "model", ModelOptions)),
@@ -142,6 +157,25 @@ def _check_version(page: _Page) -> None:
             row=page.line(("version",)),
             fix="pip install --upgrade crosslens",
         )
+
+
+def _plugins(page: _Page) -> tuple[str, ...]:
+    plugins: tuple[str, ...] | None = _typed(page.content.get("plugins", []), tuple[str, ...])
+    if plugins is None:
+        raise page.fail(("plugins",), f"plugins = {page.content['plugins']!r}", _EXPECTED[tuple[str, ...]])
+    return plugins
+
+
+def load_recipe_plugins(plugins: Iterable[str], base: Path) -> None:
+    """Load the plugins that a recipe names: code that its author chose, and not who runs it.
+
+    A plugin of the same content that is loaded already, because the command line named it, is not loaded again.
+    """
+    for plugin in plugins:
+        file = base / Path(plugin).expanduser()
+        if not is_plugin_loaded(file):
+            require_trust(plugin, file.absolute())
+            load_plugin(file)
 
 
 def _values(page: _Page, table: str, kind: type) -> dict[str, Any]:
@@ -217,7 +251,7 @@ def _fingerprints(page: _Page) -> dict[str, Any]:
 def _typed(value: Any, kind: Any) -> Any:
     """The value as ``kind``, or None where it is something else. A single text is a list with one entry."""
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        return float(value) if is_finite_number(value) else None
     if kind == tuple[str, ...]:
         value = [value] if isinstance(value, str) else value
         good = isinstance(value, list) and all(isinstance(text, str) for text in value)

@@ -13,9 +13,9 @@ from crosslens.core import IMAGE_TO_TEXT, Dataset, MissingExtraError, Progress
 from crosslens.language import parse_texts
 from crosslens.perturbations import Caption, Edit, Perturbed, Token, perturbations_with
 from crosslens.pipeline.options import SignificanceOptions
-from crosslens.pipeline.robustness_study.variant_runner import FloatArray, QueryResults
+from crosslens.pipeline.robustness_study.variant_runner import HALF_RSUM, FloatArray, QueryResults
 from crosslens.pipeline.robustness_study.variants import BoolArray, Variant
-from crosslens.statistics import Bootstrap
+from crosslens.statistics import Bootstrap, difference_bounds
 
 CHANGE_GROUPS = ("decreased", "increased", "unchanged")
 CHANGE_FIGURES = ("Hit@1", "Hit@10", "MRR@10", "MRR", "Fails")
@@ -239,7 +239,9 @@ def word_rows(
 def _row(
     model: str, name: str, part: str, change: FloatArray, clusters: Any, options: SignificanceOptions
 ) -> dict[str, Any]:
-    estimate = Bootstrap(clusters, options.resamples, options.seed).estimate(change, level=options.level)
+    estimate = Bootstrap(clusters, options.resamples, options.seed).estimate(
+        change, level=options.level, bounds=difference_bounds(HALF_RSUM)
+    )
     return {
         "model": model, "perturbation": name, "part_of_speech": part, "captions": len(change),
         "change": estimate.mean, "low": estimate.low, "high": estimate.high, "decreased": float((change < 0).mean()),

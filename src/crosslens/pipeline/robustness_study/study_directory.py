@@ -1,16 +1,26 @@
 """The folder of a robustness study: a run per model and variant inside, tables and ``robustness.json`` beside them.
 
-``pending.json`` names unfinished work. A study can be extended by models and perturbations; one that would lose some,
-or that has other settings, replaces it only with ``overwrite``.
+A study can be extended by models and perturbations: the extended one is prepared beside it, sharing the files of the
+runs, and takes its place when it is complete. One that would lose some models or perturbations, or that has other
+settings, replaces it only with ``overwrite``.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import (
+    Collection,
+    Iterator,
+    Mapping,
+)
+from contextlib import (
+    contextmanager,
+)
+from dataclasses import (
+    asdict,
+    dataclass,
+    field,
+)
 from pathlib import Path
 from typing import Any
 
@@ -18,58 +28,85 @@ import polars as pl
 
 from crosslens.core import (
     FORMAT_VERSION,
+    RUN_FILE,
+    RUN_LAYOUT,
     ConflictError,
     InputError,
+    Layout,
+    Manifest,
+    Workspace,
     argument,
     atomic_file,
     json_form,
-    read_header,
-    remove_partial_files,
-    write_text,
+    link_tree,
+    parquet_bytes,
+    read_facts,
+    read_manifest,
+    read_parquet_file,
+    require_entries,
+    verification,
+    workspace,
+    write_header,
 )
+from crosslens.metrics import facts_of
 
 ROBUSTNESS_FILE = "robustness.json"
-PENDING_FILE = "pending.json"
-PICTURES = ".pictures"
-"""No model's folder has this name: theirs do not begin with a dot."""
 _OVERWRITE = f"choose another output folder, or pass {argument('overwrite', True)}"
 
 
-class StudyDirectory:
-    """``setting`` is the fingerprint of what all runs of the study share."""
+TABLES = ("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle", "captions", "queries")
+_LARGE = ("overlap_pairs", "captions", "queries")
+"""Tables that are in the folder and in Python only: too long for a page of JSON."""
+STUDY_LAYOUT = Layout(
+    "a robustness study",
+    ROBUSTNESS_FILE,
+    (*(f"{name}.parquet" for name in TABLES), "*/*.parquet", *RUN_LAYOUT.within("*/*")),
+)
 
-    def __init__(self, folder: str | Path, setting: str, *, overwrite: bool = False) -> None:
-        self.folder, self.setting, self.overwrite = Path(folder), setting, overwrite
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ConflictError(f"{self.folder} is a file", fix="choose another output folder")
+
+def _read_header(file: Path) -> tuple[dict[str, Any], Manifest]:
+    header, manifest = read_manifest(file, "robustness")
+    types = {"models": list, "perturbations": list, "headline": str, "direction": str, "options": dict}
+    require_entries(header, types, file)
+    for name in ("models", "perturbations", "headline", "direction"):
+        if name not in header or not all(isinstance(text, str) for text in header[name]):
+            problem = f"{name!r} is {header.get(name)!r:.60}"
+            raise InputError(problem, file=file, expected="names", fix="run the same command again")
+    return header, manifest
+
+
+class StudyDirectory:
+    """The study in a folder, and the new one that replaces it; ``setting`` is the fingerprint of what its runs share.
+
+    ``folder`` is where the new one is prepared, ``pictures`` where perturbed pictures are kept until it is complete.
+    """
+
+    def __init__(self, work: Workspace, target: Path, setting: str, *, overwrite: bool = False) -> None:
+        self._work, self.folder, self.pictures = work, work.new, work.beside("pictures")
+        self.target, self.setting, self.overwrite = target, setting, overwrite
+        self.changed = False
+        """Whether the new study differs from the stored one."""
         self.stored: dict[str, Any] = {}
-        if (self.folder / ROBUSTNESS_FILE).exists():
-            self.stored = read_header(self.folder / ROBUSTNESS_FILE, "robustness")
+        if STUDY_LAYOUT.holds(target):
+            self.stored = self._header()
             self._require(
                 self.stored.get("setting") == setting,
                 "already contains a different robustness study (other data, metrics or options)",
             )
-        elif (self.folder / PENDING_FILE).exists():
-            self._require(
-                self._pending() == setting,
-                "already contains a different, unfinished robustness study (other data, metrics or options)",
-            )
-        elif self.folder.is_dir() and any(self.folder.iterdir()):
-            raise ConflictError(
-                f"{self.folder}: the folder is not empty, and is not a robustness study",
-                fix="choose another output folder",
-            )
+            STUDY_LAYOUT.refuse_foreign_files(target)
+
+    def _header(self) -> dict[str, Any]:
+        """The header of the stored study; a damaged one counts as none where it is to be replaced."""
+        try:
+            return _read_header(self.target / ROBUSTNESS_FILE)[0]
+        except InputError:
+            if self.overwrite:
+                return {}
+            raise
 
     def _require(self, condition: bool, problem: str, fix: str = _OVERWRITE) -> None:
         if not (condition or self.overwrite):
-            raise ConflictError(f"{self.folder}: {problem}", fix=fix)
-
-    def _pending(self) -> Any:
-        """The setting of the unfinished work; None where it cannot be read."""
-        try:
-            return json.loads((self.folder / PENDING_FILE).read_text(encoding="utf-8"))["setting"]
-        except (ValueError, KeyError, TypeError):
-            return None
+            raise ConflictError(f"{self.target}: {problem}", fix=fix)
 
     def refuse_fewer_seeds(self, seeds: int) -> None:
         """Raise where the stored study has more seeds, whose tables would be lost."""
@@ -87,33 +124,43 @@ class StudyDirectory:
         self._require(len(lost) <= unnamed, problem, f"name them too, {_OVERWRITE}")
 
     def begin(self) -> None:
-        """Mark the folder as holding unfinished work."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        remove_partial_files(self.folder)
-        if self.stored.get("setting", self.setting) != self.setting:  # a different study is overwritten
-            (self.folder / ROBUSTNESS_FILE).unlink()
-            for model in self.stored.get("models", ()):
-                shutil.rmtree(self.folder / folder_name(model), ignore_errors=True)
-        write_text(self.folder / PENDING_FILE, json.dumps({"setting": self.setting}) + "\n")
+        """Make the new folder, with the runs of the stored study if they are of the same setting."""
+        if self.folder.is_dir():  # interrupted work of the same setting
+            return
+        if self.stored.get("setting") == self.setting:
+            link_tree(self.target, self.folder)
+        else:
+            self.folder.mkdir()
 
     def run_folder(self, model: str, label: str) -> Path:
         """The folder of the run of a model on a variant."""
         return self.folder / folder_name(model) / label
 
-    def finish(self) -> None:
-        """The study is complete: nothing is pending, and perturbed pictures are not needed any more."""
-        shutil.rmtree(self.folder / PICTURES, ignore_errors=True)
-        (self.folder / PENDING_FILE).unlink(missing_ok=True)
+    def finish(self, result: Robustness) -> None:
+        """Put the study in place, if anything about it is new."""
+        if self.changed:
+            result.write_into(self.folder)
+            self._work.publish(STUDY_LAYOUT)
+        else:
+            self._work.discard()
+
+
+@contextmanager
+def study_directory(
+    output: str | Path | None, setting: str, *, overwrite: bool = False
+) -> Iterator[StudyDirectory | None]:
+    """Lock and prepare the folder of a study; interrupted work of the same setting is continued."""
+    if output is None:
+        yield None
+        return
+    STUDY_LAYOUT.holds(Path(output))  # refused before anything is made beside it
+    with workspace(output, setting) as work:
+        yield StudyDirectory(work, Path(output), setting, overwrite=overwrite)
 
 
 def folder_name(model: str) -> str:
     """A model's name as a folder name."""
     return re.sub(r"[^\w.@+-]+", "-", model).strip("-.") or "model"
-
-
-TABLES = ("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle", "captions", "queries")
-_LARGE = ("overlap_pairs", "captions", "queries")
-"""Tables that are in the folder and in Python only: too long for a page of JSON."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,34 +202,57 @@ class Robustness:
             "headline": self.headline,
             "direction": self.direction,
             **self.about,
+            "metric_facts": {name: asdict(facts_of(name)) for name in self._metrics},
             **{name: json_form(self.tables[name].to_dicts()) for name in TABLES if name not in _LARGE},
         }
 
+    @property
+    def _metrics(self) -> list[str]:
+        return list(dict.fromkeys([self.headline, *self.tables["drops"]["metric"]]))
+
     def save(self, folder: str | Path) -> Path:
-        """Write the tables, and ``robustness.json`` last."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ROBUSTNESS_FILE).unlink(missing_ok=True)
+        """Write the tables and ``robustness.json``; the runs of a study that is in the folder stay."""
+        with workspace(folder) as work:
+            if STUDY_LAYOUT.holds(work.target):
+                link_tree(work.target, work.new)
+            else:
+                work.new.mkdir()
+            self.write_into(work.new)
+            work.publish(STUDY_LAYOUT)
+        return Path(folder)
+
+    def write_into(self, folder: Path) -> None:
+        """Write the same files into a folder that is being prepared; the header lists them and the runs beside them."""
         for name, table in self.tables.items():
-            with atomic_file(folder / f"{name}.parquet") as partial:
-                table.write_parquet(partial)
-        write_text(folder / ROBUSTNESS_FILE, json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
-        return folder
+            with atomic_file(folder / f"{name}.parquet") as file:
+                file.write_bytes(parquet_bytes(table))
+        tables = [f"{name}.parquet" for name in self.tables]
+        write_header(folder / ROBUSTNESS_FILE, self.as_dict(), tables + self._run_files(folder))
+
+    def _run_files(self, folder: Path) -> list[str]:
+        """What is stored of every model and variant: its results, and its run, whose header lists its own files."""
+        results = [file for model in self.models for file in sorted((folder / folder_name(model)).glob("*.parquet"))]
+        pairs = ((file, file.with_suffix("") / RUN_FILE) for file in results)
+        return [part.relative_to(folder).as_posix() for pair in pairs if pair[1].exists() for part in pair]
 
     @staticmethod
-    def load(folder: str | Path) -> Robustness:
-        """Read a folder that a study wrote."""
+    def load(folder: str | Path, *, verify: bool = True) -> Robustness:
+        """Read a folder that a study wrote; ``verify`` refuses files that have changed since."""
         folder = Path(folder)
-        header = read_header(folder / ROBUSTNESS_FILE, "robustness")
+        with verification(verify):
+            header, manifest = _read_header(folder / ROBUSTNESS_FILE)
+            manifest.check_folder()
         tables = {}
         for name in TABLES:
             file = folder / f"{name}.parquet"
             try:
-                tables[name] = pl.read_parquet(file)
+                tables[name] = read_parquet_file(file)
             except (OSError, pl.exceptions.PolarsError) as error:
                 raise InputError(f"unreadable: {error}", file=file, fix="run the same command again") from error
         models, perturbations = tuple(header.pop("models")), tuple(header.pop("perturbations"))
         headline, direction = header.pop("headline"), header.pop("direction")
+        for name, facts in header.pop("metric_facts", {}).items():
+            read_facts(name, facts)
         about = {key: value for key, value in header.items() if key not in ("format", "version", *TABLES)}
         return Robustness(models, perturbations, headline, direction, tables, about)
 

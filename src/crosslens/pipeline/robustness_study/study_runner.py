@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,12 @@ from crosslens.pipeline.comparison import unused_label
 from crosslens.pipeline.evaluation import dataset_facts
 from crosslens.pipeline.inputs import check_dataset
 from crosslens.pipeline.options import RobustnessOptions, refuse_other_keywords
-from crosslens.pipeline.robustness_study.study_directory import PICTURES, Robustness, StudyDirectory, folder_name
+from crosslens.pipeline.robustness_study.study_directory import (
+    Robustness,
+    StudyDirectory,
+    folder_name,
+    study_directory,
+)
 from crosslens.pipeline.robustness_study.tables import StudyTables, significance_settings
 from crosslens.pipeline.robustness_study.variant_runner import QueryResults, StudySettings, VariantRunner
 from crosslens.pipeline.robustness_study.variants import GIVEN, ORIGINAL, Variant, given_variant, make_variants
@@ -66,32 +72,37 @@ def robustness(
     _check_inputs(dataset, model, models, images, captions, variants)
     _check_options(study_options, encode_options, names, variants or (), perturbed or ())
     settings = StudySettings.of(study_options, metrics)
-    directory = None
-    if output is not None:
-        directory = StudyDirectory(output, settings.key(dataset, study_options.options), overwrite=overwrite)
-        directory.refuse_loss("perturbations", names)
-        directory.refuse_fewer_seeds(study_options.seeds)
-    progress = progress or SilentProgress()
-    with scratch_folder(None if directory is None else directory.folder / PICTURES) as scratch:
-        encoding = VariantEncoding(encode_options, study_options, scratch)
-        queries = encoding.queries(dataset)
-        changed = _variants(queries, dataset, names, perturbed or {}, study_options, progress)
+    with study_directory(output, settings.key(dataset, study_options.options), overwrite=overwrite) as directory:
+        if directory is not None:
+            directory.refuse_loss("perturbations", names)
+            directory.refuse_fewer_seeds(study_options.seeds)
+        scratch = scratch_folder(None if directory is None else directory.pictures)
+        given = images, captions, variants or {}
+        with scratch as pictures:
+            encoding = VariantEncoding(encode_options, study_options, pictures)
+            queries = encoding.queries(dataset)
+            progress = progress or SilentProgress()
+            changed = _variants(queries, dataset, names, perturbed or {}, study_options, progress)
+            results = _run_models(
+                _named_models(study_options.name, model, models),
+                partial(_vector_source, dataset, queries, given, encoding),
+                VariantRunner(queries, settings, directory, study_options, progress),
+                changed,
+            )
+            tables = StudyTables(queries, {variant.label: variant for variant in changed}, results, study_options)
+            return _result(tables, directory, _about(dataset, settings, study_options), progress)
 
-        def vector_source(name: str, encoder: Any, taken: Iterable[str]) -> VectorSource:
-            if encoder is None:
-                return GivenVectors(name, queries, images, captions, variants or {})
-            loaded = load_encoder(encoder, encode_options)
-            label = unused_label(name or loaded.name, set(map(folder_name, taken)), folder_name)
-            return ModelVectors(label, loaded, dataset, encoding)
 
-        results = _run_models(
-            _named_models(study_options.name, model, models),
-            vector_source,
-            VariantRunner(queries, settings, directory, study_options, progress),
-            changed,
-        )
-        tables = StudyTables(queries, {variant.label: variant for variant in changed}, results, study_options)
-        return _result(tables, directory, _about(dataset, settings, study_options), progress)
+def _vector_source(
+    dataset: Dataset, queries: Dataset, given: tuple[Any, Any, Mapping[str, Any]], encoding: VariantEncoding,
+    name: str, encoder: Any, taken: Iterable[str],
+) -> VectorSource:  # fmt: skip
+    """The vectors of a model, under a name that no other has; or those that are given."""
+    if encoder is None:
+        return GivenVectors(name, queries, *given)
+    loaded = load_encoder(encoder, encoding.options)
+    label = unused_label(name or loaded.name, set(map(folder_name, taken)), folder_name)
+    return ModelVectors(label, loaded, dataset, encoding)
 
 
 def _run_models(
@@ -125,11 +136,10 @@ def _result(
     result = None
     if directory.stored.get("key") == tables.key:
         with suppress(InputError):  # damaged tables are made again
-            result = Robustness.load(directory.folder)
+            result = Robustness.load(directory.target)
     if result is None:
-        result = tables.result(about, progress)
-        result.save(directory.folder)
-    directory.finish()
+        result, directory.changed = tables.result(about, progress), True
+    directory.finish(result)
     return result
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import BOTH, IMAGE_TO_TEXT, Dataset, MetricValues, Progress, Run, fingerprint, split_name, stage
-from crosslens.metrics import family_of, spec_of
+from crosslens.metrics import bounds_of, facts_of
 from crosslens.pipeline.comparison import compare
 from crosslens.pipeline.options import RobustnessOptions, SignificanceOptions
 from crosslens.pipeline.robustness_study.query_changes import (
@@ -27,9 +27,9 @@ from crosslens.pipeline.robustness_study.query_changes import (
     word_rows,
 )
 from crosslens.pipeline.robustness_study.study_directory import Robustness
-from crosslens.pipeline.robustness_study.variant_runner import QueryResults
+from crosslens.pipeline.robustness_study.variant_runner import HALF_RSUM, QueryResults
 from crosslens.pipeline.robustness_study.variants import CAPTION_COLUMNS, ORIGINAL, BoolArray, Variant
-from crosslens.statistics import Bootstrap, aggregate, correct, paired_permutation
+from crosslens.statistics import Bootstrap, aggregate, correct, difference_bounds, paired_permutation
 
 DROP_COLUMNS: Mapping[str, Any] = {
     "model": pl.String, "perturbation": pl.String, "seed": pl.Int64, "metric": pl.String,
@@ -59,7 +59,7 @@ def drop_rows(
     tests = {test.metric: (test.difference, test.low, test.high, test.p_value) for test in comparison.results}
     rsum = paired_permutation(
         100 * changed.hits, 100 * original.hits, original.clusters,
-        permutations=permutations, resamples=options.resamples, level=options.level, seed=seed,
+        permutations=permutations, resamples=options.resamples, level=options.level, seed=seed, bounds=HALF_RSUM,
     )  # fmt: skip
     tests[direction_rsum(original.direction)] = rsum.difference, *rsum.interval, rsum.p_value
     rows = []
@@ -99,9 +99,8 @@ def _row(
 
 
 def higher_is_better(metric: str) -> bool:
-    """Which way is better; True for unknown metrics (of a plug-in that is not installed)."""
-    spec = spec_of(metric)
-    return spec is None or family_of(spec).higher_is_better
+    """Which way is better."""
+    return facts_of(metric).higher_is_better
 
 
 def _values(metric: str, results: QueryResults) -> MetricValues:
@@ -121,7 +120,9 @@ def _drop_over(
         drop, low, high = sign * (figures[0] - figures[1]), float("nan"), float("nan")
     else:
         bootstrap = Bootstrap(before.clusters[chosen], options.resamples, options.seed)
-        estimate = bootstrap.estimate(sign * (before.values[chosen] - after.values[chosen]), level=options.level)
+        change = sign * (before.values[chosen] - after.values[chosen])
+        bounds = HALF_RSUM if metric == direction_rsum(split_name(metric)[0]) else bounds_of(metric)
+        estimate = bootstrap.estimate(change, level=options.level, bounds=bounds and difference_bounds(bounds))
         drop, low, high = estimate.mean, estimate.low, estimate.high
     return {"applied_drop": drop + 0.0, "applied_low": low + 0.0, "applied_high": high + 0.0}
 

@@ -23,22 +23,26 @@ from crosslens.core import (
     UsageError,
     atomic_file,
     fingerprint,
+    parquet_bytes,
 )
-from crosslens.metrics import RSUM_CUTOFFS, parse_metrics, ranks_of
+from crosslens.metrics import RSUM_CUTOFFS, metric_plugins, parse_metrics, ranks_of
 from crosslens.pipeline.evaluation import evaluate
-from crosslens.pipeline.inputs import TEXT_TO_TEXT, score_source
+from crosslens.pipeline.inputs import score_source
+from crosslens.pipeline.known_ids import TEXT_TO_TEXT
 from crosslens.pipeline.options import RobustnessOptions
 from crosslens.pipeline.robustness_study.study_directory import StudyDirectory
 from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant
 from crosslens.pipeline.robustness_study.vectors import VectorSource
 from crosslens.rank import Scorer
 
+HALF_RSUM = (0.0, 300.0)
+"""Between which the Rsum of one direction lies: three hits, in percent."""
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 DEFAULT_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR")
 BOTH_DIRECTIONS = (IMAGE_TO_TEXT, TEXT_TO_IMAGE)
-_KEY = "crosslens.key"
+_KEY, _CONTENT = "crosslens.key", "crosslens.content"
 _COLUMNS = ("query", "cluster", "rank", "hits", "own_score")
 
 
@@ -76,7 +80,7 @@ class QueryResults:
         values = (queries, self.clusters, self.rank, self.hits, self.own)
         table = pl.DataFrame(dict(zip(_COLUMNS, values, strict=True)))
         with atomic_file(_results_file(folder)) as partial:
-            table.write_parquet(partial, metadata={_KEY: key})
+            partial.write_bytes(parquet_bytes(table, metadata={_KEY: key, _CONTENT: _content(table)}))
 
     @staticmethod
     def load(folder: Path, key: str | None, direction: str) -> QueryResults | None:
@@ -85,15 +89,20 @@ class QueryResults:
         if key is None or not file.exists() or not (folder / RUN_FILE).exists():
             return None
         try:
-            if pl.read_parquet_metadata(file).get(_KEY) != key:
+            facts = pl.read_parquet_metadata(file)
+            if facts.get(_KEY) != key:
                 return None
             table, run = pl.read_parquet(file), Run.load(folder)
         except (OSError, pl.exceptions.PolarsError, InputError):  # damaged
             return None
-        if table.columns != list(_COLUMNS):
+        if table.columns != list(_COLUMNS) or facts.get(_CONTENT, _content(table)) != _content(table):
             return None
         arrays = (table[name].to_numpy() for name in _COLUMNS[1:])
         return QueryResults(run, direction, tuple(table["query"]), *arrays)
+
+
+def _content(table: pl.DataFrame) -> str:
+    return fingerprint("results", {"table": table})
 
 
 def _results_file(folder: Path) -> Path:
@@ -153,7 +162,9 @@ class StudySettings:
     def key(self, dataset: Dataset, perturbation_options: Mapping[str, Any] | None) -> str:
         """The same for two studies whose runs can be in one folder."""
         perturbing = {"perturbing": repr(sorted(perturbation_options.items()))} if perturbation_options else {}
-        return fingerprint("robustness", {"dataset": dataset.fingerprint, **vars(self), **perturbing})
+        plugins = metric_plugins(parse_metrics(self.metrics))
+        code = {"plugins": plugins} if plugins else {}
+        return fingerprint("robustness", {"dataset": dataset.fingerprint, **vars(self), **perturbing, **code})
 
 
 @dataclass(frozen=True)
@@ -175,8 +186,9 @@ class VariantRunner:
         results = None if folder is None else QueryResults.load(folder, key, self.settings.table_direction)
         if results is None:
             results = self._evaluate(vectors, variant, f"{name}, {label}", folder)
-            if folder is not None:
+            if folder is not None and self.directory is not None:
                 results.save(folder, key or "")
+                self.directory.changed = True
         return results
 
     def _evaluate(self, vectors: VectorSource, variant: Variant | None, name: str, folder: Path | None) -> QueryResults:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,8 +11,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import HEADER_FILE, Dataset, Embeddings, InputError, Progress, UsageError, positions, read_header
-from crosslens.data import existing_file, read_array
+from crosslens.core import (
+    HEADER_FILE,
+    Dataset,
+    Embeddings,
+    InputError,
+    Progress,
+    UsageError,
+    positions,
+    read_header,
+    read_json_file,
+)
+from crosslens.data import (
+    ARRAY_SUFFIXES,
+    Side,
+    read_vectors_and_ids,
+)
 from crosslens.perturbations import PERTURBATIONS, Edit, Perturbed, is_image_perturbation, perturb_all, read_perturbed
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
@@ -155,8 +168,8 @@ def _with_texts(dataset: Dataset, results: Sequence[Perturbed]) -> Dataset:
 def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset]]:
     """By perturbation, the vectors and the datasets in a folder.
 
-    ``char_swap.npy`` holds vectors in the order of the dataset's captions (``blur@3.npy``: of its images), a folder
-    ``char_swap/`` embeddings with ids, or a dataset.
+    ``char_swap.npy`` (or .npz, .safetensors, .pt) holds vectors in the order of the dataset's captions
+    (``blur@3.npy``: of its images), a folder ``char_swap/`` embeddings with ids, or a dataset.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -164,9 +177,10 @@ def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset
     vectors: dict[str, Any] = {}
     datasets: dict[str, Dataset] = {}
     for part in sorted(folder.iterdir()):
-        name = part.name.removesuffix(".npy")
-        if part.suffix == ".npy":
-            vectors[name] = _as_variant(name, read_array(part))
+        is_array = part.suffix.lower() in ARRAY_SUFFIXES
+        name = part.name.removesuffix(part.suffix) if is_array else part.name
+        if is_array:
+            vectors[name] = _as_variant(name, _read_file(part, "image" if is_image_perturbation(name) else "caption"))
         elif (part / HEADER_FILE).is_file():
             if _kind(part) == "crosslens/embeddings":
                 vectors[name] = _as_variant(name, Embeddings.load(part))
@@ -182,11 +196,16 @@ def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset
     return vectors, datasets
 
 
-def read_vectors(path: str | Path | None) -> Any:
-    """Vectors from a ``.npy`` file or an embeddings folder; None for None."""
+def read_vectors(path: str | Path | None, side: Side) -> Any:
+    """Vectors from a file of arrays or an embeddings folder; None for None."""
     if path is None:
         return None
-    return Embeddings.load(path) if Path(path).is_dir() else read_array(existing_file(path))
+    return Embeddings.load(path) if Path(path).is_dir() else _read_file(path, side)
+
+
+def _read_file(path: str | Path, side: Side) -> Any:
+    stored = read_vectors_and_ids(path, side)
+    return stored.vectors if stored.ids is None else Embeddings(stored.ids, stored.vectors)
 
 
 def _as_variant(name: str, vectors: Any) -> Any:
@@ -195,6 +214,6 @@ def _as_variant(name: str, vectors: Any) -> Any:
 
 def _kind(folder: Path) -> str:
     try:
-        return str(json.loads((folder / HEADER_FILE).read_text(encoding="utf-8")).get("format"))
-    except (ValueError, AttributeError):
+        return str(read_json_file(folder / HEADER_FILE).get("format"))
+    except (InputError, AttributeError):
         return str(read_header(folder / HEADER_FILE, "dataset"))  # raises

@@ -28,7 +28,7 @@ from crosslens.encode import (
 )
 from crosslens.perturbations import perturb_images
 from crosslens.pipeline.encoding import stream_options
-from crosslens.pipeline.inputs import align_embeddings
+from crosslens.pipeline.inputs import align_both
 from crosslens.pipeline.options import RobustnessOptions
 from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant
 
@@ -134,13 +134,6 @@ def _stamps(dataset: Dataset, folder: str | Path | None = None) -> list[str]:
     return [f"{facts.st_size} {facts.st_mtime_ns}" for facts in (file.stat() for file in files)]
 
 
-def _aligned(dataset: Dataset, images: Any, captions: Any) -> Pair:
-    return (
-        align_embeddings(images, dataset.image_ids, "image"),
-        align_embeddings(captions, dataset.caption_ids, "caption"),
-    )
-
-
 class GivenVectors:
     """Vectors that are given: of the original, and by name those of every variant.
 
@@ -153,12 +146,12 @@ class GivenVectors:
             fix = f"pass {argument(f'{missing}s')}, or a model"
             raise UsageError(f"no {missing} embeddings of the original", fix=fix)
         self.name = name
-        self._pairs = {ORIGINAL: _aligned(dataset, images, captions)}
+        self._pairs = {ORIGINAL: align_both(dataset, images, captions)}
         for variant, vectors in variants.items():
             pair = vectors if isinstance(vectors, tuple) else (None, vectors)
             changed = (old if new is None else new for old, new in zip(self._pairs[ORIGINAL], pair, strict=True))
             with reading(f"variant {variant!r}"):
-                self._pairs[variant] = _aligned(dataset, *changed)
+                self._pairs[variant] = align_both(dataset, *changed)
 
     def key(self, variant: Variant | None) -> str | None:
         images, captions = self._pair(variant)

@@ -10,7 +10,17 @@ import gzip
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from crosslens.core import ConflictError, Registry, Run, UnknownNameError, UsageError, argument, atomic_file
+from crosslens.core import (
+    ConflictError,
+    Registry,
+    Run,
+    UnknownNameError,
+    UsageError,
+    argument,
+    atomic_file,
+    refuse_existing,
+    tidy_output,
+)
 
 Files = Mapping[str, str]
 """Content by part: ``""`` for a format of one file, ``i2t`` and ``t2i`` for one file per direction."""
@@ -74,7 +84,11 @@ def _write(content: Mapping[Path, str], overwrite: bool) -> list[Path]:
 def write_changed(content: Mapping[Path, bytes], overwrite: bool) -> list[Path]:
     """All of the files or none: conflicts are detected before the first file is written."""
     changed = {path: data for path, data in content.items() if not (path.is_file() and path.read_bytes() == data)}
+    for path in content.keys() - changed.keys():
+        tidy_output(path)
     for path in changed:
+        if path.is_symlink() and not path.exists():
+            refuse_existing(path, overwrite)
         if path.exists() and not overwrite:
             raise ConflictError(
                 f"{path} already exists with other content",

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from crosslens.core import Grid, Run, split_name
+from crosslens.metrics import format_figure, format_interval
+from crosslens.pipeline import Comparison
 from crosslens.report.export.files import EXPORTS, Files, Metrics
 from crosslens.report.selection import select_metrics
+from crosslens.report.text.comparison import run_letters
 from crosslens.report.text.runs import runs_grid
 
 _CSV_SCHEMA = {
@@ -47,6 +50,37 @@ def latex(runs: Sequence[Run], metrics: Metrics = None) -> Files:
         "\\end{tabular}",
     ]
     return {"": "\n".join(lines) + "\n"}
+
+
+def comparison_latex(comparison: Comparison) -> str:
+    """A comparison as a booktabs table: a row per run, the best figure bold, intervals, and significance marks.
+
+    Superscripts are the letters of the runs that a run is significantly better than; arrows say which way is better.
+    """
+    letters = run_letters(comparison)
+    better = {result.metric: result.higher_is_better for result in comparison.results}
+    best = {name: _best_runs(comparison, name, higher) for name, higher in better.items()}
+    titles = [f"{_latex_cell(name)} ${chr(92)}{'up' if higher else 'down'}arrow$" for name, higher in better.items()]
+    lines = ["% needs \\usepackage{booktabs}", f"\\begin{{tabular}}{{ll{'c' * len(better)}}}", "\\toprule"]
+    lines += [" & ".join(["", "model", *titles]) + r" \\", "\\midrule"]
+    for run in comparison.runs:
+        cells = []
+        for name in better:
+            mean, low, high = comparison.figures[run][name]
+            figure = _latex_cell(format_figure(name, mean))
+            marks = "".join(letters[other] for other in comparison.beaten(run, name))
+            figure = f"\\textbf{{{figure}}}" if run in best[name] else figure
+            superscript = f"$^{{{marks}}}$" if marks else ""
+            interval = format_interval(name, low, high)
+            cells.append(figure + superscript + (f" {{\\small {interval}}}" if interval else ""))
+        lines.append(" & ".join([letters[run], _latex_cell(run), *cells]) + r" \\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
+
+
+def _best_runs(comparison: Comparison, name: str, higher: bool) -> set[str]:
+    means = {run: comparison.figures[run][name][0] for run in comparison.runs}
+    best = max(means.values()) if higher else min(means.values())
+    return {run for run, mean in means.items() if mean == best}
 
 
 def _latex_row(cells: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import cycle
 from pathlib import Path
+from typing import NamedTuple
 
 from crosslens.core import CrosslensError
 from crosslens.data import read_image_bytes
@@ -36,6 +37,8 @@ _QUALITY = 82
 _PLAIN_SIZE = (400.0, 300.0)
 _MOST_LABELS = 14
 _LETTER = 0.56  # of a letter's height: how wide it is
+_MOST_STEPS = 4
+"""How many label heights a label may be away from the edge of its box."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +85,13 @@ def draw_boxes(
     order = sorted(boxed, key=lambda indexed: -(indexed[1].area or 0.0))
     first = {obj.name: index for index, obj in reversed(boxed)}
     parts = [_box(obj, _colour(obj, colour_of), numbers.get(index)) for index, obj in order]
+    labelled = [(index, obj) for index, obj in order if every or first[obj.name] == index]
+    texts = [f"{numbers[index]} {obj.name}" if index in numbers else obj.name for index, obj in labelled]
+    labels = label_positions(texts, [obj.box for _, obj in labelled if obj.box is not None], (width, height))
     parts += [  # above all boxes
-        _label(obj, _colour(obj, colour_of), numbers.get(index), (width, height))
-        for index, obj in order
-        if every or first[obj.name] == index
+        _label(position, text, _colour(obj, colour_of))
+        for position, text, (_, obj) in zip(labels, texts, labelled, strict=True)
+        if position is not None
     ]
     empty = "" if boxed else _empty(width, height, picture)
     return (
@@ -120,16 +126,52 @@ def _box(obj: ImageObject, colour: str, number: int | None) -> str:
     return f"<g><title>{escape(whole)}</title>{rectangle}</g>"
 
 
-def _label(obj: ImageObject, colour: str, number: int | None, size: tuple[float, float]) -> str:
-    """On the upper edge of the box, inside the picture."""
-    assert obj.box is not None
-    text = f"{number} {obj.name}" if number is not None else obj.name
-    letter = max(size) / 30
-    long = letter * _LETTER * len(text) + letter * 0.5
-    x = max(0.0, min(obj.box[0], size[0] - long))
-    y = max(0.0, min(obj.box[1] - letter * 1.25, size[1] - letter * 1.25))
+class LabelPosition(NamedTuple):
+    """Where a label is drawn: its upper left corner, how long it is, and the height of its letters."""
+
+    x: float
+    y: float
+    long: float
+    letter: float
+
+    @property
+    def high(self) -> float:
+        """With room above and below the letters."""
+        return self.letter * 1.25
+
+    def overlaps(self, other: LabelPosition) -> bool:
+        """Whether one of the two would hide a part of the other."""
+        across = self.x < other.x + other.long and other.x < self.x + self.long
+        return across and self.y < other.y + other.high and other.y < self.y + self.high
+
+
+def label_positions(
+    texts: Sequence[str], boxes: Sequence[tuple[float, float, float, float]], size: tuple[float, float]
+) -> list[LabelPosition | None]:
+    """Where labels go so that none covers another: at the upper edge of the box, else as near to it as there is room.
+
+    None where there is no room above or below: the box then has its name only under the pointer.
+    """
+    taken: list[LabelPosition] = []
+    positions: list[LabelPosition | None] = []
+    for text, (x, y, wide, _) in zip(texts, boxes, strict=True):
+        letter = max(size) / 30
+        long = letter * _LETTER * len(text) + letter * 0.5
+        high = letter * 1.25
+        lefts = [max(0.0, min(left, size[0] - long)) for left in (x, x + wide - long)]
+        steps = sorted(range(-_MOST_STEPS, _MOST_STEPS + 1), key=lambda step: (abs(step), step < 0))
+        tops = [max(0.0, min(y + (step - 1) * high, size[1] - high)) for step in steps]
+        candidates = (LabelPosition(left, top, long, letter) for top in tops for left in lefts)
+        free = next((position for position in candidates if not any(map(position.overlaps, taken))), None)
+        taken += [] if free is None else [free]
+        positions.append(free)
+    return positions
+
+
+def _label(position: LabelPosition, text: str, colour: str) -> str:
+    x, y, long, letter = position
     return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{long:.1f}" height="{letter * 1.25:.1f}" fill="{colour}"/>'
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{long:.1f}" height="{position.high:.1f}" fill="{colour}"/>'
         f'<text x="{x + letter * 0.25:.1f}" y="{y + letter * 0.95:.1f}" font-size="{letter:.1f}">{escape(text)}</text>'
     )
 

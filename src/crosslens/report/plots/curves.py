@@ -33,7 +33,7 @@ def curve_facts(curves: Curves) -> str:
         f"m items most similar by {curves.phi} count as relevant",
         curves.dataset,
         format_count(queries[-1], "caption query" if curves.direction == "t2i" else "image query"),
-        f"bands: {100 * figures[0].level:g}% intervals from resampling images" if isfinite(figures[0].low) else "",
+        f"bands: {100 * figures[0].level:g}% intervals over images" if isfinite(figures[0].low) else "",
     ]
     return " · ".join(fact for fact in facts if fact)
 

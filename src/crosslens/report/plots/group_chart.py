@@ -8,15 +8,24 @@ from math import isfinite
 
 import polars as pl
 
-from crosslens.core import MetricValues, Run, UnknownNameError, UsageError, argument, split_name
-from crosslens.metrics import Unit, family_of, format_count, spec_of, unit_of
+from crosslens.core import MetricValues, Run, Unit, UnknownNameError, UsageError, split_name
+from crosslens.metrics import facts_of, format_count, unit_of
 from crosslens.pipeline import run_labels
-from crosslens.report.groups import NO_VALUE, GroupedMetrics, column_of, group_metrics, groupable_metrics
+from crosslens.report.groups import (
+    NO_VALUE,
+    GroupedMetrics,
+    column_of,
+    group_metrics,
+    groupable_metrics,
+    grouping_columns,
+)
 from crosslens.report.selection import dataset_name, select_metrics
 from crosslens.report.text.runs import DIRECTION_LABELS
 
 PREFERRED = "t2i/Hit@1"
 """What is drawn by default, where all runs have it."""
+WHOLE = "all queries"
+"""The group of a figure without groups."""
 _QUERIES = {"i2t": "image query", "t2i": "caption query"}
 
 
@@ -52,14 +61,14 @@ class Chart:
 
     @property
     def higher_is_better(self) -> bool:
-        spec = spec_of(self.metric)
-        return spec is None or family_of(spec).higher_is_better
+        return facts_of(self.metric).higher_is_better
 
     @property
     def title(self) -> str:
         """The metric, its direction and the column."""
         direction, metric = split_name(self.metric)
-        return f"{metric}, {DIRECTION_LABELS.get(direction, direction)}, by {self.column}"
+        by = f", by {self.column}" if self.column else ""
+        return f"{metric}, {DIRECTION_LABELS.get(direction, direction)}{by}"
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -70,7 +79,7 @@ class Chart:
         facts = [
             " on ".join(part for part in (self._alone(), self.dataset) if part),
             self._queries(),
-            f"{shown} intervals from resampling images" if shown else "no intervals",
+            f"{shown} intervals over images" if shown else "no intervals",
             f"{'higher' if self.higher_is_better else 'lower'} is better",
         ]
         if self.left_out:
@@ -96,9 +105,14 @@ class Chart:
 
 
 def chart(
-    runs: Run | Sequence[Run], column: str, metric: str | None = None, *, largest: int | None = 20, seed: int = 0
+    runs: Run | Sequence[Run],
+    column: str | None = None,
+    metric: str | None = None,
+    *,
+    largest: int | None = 20,
+    seed: int = 0,
 ) -> Chart:
-    """One metric of the runs by a column of their dataset, ready to be drawn.
+    """One metric of the runs by a column of their dataset (without one, over all queries), ready to be drawn.
 
     Without ``metric`` it is ``t2i/Hit@1``, or the first that all runs have. Numbers keep their order; other groups
     are in the order of the first run's figures, the best first. ``largest`` keeps that many groups.
@@ -106,6 +120,8 @@ def chart(
     runs = [runs] if isinstance(runs, Run) else list(runs)
     if not runs:
         raise UsageError("no runs to draw", fix="pass at least one")
+    if column is None:
+        return _whole_chart(runs, metric)
     name = _shared_metric(runs, column) if metric is None else _one_metric(runs, column, metric)
     grouped = [group_metrics(run, column, name, seed=seed) for run in runs]
     kept, left_out = _largest([groups.values[name] for groups in grouped], largest)
@@ -126,13 +142,33 @@ def chart(
     )
 
 
+def _whole_chart(runs: Sequence[Run], metric: str | None) -> Chart:
+    """All queries as a single group, which every run has."""
+    names = [name for name in select_metrics(runs[0], metric) if all(name in run.values for run in runs)]
+    if not names:
+        raise UsageError("the runs have no such metric in common", fix="name a metric that all of them have")
+    if metric is not None and len(names) > 1:
+        raise _several_directions(metric, names)
+    name = PREFERRED if metric is None and PREFERRED in names else names[0]
+    labels = run_labels(tuple(runs))
+    series = tuple(Series(label, run[name], {WHOLE: run[name]}) for label, run in zip(labels, runs, strict=True))
+    datasets = dict.fromkeys(dataset_name(run) for run in runs)
+    return Chart(name, "", (WHOLE,), series, dataset=next(iter(datasets)) if len(datasets) == 1 else "")
+
+
+def _several_directions(metric: str, names: Sequence[str]) -> UsageError:
+    return UsageError(
+        f"{metric} has values in {len(names)} directions, and a figure shows one", fix=f"choose {' or '.join(names)}"
+    )
+
+
 def _shared_metric(runs: Sequence[Run], column: str) -> str:
     possible = groupable_metrics(runs[0], column)
     shared = [name for name in possible if all(name in groupable_metrics(run, column) for run in runs[1:])]
     if not shared:
         raise UsageError(
             f"the runs have no metric by {column} in common",
-            fix=f"evaluate them with the same {argument('metrics')}, or name one",
+            fix="evaluate the runs with the same metrics and the same dataset",
         )
     return PREFERRED if PREFERRED in shared else shared[0]
 
@@ -152,10 +188,7 @@ def _one_metric(runs: Sequence[Run], column: str, metric: str) -> str:
         lacking = next(run for run in runs if usable[0] not in run.values)
         raise UnknownNameError(f"metric in {lacking.name!r}", usable[0], lacking.values)
     if len(everywhere) > 1:
-        raise UsageError(
-            f"{metric} has values in {len(everywhere)} directions, and a figure shows one",
-            fix=f"choose {' or '.join(everywhere)}",
-        )
+        raise _several_directions(metric, everywhere)
     return everywhere[0]
 
 
@@ -172,12 +205,11 @@ def _largest(grouped: Sequence[Mapping[str, MetricValues]], largest: int | None)
 
 def _ordered(kept: Sequence[str], groups: GroupedMetrics, run: Run, name: str) -> tuple[str, ...]:
     values = groups.values[name]
-    labels = run.columns[split_name(name)[0]][groups.column]
+    labels = grouping_columns(run, split_name(name)[0])[groups.column]
     present = [group for group in values if group in kept] + [group for group in kept if group not in values]
     if labels.dtype.is_numeric() or labels.dtype == pl.Boolean:
         return tuple(sorted(present, key=lambda group: (group == NO_VALUE, *_number(group, present))))
-    spec = spec_of(name)
-    sign = -1.0 if spec is None or family_of(spec).higher_is_better else 1.0
+    sign = -1.0 if facts_of(name).higher_is_better else 1.0
     return tuple(sorted(present, key=lambda group: sign * values[group].mean if group in values else float("inf")))
 
 

@@ -29,7 +29,7 @@ def bar_figure(chart: Chart) -> Any:
     for index, series in enumerate(chart.series):
         drawn.add_trace(_bars(objects, chart, series, index))
         drawn.add_trace(_figures(objects, chart, series, index))
-        if isfinite(series.whole.mean):
+        if chart.column and isfinite(series.whole.mean):
             _mark_whole(drawn, chart, series, index)
     rows = len(chart.groups) * (len(chart.series) * _BAR + _GROUP_GAP)
     _apply_layout(drawn, chart, _top_margin(chart) + max(rows, 60) + _BOTTOM)
@@ -240,7 +240,7 @@ def _table(chart: Chart) -> str:
                     f"{metric.n:,}",
                 )
                 rows.append((group, series.name, *numbers))
-    header = (chart.column, "run", "figure", "interval", "queries")
+    header = (chart.column or "queries of", "run", "figure", "interval", "queries")
     return folded_table(f"The numbers: {chart.title}", header, rows, about=" · ".join(chart.facts))
 
 

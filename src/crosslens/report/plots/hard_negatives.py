@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
@@ -14,6 +15,8 @@ from crosslens.report.plots import style
 from crosslens.report.text.hard_negatives import interval_text, percent, shown_categories
 
 _BAR, _GAP, _TOP, _BOTTOM = 15, 12, 118, 56
+_LINE, _LETTERS = 17, 118
+"""Pixels per line of the subtitle, and the letters that fit beside each other."""
 
 
 def negatives_figure(results: Sequence[HardNegativesResult], measure: str) -> Any:
@@ -91,22 +94,33 @@ def _hover(result: HardNegativesResult, row: CategoryAccuracy) -> str:
 def _with_layout(
     drawn: Any, results: Sequence[HardNegativesResult], measure: str, rows: Sequence[CategoryAccuracy]
 ) -> Any:
-    height = _TOP + len(rows) * (_BAR * len(results) + _GAP) + _BOTTOM
     first = results[0]
     name = measure if measure == ACCURACY[0] else f"{measure} score"
-    cases = format_count(len(first.negatives), "case")
-    facts = f"{cases}, {100 * first.level:g}% intervals from resampling {first.resampled}"
+    facts = f"{_counted_cases(results)}, {100 * first.level:g}% intervals over {first.resampled}"
+    subtitle = textwrap.wrap(f"{facts}; ties are wrong; | is chance", _LETTERS)
+    top = _TOP + _LINE * (len(subtitle) - 1)
+    height = top + len(rows) * (_BAR * len(results) + _GAP) + _BOTTOM
     names = [category_label(row, first) for row in rows]
     drawn.update_layout(
-        **style.figure_layout(f"{first.negatives.name}: {name}", f"{facts}; ties are wrong; | is chance", height),
+        **style.figure_layout(f"{first.negatives.name}: {name}", "<br>".join(map(style.label, subtitle)), height),
         barmode="group", bargroupgap=0.08, bargap=_GAP / (_GAP + _BAR * len(results)),
-        margin={"t": _TOP, "r": 52, "b": _BOTTOM, "l": 30},
-        legend={"orientation": "h", "x": 20 / style.WIDTH, "xref": "container", "y": 1 - (_TOP - 10) / height,
+        margin={"t": top, "r": 52, "b": _BOTTOM, "l": 30},
+        legend={"orientation": "h", "x": 20 / style.WIDTH, "xref": "container", "y": 1 - (top - 10) / height,
                 "yref": "container", "yanchor": "bottom", "traceorder": "normal"},
         xaxis={"range": [0, 1], "tickformat": ".0%", "dtick": 0.2, "gridcolor": style.FAINT, "fixedrange": True},
         yaxis=style.category_axis(names, names),
     )  # fmt: skip
     return drawn
+
+
+def _counted_cases(results: Sequence[HardNegativesResult]) -> str:
+    """How many cases the bars count: with cases left out for lack of a score, it depends on the model."""
+    counts = [len(result.negatives) for result in results]
+    if len(set(counts)) == 1:
+        return format_count(counts[0], "case")
+    return ", ".join(
+        f"{format_count(count, 'case')} ({result.model})" for count, result in zip(counts, results, strict=True)
+    )
 
 
 def _table(result: HardNegativesResult) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,9 @@ def write_heat_map(
     )
 
 
-def atlas_figure(atlas: pl.DataFrame, title: str, about: str, most: int = MOST) -> Any:
+def atlas_figure(
+    atlas: pl.DataFrame, title: str, about: str, most: int = MOST, names: Mapping[str, str] | None = None
+) -> Any:
     """A plotly figure of the most frequent concepts; colour and number say in how many failures."""
     if not atlas.height:
         raise InputError(
@@ -73,11 +75,11 @@ def atlas_figure(atlas: pl.DataFrame, title: str, about: str, most: int = MOST) 
     by_name = {(row["expected"], row["shown"]): row for row in atlas.to_dicts()}
     cells = [[by_name.get((down, across)) for across in acrosses] for down in downs]
     drawn = _heat_map(
-        [synset_label(synset) for synset in acrosses],
-        [synset_label(synset) for synset in downs],
+        [synset_label(synset, names) for synset in acrosses],
+        [synset_label(synset, names) for synset in downs],
         [[np.sqrt(cell["count"]) if cell else 0.0 for cell in row] for row in cells],
         [[str(cell["count"]) if cell else "" for cell in row] for row in cells],
-        [[_confusion_hover(cell) if cell else "" for cell in row] for row in cells],
+        [[_confusion_hover(cell, names) if cell else "" for cell in row] for row in cells],
         textfont={"size": 10}, colorscale=_COUNT_SCALE, showscale=False, xgap=1, ygap=1,
     )  # fmt: skip
     top, height = 104, 104 + 21 * len(downs) + _BOTTOM
@@ -102,7 +104,7 @@ def write_atlas(overview: Overview, output: str | Path, *, overwrite: bool = Fal
     return style.write_figures(
         output,
         f"Why {overview.run} fails",
-        lambda: [atlas_figure(atlas, title, facts, most) for atlas, title in atlases],
+        lambda: [atlas_figure(atlas, title, facts, most, overview.names) for atlas, title in atlases],
         lambda: _overview_tables(overview),
         overwrite=overwrite,
     )
@@ -166,10 +168,11 @@ def _frequent(atlas: pl.DataFrame, side: str, most: int) -> list[str]:
     return sorted(totals[side].head(most).to_list(), key=lambda synset: hypernym_path(synset)[::-1])
 
 
-def _confusion_hover(cell: dict[str, Any]) -> str:
+def _confusion_hover(cell: dict[str, Any], names: Mapping[str, str] | None) -> str:
+    expected, shown = (style.label(synset_label(cell[side], names)) for side in ("expected", "shown"))
     share = f"{100 * cell['share_of_expected']:.0f}% of those that miss the first"
     lines = (
-        f"<b>{style.label(synset_label(cell['expected']))}</b> → <b>{style.label(synset_label(cell['shown']))}</b>",
+        f"<b>{expected}</b> → <b>{shown}</b>",
         f"{format_count(cell['count'], 'failure')}, {share}",
         f"lift {cell['lift']:.1f}, path similarity {cell['similarity']:.2f}",
         f"queries {style.label(', '.join(cell['examples']))}",

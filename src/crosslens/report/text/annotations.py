@@ -130,12 +130,14 @@ def _explanation(result: HumanAgreement, width: int) -> str:
     if result.pooled:
         lines.append("Each judge's score is an observation of its own.")
     if result.judges is not None:
-        single = result.judges.one_against_others
+        single, kappa = result.judges.one_against_others, result.judges.kappa
         lines.append(
             f"People: {format_count(result.judges.judgements, 'score')} for "
             f"{format_count(result.judges.pairs, 'pair')}; "
             f"one judge against the mean of the others: Pearson {_number(single['pearson'])}, "
-            f"Spearman {_number(single['spearman'])}; Krippendorff's α {_number(result.judges.alpha)}."
+            f"Spearman {_number(single['spearman'])}; Krippendorff's α {_number(result.judges.alpha)}; "
+            f"Cohen's κ of two judges {_number(kappa['none'])}, weighted linearly {_number(kappa['linear'])}, "
+            f"quadratically {_number(kappa['quadratic'])}."
         )
     if result.judgements.skipped:
         lines.append(

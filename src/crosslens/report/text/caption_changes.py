@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
-from crosslens.core import PAGE_WIDTH, Entry, Grid, two_columns
+from crosslens.core import PAGE_WIDTH, Entry, Grid, printable_line, two_columns
 from crosslens.perturbations import GROUPS, IMAGE_PERTURBATIONS, IMAGES, Perturbed, options_of, ordered_perturbations
 
 _RED, _GREEN, _DIM, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[1m", "\x1b[0m"
@@ -84,19 +84,21 @@ def counts_grid(facts: Mapping[str, Mapping[str, Any]]) -> Grid:
 def changes_text(changes: CaptionChanges, width: int | None = None, *, colour: bool = False) -> str:
     """Two lines per caption, as it was and as it is; changed characters in colour, or else in brackets.
 
-    Captions are not wrapped, so that they can be copied, and the two lines compared.
+    Captions are not wrapped, so that they can be copied, and the two lines compared. Every part is made printable
+    before it is coloured: a caption must not move the cursor.
     """
     wrapped = partial(textwrap.wrap, width=width or PAGE_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-    head = "\n".join(wrapped(f"{changes.name}: {changes.summary}"))
+    name = printable_line(changes.name)
+    head = "\n".join(wrapped(f"{name}: {printable_line(changes.summary)}"))
     if colour:
-        head = head.replace(changes.name, f"{_BOLD}{changes.name}{_PLAIN}", 1)
-    lines = [head, *wrapped(changed_share(changes.counts), initial_indent="  ")]
+        head = head.replace(name, f"{_BOLD}{name}{_PLAIN}", 1)
+    lines = [head, *wrapped(printable_line(changed_share(changes.counts)), initial_indent="  ")]
     for perturbed in changes.captions.values():
         lines.append("")
         if not perturbed.applied:
             lines += [
-                f"    {_printable(perturbed.original)}",
-                _toned(f"    unchanged: {perturbed.reason}", _DIM, colour),
+                f"    {printable_line(perturbed.original)}",
+                _toned(f"    unchanged: {printable_line(perturbed.reason)}", _DIM, colour),
             ]
             continue
         lines += diff_lines(perturbed, colour=colour)
@@ -111,7 +113,7 @@ def diff_lines(perturbed: Perturbed, *, colour: bool = False) -> tuple[str, str]
 
 
 def _marked(text: str, part: DiffSpan, tone: str, colour: bool) -> str:
-    shown = _printable(text)
+    shown = printable_line(text)
     if part.before == part.after or not text:
         return shown
     return _toned(shown, tone, colour) if colour else f"[{shown}]"
@@ -119,15 +121,6 @@ def _marked(text: str, part: DiffSpan, tone: str, colour: bool) -> str:
 
 def _toned(text: str, tone: str, colour: bool) -> str:
     return f"{tone}{text}{_PLAIN}" if colour else text
-
-
-def _printable(text: str) -> str:
-    """A caption must not move the cursor: line breaks and other controls are spelled out."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
-    )
 
 
 _LEVELS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from math import isfinite
+from string import ascii_lowercase
 
 from crosslens.core import BOTH, PAGE_WIDTH, RENDERERS, Grid, split_name
 from crosslens.metrics import format_count, format_figure, format_interval, unit_of, unit_sentence, with_intervals
@@ -13,12 +14,18 @@ from crosslens.report.text.runs import DIRECTION_LABELS, difference_cells
 
 _MOST_METRICS = 6
 """With more metrics, the queries that differ most are not listed: they would be a wall of ids."""
+WEAK_MEDIANS = "A test of MedR finds about a third of the differences that one of MRR finds: prefer MRR to decide."
 CORRECTIONS = {"holm": "corrected by Holm", "bh": "corrected by Benjamini–Hochberg", "none": "not corrected"}
 
 
 @RENDERERS.register("Comparison")
 def comparison_text(comparison: Comparison, width: int | None = PAGE_WIDTH) -> str:
-    """Each run against the first: values, differences, p-values, and who wins where; tables up to ``width``."""
+    """Each run against the first: values, differences, p-values, and who wins where; tables up to ``width``.
+
+    All pairs are one table of the runs' figures, with the letters of the runs that each is significantly better than.
+    """
+    if comparison.all_pairs:
+        return "\n\n".join([_all_pairs_grid(comparison).text(width), "\n".join(_explanation(comparison))])
     parts = []
     for other in comparison.others:
         results = [result for result in comparison.results if result.other == other]
@@ -45,6 +52,28 @@ def _grid(comparison: Comparison, results: Sequence[MetricComparison]) -> Grid:
     return Grid(header, rows, "lrrlrr")
 
 
+def run_letters(comparison: Comparison) -> dict[str, str]:
+    """a, b, c, … for the runs; numbers past z."""
+    return {run: ascii_lowercase[n] if n < 26 else str(n + 1) for n, run in enumerate(comparison.runs)}
+
+
+def _all_pairs_grid(comparison: Comparison) -> Grid:
+    """A row per metric, a column per run: its figure, the runs it is significantly better than, its interval."""
+    letters = run_letters(comparison)
+    names = list(dict.fromkeys(result.metric for result in comparison.results))
+    better = {result.metric: result.higher_is_better for result in comparison.results}
+    columns = []
+    for run in comparison.runs:
+        figures = comparison.figures[run]
+        marks = ["".join(letters[other] for other in comparison.beaten(run, name)) for name in names]
+        shown = zip(names, marks, strict=True)
+        means = [f"{format_figure(name, figures[name][0])} {mark}".rstrip() for name, mark in shown]
+        columns.append(with_intervals(means, [format_interval(name, *figures[name][1:]) for name in names]))
+    rows = tuple(zip((name + ("" if better[name] else " ↓") for name in names), *columns, strict=True))
+    header = ("metric", *(f"{letters[run]}: {run}" for run in comparison.runs))
+    return Grid(header, rows, "l" * len(header))
+
+
 def p_value(p: float, permutations: int) -> str:
     """A p-value with as many decimals as the smallest that the test can give: more would claim too much."""
     if not isfinite(p):
@@ -55,23 +84,37 @@ def p_value(p: float, permutations: int) -> str:
 
 
 def significance_sentence(test: str, permutations: int, correction: str, tests: int) -> str:
-    """How p-values were computed and corrected."""
+    """How p-values were computed and corrected, and the smallest that can come out of it."""
     number = "" if correction == "none" else f" for {format_count(tests, 'test')}"
-    return f"p: {test}, two-sided, {permutations:,} permutations, {CORRECTIONS[correction]}{number}."
+    least = floor_of_p(permutations, correction, tests)
+    return (
+        f"p: {test}, two-sided, {CORRECTIONS[correction]}{number}; {permutations:,} permutations give no p below "
+        f"{least:.2g}."
+    )
+
+
+def floor_of_p(permutations: int, correction: str, tests: int) -> float:
+    """The smallest p-value that so many permutations can give; Holm multiplies the smallest by the number of tests."""
+    return (tests if correction == "holm" else 1) / (permutations + 1)
 
 
 def _explanation(comparison: Comparison) -> list[str]:
     results = comparison.results
     test = "paired permutation test over images"
-    sentences = [
-        significance_sentence(test, comparison.permutations, comparison.correction, len(results)),
-        f"In brackets: {100 * comparison.level:g}% interval of the difference, from resampling images.",
-        "Wins and losses: queries on which the second run is better or worse.",
-        unit_sentence(result.metric for result in results),
-    ]
+    share = f"{100 * comparison.level:g}%"
+    if comparison.all_pairs:
+        figures = f"In brackets: {share} intervals over images."
+        marks = f"Letters: significantly better than these runs (p < {1 - comparison.level:.2g})."
+    else:
+        figures = f"In brackets: {share} interval of the difference, over images."
+        marks = "Wins and losses: queries on which the second run is better or worse."
+    testing = significance_sentence(test, comparison.permutations, comparison.correction, len(results))
+    sentences = [testing, figures, marks, unit_sentence(result.metric for result in results)]
     if any(not result.higher_is_better for result in results):
         sentences.append("↓: lower is better.")
-    if len(results) > _MOST_METRICS * len(comparison.others):
+    if any(result.statistic != "mean" for result in results):
+        sentences.append(WEAK_MEDIANS)
+    if not comparison.all_pairs and len(results) > _MOST_METRICS * len(comparison.others):
         sentences.append("Choose a few metrics to see the queries that differ most.")
     return [line for sentence in (*sentences, *comparison.notes) for line in textwrap.wrap(sentence, PAGE_WIDTH)]
 

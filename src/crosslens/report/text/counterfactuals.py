@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from crosslens.core import PAGE_WIDTH, Grid
+from crosslens.core import PAGE_WIDTH, Grid, printable_line
 from crosslens.explanations import Counterfactual, Counterfactuals, Radius
 from crosslens.metrics import format_count
 from crosslens.perturbations import Perturbed
@@ -19,13 +19,17 @@ def counterfactuals_text(
     result: Counterfactuals, width: int | None = None, *, show: int = 5, colour: bool = False
 ) -> str:
     """The first edits, smallest first, then the summary where there are several queries."""
-    parts = ["\n".join(textwrap.wrap(counterfactuals_head(result), width or PAGE_WIDTH))]
+    parts = ["\n".join(textwrap.wrap(printable_line(counterfactuals_head(result)), width or PAGE_WIDTH))]
     parts += [counterfactual_text(edit, colour=colour) for edit in smallest_first(result, show)]
     if len(result) > show:
         parts.append(f"… and {format_count(len(result) - show, 'more query')} (--show N prints more)")
     if len(result) > 1:
         parts += [grid.text(width) for grid in (radius_grid(result), perturbation_grid(result)) if grid is not None]
-        parts.append("\n".join(textwrap.fill(note, width or PAGE_WIDTH) for note in counterfactuals_notes(result)))
+        parts.append(
+            "\n".join(
+                textwrap.fill(note, width or PAGE_WIDTH) for note in map(printable_line, counterfactuals_notes(result))
+            )
+        )
     return "\n\n".join(part for part in parts if part)
 
 
@@ -37,11 +41,11 @@ def smallest_first(result: Counterfactuals, most: int | None = None) -> list[Cou
 
 def counterfactual_text(edit: Counterfactual, *, colour: bool = False) -> str:
     """One query: what happened, the edit as a diff, and what it did to the ranking."""
-    lines = [f"{edit.query}: {verdict(edit)}"]
+    lines = [printable_line(f"{edit.query}: {verdict(edit)}")]
     if edit.after is None:
-        return "\n".join([*lines, f"    {edit.before.text}"])
+        return "\n".join([*lines, f"    {printable_line(edit.before.text)}"])
     lines += diff_lines(as_perturbed(edit), colour=colour)
-    return "\n".join([*lines, *(f"    {fact}" for fact in edit_facts(edit))])
+    return "\n".join([*lines, *(f"    {printable_line(fact)}" for fact in edit_facts(edit))])
 
 
 def verdict(edit: Counterfactual) -> str:

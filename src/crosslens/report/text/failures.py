@@ -15,7 +15,7 @@ from crosslens.metrics import format_count
 
 METRIC_NAMES: Mapping[str, str] = {
     "CA": "CA, %",
-    "NonCommonSimilarity": "NCS",
+    "NonCommonSimilarity": "concept similarity",
     "CE": "CE",
     "SD": "SD",
     "SD[binary]": "SD[binary], %",
@@ -61,10 +61,12 @@ def overview_sections(overview: Overview, shown: int = _SHOWN) -> list[TitledTab
             "the first that applies from above.",)),
         TitledTable("Rules", rule_grid(overview.rules, shown), (
             "p: Fisher's exact test that A makes B likelier, corrected for all rules tested.",)),
-        TitledTable(f"Confused with{kinds}", atlas_grid(overview.atlas, shown), (
+        TitledTable(f"Confused with{kinds}", atlas_grid(overview.atlas, shown, overview.names), (
             "times: failures whose right image has the first and whose retrieved image has the second instead; lift: "
             "how much more often than chance; (2): the word's second sense in WordNet.",)),
-        TitledTable(f"Query concepts, and what was retrieved instead{kinds}", atlas_grid(overview.query_atlas, shown)),
+        TitledTable(
+            f"Query concepts, and what was retrieved instead{kinds}",
+            atlas_grid(overview.query_atlas, shown, overview.names)),
         TitledTable("Correlations over failures", correlation_grid(overview)),
     ]  # fmt: skip
     return [section for section in sections if section.grid.rows]
@@ -109,10 +111,10 @@ def _metric_notes(overview: Overview) -> tuple[str, ...]:
     totals = (f"{rows['object_hit']['total']:,.0f} objects hit, {rows['object_miss']['total']:,.0f} missed",)
     shares = (f"{METRIC_NAMES[name].removesuffix(', %')} {100 * share:.1f}%" for name, share in pooled.items())
     return (
-        "CA: concepts of the right image that the retrieved one has; NCS: path similarity of the others, matched; CE: "
-        "difference of counts; SD: difference of box areas; matched: synsets in a pair of NCS, of all not in common; "
-        "wrong count: of common concepts; attributes, places: agreement of common objects.",
-        f"skipped: failures in which a metric is undefined. {100 * overview.level:g}% intervals resample images.",
+        "CA: concepts of the right image that the retrieved one has; concept similarity: path similarity of the "
+        "others, matched in pairs; CE: difference of counts; SD: difference of box areas; matched: synsets in such a "
+        "pair, of all not in common; wrong count: of common concepts; attributes, places: agreement of common objects.",
+        f"skipped: failures in which a metric is undefined. {100 * overview.level:g}% intervals over images.",
         f"Over all failures together: {'; '.join((*totals, *shares))}.",
     )
 
@@ -145,11 +147,11 @@ def rule_grid(rules: pl.DataFrame, shown: int) -> Grid:
     return Grid(("if wrong", "then wrong", "times", "support, %", "confidence, %", "lift", "p"), tuple(rows), "llrrrrr")
 
 
-def atlas_grid(atlas: pl.DataFrame, shown: int) -> Grid:
+def atlas_grid(atlas: pl.DataFrame, shown: int, names: Mapping[str, str] | None = None) -> Grid:
     """The most frequent confusions."""
     rows = [
         (
-            synset_label(row["expected"]), synset_label(row["shown"]), f"{row['count']:,}",
+            synset_label(row["expected"], names), synset_label(row["shown"], names), f"{row['count']:,}",
             f"{100 * row['share_of_expected']:.0f}", f"{row['lift']:.1f}", f"{row['similarity']:.2f}",
         )
         for row in atlas.head(shown).to_dicts()
@@ -174,9 +176,10 @@ def comparison_sections(comparison: OverviewComparison, shown: int = _SHOWN) -> 
     """Causes and confusions, side by side."""
     rows = [("all failures", *_sides(comparison.failed.to_dicts()[0]))]
     rows += [(row["cause"], *_sides(row)) for row in comparison.causes.to_dicts()]
+    names = comparison.first.names
     head = ("first", "second", "difference", "only first", "only second")
     pairs = [
-        (f"{synset_label(row['expected'])} → {synset_label(row['shown'])}", *_sides(row))
+        (f"{synset_label(row['expected'], names)} → {synset_label(row['shown'], names)}", *_sides(row))
         for row in comparison.confusions.head(shown).to_dicts()
     ]
     sections = [
@@ -195,8 +198,10 @@ def comparison_head(comparison: OverviewComparison) -> str:
     )
 
 
-def synset_label(synset: str) -> str:
-    """A synset as people call it; with its number where it is not the first sense."""
+def synset_label(synset: str, names: Mapping[str, str] | None = None) -> str:
+    """A synset as the dataset calls it (``names``), else its first word; with its number if it is a later sense."""
+    if names and synset in names:
+        return names[synset]
     word, number = synset_word(synset), synset.rsplit(".", 1)[-1]
     return word if number == "01" else f"{word} ({number.lstrip('0')})"
 

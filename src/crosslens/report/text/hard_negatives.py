@@ -102,7 +102,7 @@ def _grid(result: HardNegativesResult, measure: str) -> Grid:
 def _notes(result: HardNegativesResult) -> list[str]:
     negatives, rounded = result.negatives, result.outcomes.by_rounding
     bounded = any(isfinite(row.low) for row in result.figures)
-    drawn = f", with {100 * result.level:g}% intervals from resampling {result.resampled}" if bounded else ""
+    drawn = f", with {100 * result.level:g}% intervals over {result.resampled}" if bounded else ""
     notes = [f"In percent{drawn}. A case is right where the right one scores strictly higher; a tie is wrong."]
     if negatives.averaged is not None:
         least = f" of at least {negatives.fewest} cases" if negatives.fewest > 1 else ""

@@ -14,7 +14,7 @@ from crosslens.core import PAGE_WIDTH, Grid, UnknownNameError, split_name
 from crosslens.metrics import format_count, format_figure, unit_sentence
 from crosslens.pipeline import CHANGE_FIGURES, CHANGE_GROUPS, Robustness, direction_rsum, higher_is_better
 from crosslens.report.export.tables import grid_markdown
-from crosslens.report.text.comparison import CORRECTIONS, p_value
+from crosslens.report.text.comparison import CORRECTIONS, floor_of_p, p_value
 from crosslens.report.text.robustness_captions import MIN_CAPTIONS, brittle_lines, spread_grids, word_grids
 from crosslens.report.text.runs import difference_cells
 
@@ -96,12 +96,11 @@ def _about_drops(study: Robustness) -> tuple[str, ...]:
     half = f" It is Hit@1 + Hit@5 + Hit@10 of {direction}, in percent." if name != study.headline else ""
     tests = len(study.models) * study.drops.select("perturbation", "seed").n_unique()
     permutations = testing.get("permutations", 10_000)
-    least = f"; {permutations:,} permutations give no p below {tests / (permutations + 1):.4f}"
-    if testing.get("correction") != "holm":
-        least = ""
+    floor = floor_of_p(permutations, testing.get("correction", "none"), tests)
+    least = f"; {permutations:,} permutations give no p below {floor:.4f}"
     corrected = CORRECTIONS.get(testing.get("correction", ""), CORRECTIONS["none"])
     return (
-        f"Drop: before − after, in points; above 0 is worse.{half} In brackets: {share} interval, from resampling "
+        f"Drop: before − after, in points; above 0 is worse.{half} In brackets: {share} interval over "
         "images. Relative: of the figure before. Applied: the share of captions that changed. "
         f"p: paired permutation test over images, two-sided, {corrected} for {format_count(tests, 'test')}{least}.",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 
-from crosslens.core import BOTH, PAGE_WIDTH, Grid, MetricValues, Run, UsageError, argument, split_name
+from crosslens.core import BOTH, PAGE_WIDTH, Grid, MetricValues, Run, UsageError, argument, split_name, stored_facts
 from crosslens.metrics import (
     family_of,
     format_count,
@@ -96,8 +96,22 @@ def table_notes(values: Mapping[str, MetricValues], *, intervals: bool = True) -
     definitions = [f"{family}@k: {DEFINITIONS[family]}." for family in families if family in DEFINITIONS]
     bounded = [metric for metric in values.values() if format_interval(metric.name, metric.low, metric.high)]
     levels = " and ".join(sorted({f"{100 * metric.level:g}%" for metric in bounded}))
-    brackets = [f"In brackets: {levels} intervals from resampling images."] if levels and intervals else []
-    return [_queries(values), *_skipped(values), unit_sentence(values), *brackets, *definitions] if values else []
+    brackets = [f"In brackets: {levels} intervals over images."] if levels and intervals else []
+    if not values:
+        return []
+    return [_queries(values), *_skipped(values), unit_sentence(values), *_assumed(values), *brackets, *definitions]
+
+
+def _assumed(values: Mapping[str, MetricValues]) -> list[str]:
+    """Metrics of a plugin that is not loaded, in a run that does not say how they are read."""
+    names = dict.fromkeys(
+        split_name(name)[1] for name in values if spec_of(name) is None and stored_facts(name) is None
+    )
+    return (
+        [f"{', '.join(names)}: shown in percent, as neither the run nor a loaded plugin says the unit."]
+        if names
+        else []
+    )
 
 
 def _queries(values: Mapping[str, MetricValues]) -> str:

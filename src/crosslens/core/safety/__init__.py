@@ -1,0 +1,1 @@
+"""What comes from elsewhere and must do no harm: code that files name, and text that is printed."""

@@ -1,0 +1,126 @@
+"""The command line called in this process on hostile input: it must refuse, soon, in words, and write nothing."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from crosslens.cli import main
+from crosslens.core import CrosslensError
+from tests.hostile.writing_commands import make_inputs
+
+SECONDS = 30
+"""More than any case takes on a busy machine; what hangs does not end at all."""
+
+
+@pytest.fixture(autouse=True)
+def _bounded_time() -> Iterator[None]:
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError(f"still running after {SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Outcome]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    """Run ``crosslens`` with these words; an exception that leaves it fails the test, as a traceback would."""
+
+    def run(*words: str | Path) -> Outcome:
+        capsys.readouterr()
+        code = main([str(word) for word in words])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Outcome(code, captured.out, captured.err)
+
+    return run
+
+
+Refused = Callable[..., str]
+USER_ERRORS = (2, 3, 5)
+"""The exit codes for a mistake in the arguments, in the data, and for an output path that is taken."""
+
+
+Refuses = Callable[[Callable[[], object]], str]
+
+
+@pytest.fixture
+def refuses(tmp_path: Path) -> Refuses:
+    """Call a function that must raise a user's error and leave ``tmp_path`` as it was; its message."""
+
+    def run(function: Callable[[], object]) -> str:
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(CrosslensError) as caught:
+            function()
+        assert caught.value.exit_code in USER_ERRORS
+        assert sorted(tmp_path.rglob("*")) == before, "something was written"
+        message = str(caught.value)
+        assert len(message) < 5_000, "no message quotes a whole file"
+        return message
+
+    return run
+
+
+def refused_path(function: Callable[[], object]) -> None:
+    """Call a function on a path that leads to no file: what the system says of it is as good an answer."""
+    with pytest.raises((CrosslensError, OSError)):
+        function()
+
+
+SAMPLED = ("test_readers", "test_sources", "test_options", "test_arrays", "test_stored", "test_texts")
+"""Modules of hundreds of cases each, of which a few run among the fast tests."""
+STEP = 80
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the modules in ``SAMPLED``, every so many-th case is fast; ``make test-hostile`` runs them all."""
+    here = [item for item in items if item.path.parent == Path(__file__).parent and item.path.stem in SAMPLED]
+    for number, item in enumerate(here):
+        if number % STEP and hasattr(item, "callspec"):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def refused(call: Call, tmp_path: Path) -> Refused:
+    """Run a command that must end in a user's error and leave ``tmp_path`` as it was; its message."""
+
+    def run(*words: str | Path) -> str:
+        before = sorted(tmp_path.rglob("*"))
+        outcome = call(*words)
+        assert outcome.code in USER_ERRORS, f"exit code {outcome.code}: {outcome.out}{outcome.err}"
+        assert outcome.err.startswith(("error: ", "note: "))
+        assert "error: " in outcome.err
+        assert sorted(tmp_path.rglob("*")) == before, "something was written"
+        return outcome.err
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
+    folder = tmp_path_factory.mktemp("hostile") / "inputs"
+    folder.mkdir()
+    make_inputs(folder)
+    return folder

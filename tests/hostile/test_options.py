@@ -1,0 +1,120 @@
+"""Every numeric option with every hostile value, from Python and on the command line."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import pkgutil
+from dataclasses import fields
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+import crosslens
+from crosslens.cli.app import COMMANDS, GROUPS
+from crosslens.core import LIMITS, Embeddings, Options, declarations
+from crosslens.metrics import parse_metrics
+from crosslens.rank import scorer_of
+from tests.hostile.conftest import Refused, Refuses
+
+HOSTILE = {
+    "NaN": math.nan,
+    "infinity": math.inf,
+    "minus infinity": -math.inf,
+    "beyond a float": 10**400,
+    "thousands of digits": 10**5000,
+    "beyond 64 bits": 2**63,
+    "far below zero": -(10**30),
+    "text": "5",
+    "truth": True,
+    "list": [1],
+}
+TYPED = ("", "nan", "-inf", "1e400", "9" * 400, "9" * 5000, "0x10", "1 2", "\x00", "１" * 400, "--", "-" + "9" * 30)
+
+
+def options_classes() -> list[type[Options]]:
+    for module in pkgutil.walk_packages(crosslens.__path__, "crosslens."):
+        if ".tiny" not in module.name and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    pending, classes = [Options], []
+    while pending:
+        kinds = pending.pop().__subclasses__()
+        pending += kinds
+        classes += [kind for kind in kinds if kind.__module__.startswith("crosslens.")]
+    return sorted(classes, key=lambda kind: kind.__name__)
+
+
+def numeric(kind: type[Options]) -> list[str]:
+    numbers = {"int", "float", "int | None", "float | None"}
+    declared = declarations(kind)
+    return [entry.name for entry in fields(kind) if entry.name in declared and str(entry.type) in numbers]
+
+
+CASES = [(kind, name) for kind in options_classes() for name in numeric(kind)]
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize(("kind", "name"), CASES, ids=[f"{kind.__name__}.{name}" for kind, name in CASES])
+def test_value_from_python(kind: type[Options], name: str, value: str, refuses: Refuses) -> None:
+    message = refuses(lambda: kind(**{name: HOSTILE[value]}))
+    assert name in message
+
+
+def numeric_flags() -> list[tuple[str, str]]:
+    commands = dict(COMMANDS)
+    for group, (_, inner) in GROUPS.items():
+        commands |= {f"{group} {name}": function for name, function in inner.items()}
+    pairs = []
+    for command, function in commands.items():
+        for parameter in inspect.signature(function).parameters.values():
+            kind, *details = get_args(parameter.annotation) or (parameter.annotation,)
+            if {int, float} & {kind, *get_args(kind)} and details:
+                spelled = details[0].param_decls or (f"--{parameter.name.replace('_', '-')}",)
+                pairs.append((command, max(spelled, key=len)))
+    return pairs
+
+
+@pytest.mark.parametrize(("command", "flag"), numeric_flags(), ids=[" ".join(pair) for pair in numeric_flags()])
+def test_value_on_the_command_line(command: str, flag: str, refused: Refused) -> None:
+    for value in TYPED:
+        refused(*command.split(), flag, value)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "Hit@" + "1" + "0" * 5000,
+        "R@" + "9" * 5000,
+        "Hit@0",
+        "Hit@-1",
+        "Hit@1e400",
+        "Hit@١",
+        "Hit@",
+        "Hit@@5",
+        "SR[m=" + "9" * 5000 + "]@5",
+        "[" * 5000,
+        "Hit[" + "a," * 5000 + "]@5",
+        "\x00",
+        "Hit@5\ud800",
+        "x" * 100_000,
+        "t2i/" * 1000 + "Hit@5",
+    ],
+    ids=lambda metric: ascii(metric)[:30],
+)
+def test_metric_name(metric: str, refuses: Refuses) -> None:
+    refuses(lambda: parse_metrics(metric))
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "9" * 5000, "9" * 400, "-1", "0", "", "x", "\x00"])
+def test_score_option(value: str, refuses: Refuses) -> None:
+    several = Embeddings.of(np.ones((2, 2, 2), np.float32))
+    refuses(lambda: scorer_of(several, several, f"smooth-chamfer[alpha={value}]"))
+
+
+@pytest.mark.parametrize("value", ["-1", "0", "1.5", "nan", "many", "9" * 5000, "１２", "\udcff"])
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.variable)
+def test_limit_in_the_environment(limit: Any, value: str, monkeypatch: pytest.MonkeyPatch, refuses: Refuses) -> None:
+    monkeypatch.setenv(limit.variable, value)
+    assert limit.variable in refuses(lambda: limit.value)

@@ -1,0 +1,97 @@
+"""How far judges agree, against worked examples and slow references."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import isnan
+
+import numpy as np
+import pytest
+
+from crosslens.core.errors import UnknownNameError
+from crosslens.statistics import cohen_kappa, correlations, judge_agreement
+from crosslens.statistics.judges import interval_alpha
+
+
+def test_alpha_of_krippendorffs_own_example() -> None:
+    """Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", section C to E: interval data, α = 0.849."""
+    missing = np.nan
+    judges = np.array(
+        [
+            [1, 2, 3, 3, 2, 1, 4, 1, 2, missing, missing, missing],
+            [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, missing, 3],
+            [missing, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, missing],
+            [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, missing],
+        ]
+    ).T
+    assert interval_alpha(judges) == pytest.approx(0.849, abs=5e-4)
+
+
+def slow_against(judges: np.ndarray) -> tuple[list[float], list[float]]:
+    ones, others = [], []
+    for row in judges:
+        judgements = [judgement for judgement in row if not isnan(judgement)]
+        for number, judgement in enumerate(judgements):
+            if len(judgements) > 1:
+                ones.append(judgement)
+                others.append(float(np.mean(judgements[:number] + judgements[number + 1 :])))
+    return ones, others
+
+
+def test_one_judge_against_the_others() -> None:
+    random = np.random.default_rng(8)
+    judges = random.integers(1, 5, (40, 1)) + random.integers(-1, 2, (40, 3)).astype(float)
+    judges[random.random((40, 3)) < 0.2] = np.nan
+    agreement = judge_agreement(judges)
+    assert agreement is not None
+    ones, others = slow_against(judges)
+    assert agreement.judgements == len(ones)
+    assert agreement.one_against_others == pytest.approx(correlations(np.array(ones), np.array(others)).figures)
+    shuffled = judge_agreement(random.permuted(judges, axis=1))
+    assert shuffled is not None
+    assert shuffled.alpha == pytest.approx(agreement.alpha)
+    assert shuffled.one_against_others == pytest.approx(agreement.one_against_others)
+
+
+def test_single_judges_do_not_agree() -> None:
+    assert judge_agreement(np.array([[1.0, np.nan], [np.nan, 2.0]])) is None
+
+
+def slow_kappa(first: list[float], second: list[float], power: int) -> float:
+    """Over all pairs of judgements: those of one item are observed, those of any two items are chance."""
+
+    def disagreement(left: float, right: float) -> float:
+        return float(left != right) if power == 0 else abs(left - right) ** power
+
+    observed = np.mean([disagreement(*pair) for pair in zip(first, second, strict=True)])
+    chance = np.mean([disagreement(left, right) for left in first for right in second])
+    return float(1 - observed / chance)
+
+
+def test_kappa_of_a_worked_example() -> None:
+    """20 both yes, 15 both no, 5 and 10 apart: observed 0.7, chance 0.5, κ = 0.4."""
+    first = [1.0] * 25 + [0.0] * 25
+    second = [1.0] * 20 + [0.0] * 5 + [1.0] * 10 + [0.0] * 15
+    judges = np.array([first, second]).T
+    assert [cohen_kappa(judges, weights) for weights in ("none", "linear", "quadratic")] == pytest.approx([0.4] * 3)
+
+
+@pytest.mark.parametrize(("weights", "power"), [("none", 0), ("linear", 1), ("quadratic", 2)])
+def test_kappa_against_a_slow_reference(weights: str, power: int) -> None:
+    random = np.random.default_rng(9)
+    judges = random.integers(1, 5, (50, 1)) + random.integers(0, 2, (50, 3)).astype(float)
+    judges[random.random((50, 3)) < 0.2] = np.nan
+    expected = []
+    for first, second in combinations(range(3), 2):
+        both = ~np.isnan(judges[:, [first, second]]).any(axis=1)
+        expected.append(slow_kappa(*judges[both][:, [first, second]].T.tolist(), power))
+    assert cohen_kappa(judges, weights) == pytest.approx(np.mean(expected))
+    agreement = judge_agreement(judges)
+    assert agreement is not None
+    assert agreement.kappa[weights] == cohen_kappa(judges, weights)
+
+
+def test_kappa_where_chance_explains_everything() -> None:
+    assert isnan(cohen_kappa(np.ones((5, 2))))
+    with pytest.raises(UnknownNameError, match="weights of κ"):
+        cohen_kappa(np.ones((5, 2)), "cubic")
