@@ -188,7 +188,7 @@ def write_text(path: str | Path, text: str, *, wait: bool = False) -> None:
 
 
 def link_tree(source: Path, target: Path) -> None:
-    """The same files under a second folder, without copying them where the file system can share them."""
+    """The same files under a second folder, all of them or none; shared, not copied, where the file system can."""
 
     def link(file: str, copy: str) -> None:
         try:
@@ -196,7 +196,11 @@ def link_tree(source: Path, target: Path) -> None:
         except OSError:
             shutil.copy2(file, copy)
 
-    shutil.copytree(source, target, copy_function=link, dirs_exist_ok=True)
+    begun = target.with_name(f"{target.name}.linked")
+    remove(begun)
+    shutil.copytree(source, begun, copy_function=link)
+    remove(target)
+    begun.replace(target)
 
 
 def remove(path: Path) -> None:
