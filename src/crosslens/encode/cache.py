@@ -29,8 +29,8 @@ SHARD_ITEMS = 1_024
 
 _ABOUT = "about.json"
 _KEY_BYTES = 16
-_DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile)
-"""What reading a damaged shard raises; the two before the last, where a flipped bit says encrypted or compressed."""
+_DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile)
+"""What reading a damaged shard raises; RuntimeError, where a flipped bit says that it is encrypted."""
 
 
 def key_of(content: bytes) -> bytes:

@@ -98,7 +98,7 @@ class _Page:
         return InputError(problem, row=self.line(path), expected=expected, fix=fix)
 
     def line(self, path: KeyPath) -> str | None:
-        """``line 7`` for a key; for one inside an inline table, the line where that table begins."""
+        """``line 7`` for a key; for a key inside an inline table, the line where that table begins."""
         known = (path[:length] for length in range(len(path), 0, -1) if path[:length] in self._lines)
         return next((f"line {self._lines[key]}" for key in known), None)
 
