@@ -21,7 +21,8 @@ BASE := $(VENV)/.base
 DEMO := $(VENV)/.demo
 TEST := $(VENV)/.test
 LINT := $(VENV)/.lint
-PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
+# Tests start many Python processes: compiled modules are written even where the environment forbids it.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 DOCS := $(VENV)/.docs
 
 .PHONY: help
@@ -40,6 +41,10 @@ test: $(TEST)  ## all fast tests (a few minutes)
 .PHONY: test-all
 test-all: $(TEST)  ## every test, the slow ones too, properties with new examples
 	@$(PYTEST) --hypothesis-profile=exploring $(ARGS)
+
+.PHONY: test-docs
+test-docs: $(TEST)  ## the README and the tutorial, command by command: they print what they show
+	@$(PYTEST) tests/test_docs.py $(ARGS)
 
 .PHONY: test-hostile
 test-hostile: $(TEST)  ## hostile input, all of it: every reader, option, array and text with everything that is wrong

@@ -11,8 +11,8 @@ from hypothesis import settings
 
 # A loaded machine is slow, not wrong.
 # The same change gets the same verdict twice; `make test-all` looks for new examples on every run.
-settings.register_profile("repeatable", deadline=None, derandomize=True)
-settings.register_profile("exploring", deadline=None)
+settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("exploring", deadline=None, max_examples=150)
 settings.load_profile("repeatable")
 
 _DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"

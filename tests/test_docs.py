@@ -175,6 +175,7 @@ def test_every_command_is_taught_somewhere() -> None:
 # Pages that run
 
 
+@pytest.mark.slow
 def test_tutorial_does_what_it_says(tmp_path: Path) -> None:
     """Runs every bash and python block in order; a text block shows lines that the block before it really printed."""
     printed: list[str] = []
@@ -190,6 +191,7 @@ def readme_console() -> str:
     return next(block.text for block in blocks(README) if block.language == "console")
 
 
+@pytest.mark.slow
 def test_readme_shows_what_is_printed(tmp_path: Path) -> None:
     """A smaller demo prints the same lines with other numbers."""
     printed = {outline(line) for line in run_block(typed(readme_console(), DEMO), tmp_path).splitlines()}

@@ -48,6 +48,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 WORDS = ("demo", "--model", "callable:model.py:Model", "--images", str(IMAGES), "-o", "tryout")
 
 
+@pytest.mark.slow
 def test_the_whole_way(call: Call, root: Path) -> None:
     outcome = call(*WORDS)
     assert outcome.code == 0

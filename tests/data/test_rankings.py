@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError
 from crosslens.core.ranking import RankedLists, Ranking
@@ -102,7 +102,6 @@ def test_a_real_run(shared_data: Path) -> None:
     assert [item for item, _ in lists_of(run)["391895"]] == first
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_reading_a_run_agrees_with_the_slow_way(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     pairs = data.draw(

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.errors import CrosslensError, InputError, UsageError
 from crosslens.explanations.overview.statistics import RULE_COLUMNS, association_rules
@@ -48,7 +48,6 @@ def by_hand(table: pl.DataFrame, longest: int, minimum: int) -> dict[tuple[tuple
     return rules
 
 
-@settings(max_examples=150, deadline=None)
 @given(tables, st.integers(1, 3), st.integers(1, 4))
 def test_as_counted_by_hand(table: pl.DataFrame, longest: int, minimum: int) -> None:
     expected = by_hand(table, longest, minimum)
@@ -62,7 +61,6 @@ def test_as_counted_by_hand(table: pl.DataFrame, longest: int, minimum: int) -> 
         assert rule["p_adjusted"] == pytest.approx(adjusted[key])
 
 
-@settings(max_examples=60, deadline=None)
 @given(tables, st.floats(0, 1), st.floats(0, 1))
 def test_thresholds_only_choose_what_is_listed(table: pl.DataFrame, confidence: float, support: float) -> None:
     whole = association_rules(table, minimum=1)

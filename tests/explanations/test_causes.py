@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.dataset import Dataset
 from crosslens.explanations.concepts.objects import image_objects
@@ -30,7 +30,6 @@ judgements = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(judgements, min_size=1, max_size=8))
 def test_the_table_follows_from_the_judgements(some: list[list[MentionJudgement]]) -> None:
     for row, own in zip(cause_table(some).to_dicts(), some, strict=True):
@@ -48,7 +47,6 @@ def test_the_table_follows_from_the_judgements(some: list[list[MentionJudgement]
             assert any(item.holds for item in own)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(judgements, min_size=1, max_size=12))
 def test_shares_count_failures(some: list[list[MentionJudgement]]) -> None:
     table = cause_table(some)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.explanations.local.explanation import Claim, Sentence
 from crosslens.explanations.local.findings import Findings, image_findings, mention_findings
@@ -231,7 +231,6 @@ def check_text(sentence: Sentence, facts: Findings) -> None:
             assert float(behind[1]) == pytest.approx(facts.margin, rel=5e-3)
 
 
-@settings(max_examples=300, deadline=None)
 @given(cases())
 def test_every_claim_is_true_and_every_word_is_claimed(case: Case) -> None:
     query, right, other, facts, names = case

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.errors import UsageError
 from crosslens.explanations.concepts.comparison import compare_images
@@ -37,7 +37,6 @@ def rows_of(images: list[list[str]], some: list[tuple[int, int]]) -> tuple[list[
     return [image % len(images) for image, _ in some], [other % len(images) for _, other in some]
 
 
-@settings(max_examples=80, deadline=None)
 @given(pictures, failed)
 def test_pairs_are_those_of_each_failure(images: list[list[str]], some: list[tuple[int, int]]) -> None:
     objects = objects_from(images)
@@ -48,7 +47,6 @@ def test_pairs_are_those_of_each_failure(images: list[list[str]], some: list[tup
         assert mine == compare_images(objects, image, other)["concept_pairs"]
 
 
-@settings(max_examples=80, deadline=None)
 @given(pictures, failed, st.sampled_from([None, 0, 3, 6, 8, 30]))
 def test_counts_are_failures_with_the_pair(
     images: list[list[str]], some: list[tuple[int, int]], depth: int | None
@@ -70,7 +68,6 @@ def test_counts_are_failures_with_the_pair(
         assert {(int(name[1:]), row["expected"], row["shown"]) for name in row["examples"]} <= once
 
 
-@settings(max_examples=60, deadline=None)
 @given(pictures, failed, st.data())
 def test_query_informed_pairs_are_asked_for_and_shown_unasked(
     images: list[list[str]], some: list[tuple[int, int]], data: Any

@@ -18,8 +18,8 @@ SECONDS = 30
 """More than any case takes on a busy machine; what hangs does not end at all."""
 
 
-LONG = ("test_kills", "test_races", "test_full_disk")
-"""Modules of which a case runs many processes."""
+LONG = ("test_kills", "test_races", "test_full_disk", "test_integrity")
+"""Modules of which a case runs many processes, or many loads."""
 
 
 @pytest.fixture(autouse=True)

@@ -189,6 +189,13 @@ def test_gzip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Refuses)
     assert "CROSSLENS_MAX_UNPACKED_BYTES" in refuses(lambda: read_text(tmp_path / "d.json.gz"))
 
 
+def test_table(tmp_path: Path, refuses: Refuses) -> None:
+    file = tmp_path / "d.parquet"
+    pl.select(number=pl.repeat(0, 300_000_000, dtype=pl.UInt8)).write_parquet(file)
+    assert file.stat().st_size < 10_000_000
+    assert "CROSSLENS_MAX_UNPACKED_BYTES" in refuses(lambda: load_dataset(file))
+
+
 def test_caption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Refuses) -> None:
     long = "x" * 100_001
     assert "CROSSLENS_MAX_CAPTION_CHARACTERS" in refuses(lambda: Dataset.of({"a": [long]}))

@@ -69,7 +69,6 @@ def test_every_metric_has_a_slow_reference() -> None:
 
 
 @pytest.mark.parametrize("ties", TIES)
-@settings(max_examples=60, deadline=None)
 @given(galleries())
 def test_agrees_with_the_reference(ties: str, data: tuple[list[list[float]], list[set[int]]]) -> None:
     scores, relevant = data

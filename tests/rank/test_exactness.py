@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core import CrosslensError, Embeddings, Relevance
 from crosslens.rank import ScoreMatrix, rank_both, scorer_of
@@ -38,7 +38,6 @@ def exact_matrix(scorer) -> np.ndarray:
     n=st.integers(1, 12), m=st.integers(1, 40), levels=st.integers(1, 30), share=st.floats(0, 1),
     depth=st.integers(1, 12), tile=st.integers(1, 16), threads=st.integers(1, 3), seed=st.integers(0, 2**32),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
 def test_score_matrices_with_ties(n, m, levels, share, depth, tile, threads, seed):
     rng = np.random.default_rng(seed)
     scores = rng.integers(-levels, levels, (n, m)).astype(np.float32)
@@ -50,7 +49,6 @@ def test_score_matrices_with_ties(n, m, levels, share, depth, tile, threads, see
     n=st.integers(1, 12), m=st.integers(1, 40), copies=st.integers(1, 10), share=st.floats(0, 1),
     tile=st.integers(1, 16), seed=st.integers(0, 2**32), score=st.sampled_from(["cosine", "dot"]),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
 def test_embeddings_with_duplicates(n, m, copies, share, tile, seed, score):
     """Few distinct vectors, so exact ties and near-ties are everywhere: float32 products alone would scatter them."""
     rng = np.random.default_rng(seed)

@@ -93,7 +93,7 @@ def test_what_cannot_be_recognised_again_is_not_kept(cache: Path, monkeypatch: p
     assert not cache.exists(), "nothing is kept that is computed in no time"
 
 
-@pytest.mark.parametrize("damage", ["numbers", "cut", "description"])
+@pytest.mark.parametrize("damage", ["numbers", "cut", "description", "nested description"])
 def test_a_damaged_matrix_is_computed_again(damage: str, cache: Path) -> None:
     phi = Counted()
     good = relevance_matrix(DATASET, phi)
@@ -103,7 +103,7 @@ def test_a_damaged_matrix_is_computed_again(damage: str, cache: Path) -> None:
     elif damage == "cut":
         file.write_bytes(file.read_bytes()[:-4])
     else:
-        file.with_suffix(".json").write_text("{")
+        file.with_suffix(".json").write_text("{" if damage == "description" else "[" * 100_000)
     assert np.array_equal(relevance_matrix(DATASET, phi), good)
     assert len(phi.calls) == 2
     relevance_matrix(DATASET, phi)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from scipy import optimize, stats
 
 from crosslens.statistics import Bootstrap, Samples, estimate, paired_permutation, paired_samples, sum_of_means
@@ -76,7 +76,6 @@ def test_identical_runs_may_differ_on_other_images() -> None:
 
 
 @given(st.lists(st.integers(0, 4), min_size=4, max_size=40), st.integers(1, 4), st.randoms())
-@settings(max_examples=60, deadline=None)
 def test_figure_inside_interval_inside_bounds_in_any_order(values: list[int], captions: int, random: object) -> None:
     levels = np.array(values) / 4
     clusters = np.arange(len(levels)) // captions

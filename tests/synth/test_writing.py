@@ -14,7 +14,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli import main
-from crosslens.core import ConflictError, Workspace
+from crosslens.core import ConflictError, InputError, Workspace
 from crosslens.synth import write_scenes
 from crosslens.synth.generation import SceneRecipe
 from crosslens.synth.shards import SHARD_SIZE, part_file, set_spec, write_spec
@@ -95,6 +95,17 @@ def test_another_set_is_not_overwritten(scenes: Path, tmp_path: Path) -> None:
     with pytest.raises(ConflictError, match=r"also holds notes\.txt"):
         write_scenes(tmp_path / "set", 3, "colour", workers=1, overwrite=True)
     assert (tmp_path / "set" / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("damaged", ["captions.parquet", "synth.json"])
+def test_a_damaged_set_is_refused_and_drawn_again_on_request(damaged: str, tmp_path: Path) -> None:
+    written = write_scenes(tmp_path / "set", 2, "colour", workers=1)
+    with (tmp_path / "set" / damaged).open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(InputError, match=damaged):
+        write_scenes(tmp_path / "set", 2, "colour", workers=1)
+    replaced = write_scenes(tmp_path / "set", 2, "colour", workers=1, overwrite=True)
+    assert replaced.fingerprint == written.fingerprint == cl.Dataset.load(tmp_path / "set").fingerprint
 
 
 def test_after_a_kill_the_same_command_resumes(scenes: Path, tmp_path: Path) -> None:

@@ -20,7 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import InputError, argument, atomic_file, cache_folder, fingerprint, remove_abandoned, write_text
+from crosslens.core import (
+    InputError,
+    argument,
+    atomic_file,
+    cache_folder,
+    fingerprint,
+    read_json_file,
+    remove_abandoned,
+    write_text,
+)
 from crosslens.encode.encoder import Array
 from crosslens.encode.options import Notify, to_stderr
 
@@ -151,8 +160,8 @@ class EmbeddingStore:
         """Raise where the folder describes vectors of something else: nobody knows whose they are."""
         file = self.folder / _ABOUT
         try:
-            described = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError:
+            described = read_json_file(file)
+        except InputError:
             described = None
         if described != dict(about):
             problem = "the folder's name and this file describe different vectors"

@@ -15,7 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from crosslens.core import Dataset, atomic_file, cache_folder, fingerprint, frozen, write_text
+from crosslens.core import (
+    Dataset,
+    InputError,
+    atomic_file,
+    cache_folder,
+    fingerprint,
+    frozen,
+    read_json_file,
+    write_text,
+)
 from crosslens.similarity.protocol import Array, IdSimilarity, Similarity, references_of
 
 FOLDER = "similarities"
@@ -47,13 +56,13 @@ def through_cache(dataset: Dataset, similarity: Similarity, cache: CacheChoice, 
 def _read(file: Path) -> Array | None:
     description = file.with_suffix(".json")
     try:
-        expected = json.loads(description.read_text(encoding="utf-8"))["content"]
+        expected = read_json_file(description)["content"]
         matrix: Array = np.load(file, allow_pickle=False)
         if _hash(matrix) == expected:
             return frozen(matrix)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, EOFError):
+    except (OSError, InputError, ValueError, KeyError, TypeError, EOFError):
         pass
     description.unlink(missing_ok=True)
     file.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ from crosslens.core import (
     Card,
     ConflictError,
     Dataset,
+    InputError,
     Layout,
     Progress,
     SilentProgress,
@@ -89,11 +90,11 @@ def write_scenes(
     folder, progress = Path(folder), progress or SilentProgress()
     recipe = SceneRecipe.of(images, tasks, seed, version, gallery)
     spec = set_spec(recipe)
-    if _is_finished(folder, spec, overwrite):
-        return Dataset.load(folder)
+    if (finished := _finished(folder, spec, overwrite)) is not None:
+        return finished
     with workspace(folder, _key(spec)) as work:
-        if _is_finished(folder, spec, overwrite):  # by another process, just now
-            return Dataset.load(folder)
+        if (finished := _finished(folder, spec, overwrite)) is not None:  # by another process, just now
+            return finished
         _prepare(work.new, spec)
         shards, total = missing_shards(work.new, recipe), shard_count(recipe)
         with stage(progress, "drawing scenes", total * SHARD_SIZE):
@@ -105,14 +106,18 @@ def write_scenes(
     return replace(dataset, home=folder)
 
 
-def _is_finished(folder: Path, spec: dict[str, Any], overwrite: bool) -> bool:
-    """True if the folder holds this very set; raises if it holds anything else."""
+def _finished(folder: Path, spec: dict[str, Any], overwrite: bool) -> Dataset | None:
+    """This very set, if the folder holds it whole; raises if it holds anything else."""
     if not _LAYOUT.holds(folder):
-        return False
-    stored = read_spec(folder)
-    if all(stored[name] == spec[name] for name in ("recipe", "drawing")):
-        tidy_output(folder, _key(spec))
-        return True
+        return None
+    try:
+        stored = read_spec(folder)
+        if all(stored[name] == spec[name] for name in ("recipe", "drawing")):
+            tidy_output(folder, _key(spec))
+            return Dataset.load(folder)
+    except InputError:  # damaged: --overwrite is the way to be rid of it
+        if not overwrite:
+            raise
     if not overwrite:
         different = [name for name in spec["recipe"] if stored["recipe"].get(name) != spec["recipe"][name]]
         different = different or [name for name in spec if stored.get(name) != spec[name]]
@@ -121,7 +126,7 @@ def _is_finished(folder: Path, spec: dict[str, Any], overwrite: bool) -> bool:
             fix=f"choose another folder, or pass {argument('overwrite', True)}",
         )
     _LAYOUT.refuse_foreign_files(folder)
-    return False
+    return None
 
 
 def _key(spec: dict[str, Any]) -> str:

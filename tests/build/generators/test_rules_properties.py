@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.build import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, ObjectAnnotation, Request, load_generator
 from crosslens.build.generators.annotations import ImageContents
@@ -46,7 +46,6 @@ def words_of(name: str) -> set[str]:
     return {form for word, _ in noun(name).forms() for form in (word, plural(word))}
 
 
-@settings(max_examples=80, deadline=None)
 @given(requests)
 def test_answers_are_new_bounded_and_repeatable(request: Request) -> None:
     answer = RULES.generate([request])[0]
@@ -57,7 +56,6 @@ def test_answers_are_new_bounded_and_repeatable(request: Request) -> None:
     assert load_generator("rules").generate([request, request]) == [answer, answer]
 
 
-@settings(max_examples=80, deadline=None)
 @given(requests)
 def test_only_annotated_things_are_added(request: Request) -> None:
     """No answer names anything that is neither annotated nor, but for confusables, in the texts before."""
@@ -81,7 +79,6 @@ def colour_only(word: str, text: str) -> bool:
     )
 
 
-@settings(max_examples=80, deadline=None)
 @given(pictures, pictures, st.integers(0, 2))
 def test_articles_and_numbers_agree(
     objects: tuple[ObjectAnnotation, ...], other: tuple[ObjectAnnotation, ...], attempt: int
@@ -98,7 +95,6 @@ def test_articles_and_numbers_agree(
         assert not re.search(r"\b(?:two|three|four|five) (?:dog|cat|person|bus|knife|mouse)\b", text), text
 
 
-@settings(max_examples=60, deadline=None)
 @given(pictures, pictures)
 def test_a_retold_text_fits_its_new_picture_only(
     objects: tuple[ObjectAnnotation, ...], other: tuple[ObjectAnnotation, ...]

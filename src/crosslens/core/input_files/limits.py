@@ -63,7 +63,7 @@ ASPECT_RATIO = Limit(
 IMAGE_BYTES = Limit("CROSSLENS_MAX_IMAGE_BYTES", 256 << 20, "bytes", "The file of one image.")
 MEMBER_BYTES = Limit("CROSSLENS_MAX_MEMBER_BYTES", 256 << 20, "bytes", "One member of a tar file, unpacked.")
 UNPACKED_BYTES = Limit(
-    "CROSSLENS_MAX_UNPACKED_BYTES", 4 << 30, "bytes", "What a compressed file or compressed tar file unpacks to."
+    "CROSSLENS_MAX_UNPACKED_BYTES", 4 << 30, "bytes", "What a compressed file, tar file or table unpacks to."
 )
 CAPTION_CHARACTERS = Limit("CROSSLENS_MAX_CAPTION_CHARACTERS", 100_000, "characters", "One caption.")
 

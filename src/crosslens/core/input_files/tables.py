@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from crosslens.core.errors import InputError
+from crosslens.core.input_files.limits import UNPACKED_BYTES
 from crosslens.core.input_files.regular import require_regular
 
+_CELL_BYTES = 16
+"""What a cell takes in memory: a text that many rows share is held once, and each row has 16 bytes that point to it."""
 
-def read_parquet_file(file: str | Path) -> pl.DataFrame:
-    """The table in a Parquet file; what is wrong with it raises a ``PolarsError``, a missing file an ``OSError``."""
+
+def read_parquet_file(file: str | Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """A Parquet file, or some of its columns; a damaged one raises ``PolarsError``, a missing one ``OSError``."""
     require_regular(file)
     try:
-        return pl.read_parquet(file, glob=False)
+        rows = pl.scan_parquet(file, glob=False)
+        width = len(rows.collect_schema()) if columns is None else len(columns)
+        cells = rows.select(pl.len()).collect().item() * width
+        UNPACKED_BYTES.check(_CELL_BYTES * cells, "the table, unpacked,", file=file)
+        return pl.read_parquet(file, columns=columns, glob=False)
     except pl.exceptions.PanicException as error:  # polars trusts some fields of the file
         raise pl.exceptions.ComputeError(str(error).splitlines()[0]) from error
 

@@ -7,7 +7,6 @@ their ids under ``ids`` or ``image_ids``.
 
 from __future__ import annotations
 
-import json
 import re
 import zipfile
 from collections.abc import Callable, Mapping
@@ -17,7 +16,17 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from crosslens.core import Ids, InputError, MissingExtraError, as_ids, content_kind, open_array
+from crosslens.core import (
+    Ids,
+    InputError,
+    MissingExtraError,
+    as_ids,
+    content_kind,
+    decode,
+    open_array,
+    parse_json,
+    reading,
+)
 from crosslens.data.io.files import existing_file
 
 Array = np.ndarray[Any, Any]
@@ -154,7 +163,8 @@ def _read_safetensors(path: Path) -> dict[str, Any]:
         length = int.from_bytes(file.read(8), "little")
         if not 2 <= length <= size - 8:
             raise ValueError("this is no safetensors file")
-        header = json.loads(file.read(length))
+        with reading(path):
+            header = parse_json(decode(file.read(length)))
     arrays: dict[str, Any] = {}
     for name, about in header.items():
         if name != "__metadata__":

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from crosslens.core import InputError, UsageError, reading
+from crosslens.core import InputError, UsageError, read_parquet_file, reading
 from crosslens.data.io.checks import RowName, by_row, on_lines, wrong_width
-from crosslens.data.io.files import existing_file, format_suffix, numbered_lines, read_bytes, read_text
+from crosslens.data.io.files import existing_file, format_suffix, numbered_lines, read_text
 
 # 007 and 1_000 are names, not numbers; a whole number has at most 18 digits, to fit.
 _NUMBERS = {pl.Int64: r"^-?(0|[1-9]\d{0,17})$", pl.Float64: r"^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d{1,2})?$"}
@@ -34,7 +34,7 @@ def read_table(path: str | Path) -> Table:
     suffix = format_suffix(path)
     if suffix == ".parquet":
         with _readable_parquet(path):
-            return Table(pl.read_parquet(io.BytesIO(read_bytes(path))), by_row)
+            return Table(read_parquet_file(path), by_row)
     if suffix not in TABLE_SUFFIXES:
         raise UsageError(f"{path} ends in {suffix!r}", fix="use a .csv, .tsv, .jsonl or .parquet file")
     with reading(path):
@@ -113,7 +113,7 @@ def parquet_schema(path: str | Path) -> dict[str, pl.DataType]:
 def parquet_columns(path: str | Path, columns: Sequence[str]) -> pl.DataFrame:
     """These columns of a Parquet file; the others are not read."""
     with _readable_parquet(path):
-        return pl.read_parquet(existing_file(path), columns=list(columns), glob=False)
+        return read_parquet_file(existing_file(path), list(columns))
 
 
 @contextmanager
