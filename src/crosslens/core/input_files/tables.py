@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ _CELL_BYTES = 16
 """What a cell takes in memory: a text that many rows share is held once, and each row has 16 bytes that point to it."""
 
 
-def read_parquet_file(file: str | Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+def read_parquet_file(file: str | Path, columns: list[str] | None = None) -> pl.DataFrame:
     """A Parquet file, or some of its columns; a damaged one raises ``PolarsError``, a missing one ``OSError``."""
     require_regular(file)
     try:
