@@ -65,6 +65,10 @@ lint: $(LINT)  ## format check, lint, strict types
 bench: $(TEST)  ## measure speed and memory (long; a quiet machine gives better numbers)
 	@for script in benchmarks/*.py; do $(BIN)/python $$script; done
 
+.PHONY: reproduce
+reproduce: $(TEST)  ## every table and figure of the papers that can be made here, and docs/reproduction.md (a quarter of an hour)
+	@$(BIN)/python reproduce/reproduction.py $(ARGS)
+
 .PHONY: reproduce-flickr8k
 reproduce-flickr8k: $(TEST)  ## EXPL's text-only table with two small sentence encoders (needs Flickr8k; minutes)
 	@$(BIN)/python reproduce/flickr8k.py
@@ -81,6 +85,10 @@ reproduce-sugar-crepe: $(TEST)  ## SugarCrepe with a linear image model, on real
 reproduce-semantics: $(TEST)  ## which φ agrees with people, and which finds missing positives (needs the data; an hour)
 	@$(BIN)/python reproduce/semantics.py
 
+.PHONY: reproduce-semantic-roles
+reproduce-semantic-roles: $(TEST)  ## whether semantic tells swapped and replaced words (needs the data; minutes)
+	@$(BIN)/python reproduce/semantic_roles.py
+
 .PHONY: reproduce-coverage
 reproduce-coverage: $(TEST)  ## how often 95 % intervals contain the truth, by simulation (no data needed; up to an hour)
 	@$(BIN)/python reproduce/interval_coverage.py
@@ -96,6 +104,10 @@ reproduce-adversarial: $(TEST)  ## adversarial words in Flickr8k and COCO: share
 .PHONY: reproduce-robustness
 reproduce-robustness: $(TEST)  ## twenty perturbations of Flickr8k's captions, two sentence encoders (needs the data; half an hour)
 	@$(BIN)/python reproduce/robustness.py
+
+.PHONY: reproduce-brit
+reproduce-brit: $(TEST)  ## BRIT's tables from a real model's lists under thirteen perturbations (needs the data; seconds)
+	@$(BIN)/python reproduce/brit.py
 
 .PHONY: train-tiny
 train-tiny: $(TEST)  ## train the built-in encoder anew and put it into the package (wants a GPU; hours without)

@@ -95,6 +95,20 @@ def cause_table(found: dict[str, Overview]) -> str:
     return markdown(Grid(header, tuple(rows), "l" + "r" * (len(header) - 1)))
 
 
+def number_table(found: dict[str, Overview]) -> str:
+    """How many failures have no cause, one, two …; a model that lacks a number has none of it."""
+    columns = {model: {row["causes"]: row for row in one.cause_numbers.to_dicts()} for model, one in found.items()}
+    empty = {"count": 0, "share": 0.0, "low": None, "of_caused": 0.0}
+    rows = []
+    for number in range(max(map(len, columns.values()))):
+        cells = [columns[model].get(number, empty) for model in found]
+        texts = ((f"{row['count']:,}", with_interval(row, 100, 1, "share"), f"{100 * (row['of_caused'] or 0):.1f}"
+                  if number else "") for row in cells)  # fmt: skip
+        rows.append((str(number), *(text for cell in texts for text in cell)))
+    header = ("causes", *(text for model in found for text in (model, "% of failures", "of caused, %")))
+    return markdown(Grid(header, tuple(rows), "l" + "r" * (len(header) - 1)))
+
+
 def shares(row: dict[str, float]) -> tuple[str, ...]:
     """One cause of one model."""
     asked = ("", "") if row["asked"] is None else (f"{row['asked']:,}", f"{row['open']:,}")
@@ -123,6 +137,7 @@ def tables_of(name: str, dataset: cl.Dataset, found: dict[str, Overview]) -> dic
         f"{short}-metrics": metric_table(found, "all"),
         f"{short}-informed": metric_table(found, "query"),
         f"{short}-causes": cause_table(found),
+        f"{short}-numbers": number_table(found),
     }
     if short == "1k":
         return tables

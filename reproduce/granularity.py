@@ -27,16 +27,18 @@ from pages import real_data, update_page
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "granularity.md"
 COCO = {
-    "adjectives": 0.76, "complement_phrases": 1.56, "articles": 2.14, "quantifiers": 0.12, "concept_depth": 7.89,
-    "characters": 52.39, "words": 10.59, "diversity": 9.14,
+    "adjectives": 0.76, "complement_phrases": 1.56, "articles": 2.14, "determiners": 2.14, "quantifiers": 0.12,
+    "cardinals": 0.12, "concept_depth": 7.89, "characters": 52.39, "words": 10.59, "diversity": 9.14,
 }  # fmt: skip
-"""The paper's MS-COCO column."""
+"""The paper's MS-COCO column. Its "articles" are printed beside both readings, and so are its "quantifiers"."""
 FLICKR30K = {
-    "adjectives": 1.14, "complement_phrases": 1.81, "articles": 2.27, "quantifiers": 0.26, "concept_depth": 7.97,
-    "characters": 63.61, "words": 12.34, "diversity": 9.86,
+    "adjectives": 1.14, "complement_phrases": 1.81, "articles": 2.27, "determiners": 2.27, "quantifiers": 0.26,
+    "cardinals": 0.26, "concept_depth": 7.97, "characters": 63.61, "words": 12.34, "diversity": 9.86,
 }  # fmt: skip
 """The paper's Flickr30k column."""
-PER_CAPTION = ("adjectives", "complement_phrases", "articles", "quantifiers", "characters")
+PER_CAPTION = (
+    "adjectives", "complement_phrases", "articles", "determiners", "quantifiers", "cardinals", "characters",
+)  # fmt: skip
 """Features that grow with the length of a caption."""
 SHORT_NOUNS = ("couple", "lot", "lots", "number", "bunch", "pair", "group")
 
@@ -99,7 +101,7 @@ def other_ways(sets: dict[str, tuple[cl.Dataset, Granularity]]) -> str:
     }
     means: dict[str, list[float]] = {
         "quantifiers, as settled": [found["quantifiers"] for _, found in sets.values()],
-        "cardinal numbers (`numbers`)": [found["numbers"] for _, found in sets.values()],
+        "cardinal numbers (`cardinals`)": [found["cardinals"] for _, found in sets.values()],
     }
     for dataset, _ in sets.values():
         parses = list(parse_texts(dataset.texts))
@@ -109,7 +111,7 @@ def other_ways(sets: dict[str, tuple[cl.Dataset, Granularity]]) -> str:
         printed["words"] / found["words"]
         for (_, found), printed in zip(sets.values(), (COCO, FLICKR30K), strict=True)
     ]  # fmt: skip
-    scaled = [one * length for one, length in zip(means["cardinal numbers (`numbers`)"], lengths, strict=True)]
+    scaled = [one * length for one, length in zip(means["cardinal numbers (`cardinals`)"], lengths, strict=True)]
     means["cardinal numbers, scaled to as many words as the paper's captions have"] = scaled
     lines = ["| counted | COCO 5K | Flickr8k |", "|---|---|---|"]
     lines += [f"| {words} | {first:.3f} | {second:.3f} |" for words, (first, second) in means.items()]

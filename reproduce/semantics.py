@@ -30,7 +30,7 @@ from crosslens.core.hashing import random_stream
 from crosslens.data import Judgements, read_eccv, read_judgements
 from crosslens.similarity import SIMILARITIES
 from crosslens.similarity.semantic import packaged_semantic_fits
-from crosslens.statistics import Estimate
+from crosslens.statistics import Estimate, JudgeAgreement
 from pages import real_data, update_page
 
 Result = TypeVar("Result")
@@ -132,14 +132,24 @@ def agreement_table(found: HumanAgreement) -> str:
         cells = [with_interval(all_["pearson"]), with_interval(out["pearson"])]
         cells += [number(one[key].mean) for key in ("spearman", "kendall-b", "kendall-c") for one in (all_, out)]
         lines.append(f"| {shown(phi)} | {' | '.join(cells)} |")
-    if (people := found.judges) is not None:
-        one = people.one_against_others
-        lines += [
-            "",
-            f"People among themselves: one against the mean of the others, Pearson {number(one['pearson'])}, Spearman "
-            f"{number(one['spearman'])}; Krippendorff's α {number(people.alpha)}.",
-        ]
+    if whole.judges is not None and outside.judges is not None:
+        lines += ["", people_line(whole.judges, outside.judges)]
     return "\n".join(lines)
+
+
+def people_line(whole: JudgeAgreement, outside: JudgeAgreement) -> str:
+    """What people reach among themselves: all pairs / outside the ground truth."""
+
+    def both(figure: Callable[[JudgeAgreement], float]) -> str:
+        return f"{number(figure(whole))} / {number(figure(outside))}"
+
+    return (
+        f"People (all / outside): one judge against the mean of the others, "
+        f"Pearson {both(lambda people: people.one_against_others['pearson'])}, "
+        f"Spearman {both(lambda people: people.one_against_others['spearman'])}; reliability of the mean "
+        f"{both(lambda people: people.reliability)}; ceiling of Pearson {both(lambda people: people.ceiling())}; "
+        f"Krippendorff's α {both(lambda people: people.alpha)}."
+    )
 
 
 # Missing positives

@@ -14,7 +14,16 @@ from reference_pages.limits import limits
 from reference_pages.names import python_names
 from reference_pages.options import options
 from reference_pages.perturbations import perturbations
-from reference_pages.registries import encoders, exports, image_perturbations, metrics, readers, scores, similarities
+from reference_pages.registries import (
+    encoders,
+    exports,
+    image_perturbations,
+    metrics,
+    protocols,
+    readers,
+    scores,
+    similarities,
+)
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 NOTE = "<!-- Written by scripts/generate_reference.py: change the code it describes, then run `make docs`. -->\n\n"
@@ -25,6 +34,7 @@ def pages() -> dict[str, str]:
     made = {
         "command-line.md": command_line(),
         "metrics.md": metrics(),
+        "protocols.md": protocols(),
         "scores.md": scores(),
         "readers.md": readers(),
         "encoders.md": encoders(),

@@ -11,6 +11,7 @@ from crosslens.data import READERS
 from crosslens.encode import ENCODERS, PAIR_SCORERS
 from crosslens.metrics import METRICS
 from crosslens.perturbations import IMAGE_PERTURBATIONS, PERTURBATIONS, SEVERITIES
+from crosslens.pipeline import PROTOCOLS
 from crosslens.rank import SCORES
 from crosslens.report import EXPORTS
 from crosslens.similarity import SIMILARITIES
@@ -27,6 +28,11 @@ A metric is written `Family[options]@cutoff`: `Hit@5`, `MedR[floor]`, `MRR`. A d
 only: `t2i/Hit@5`. In results every metric carries its direction. `R@5` is accepted, means `Hit@5`, and says so: see
 [Which recall?](../explanation/which-recall.md). Values are fractions in files, JSON and Python, percent in tables.
 `crosslens metrics` prints this list."""
+PROTOCOLS_INTRO = """# Protocols
+
+What `--protocol NAME` sets, on the command line, as `protocol = "NAME"` under `[options]` in a recipe, and as
+`protocol="NAME"` in Python. `crosslens protocols` prints this list. [How to use them](../how-to/protocols.md). An
+installed package adds its own through the entry-point group `crosslens.protocols`."""
 SCORES_INTRO = """# Score functions
 
 How two embeddings are compared: `--score NAME` on the command line, `score=` in Python and in recipes. Options go into
@@ -80,6 +86,7 @@ def registered() -> dict[str, list[Entry[Any]]]:
     """Page → the entries it must describe."""
     return {
         "metrics.md": list(METRICS),
+        "protocols.md": list(PROTOCOLS),
         "readers.md": list(READERS),
         "encoders.md": list(ENCODERS),
         "similarities.md": list(SIMILARITIES),
@@ -107,6 +114,30 @@ def _metric(entry: Entry[Any]) -> str:
     rows += [f"| `[{_option(option)}]` | {cell(cleaned(option.explained))} |" for option in family.options]
     rows += [f"| source | {cell(family.source)} |"] if family.source else []
     return "\n".join([f"## {entry.name}\n", cleaned(family.__doc__ or entry.summary), "", "| | |", "|---|---|", *rows])
+
+
+def protocols() -> str:
+    """One section per protocol."""
+    return "\n\n".join([PROTOCOLS_INTRO, *(_protocol(entry) for entry in registered()["protocols.md"])]) + "\n"
+
+
+def _protocol(entry: Entry[Any]) -> str:
+    protocol = entry.value
+    names = ", ".join(f"`{name}`" for name in protocol.metrics)
+    lines = [f"## {entry.name}", "", f"{protocol.summary} {protocol.paper}.", "", f"Metrics: {names}.", ""]
+    lines += [f"- φ `{name}`: {tokens}" for name, tokens in protocol.phi.items()]
+    for command, settings in protocol.settings.items():
+        listed = "; ".join(
+            f"{key} = {', '.join(f'`{part}`' for part in (value if isinstance(value, tuple) else (value,)))}"
+            for key, value in settings.items()
+        )
+        lines.append(f"- {command}: {listed}")
+    lines += ["", "| what | here | |", "|---|---|---|"]
+    lines += [
+        f"| {cell(convention.key)} | {cell(convention.value)} | {cell(convention.about)} |"
+        for convention in protocol.conventions
+    ]
+    return "\n".join(lines)
 
 
 def _option(option: Any) -> str:

@@ -42,8 +42,10 @@ from crosslens.pipeline import (
     Robustness as Robustness,
     compare as compare,
     compare_caption_sets as compare_caption_sets,
+    drop_table as robustness_table,
     evaluate as evaluate,
     robustness as robustness,
+    robustness_from_runs as robustness_from_runs,
 )
 from crosslens.rank import rank_both as rank_both
 from crosslens.report import group_metrics as by
@@ -59,5 +61,6 @@ __all__ = [
     "hard_negatives",
     "label_quality",
     "missing_positives",
+    "robustness_table",
 ]
 __version__: str

@@ -13,6 +13,7 @@ import crosslens as cl
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.data import Judgements
 from crosslens.similarity import references_of
+from crosslens.statistics import judge_agreement
 
 from .overlap import Overlap, made_dataset, overlap
 
@@ -147,7 +148,7 @@ def test_text_fits_a_terminal() -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert "Kendall τ-b" in text
     assert "Kendall τ-c" in result.text(80, "c")
-    assert "one judge against the mean of the others" in text
+    assert "one judge against the mean of the pair's others" in " ".join(text.split())
     assert "Cohen's κ of two judges" in " ".join(text.split())
     assert f"{result.figure('overlap').mean:.3f} [" in text
     assert "  − overlap" in text
@@ -155,6 +156,42 @@ def test_text_fits_a_terminal() -> None:
     assert table.height == 3 * 3 * 4
     row = table.filter(phi="overlap", coefficient="pearson", pairs="all")
     assert row["value"].item() == result.figure("overlap").mean
+
+
+def test_people_are_a_row_of_each_table() -> None:
+    people = judged()
+    truth = np.array([cl.agreement(DATASET, people, Overlap(), resamples=0).truth]).ravel()
+    for pooled in (False, True):
+        result = cl.agreement(DATASET, people, Overlap(), pooled=pooled, resamples=0)
+        for part, rows in (("all", slice(None)), ("non-gt", ~truth)):
+            expected = judge_agreement(people.judges[rows])
+            assert expected is not None
+            assert result.subsets[part].judges == expected
+            content = result.as_dict()["subsets"][part]["judges"]
+            assert content["ceiling"] == expected.reliability**0.5
+            assert content["single_ceiling"] == expected.single_reliability**0.5
+            lines = [line.split() for line in result.text().splitlines()]
+            assert ["ceiling", f"{expected.ceiling(pooled):.3f}", "–", "–"] in lines
+            figures = [f"{expected.one_against_others[name]:.3f}" for name in ("pearson", "spearman", "kendall-b")]
+            assert ["one", "judge", *figures] in lines
+    alone = cl.agreement(DATASET, judged(judges=1), Overlap(), resamples=0)
+    assert alone.judges is None
+    assert alone.as_dict()["judges"] is None
+    assert "one judge" not in alone.text()
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_phi_that_knows_the_truth_reaches_the_ceiling(pooled: bool) -> None:
+    random = np.random.default_rng(3)
+    images = random.choice(DATASET.image_ids, 4_000)
+    captions = [f"text {number}" for number in range(len(images))]
+    truth = random.normal(size=len(images))
+    counts = random.integers(2, 6, len(images))
+    scores = [value + random.normal(size=count) for value, count in zip(truth, counts, strict=True)]
+    people = Judgements.of(DATASET, images.tolist(), captions, scores)
+    result = cl.agreement(DATASET, people, {"truth": truth}, pooled=pooled, resamples=0)
+    assert result.judges is not None
+    assert result.figure("truth").mean == pytest.approx(result.judges.ceiling(pooled), abs=0.02)
 
 
 def test_published_kendall_of_cider_on_flickr8k(shared_data: Path) -> None:

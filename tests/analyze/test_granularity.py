@@ -61,7 +61,7 @@ def by_hand(text: str) -> dict[str, float]:
     """Every feature of one caption, one token after the other."""
     known = load_wordnet()
     parse = parse_texts([text], cache=False)[0]
-    count = dict.fromkeys(("adjectives", "articles", "quantifiers", "numbers", "words", "tokens"), 0)
+    count = dict.fromkeys(("adjectives", "articles", "determiners", "quantifiers", "cardinals", "words", "tokens"), 0)
     phrases, names, depths, noun_depths = set(), set(), [], []
     for token in range(len(parse.words)):
         word, tag = parse.words[token], parse.tags[token]
@@ -71,7 +71,8 @@ def by_hand(text: str) -> dict[str, float]:
         count["words"] += any(letter.isalnum() for letter in word)
         count["adjectives"] += tag in ("JJ", "JJR", "JJS")
         count["articles"] += word.lower() in ("a", "an", "the")
-        count["numbers"] += tag == "CD"
+        count["cardinals"] += tag == "CD"
+        count["determiners"] += tag == "DT"
         if word.lower() in QUANTIFIERS.split():
             noun = tag.startswith("NN") and word.lower() in ("none", "plenty")
             count["quantifiers"] += noun or tag in ("DT", "PDT", "JJ", "JJR", "JJS")
@@ -132,7 +133,7 @@ def test_a_caption_read_by_eye() -> None:
     }  # fmt: skip
     assert result["characters"] == 56
     assert granularity(["Two dogs and some cats"])["quantifiers"] == 1
-    assert granularity(["Two dogs and some cats"])["numbers"] == 1
+    assert granularity(["Two dogs and some cats"])["cardinals"] == 1
 
 
 def test_words_that_only_look_like_quantifiers() -> None:
@@ -303,7 +304,7 @@ def test_all_of_coco_is_near_the_paper(shared_data: Path) -> None:
     for name, printed in PAPER.items():
         assert result[name] == pytest.approx(printed, rel=0.1), name
     assert result["quantifiers"] == pytest.approx(0.1, abs=0.005)
-    assert result["numbers"] == pytest.approx(0.12, rel=0.1)
+    assert result["cardinals"] == pytest.approx(0.12, rel=0.1)
     assert result["concept_depth_nouns"] == pytest.approx(9.0, abs=0.05)
     assert np.isnan(result.of("diversity")).sum() == 0
 

@@ -20,6 +20,7 @@ from crosslens.data import READERS, write_dataset
 from crosslens.encode import ENCODERS
 from crosslens.metrics import METRICS
 from crosslens.perturbations import IMAGE_PERTURBATIONS, PERTURBATIONS
+from crosslens.pipeline import PROTOCOLS
 from crosslens.report import EXPORTS
 from crosslens.similarity import SIMILARITIES
 
@@ -41,6 +42,7 @@ Call = Callable[..., Outcome]
 
 REGISTRIES: tuple[Registry[Any], ...] = (
     METRICS,
+    PROTOCOLS,
     READERS,
     SIMILARITIES,
     PERTURBATIONS,

@@ -108,3 +108,18 @@ def test_missing_positives_against_own_qrels(folder: Path, call: Call, tmp_path:
     assert content["verification"]["positives"] == 2
     assert content["verification"]["recall"]["value"] == 1
     assert content["verification"]["pairs"] == 2 * 12
+
+
+def test_agreement_by_the_protocol_of_a_paper(folder: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its φ come first, named ones after them; SPICE is left to the tests of SPICE."""
+    from crosslens.pipeline import PROTOCOLS
+
+    monkeypatch.setitem(PROTOCOLS["five"].value.settings["agreement"], "phi", ("cider:split",))
+    words = (*words_of(folder, 9), "--protocol", "five", "--phi", "cider")
+    content = call(*words, "--json").json
+    assert {"cider:split", "cider"} <= set(content["subsets"]["all"]["phi"])
+    assert content["protocol"]["tokens"] == {"cider:split": "captions in lower case, split at spaces"}
+    assert "Protocol five: Biten et al." in call(*words).out
+    assert call(*words_of(folder, 9), "--protocol", "imp").err.startswith(
+        "error: the protocol imp says nothing about agreement"
+    )

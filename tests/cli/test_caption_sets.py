@@ -91,7 +91,7 @@ def test_the_captions_themselves(folder: Path, call: Call) -> None:
     content = call(*words, "--resamples", "50", "--json").json
     standard, finer = content["datasets"]
     assert standard["features"]["words"]["mean"] == 2
-    assert finer["features"]["numbers"]["mean"] == 1
+    assert finer["features"]["cardinals"]["mean"] == 1
     assert finer["features"]["words"]["change"]["paired"] is True
     assert "Change against captions" in call(*words, "--resamples", "50").out
 
@@ -110,6 +110,17 @@ def test_granularity_into_files(folder: Path, call: Call, tmp_path: Path) -> Non
     assert "already exists" in outcome.err
     assert call(*words, "-o", tmp_path / "values.csv", "--overwrite").code == 0
     assert "end the name in .parquet or .csv" in call(*words, "-o", tmp_path / "values.xlsx").err
+
+
+@needs_a_pipeline
+def test_granularity_by_the_protocol_of_a_paper(folder: Path, call: Call) -> None:
+    words = ("analyze", "granularity", "--dataset", "plain", "--captions", folder / "captions.csv", "--resamples", "9")
+    content = call(*words, "--protocol", "brit", "--json").json
+    features = list(content["datasets"][0]["features"])
+    assert {"articles", "quantifiers", "numbers"}.isdisjoint(features)
+    assert [name for name in content["protocol"]["settings"]["features"] if name in features] == features
+    assert features[:2] == ["adjectives", "complement_phrases"]
+    assert "tag DT" in content["protocol"]["conventions"][0]["value"]
 
 
 @needs_a_pipeline

@@ -83,3 +83,24 @@ def test_a_run_without_a_dataset(graded: Path, call: Call) -> None:
     outcome = call("curve", graded / "a")
     assert "names no dataset" in outcome.err
     assert call("curve", graded / "a", "--dataset", graded / "c.jsonl", "--m", "1", "--resamples", "0").code == 0
+
+
+def test_curve_by_the_rule_of_the_paper(graded: Path, call: Call) -> None:
+    """Images that the query's captions vote for: a point of the curve is the metric of that name."""
+    words = ("curve", graded / "a", "--protocol", "five", "--phi", "cider:split", "--m", "2,3", "--resamples", "20")
+    content = call(*words, "--json").json
+    assert (content["by_image"], content["non_gt"]) == (True, True)
+    assert content["protocol"]["name"] == "five"
+    assert content["protocol"]["tokens"] == {"cider:split": "captions in lower case, split at spaces"}
+    metrics = "SR[cider:split, 3, by-image, non-gt]@5 SRhit[cider:split, 3, by-image, non-gt]@5"
+    run = call(
+        "evaluate", "--dataset", graded / "c.jsonl", "--scores", graded / "a.npy", "--metrics", metrics, "--json"
+    )
+    for family in ("SR", "SRhit"):
+        expected = run.json["metrics"][f"t2i/{family}[cider:split, m=3, non-gt, by-image]@5"]["mean"]
+        assert content["runs"]["a"][family][1]["mean"] == pytest.approx(expected)
+    shown = call(*words)
+    assert "m images that the captions of the query's image vote for by cider:split" in shown.out
+    assert "Protocol five: Biten et al." in shown.out
+    refused = call(*words, "--ground-truth")
+    assert refused.err.startswith("error: --ground-truth contradicts the protocol five, which has the annotated items")

@@ -100,3 +100,36 @@ def test_a_page_with_the_atlas(call: Call, root: Path, tmp_path: Path) -> None:
 def test_mistakes(call: Call, root: Path, words: tuple[str, ...], code: int, says: str) -> None:
     outcome = call("explain", root / "runs" / "worse", *words)
     assert (outcome.code, says in outcome.err) == (code, True), outcome.err
+
+
+def test_several_runs_are_one_table(call: Call, root: Path) -> None:
+    runs = [root / "runs" / name for name in ("worse", "better")]
+    printed = call("explain", *runs)
+    assert printed.code == 0
+    assert "Concept metrics, every object" in printed.out
+    content = call("explain", *runs, "--json").json
+    single = call("explain", runs[1], "--json").json
+    rows = {(row["run"], row["scope"], row["metric"]): row for row in content["metrics"]}
+    for row in single["metrics"]:
+        assert {key: rows["better", row["scope"], row["metric"]][key] for key in row} == row
+    assert [(row["run"], row["failures"]) for row in content["runs"]][1] == ("better", single["failures"])
+    assert call("explain", *runs, "--to", "csv").out.startswith("run,queries,failures,scope,metric,mean,low,high")
+    assert "\\toprule" in call("explain", *runs, "--to", "latex").out
+    assert call("explain", *runs, "--to", "markdown").out.startswith("| run | fails, % ↓")
+    for words in (["--query", "1"], ["--html", "x.html"], ["--compare", runs[0]], ["-o", "x"]):
+        refused = call("explain", *runs, *words)
+        assert (refused.code, "is for one run" in refused.err) == (2, True)
+    assert "requires several runs" in call("explain", runs[0], "--to", "csv").err
+    symmetric = call("explain", runs[0], "--size-base", "min", "--json").json
+    assert symmetric["settings"]["base"] == "min"
+
+
+def test_a_protocol_is_named_in_every_form(call: Call, root: Path, tmp_path: Path) -> None:
+    run = root / "runs" / "worse"
+    content = call("explain", run, "--protocol", "expl", "--json", "-o", tmp_path / "why").json
+    assert content["protocol"]["settings"] == {"threshold": 1.0, "base": "ground_truth", "areas": "share"}
+    stored = json.loads((tmp_path / "why" / "overview.json").read_text())
+    assert "The figures follow the protocol expl." in stored["notes"]
+    printed = call("explain", run, "--protocol", "expl").out
+    assert "Protocol expl: Lymperaiou et al." in printed
+    assert "binary, T = 1, base A_g" in printed

@@ -66,10 +66,22 @@ def test_file_names_are_names_of_images(tmp_path: Path) -> None:
 def test_several_judges(tmp_path: Path) -> None:
     long = file(tmp_path, "image,caption_id,score,judge\na.jpg,b.jpg#0,1,x\nb.jpg,b.jpg#0,4,x\na.jpg,b.jpg#0,2,y\n")
     wide = file(tmp_path, "image,caption_id,score_1,score_2\na.jpg,b.jpg#0,1,2\nb.jpg,b.jpg#0,,4\n", "wide.csv")
-    for path in (long, wide):
+    for path, second in ((long, [4, np.nan]), (wide, [np.nan, 4])):
         found = read_judgements(path, DATASET)
         assert rows(found) == [(0, 2, 1.5), (1, 2, 4.0)]
-        assert np.array_equal(found.judges, [[1, 2], [4, np.nan]], equal_nan=True)
+        assert np.array_equal(found.judges, [[1, 2], second], equal_nan=True), "a column per judge"
+        assert found.same_persons
+    lines = ("a.jpg,b.jpg#0,2,y", "a.jpg,b.jpg#0,1,x", "b.jpg,b.jpg#0,4,y")
+    turned = read_judgements(file(tmp_path, "image,caption_id,score,judge\n" + "\n".join(lines) + "\n"), DATASET)
+    assert np.array_equal(turned.judges, [[1, 2], [np.nan, 4]], equal_nan=True)
+    unnamed = [line.rpartition(",")[0] for line in lines]
+    several = read_judgements(file(tmp_path, "image,caption_id,score\n" + "\n".join(unnamed) + "\n"), DATASET)
+    assert np.array_equal(several.judges, [[2, 1], [4, np.nan]], equal_nan=True)
+    assert not several.same_persons, "which row is whose is not known"
+    many = "".join(f"a.jpg,b.jpg#0,1,judge {number}\n" for number in range(40))
+    crowd = read_judgements(file(tmp_path, f"image,caption_id,score,judge\n{many}b.jpg,b.jpg#0,4,judge 9\n"), DATASET)
+    assert crowd.judges[1, 0] == 4
+    assert not crowd.same_persons
 
 
 def test_crisscrossed_captions(tmp_path: Path) -> None:
@@ -99,6 +111,8 @@ def test_flickr8k(tmp_path: Path) -> None:
     crowd_lines = "a.jpg\ta.jpg#0\t1\t3\t0\nb.jpg\ta.jpg#1\t0.25\t1\t3\n"
     crowd = read_judgements(file(tmp_path, crowd_lines, "CrowdFlowerAnnotations.txt"), DATASET)
     assert rows(crowd) == [(0, 0, 1.0), (1, 1, 0.25)]
+    assert not expert.same_persons, "the file sorts the scores of a pair"
+    assert not crowd.same_persons
     assert np.isfinite(crowd.judges).sum(axis=1).tolist() == [3, 4]
 
 

@@ -83,7 +83,11 @@ SOURCES: dict[str, Callable[[Path], str]] = {
     "tiny": lambda folder: "",
 }
 """Kind → what writes a small model and gives its source."""
-SCORER_SOURCES: dict[str, Callable[[Path], str]] = {"blip": saved("blip"), "callable": own_model}
+SCORER_SOURCES: dict[str, Callable[[Path], str]] = {
+    "blip": saved("blip"),
+    "blip2": saved("blip2"),
+    "callable": own_model,
+}
 
 
 @pytest.fixture(scope="module", params=sorted(SOURCES))

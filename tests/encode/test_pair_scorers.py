@@ -103,23 +103,41 @@ def test_mistakes_are_explained() -> None:
         again(before, Short(second), 2)
 
 
-def test_blip_s_matching_head_is_the_library_s_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name", "head"),
+    [
+        ("blip", "BlipForImageTextRetrieval", "use_itm_head"),
+        ("blip2", "Blip2ForImageTextRetrieval", "use_image_text_matching_head"),
+    ],
+)
+def test_a_matching_head_is_the_library_s_own(tmp_path: Path, kind: str, name: str, head: str) -> None:
     pytest.importorskip("transformers", reason="pip install 'crosslens[encoders]'")
     import torch
     import transformers
 
     from tests.encode.tiny_models import TEXTS, pictures, save_model
 
-    folder = save_model("blip", tmp_path / "blip")
-    scorer = load_pair_scorer(f"blip:{folder}", device="cpu", offline=True)
+    folder = save_model(kind, tmp_path / kind)
+    scorer = load_pair_scorer(f"{kind}:{folder}", device="cpu", offline=True)
     shown = pictures()
     found = scorer.score_pairs([shown[0], shown[1], shown[0], shown[2]], TEXTS)
-    model = transformers.BlipForImageTextRetrieval.from_pretrained(folder).eval()
+    assert len(set(found.tolist())) == len(TEXTS), "the texts matter"
+    model = getattr(transformers, name).from_pretrained(folder).eval()
     prepare = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     for score, picture, text in zip(found, [shown[0], shown[1], shown[0], shown[2]], TEXTS, strict=True):
         with torch.inference_mode():
-            logits = model(
-                **tokenizer(text, return_tensors="pt"), **prepare(picture, return_tensors="pt"), use_itm_head=True
-            ).itm_score[0]
+            tokens = {name: value for name, value in tokenizer(text, return_tensors="pt").items() if "type" not in name}
+            outputs = model(**tokens, **prepare(picture, return_tensors="pt"), **{head: True})
+        (logits,) = outputs.itm_score if kind == "blip" else outputs.logits_per_image
         assert score == pytest.approx(float(logits[1] - logits[0]), abs=1e-5)
+
+
+def test_a_matching_head_refuses_the_other_architecture(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="pip install 'crosslens[encoders]'")
+    from tests.encode.tiny_models import save_model
+
+    folder = save_model("blip", tmp_path / "blip")
+    with pytest.raises(UsageError, match="not of blip2") as caught:
+        load_pair_scorer(f"blip2:{folder}", device="cpu", offline=True)
+    assert "blip:" in str(caught.value.fix)

@@ -245,12 +245,17 @@ def test_a_run_without_a_dataset_requires_one(run: Run) -> None:
 
 def test_a_part_of_a_dataset_has_not_changed(dataset: Dataset) -> None:
     """Text-only retrieval evaluates the captions that are queries, and an unreadable image is left out."""
-    from crosslens.encode import query_captions
+    from crosslens.encode import text_queries
     from crosslens.explanations.api import dataset_change
 
     vectors = np.eye(3, dtype=np.float32)
     text_only = cl.evaluate(
-        query_captions(dataset, 1), images=vectors, captions=vectors, directions=["t2t"], metrics=["Hit@1"], resamples=0
+        text_queries(dataset, 1).dataset,
+        images=vectors,
+        captions=vectors,
+        directions=["t2t"],
+        metrics=["Hit@1"],
+        resamples=0,
     )
     assert dataset_change(text_only, dataset) is None
     without = dataset.select(["street", "park"])

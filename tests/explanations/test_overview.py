@@ -17,10 +17,11 @@ from crosslens.explanations.concepts.metrics import METRICS
 from crosslens.explanations.concepts.objects import objects_of
 from crosslens.explanations.overview.causes import CAUSES, OUTCOMES, cause_column
 from crosslens.explanations.overview.comparison import compare_overviews
+from crosslens.explanations.overview.models import tabulate_overviews
 from crosslens.explanations.overview.overview import Overview, explain_run, save_overview
 from crosslens.explanations.overview.statistics import SCOPES, column_of
 from crosslens.explanations.words.mentions import mentioned_concepts
-from crosslens.report.text.failures import comparison_text, overview_text
+from crosslens.report.text.failures import comparison_text, concepts_text, overview_text
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +88,64 @@ def test_all_failures_and_only_they(scenes: cl.Dataset, overview: Overview) -> N
     assert overview.causes["cause"].to_list() == list(OUTCOMES)
     wrong = overview.causes.filter(pl.col("cause") == "object").row(0, named=True)
     assert 0 < wrong["count"] <= wrong["asked"]
+
+
+def test_failures_by_their_number_of_causes(overview: Overview) -> None:
+    counts: dict[int, int] = {}
+    for row in overview.failures.to_dicts():
+        number = sum(row[cause_column(cause)] is True for cause in CAUSES)
+        counts[number] = counts.get(number, 0) + 1
+    assert len(counts) > 2, "the scenes have failures with none, one and two causes"
+    table = overview.cause_numbers.to_dicts()
+    assert [row["causes"] for row in table] == list(range(max(counts) + 1))
+    assert {row["causes"]: row["count"] for row in table if row["count"]} == counts
+    caused = sum(count for number, count in counts.items() if number)
+    for row in table:
+        assert row["share"] == pytest.approx(row["count"] / overview.failures.height)
+        assert row["low"] <= row["share"] <= row["high"]
+        assert row["of_caused"] == (pytest.approx(row["count"] / caused) if row["causes"] else None)
+    alone = overview.causes["alone"].drop_nulls().sum()
+    assert alone == counts.get(1, 0)
+    assert "Number of causes" in overview_text(overview)
+    assert overview.as_dict()["cause_numbers"] == table
+
+
+def test_several_runs_in_one_table(scenes: cl.Dataset, runs: tuple[Run, Run], overview: Overview) -> None:
+    other = explain_run(runs[1], scenes, "t2i", resamples=50)
+    table = tabulate_overviews({"first": overview, "second": other})
+    for name, own in (("first", overview), ("second", other)):
+        rows = table.metrics.filter((pl.col("run") == name) & (pl.col("scope") == "all"))
+        by_metric = {row["metric"]: row for row in rows.to_dicts()}
+        failures = own.failures.to_dicts()
+        assert by_metric["Fails"]["mean"] == pytest.approx(len(failures) / own.queries.height)
+        assert by_metric["object_hit"]["total"] == sum(row["object_hit"] for row in failures)
+        wrong = [row["wrong_counts"] for row in failures]
+        assert by_metric["wrong_counts"]["mean"] == pytest.approx(sum(wrong) / len(wrong))
+        agreement = [row["CA"] for row in failures if row["CA"] is not None]
+        assert by_metric["CA"]["mean"] == pytest.approx(sum(agreement) / len(agreement))
+        ends = [by_metric["CA"][key] for key in ("low", "mean", "high")]
+        assert ends == sorted(ends) if name == "first" else ends[0] is None, "too few failures have no interval"
+        assert {row["failures"] for row in rows.to_dicts()} == {len(failures)}
+    assert [row["run"] for row in table.as_dict()["runs"]] == ["first", "second"]
+    text = concepts_text(table, 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert not any("[" in line for line in text.splitlines() if line.startswith("first")), "intervals do not fit here"
+    assert "a box that shrank never does" in text.replace("\n", " ")
+    wide = concepts_text(table, None).splitlines()
+    assert all("[" in line for line in wide if line.startswith("first"))
+    with pytest.raises(InputError, match="direction"):
+        tabulate_overviews({"first": overview, "second": explain_run(runs[1], scenes, "i2t", resamples=0)})
+
+
+def test_what_sd_does_not_see_is_said(scenes: cl.Dataset, runs: tuple[Run, Run], overview: Overview) -> None:
+    shrank = "a box that shrank never does"
+    assert shrank in overview_text(overview).replace("\n", " ")
+    symmetric = explain_run(runs[0], scenes, "t2i", base="min", resamples=0)
+    assert shrank not in overview_text(symmetric).replace("\n", " ")
+    for query in overview.failures["query"][:20]:
+        explained = cl.explain(runs[0], query, dataset=scenes, direction="t2i")
+        shrunk = any(box["ratio"] < 0.5 for box in explained.boxes)
+        assert any("SD divides by" in note for note in explained.notes) == shrunk
 
 
 def test_atlas_and_pairs(overview: Overview) -> None:

@@ -50,20 +50,27 @@ class Collection:
                 phi[query],
                 {item: grade for item, grade in enumerate(grades[query]) if grade},
                 self._groups(direction, query),
+                self._groups(direction, query, non_gt=True),
                 other[query],
             )
             for query in range(len(scores))
         ]
 
-    def _groups(self, direction: str, query: int) -> list[list[int]]:
-        """Images in the order of their votes, as the items of that direction."""
+    def _groups(self, direction: str, query: int, non_gt: bool = False) -> list[list[int]]:
+        """Images in the order of the votes of the captions of the query's image, as the items of that direction."""
         captions = {image: np.flatnonzero(self.image_of == image).tolist() for image in range(len(self.phi))}
-        if direction == "i2t":
-            votes = {image: fmean(self.phi[query, own].tolist()) for image, own in captions.items() if own}
-            return [captions[image] for image in sorted(votes, key=lambda image: (-votes[image], image))]
-        asking = captions[int(self.image_of[query])]
-        votes = {image: fmean(self.phi[image, asking].tolist()) for image in captions}
-        return [[image] for image in sorted(votes, key=lambda image: (-votes[image], image))]
+        own = query if direction == "i2t" else int(self.image_of[query])
+        items = captions if direction == "i2t" else {image: [image] for image in captions}
+        relevant = set(np.flatnonzero(self.grades[query] if direction == "i2t" else self.grades[:, query]).tolist())
+        left = [
+            image
+            for image in captions
+            if items[image] and not (non_gt and (image == own or relevant & set(items[image])))
+        ]
+        if not captions[own]:
+            return []
+        votes = {image: fmean(self.phi[image, caption] for caption in captions[own]) for image in left}
+        return [items[image] for image in sorted(left, key=lambda image: (-votes[image], image))]
 
     def moved(self, images: np.ndarray, captions: np.ndarray) -> Collection:
         """The same with images and captions in another order."""

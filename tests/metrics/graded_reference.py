@@ -19,13 +19,15 @@ from crosslens.metrics import MetricSpec, parse_metric
 class Query:
     """All there is to know about one query: per item a score and a value, the relevant ones with their grades.
 
-    ``groups`` are the items of each image (for i2t, its captions), best image first by the mean value of its captions.
+    ``groups`` are images in the order in which the captions of the query's image vote for them, each as its items;
+    ``other_groups`` are the same without the query's image and the images of relevant items.
     """
 
     scores: Sequence[float]
     phi: Sequence[float]
     relevant: dict[int, float]
     groups: Sequence[Sequence[int]] = ()
+    other_groups: Sequence[Sequence[int]] = ()
     other_scores: Sequence[float] = ()
 
 
@@ -56,7 +58,9 @@ def ncs(order: list[int], query: Query, spec: MetricSpec) -> float | None:
     best = most_similar(query, spec)[: int(spec.setting("m") or spec.cutoff)]
     counted = [item for item in retrieved(order, query, spec) if not spec.has("eq5") or item in best]
     ideal = sum(query.phi[item] for item in best)
-    return sum(query.phi[item] for item in counted) / ideal if ideal > 0 else None
+    if ideal <= 0:
+        return 0.0 if spec.has("zero") else None
+    return sum(query.phi[item] for item in counted) / ideal
 
 
 @reference("Nsum")
@@ -65,19 +69,23 @@ def nsum(order: list[int], query: Query, spec: MetricSpec) -> float | None:
     return None if None in parts else 100 * sum(parts)
 
 
-@reference("SR")
-def semantic_recall(order: list[int], query: Query, spec: MetricSpec) -> float | None:
+def similar_items(query: Query, spec: MetricSpec) -> list[int]:
     m = int(spec.setting("m"))
     if spec.has("by-image"):
-        similar = [item for group in query.groups[:m] for item in group]
-    else:
-        similar = most_similar(query, spec)[:m]
+        groups = query.other_groups if spec.has("non-gt") else query.groups
+        return [item for group in groups[:m] for item in group]
+    return most_similar(query, spec)[:m]
+
+
+@reference("SR")
+def semantic_recall(order: list[int], query: Query, spec: MetricSpec) -> float | None:
+    similar = similar_items(query, spec)
     return len(set(similar) & set(retrieved(order, query, spec))) / len(similar) if similar else None
 
 
 @reference("SRhit")
 def semantic_hit(order: list[int], query: Query, spec: MetricSpec) -> float | None:
-    similar = most_similar(query, spec)[: int(spec.setting("m"))]
+    similar = similar_items(query, spec)
     return float(bool(set(similar) & set(retrieved(order, query, spec)))) if similar else None
 
 

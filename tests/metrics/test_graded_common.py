@@ -30,11 +30,14 @@ SPECS = [
     for text in (
         *("NCS@1", "NCS@3", "NCS@10", "NCS[eq5]@2", "NCS[eq5, m=3]@2", "NCS[non-gt]@2", "NCS[eq5, m=2, non-gt]@3"),
         *("SR[m=1]@1", "SR[m=2]@3", "SR@10", "SR[m=2, non-gt]@2", "SR[m=1, by-image]@2", "SR[m=2, by-image]@3"),
+        *("NCS[zero]@2", "NCS[non-gt, zero]@1", "NCS[eq5, m=2, non-gt, zero]@3"),
+        *("SR[m=1, by-image, non-gt]@1", "SR[m=2, by-image, non-gt]@3", "SRhit[m=1, by-image]@2"),
+        *("SRhit[m=2, by-image, non-gt]@2",),
         *("SRhit[m=1]@1", "SRhit[m=2]@2", "SRhit[m=2, non-gt]@2", "DCGcm@1", "DCGcm@3", "DCGcm[scores_from=other]@2"),
         *("nDCG@1", "nDCG@3", "nDCG[exp]@2", "nDCG[cider]@2", "nDCG[cider, exp]@3"),
     )
 ]
-ACROSS = [parse_metric(text).spec for text in ("Nsum", "Nsum[eq5]", "Nsum[non-gt]")]
+ACROSS = [parse_metric(text).spec for text in ("Nsum", "Nsum[eq5]", "Nsum[non-gt]", "Nsum[non-gt, zero]")]
 DIRECTIONS = ("i2t", "t2i")
 
 

@@ -147,7 +147,10 @@ def test_ids_seed_the_draws_and_texts_are_their_own_ids(name: str) -> None:
     assert cl.perturb(name, dataset) == by_id
 
 
-UNDRAWN = ("distraction_true", "distraction_false", "rare_synonym", "verb_antonym", "number_change")
+UNDRAWN = (
+    "distraction_true", "distraction_false", "rare_synonym", "verb_antonym", "number_change", "synonym_noun[released]",
+    "synonym_adj[released]",
+)  # fmt: skip
 """Perturbations to which the ordinary captions may leave no choice."""
 
 

@@ -41,6 +41,12 @@ def test_each_folder_is_a_dataset_with_the_same_ids(dataset: Dataset, tmp_path: 
         assert facts[name]["applied_share"] == applied / 5
         assert sum(facts[name]["reasons"].values()) == 5 - applied
         assert facts[name]["fingerprint"] == found.fingerprint
+    for name in ("none", *NAMES):
+        plain = cl.load_dataset(tmp_path / "out" / f"{name}.jsonl")
+        whole = dataset if name == "none" else cl.load_dataset(tmp_path / "out" / name)
+        assert plain.caption_ids == dataset.caption_ids
+        assert plain.texts == whole.texts
+        assert [plain.image_ids[row] for row in plain.caption_image] == dataset.captions["image"].to_list()
     summary = json.loads((tmp_path / "out" / SUMMARY).read_text(encoding="utf-8"))
     assert summary["perturbations"] == facts
     assert summary["dataset"]["fingerprint"] == dataset.fingerprint
@@ -63,7 +69,8 @@ def test_a_stopped_run_is_gone_on_with(dataset: Dataset, tmp_path: Path, monkeyp
     assert not (tmp_path / "out").exists()
     assert write_perturbations(dataset, NAMES, tmp_path / "out") == whole
     assert made == [NAMES[0], NAMES[1], NAMES[1], NAMES[2]]
-    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == sorted([*NAMES, SUMMARY])
+    texts = [f"{name}.jsonl" for name in ("none", *NAMES)]
+    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == sorted([*NAMES, *texts, SUMMARY])
     write_perturbations(dataset, NAMES, tmp_path / "out")
     assert len(made) == 4
     shutil.rmtree(tmp_path / "out" / NAMES[0])
@@ -86,7 +93,7 @@ def test_nothing_else_is_replaced_unasked(dataset: Dataset, tmp_path: Path) -> N
         one.text for one in cl.perturb("char_swap", dataset, seed=1)
     )
     write_perturbations(other, ["char_swap"], out, overwrite=True)
-    assert sorted(one.name for one in out.iterdir()) == ["char_swap", SUMMARY]
+    assert sorted(one.name for one in out.iterdir()) == ["char_swap", "char_swap.jsonl", "none.jsonl", SUMMARY]
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "notes.txt").write_text("keep")

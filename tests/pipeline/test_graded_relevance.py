@@ -102,6 +102,19 @@ def test_a_query_that_nothing_is_similar_to_is_counted() -> None:
     assert "i2t/NCS[mine]@3: 1 more query skipped, as nothing is similar to them." in run_table(run)
 
 
+def test_a_query_that_nothing_is_similar_to_may_count_as_zero() -> None:
+    phi = PHI.copy()
+    phi[3] = 0
+    metrics = "NCS[mine]@3 NCS[mine, zero]@1 NCS[mine, zero]@3 Nsum[mine, zero]"
+    run = evaluate(DATASET, scores=SCORES, phi={"mine": phi}, metrics=metrics)
+    zero, skipped = run["i2t/NCS[mine, zero]@3"], run["i2t/NCS[mine]@3"]
+    assert (zero.values[3], zero.excluded) == (0, 0)
+    assert zero.mean == pytest.approx(skipped.mean * (IMAGES - 1) / IMAGES)
+    assert [note for note in run.provenance["notes"] if "counted as 0" in note] == [
+        "i2t/NCS[mine, zero]: 1 query counted as 0, as nothing is similar"
+    ]
+
+
 def test_relevance_encoders() -> None:
     other = RANDOM.normal(size=SCORES.shape).astype(np.float32)
     run = evaluate(DATASET, scores=SCORES, scores_from={"other": other}, metrics="DCGcm[scores_from=other]@2 DCGcm@2")

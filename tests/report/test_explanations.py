@@ -22,6 +22,7 @@ from crosslens.explanations.local.explainer import explain_queries
 from crosslens.explanations.local.explanation import Explanation
 from crosslens.report.pages.explanations import explanation_page, label_positions
 from crosslens.report.text.explanations import explanation_text
+from crosslens.report.text.failures import size_notes
 from tests.report.test_plots import Watched, chromium
 
 NASTY = '<script>alert("x")</script> & "quotes"'
@@ -65,6 +66,26 @@ def test_the_text_fits_80_columns_and_says_everything(explanations: list[Explana
     assert "[artifact.n.01]" in failure, "the common hypernym of frisbee and boat"
     assert re.search(r"1 +dog +8\.0% +32\.0% +4\.00 +3\.00", failure)
     assert re.search(r"black +colour of dog +no +no +dog: white", failure)
+
+
+def test_a_box_that_shrinks_is_noted(explanations: list[Explanation]) -> None:
+    """The dog of the right image fills 8 % of it and that of the retrieved one 32 %; then the reverse."""
+    note = "a smaller box never counts in SD[binary]"
+    assert note not in explanation_text(explanations[0], 80)
+    data = dataset_with({"large": ["a dog and a frisbee"], "small": ["a white dog and a boat"]})
+    assert data.objects is not None
+    exchanged = data.objects.with_columns(pl.col("image").replace({"large": "small", "small": "large"}))
+    shrunk = explained(replace(data, objects=exchanged), ["large#0"])[0]
+    assert shrunk.boxes[0]["ratio"] < 1
+    assert note in explanation_text(shrunk, 80)
+
+
+def test_the_overview_says_what_sizes_cannot_show() -> None:
+    metrics = pl.DataFrame({"metric": ["SD[binary]"], "mean": [0.3]})
+    assert "a box that shrank never does" in " ".join(size_notes({"base": "ground_truth", "threshold": 1.0}, metrics))
+    assert not size_notes({"base": "min", "threshold": 1.0}, metrics)
+    assert not size_notes({"base": "ground_truth", "threshold": 0.5}, metrics), "then boxes of half the area count"
+    assert not size_notes({"base": "ground_truth", "threshold": 1.0}, metrics.clear()), "nothing was measured"
 
 
 class Reading(HTMLParser):

@@ -1,19 +1,25 @@
 """Fit ``semantic`` to people's judgements of Flickr8k pairs, and measure it on images it was not fitted to.
 
-    python training/semantic/fit.py --data flickr8k/ --output src/crosslens/similarity/semantic_fit.json
-    python training/semantic/fit.py --data flickr8k/ --encoder sentence:path/to/model --output mine.json
+    python training/semantic/fit.py --data data/ --output src/crosslens/similarity/semantic_fit.json
+    python training/semantic/fit.py --data data/ --encoder sentence:path/to/model --output mine.json
 
-``--data`` holds ``Flickr8k.token.txt``, ``ExpertAnnotations.txt`` and ``CrowdFlowerAnnotations.txt``. The fit sees only
-pairs whose image and whose caption's image are both in the training part; only pairs with both in the other part are
-tested on. It is fitted to the experts; the crowd's answers are another question put to other people, and are only
-tested on. The same data and encoders give the same file.
+``--data`` holds ``flickr8k/`` (``Flickr8k.token.txt``, ``ExpertAnnotations.txt``, ``CrowdFlowerAnnotations.txt``),
+``sugar_crepe/`` and ``coco_val2017/captions.json.gz``. The fit sees only pairs whose image and whose caption's image
+are both in the training part; only pairs with both in the other part are tested on. It is fitted to the experts; the
+crowd's answers are another question put to other people, and are only tested on.
+
+The weights of roles come from SugarCrepe's first half (``reproduce/semantic_roles.py``): the true caption should be
+above the altered one, judged by the photo's other captions. An encoder without vectors of words gets a fit without
+roles. The same data and encoders give the same file.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict, dataclass
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +31,17 @@ import crosslens as cl
 from crosslens.core.hashing import random_stream
 from crosslens.core.storage import write_text
 from crosslens.encode.similarity import BOTH, MINILM, PARAPHRASE, load_semantic
-from crosslens.similarity.loading import prepare_dataset
+from crosslens.similarity import references_of
 from crosslens.similarity.semantic import PreparedSemantic, Semantic, SemanticFit
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reproduce"))
+from semantic_roles import FILES, Case, first_half, read_cases
 
 Array = np.ndarray[Any, Any]
 TRAINING_SHARE, RESAMPLES, DIGITS = 0.6, 1_000, 4
+ROLES_WEIGHT, STEEPNESS, ONE_SHARE = 0.1, 4.0, 0.3
+LEAST_LOSS = 0.45
+"""A caption that is inverted or negated throughout loses at least this share, which no judged pair could teach."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +59,11 @@ class Judged:
 def main() -> None:
     """Read, fit, measure, write."""
     asked = arguments()
-    dataset = cl.load_dataset("flickr", captions=asked.data / "Flickr8k.token.txt")
-    rows = {name: read(asked.data / f"{name}Annotations.txt") for name in ("Expert", "CrowdFlower")}
+    folder = asked.data / "flickr8k"
+    dataset = cl.load_dataset("flickr", captions=folder / "Flickr8k.token.txt")
+    rows = {name: read(folder / f"{name}Annotations.txt") for name in ("Expert", "CrowdFlower")}
+    cases = read_cases(asked.data)
+    cases = [case for case, is_first in zip(cases, first_half(cases), strict=True) if is_first]
     dataset = dataset.select(sorted({row[0] for found in rows.values() for row in found}))
     training = random_stream(asked.seed, "semantic split").random(len(dataset.image_ids)) < TRAINING_SHARE
     experts = judged(dataset, rows["Expert"], training, lambda votes: (np.mean(votes) - 1) / 3)
@@ -56,23 +71,26 @@ def main() -> None:
     if asked.encoder:
         sources = {asked.encoder.partition(":")[2].rstrip("/").rpartition("/")[2]: f"{asked.encoder}"}
     else:
-        sources = {MINILM: f"sentence:{MINILM}", PARAPHRASE: f"sentence:{PARAPHRASE}", BOTH: ""}
+        sources = {BOTH: "", PARAPHRASE: f"sentence:{PARAPHRASE}", MINILM: f"sentence:{MINILM}"}
     fits, revisions = {}, {}
     for name, source in sources.items():
-        similarity = load_semantic(source, fit=MINILM)  # its own fit plays no part: only the evidence is used
-        assert isinstance(similarity, Semantic)
-        prepared = prepare_dataset(dataset, similarity)
-        assert isinstance(prepared, PreparedSemantic)
-        fits[name] = fitted(prepared, experts, crowd, asked.seed)
+        similarity = evidence_only(source)
+        prepared = similarity.prepare(references_of(dataset), dataset.texts)
+        altered = None if similarity.encoders[-1].words is None else AlteredEvidence.of(similarity, cases)
+        fits[name] = fitted(prepared, experts, crowd, altered, asked.seed)
+        if name == BOTH:
+            fits["without-roles"] = fitted(prepared, experts, crowd, None, asked.seed)
         print(name, json.dumps(fits[name], indent=2), flush=True)
         if source:
             revisions[name] = similarity.encoders[0].revision
     about = {
         "made by": "training/semantic/fit.py",
-        "data": "Flickr8k, ExpertAnnotations (mean of three experts, 1 to 4, scaled to 0 to 1)",
+        "data": "Flickr8k, ExpertAnnotations (mean of three experts, 1 to 4, scaled to 0 to 1); "
+        "for roles, SugarCrepe's swaps and replacements of the first half of its photos",
         "split": f"by image and by the caption's image, {TRAINING_SHARE:.0%} of {len(training)} images for training",
         "seed": asked.seed,
         "training pairs": int(experts.training.sum()),
+        "altered captions": len(cases),
         "test pairs": {"expert": int(experts.test.sum()), "crowd": int(crowd.test.sum())},
         "intervals": f"95 %, {RESAMPLES} resamples of the test images",
     }
@@ -83,7 +101,7 @@ def arguments() -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--encoder", help="KIND:SOURCE; by default all three fits of the package are made")
+    parser.add_argument("--encoder", help="KIND:SOURCE; by default all fits of the package are made")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
@@ -108,10 +126,72 @@ def judged(dataset: cl.Dataset, rows: list[tuple[str, str, list[float]]], traini
     )  # fmt: skip
 
 
-def fitted(prepared: PreparedSemantic, experts: Judged, crowd: Judged, seed: int) -> dict[str, Any]:
+WORDS: dict[str, dict[str, Any]] = {}
+"""Vectors of words by encoder and text: no text is encoded twice."""
+
+
+def evidence_only(source: str) -> Semantic:
+    """The φ whose evidence is used; its own fit plays no part, but makes it compare roles."""
+    loaded = load_semantic(source, fit="without-roles")
+    assert isinstance(loaded, Semantic)
+    last = loaded.encoders[-1]
+    if last.words is None:
+        return loaded
+    encode, known = last.words, WORDS.setdefault(last.name, {})
+
+    def words(texts: Sequence[str], progress: Any) -> list[Any]:
+        new = [text for text in texts if text not in known]
+        known.update(zip(new, encode(new, progress), strict=True))
+        return [known[text] for text in texts]
+
+    return Semantic([*loaded.encoders[:-1], replace(last, words=words)], SemanticFit(1, 1, 0, least=1))
+
+
+@dataclass(frozen=True)
+class AlteredEvidence:
+    """Evidence of SugarCrepe's true and altered captions, under the photo's other captions."""
+
+    true: tuple[Array, Array, Array]
+    altered: tuple[Array, Array, Array]
+    weight: Array
+
+    @staticmethod
+    def of(similarity: Semantic, cases: Sequence[Case]) -> AlteredEvidence:
+        texts = [text for case in cases for text in (case.true, case.altered)]
+        sets = [list(case.others) for case in cases] + [[text] for case in cases for text in case.others]
+        case_of = np.concatenate(
+            [np.arange(len(cases)), np.repeat(np.arange(len(cases)), [len(c.others) for c in cases])]
+        )
+        prepared = similarity.prepare(sets, texts)
+        rows = np.arange(len(sets))
+        return AlteredEvidence(
+            whole_evidence(prepared, rows, 2 * case_of),
+            whole_evidence(prepared, rows, 2 * case_of + 1),
+            case_weights(cases, case_of, rows < len(cases)),
+        )
+
+
+def case_weights(cases: Sequence[Case], case_of: Array, all_others: Array) -> Array:
+    """Swaps count as much as replacements, and all other captions together more than each of them alone."""
+    weight = np.zeros(len(case_of))
+    swap = np.isin([cases[case].file for case in case_of], FILES["swaps"])
+    for kind in (swap, ~swap):
+        for rows, share in ((kind & all_others, 1 - ONE_SHARE), (kind & ~all_others, ONE_SHARE)):
+            weight[rows] = share / 2 / max(rows.sum(), 1)
+    return weight
+
+
+def whole_evidence(prepared: PreparedSemantic, images: Array, captions: Array) -> tuple[Array, Array, Array]:
+    """Closeness, shared words and roles."""
+    return (*prepared.evidence(images, captions), prepared.roles(images, captions))
+
+
+def fitted(
+    prepared: PreparedSemantic, experts: Judged, crowd: Judged, altered: AlteredEvidence | None, seed: int
+) -> dict[str, Any]:
     """The fit to the experts' training pairs, and what it and its mirror image reach on test pairs."""
-    evidence = {name: prepared.evidence(one.image, one.caption) for name, one in (("e", experts), ("c", crowd))}
-    fit, mirror = fit_to(experts, *evidence["e"]), fit_to(crowd, *evidence["c"])
+    evidence = {name: whole_evidence(prepared, one.image, one.caption) for name, one in (("e", experts), ("c", crowd))}
+    fit, mirror = fit_to(experts, evidence["e"], altered), fit_to(crowd, evidence["c"], altered)
     return asdict(fit) | {
         "test": {
             "expert": measured(experts, fit(*evidence["e"]), seed),
@@ -123,17 +203,34 @@ def fitted(prepared: PreparedSemantic, experts: Judged, crowd: Judged, seed: int
     }
 
 
-def fit_to(pairs: Judged, closeness: Array, words: Array) -> SemanticFit:
+def fit_to(pairs: Judged, evidence: tuple[Array, ...], altered: AlteredEvidence | None) -> SemanticFit:
     """Least squares. Most judged pairs are unrelated ones, so a score weighs less the more often it was given."""
-    closeness, words, score = closeness[pairs.training], words[pairs.training], pairs.score[pairs.training]
+    training, score = tuple(part[pairs.training] for part in evidence), pairs.score[pairs.training]
     _, level, count = np.unique(np.round(score, 2), return_inverse=True, return_counts=True)
     weight = 1 / np.sqrt(count[level])
+    weight /= weight.sum()
 
     def loss(numbers: Array) -> float:
-        return float(weight @ (SemanticFit(*numbers.tolist())(closeness, words) - score) ** 2)
+        fit = SemanticFit(*numbers.tolist())
+        judged_loss = float(weight @ (fit(*training) - score) ** 2)
+        return judged_loss + (0.0 if altered is None else altered_loss(fit, altered))
 
-    found = minimize(loss, np.array([4.0, 1.0, -2.0]), method="L-BFGS-B", bounds=[(0.01, 50), (0, 50), (-20, 20)])
-    return SemanticFit(*(round(float(number), DIGITS) for number in found.x))
+    start, bounds = [5.0, 1.0, -2.0], [(0.01, 50), (0, 50), (-20, 20)]
+    if altered is not None:
+        start += [0.5, 1.0, 1.0, 0.5, 0.5]
+        bounds += [(0, 50)] * 3 + [(LEAST_LOSS, 0.95)] * 2
+    result = minimize(loss, np.array(start), method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-11, "maxfun": 5_000})
+    return SemanticFit(*(round(float(number), DIGITS) for number in result.x))
+
+
+def altered_loss(fit: SemanticFit, altered: AlteredEvidence) -> float:
+    """A true caption that is not clearly above its altered copy costs."""
+
+    def height(evidence: tuple[Array, Array, Array]) -> Array:
+        return fit.logit(*evidence) + STEEPNESS * np.log(fit.kept(evidence[0], evidence[2]))
+
+    apart = height(altered.true) - height(altered.altered)
+    return float(ROLES_WEIGHT * (altered.weight @ np.logaddexp(0, -STEEPNESS * apart)) / STEEPNESS)
 
 
 def measured(pairs: Judged, found: Array, seed: int) -> dict[str, Any]:

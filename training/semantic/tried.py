@@ -19,6 +19,7 @@ from fit import TRAINING_SHARE, Judged, judged, read
 
 import crosslens as cl
 from crosslens.core.hashing import random_stream
+from crosslens.encode.similarity import load_semantic
 
 Array = np.ndarray[Any, Any]
 _COLOURS = "black white red blue green yellow orange pink purple brown gray grey tan golden silver"
@@ -62,7 +63,7 @@ def candidates(dataset: cl.Dataset, pairs: Judged) -> dict[str, Array]:
     for image, caption in zip(pairs.image.tolist(), pairs.caption.tolist(), strict=True):
         sides.append((texts[caption], [word for one in own[image] for word in texts[one]]))
     return {
-        "semantic": cl.relevance_pairs(dataset, "semantic", pairs.image, pairs.caption),
+        "semantic": cl.relevance_pairs(dataset, load_semantic(fit="without-roles"), pairs.image, pairs.caption),
         "CIDEr-D": cl.relevance_pairs(dataset, "cider", pairs.image, pairs.caption),
         "another colour": disagree(sides, lambda words: COLOURS.intersection(words)),
         "another number": disagree(sides, lambda words: {NUMBERS[word] for word in words if word in NUMBERS}),

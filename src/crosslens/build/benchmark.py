@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from crosslens.core import Options, UsageError, option
+from crosslens.build.quotas import Quotas
+from crosslens.core import Options, UsageError, argument, option
 
 if TYPE_CHECKING:
     from crosslens.analyze import Discriminability
     from crosslens.build.log import DecisionLog
+    from crosslens.build.verification import VerificationSheet
     from crosslens.core import Dataset
 
 
@@ -29,6 +31,18 @@ class RecosSettings(Options):
     originals: int | None = option(
         None, "How many images v0 has. [default: a third of the candidates]", metavar="N", minimum=1
     )
+    quota: str | int | Mapping[str, int] | None = option(
+        None,
+        "Originals of each task instead: 50 for all, color=50 for one, paper for the paper's; may be repeated.",
+        metavar="[TASK=]N",
+        joins=",",
+    )
+    check_gallery: str = option(
+        "candidates",
+        "The images a description is checked against: all candidates, or the selected ones (v0), as in the paper.",
+        metavar="NAME",
+        choices=("candidates", "selected"),
+    )
     similar: int = option(20, "For v2: similar images without text for each image.", metavar="N", minimum=0)
     duplicate_cosine: float = option(
         0.98, "Images with at least this cosine are duplicates; 2 for never.", metavar="COSINE", minimum=-1
@@ -45,6 +59,14 @@ class RecosSettings(Options):
 
         super().__post_init__()
         entropy_band(self.k, self.eta)
+        if self.quota is not None:
+            if self.originals is not None:
+                raise UsageError(
+                    f"{argument('quota')} does not go with {argument('originals')}",
+                    fix=f"leave {argument('originals')} out: the quotas say how many there are",
+                    option="quota",
+                )
+            object.__setattr__(self, "quota", str(Quotas.of(self.quota)))  # written in one way only
         for name, most in (("duplicate_cosine", 2), ("duplicate_bits", HASH_BITS)):
             if not getattr(self, name) <= most:  # also where it is NaN
                 raise UsageError(f"{name} = {getattr(self, name)}", fix=f"{name} must be at most {most}", option=name)
@@ -56,12 +78,17 @@ class RecosSettings(Options):
 
 @dataclass(frozen=True, eq=False)
 class Recos:
-    """A finished benchmark: its three versions, the check of all candidates, every decision, and notes."""
+    """A finished benchmark: its three versions, the check of the candidates' descriptions, how many originals each
+    task should have, every decision, and notes.
+    """
 
     versions: Mapping[str, Dataset]
     check: Discriminability
+    quotas: Mapping[str, int]
     settings: RecosSettings
     log: DecisionLog
     notes: tuple[str, ...]
+    sheet: VerificationSheet
+    """What people said about descriptions; empty where nobody did."""
     already: bool = False
     """True where the output folder contained it before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,11 +11,34 @@ import numpy as np
 from crosslens.analyze import Discriminability, NearDuplicates, hash_files, measure_discriminability
 from crosslens.build.benchmark import RecosSettings
 from crosslens.build.encoding import EncodedCandidates
+from crosslens.build.quotas import Quotas, even_quotas
 from crosslens.core import Embeddings, InputError, Progress, UsageError, argument, positions
 from crosslens.encode import Array, caption_rows
 
 ALL = "all"
 """The task of every image where the candidates name none, and the source where they name none."""
+
+
+@dataclass(frozen=True, eq=False)
+class CheckGallery:
+    """The images that descriptions are checked against: vectors, and the image of each."""
+
+    vectors: Embeddings
+    images: tuple[int, ...]
+    k: int
+
+    def __post_init__(self) -> None:
+        if self.k > len(self.images) - 1:
+            raise UsageError(
+                f"k = {self.k} and {len(self.images)} images in the gallery of the check",
+                fix=f"choose a smaller {argument('k')}, or more candidates or originals",
+            )
+
+    def measure(self, descriptions: Embeddings, images: Sequence[int], temperature: float) -> Discriminability:
+        """dis(t) of descriptions of these images; an image is never compared with its own descriptions."""
+        position = {image: at for at, image in enumerate(self.images)}
+        own = [position.get(image, -1) for image in images]
+        return measure_discriminability(descriptions, self.vectors, own, k=self.k, temperature=temperature)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +50,7 @@ class CandidatePool:
     tasks: tuple[str, ...]
     sources: tuple[str, ...]
     duplicates: NearDuplicates
+    quotas: Mapping[str, int]
     notes: tuple[str, ...]
 
     @staticmethod
@@ -44,12 +68,10 @@ class CandidatePool:
         if encoded.files is not None and settings.duplicate_bits >= 0:
             hashes = hash_files(encoded.files, progress)
         duplicates = NearDuplicates(encoded.image_vectors, hashes, settings.duplicate_cosine, settings.duplicate_bits)
-        if settings.k > len(encoded.gallery.ids) - 1:
-            raise UsageError(
-                f"k = {settings.k} and {len(encoded.gallery.ids)} images",
-                fix=f"choose a smaller {argument('k')}, or add candidates",
-            )
-        pool = CandidatePool(encoded, settings, tasks, sources, duplicates, tuple(notes))
+        total = settings.originals or max(1, len(tasks) // 3)
+        quotas = even_quotas(tasks, total) if settings.quota is None else Quotas.of(settings.quota).among(tasks)
+        pool = CandidatePool(encoded, settings, tasks, sources, duplicates, quotas, tuple(notes))
+        assert pool.whole.images  # a k that is too large is refused here, before anything is written
         return replace(pool, settings=replace(settings, temperature=pool.temperature))
 
     @property
@@ -68,26 +90,43 @@ class CandidatePool:
             return self.settings.temperature
         if self.encoded.logit_scale:
             return 1 / self.encoded.logit_scale
-        centre = self._check(1.0).centring_temperature() if len(self.encoded.captions.ids) else 0.0
+        centre = 0.0
+        if len(self.encoded.captions.ids):
+            owners = self.encoded.dataset.caption_image.tolist()
+            centre = self.whole.measure(self.encoded.captions, owners, 1.0).centring_temperature()
         middle = f"; {centre:.2g} puts the median of these descriptions in the middle of the band" if centre else ""
         raise UsageError(
             f"{self.encoded.captions.model or 'the encoder'} has no logit scale to take the temperature from",
             fix=f"pass {argument('temperature')}: 1 is the paper's, 0.01 CLIP's{middle}",
         )
 
+    @property
+    def checks_selected(self) -> bool:
+        """Whether descriptions are checked against the selected images only."""
+        return self.settings.check_gallery == "selected"
+
+    def check(self, gallery: CheckGallery, images: Sequence[int] | None = None) -> Discriminability:
+        """dis(t) of the candidates' descriptions, or of those of ``images``."""
+        encoded = self.encoded
+        if images is None:
+            return gallery.measure(encoded.captions, encoded.dataset.caption_image.tolist(), self.temperature)
+        rows = [row for image in images for row in self.captions[image]]
+        ids, vectors = [encoded.captions.ids[row] for row in rows], np.asarray(encoded.captions.vectors)[rows]
+        owners = encoded.dataset.caption_image[rows].tolist()
+        return gallery.measure(Embeddings(tuple(ids), vectors), owners, self.temperature)
+
     @cached_property
-    def check(self) -> Discriminability:
-        """dis(t) of every candidate description."""
-        return self._check(self.temperature)
+    def whole(self) -> CheckGallery:
+        """All candidates."""
+        return CheckGallery(self.encoded.gallery, tuple(self._gallery_position), self.settings.k)
 
-    def dis(self, vectors: Array, images: list[int]) -> Discriminability:
-        """dis(t) of new descriptions, given their vectors and their images."""
-        descriptions = Embeddings.of(vectors, model=self.encoded.captions.model)
-        return self._measure(descriptions, images, self.temperature)
-
-    def image_at(self, position: int) -> int:
-        """The image at a position of the gallery."""
-        return self._gallery_rows[int(position)]
+    def gallery_of(self, images: Sequence[int]) -> CheckGallery:
+        """These images; one that nothing represents (no caption, where images are their captions) is not in it."""
+        members = [image for image in images if image in self._gallery_position]
+        rows = [self._gallery_position[image] for image in members]
+        whole = self.encoded.gallery
+        vectors = Embeddings(tuple(whole.ids[row] for row in rows), np.asarray(whole.vectors)[rows], model=whole.model)
+        return CheckGallery(vectors, tuple(members), self.settings.k)
 
     def nearest(self, image: int) -> Iterator[tuple[int, float]]:
         """The other images of the same source with their cosines, nearest first."""
@@ -98,15 +137,6 @@ class CandidatePool:
             if members[at] != image:
                 yield int(members[at]), float(cosines[at])
 
-    def _check(self, temperature: float) -> Discriminability:
-        return self._measure(self.encoded.captions, self.encoded.dataset.caption_image.tolist(), temperature)
-
-    def _measure(self, descriptions: Embeddings, images: list[int], temperature: float) -> Discriminability:
-        own = [self._gallery_position.get(image, -1) for image in images]
-        return measure_discriminability(
-            descriptions, self.encoded.gallery, own, k=self.settings.k, temperature=temperature
-        )
-
     @cached_property
     def _sources(self) -> dict[str, Array]:
         rows_of: dict[str, list[int]] = {}
@@ -115,13 +145,10 @@ class CandidatePool:
         return {source: np.array(rows) for source, rows in rows_of.items()}
 
     @cached_property
-    def _gallery_rows(self) -> list[int]:
-        rows: list[int] = positions(self.encoded.gallery.ids, self.ids, "image").tolist()
-        return rows
-
-    @cached_property
     def _gallery_position(self) -> dict[int, int]:
-        return {row: position for position, row in enumerate(self._gallery_rows)}
+        """Image → its row in the vectors of the gallery."""
+        rows = positions(self.encoded.gallery.ids, self.ids, "image").tolist()
+        return {row: position for position, row in enumerate(rows)}
 
 
 def _column(encoded: EncodedCandidates, name: str, default: str) -> tuple[tuple[str, ...], bool]:

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
+
+import numpy as np
 
 from crosslens.analyze import entropy_band
 from crosslens.build.candidates import CandidatePool
 from crosslens.build.generators.annotations import Annotations
 from crosslens.build.generators.protocol import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, Request
 from crosslens.build.generators.recorded import AnswerSource
+from crosslens.build.grammar.protocol import GrammarCheck
+from crosslens.build.known_texts import KnownText, KnownTexts
 from crosslens.build.log import DecisionLog
+from crosslens.build.verification import CORRECTION, VerificationSheet
+from crosslens.core import Embeddings
 from crosslens.data import MEMBER_SEPARATOR
 
 KEPT, VAGUE, SHARP = "kept", "too vague", "too sharp"
-REPEATED, NOT_NEEDED = "repeated", "not needed"
+REPEATED, NOT_NEEDED, UNGRAMMATICAL, REJECTED = "repeated", "not needed", "ungrammatical", "rejected"
 PURPOSE = {VAGUE: SHARPER, SHARP: VAGUER}
-CANDIDATE = "candidate"
 _RIVALS, _RIVAL_IMAGES = 5, 3
 
 
 @dataclass(frozen=True)
 class ImageDescription:
-    """One description of the benchmark; ``origin`` is ``candidate``, or the generator that wrote it."""
+    """One description of the benchmark; ``origin`` is ``candidate``, ``correction``, or the generator that wrote it."""
 
     caption: str
     text: str
@@ -41,16 +47,39 @@ class _Draft:
     rivals: list[str] = field(default_factory=list)
 
 
-class DescriptionEditor:
-    """Settles the descriptions of images, one batch after the other; no text goes to two images."""
+@dataclass(frozen=True, eq=False)
+class _Checked:
+    """A text of an image after its check; ``nearest`` are the images it fits best besides its own."""
 
-    def __init__(self, candidates: CandidatePool, answers: AnswerSource | None, log: DecisionLog) -> None:
+    image: int
+    known: KnownText
+    description: ImageDescription
+    nearest: Sequence[int]
+
+
+class DescriptionEditor:
+    """Settles the descriptions of images, one batch after the other; no text goes to two images.
+
+    ``gallery`` is what descriptions are checked against: all candidates, or the images settled last.
+    """
+
+    def __init__(
+        self,
+        candidates: CandidatePool,
+        answers: AnswerSource | None,
+        log: DecisionLog,
+        sheet: VerificationSheet | None = None,
+        grammar: GrammarCheck | None = None,
+    ) -> None:
         self.candidates, self.answers, self.log = candidates, answers, log
+        self.gallery = candidates.whole
+        self._sheet, self._grammar = sheet or VerificationSheet(), grammar
+        self._texts = KnownTexts(candidates.encoded, candidates.captions, self._sheet)
         self._annotations = Annotations(candidates.encoded.dataset)
         self._row_of = {name: image for image, name in enumerate(candidates.ids)}
         self._attempts = range(candidates.settings.attempts if answers and candidates.encoded.encode_texts else 0)
+        self._earlier: Counter[int] = Counter()
         self._owner: dict[str, int] = {}
-        self._ids = set(candidates.encoded.dataset.caption_ids)
 
     def verdict(self, dis: float) -> str:
         """On which side of the band a value lies."""
@@ -58,14 +87,24 @@ class DescriptionEditor:
         return SHARP if dis < low else VAGUE if dis > high else KEPT
 
     def settle(self, images: Sequence[int]) -> dict[int, list[ImageDescription]]:
-        """The descriptions of each image, as many as the settings say, or fewer where there are no more."""
-        drafts = {image: self._draft(image) for image in images}
+        """The descriptions of each image, as many as the settings say, or fewer where there are no more.
+
+        Images that were settled before keep what was written for them, as far as it still passes.
+        """
+        if self.candidates.checks_selected:
+            self.gallery = self.candidates.gallery_of(images)
+            self.release(images)
+        drafts = self._drafts(images)
         for attempt in self._attempts:
             requests = [request for image, draft in drafts.items() for request in self._requests(image, draft, attempt)]
-            for image, description, verdict in self._written(requests, attempt):
+            for checked, problems in self._written(requests, attempt):
+                verdict = self._verdict_on(checked, problems)
                 if verdict == KEPT:
-                    verdict = self._take(description, image, drafts[image].kept)
-                self._log_new("rewritten", image, description, verdict)
+                    verdict = self._take(checked.description, checked.image, drafts[checked.image].kept)
+                if verdict == KEPT:
+                    self._texts.add(checked.image, checked.known)
+                self._log_new("rewritten", checked, verdict, problems)
+        self._earlier.update(dict.fromkeys(images, len(self._attempts)))
         return {image: draft.kept for image, draft in drafts.items()}
 
     def describe_confusables(
@@ -77,6 +116,7 @@ class DescriptionEditor:
         about one image among all: a confusable's purpose is to be near one. Their dis is logged.
         """
         descriptions: dict[int, list[ImageDescription]] = {image: [] for _, image, _ in pairs}
+        self._take_known(descriptions, {image: self._texts.listed(image) for image in descriptions})
         for attempt in self._attempts:
             requests = []
             for original, image, described in pairs:
@@ -84,13 +124,20 @@ class DescriptionEditor:
                 if missing > 0:
                     texts = [description.text for description in described]
                     requests.append(self._request(image, CONFUSABLE, missing, texts, texts, attempt, original))
-            for image, description, _ in self._written(requests, attempt):
-                self._log_new("likened", image, description, self._take(description, image, descriptions[image]))
-        for image, taken in descriptions.items():
-            for row in self.candidates.captions[image]:
-                description = self._candidate(row)
-                self._log_new("likened", image, description, self._take(description, image, taken))
+            for checked, problems in self._written(requests, attempt):
+                verdict = self._verdict_on(checked, problems, band=False)
+                if verdict == KEPT:
+                    verdict = self._take(checked.description, checked.image, descriptions[checked.image])
+                self._log_new("likened", checked, verdict, problems)
+        self._take_known(descriptions, {image: self._texts.unlisted(image) for image in descriptions})
         return descriptions
+
+    def _take_known(
+        self, descriptions: Mapping[int, list[ImageDescription]], texts: Mapping[int, Sequence[KnownText]]
+    ) -> None:
+        for checked in self._check(texts):
+            verdict = self._take(checked.description, checked.image, descriptions[checked.image])
+            self._log_new("likened", checked, verdict)
 
     def _request(
         self,
@@ -113,25 +160,33 @@ class DescriptionEditor:
             objects=self._annotations[ids[image]],
             rivals=tuple(rivals),
             original_objects=() if original is None else self._annotations[ids[original]],
-            attempt=attempt,
+            attempt=self._earlier[image] + attempt,
             seed=self.candidates.settings.seed,
         )
 
-    def _draft(self, image: int) -> _Draft:
-        """The candidate's own descriptions, and its rivals."""
-        draft = _Draft()
-        for row in self.candidates.captions[image]:
-            description = self._candidate(row)
-            verdict = self.verdict(description.dis)
+    def _drafts(self, images: Sequence[int]) -> dict[int, _Draft]:
+        """What is known of each image already, and its rivals."""
+        drafts = {image: _Draft() for image in images}
+        for checked in self._check({image: self._texts.of(image) for image in images}):
+            draft, description = drafts[checked.image], checked.description
+            verdict = self._verdict_on(checked)
             if verdict in draft.failed:
                 draft.failed[verdict].append(description.text)
-                nearest = self.candidates.check.neighbours.items[row][:_RIVAL_IMAGES]
-                self._add_rivals(draft, [self.candidates.image_at(position) for position in nearest])
-            elif (verdict := self._take(description, image, draft.kept)) != KEPT:
-                self._log_new("passed over", image, description, verdict)
-        if not draft.rivals:
-            self._add_rivals(draft, [other for other, _ in islice(self.candidates.nearest(image), _RIVAL_IMAGES)])
-        return draft
+                self._add_rivals(draft, checked.nearest)
+            elif (verdict := self._take(description, checked.image, draft.kept)) != KEPT:
+                self._log_new("passed over", checked, verdict)
+        for image, draft in drafts.items():
+            if not draft.rivals:
+                self._add_rivals(draft, [other for other, _ in islice(self.candidates.nearest(image), _RIVAL_IMAGES)])
+        return drafts
+
+    def _verdict_on(self, checked: _Checked, problems: Sequence[str] = (), *, band: bool = True) -> str:
+        """Whether a text may be used. What people corrected is used wherever it lies."""
+        if checked.description.origin == CORRECTION:
+            return KEPT
+        if self._sheet.rejects(self.candidates.ids[checked.image], checked.description.text):
+            return REJECTED
+        return UNGRAMMATICAL if problems else self.verdict(checked.description.dis) if band else KEPT
 
     def _requests(self, image: int, draft: _Draft, attempt: int) -> list[Request]:
         """What is still missing, by purpose: the vague ones sharper, the sharp ones vaguer, then new ones."""
@@ -147,34 +202,44 @@ class DescriptionEditor:
             requests.append(self._request(image, DESCRIBE, missing, kept, draft.rivals, attempt))
         return requests
 
-    def _written(self, requests: list[Request], attempt: int) -> list[tuple[int, ImageDescription, str]]:
-        """The generator's texts, each with its image, its dis and the verdict on it."""
+    def _written(self, requests: list[Request], attempt: int) -> list[tuple[_Checked, tuple[str, ...]]]:
+        """The generator's texts, each with its image, its dis and what is wrong with its grammar."""
         if not requests:
             return []
         assert self.answers is not None
-        assert self.candidates.encoded.encode_texts is not None
         label = "describing confusables" if requests[0].purpose == CONFUSABLE else f"rewriting, attempt {attempt + 1}"
         texts: list[str] = []
         owners: list[int] = []
         for request, (key, answer) in zip(requests, self.answers(requests, label), strict=True):
-            self.log("answer", request=key, image=request.image, purpose=request.purpose, attempt=attempt, texts=answer)
+            about = {"image": request.image, "purpose": request.purpose, "attempt": request.attempt}
+            self.log("answer", request=key, **about, texts=answer)
             written = [text.strip() for text in answer[: request.wanted] if text.strip()]
             texts += written
             owners += [self._row_of[request.image]] * len(written)
+        new = self._texts.written(texts, [self.candidates.ids[image] for image in owners], self.answers.generator.name)
+        problems = self._grammar.problems(texts) if self._grammar and texts else [()] * len(texts)
+        return list(zip(self._measure(new, owners), problems, strict=True))
+
+    def _check(self, texts: Mapping[int, Sequence[KnownText]]) -> list[_Checked]:
+        owners = [image for image, known in texts.items() for _ in known]
+        return self._measure([text for known in texts.values() for text in known], owners)
+
+    def _measure(self, texts: Sequence[KnownText], owners: Sequence[int]) -> list[_Checked]:
+        """The dis of texts of these images."""
         if not texts:
             return []
-        values = self.candidates.dis(self.candidates.encoded.encode_texts(texts), owners).values
-        origin = self.answers.generator.name
+        model = self.candidates.encoded.captions.model
+        vectors = Embeddings.of(np.stack([text.vector for text in texts]), model=model)
+        check = self.gallery.measure(vectors, owners, self.candidates.temperature)
         return [
-            (image, ImageDescription(self._new_id(image), text, float(dis), origin), self.verdict(float(dis)))
-            for image, text, dis in zip(owners, texts, values, strict=True)
+            _Checked(
+                image,
+                text,
+                ImageDescription(text.caption, text.text, float(dis), text.origin),
+                [self.gallery.images[int(position)] for position in near[:_RIVAL_IMAGES]],
+            )
+            for image, text, dis, near in zip(owners, texts, check.values, check.neighbours.items, strict=True)
         ]
-
-    def _candidate(self, row: int) -> ImageDescription:
-        dataset = self.candidates.encoded.dataset
-        return ImageDescription(
-            dataset.caption_ids[row], dataset.texts[row], float(self.candidates.check.values[row]), CANDIDATE
-        )
 
     def _take(self, description: ImageDescription, image: int, kept: list[ImageDescription]) -> str:
         """Assign a text to the image; not if it has enough, or the same words are assigned already."""
@@ -191,15 +256,11 @@ class DescriptionEditor:
         """These images are dropped: their texts may be assigned again."""
         self._owner = {words: owner for words, owner in self._owner.items() if owner not in images}
 
-    def _new_id(self, image: int) -> str:
-        number = 0
-        while (name := f"{self.candidates.ids[image]}+{number}") in self._ids:
-            number += 1
-        self._ids.add(name)
-        return name
-
-    def _log_new(self, step: str, image: int, description: ImageDescription, verdict: str) -> None:
-        self.log(step, image=self.candidates.ids[image], **asdict(description), verdict=verdict)
+    def _log_new(self, step: str, checked: _Checked, verdict: str, problems: Sequence[str] = ()) -> None:
+        about = {"problems": list(problems)} if problems else {}
+        self.log(
+            step, image=self.candidates.ids[checked.image], **asdict(checked.description), verdict=verdict, **about
+        )
 
     def _add_rivals(self, draft: _Draft, images: Sequence[int]) -> None:
         for image in images:

@@ -15,6 +15,7 @@ from crosslens.build.generators.protocol import Generator
 from crosslens.build.generators.recorded import Recorded
 from crosslens.build.log import DecisionLog
 from crosslens.build.pages import build_page, regeneration_list, version_page
+from crosslens.build.verification import SHEET, VerificationSheet, sheet_table, unused_verdicts
 from crosslens.core import (
     DATASET_LAYOUT,
     ConflictError,
@@ -41,6 +42,7 @@ _LAYOUT = Layout(
     (
         "README.md",
         "regenerate.csv",
+        SHEET,
         *(file for v in VERSIONS for file in (*DATASET_LAYOUT.within(v), f"{v}/README.md")),
     ),
 )
@@ -53,11 +55,22 @@ class BuildFolder:
     ``finished``: the one that is there is of the same key; ``damaged`` names what is missing or unreadable in it.
     """
 
-    def __init__(self, target: Path, key: str, work: Workspace | None = None, *, overwrite: bool = False) -> None:
+    def __init__(
+        self,
+        target: Path,
+        key: str,
+        sheet: VerificationSheet,
+        work: Workspace | None = None,
+        *,
+        overwrite: bool = False,
+    ) -> None:
         self.target, self._work = target, work
+        self.unused_verdicts = 0
+        """How many verdicts people wrote into the sheet in this folder that this build does not take into account."""
         self.finished, self.damaged = False, ""
         if not _LAYOUT.holds(target):
             return
+        self.unused_verdicts = unused_verdicts(target / SHEET, sheet)
         if self.log().head.get("key") == key:
             self.damaged = self._damaged()
             self.finished = not self.damaged
@@ -65,6 +78,11 @@ class BuildFolder:
             raise ConflictError(
                 f"{target} already contains a different benchmark",
                 fix=f"choose another output, or pass {argument('overwrite', True)}",
+            )
+        if not self.finished and self.unused_verdicts:
+            raise ConflictError(
+                f"{target / SHEET} has verdicts that would be lost: {self.unused_verdicts:,}",
+                fix=f"use them ({argument('verified', str(target / SHEET))}), or move the file",
             )
         if not self.finished:
             _LAYOUT.refuse_foreign_files(target, self._copied_images())
@@ -99,6 +117,7 @@ class BuildFolder:
             write_text(new / name / "README.md", version_page(name, dataset))
         write_text(new / "README.md", build_page(recos, versions, copied=copy_images))
         regeneration_list(recos).write_csv(new / "regenerate.csv")
+        sheet_table(versions, recos.sheet).write_csv(new / SHEET)
         recos.log.save(new / LOG)
         self._work.publish(_LAYOUT, [*self._copied_images(), *_paths(new / "images")])
         return versions
@@ -125,19 +144,21 @@ class BuildFolder:
 
 
 @contextmanager
-def build_folder(output: str | Path | None, key: str, *, overwrite: bool = False) -> Iterator[BuildFolder | None]:
+def build_folder(
+    output: str | Path | None, key: str, sheet: VerificationSheet, *, overwrite: bool = False
+) -> Iterator[BuildFolder | None]:
     """The folder of the build of ``key``; the answers of an interrupted build are kept, whichever its settings."""
     if output is None:
         yield None
         return
     target = Path(output)
-    folder = BuildFolder(target, key, overwrite=overwrite)
+    folder = BuildFolder(target, key, sheet, overwrite=overwrite)
     if folder.finished:
         tidy_output(target, key)
         yield folder
         return
     with workspace(target, key, keep=(ANSWERS,)) as work:
-        yield BuildFolder(target, key, work, overwrite=overwrite)
+        yield BuildFolder(target, key, sheet, work, overwrite=overwrite)
 
 
 def _copy(dataset: Dataset, folder: Path) -> dict[str, str]:

@@ -10,8 +10,10 @@ import polars as pl
 from crosslens.analyze import Discriminability, entropy_band, entropy_histogram
 from crosslens.build.benchmark import Recos, RecosSettings
 from crosslens.build.candidates import CandidatePool
-from crosslens.build.descriptions import CANDIDATE, KEPT, PURPOSE, SHARP, VAGUE
+from crosslens.build.descriptions import KEPT, PURPOSE, SHARP, UNGRAMMATICAL, VAGUE
+from crosslens.build.known_texts import CANDIDATE
 from crosslens.build.log import DecisionLog
+from crosslens.build.verification import BAD, CORRECTION, OK
 from crosslens.core import Dataset
 
 _MANY = 10  # a source is to blame where at least every tenth original finds no confusable in it
@@ -21,6 +23,22 @@ def verdict_counts(log: DecisionLog) -> dict[str, int]:
     """How many candidate descriptions lie in the band, above it and below it."""
     counts = Counter(entry["verdict"] for entry in log.of("check"))
     return {verdict: counts[verdict] for verdict in (KEPT, VAGUE, SHARP)}
+
+
+def grammar_counts(log: DecisionLog) -> dict[str, int]:
+    """How many texts the generator wrote, how many of them are ungrammatical, and how often which rule was broken."""
+    written = [entry for step in ("rewritten", "likened") for entry in log.of(step) if entry["origin"] != CANDIDATE]
+    failed = [entry for entry in written if entry["verdict"] == UNGRAMMATICAL]
+    rules = Counter(rule for entry in failed for rule in {text.partition(":")[0] for text in entry["problems"]})
+    return {"written": len(written), UNGRAMMATICAL: len(failed), **dict(sorted(rules.items()))}
+
+
+def verification_counts(log: DecisionLog, versions: Mapping[str, Dataset]) -> dict[str, int]:
+    """How many descriptions people confirmed, rejected and corrected, and how many of v1 nobody has looked at."""
+    verdicts = {entry["caption"]: entry["verdict"] for entry in log.of("verified")}
+    counts = Counter(verdicts.values())
+    unread = sum(not verdicts.get(caption) for caption in versions["v1"].caption_ids)
+    return {**{verdict: counts[verdict] for verdict in (OK, BAD, CORRECTION)}, "unread": unread}
 
 
 def regeneration_list(recos: Recos) -> pl.DataFrame:
@@ -40,10 +58,11 @@ def check_summary(check: Discriminability, settings: RecosSettings, log: Decisio
     counts = verdict_counts(log)
     total = max(sum(counts.values()), 1)
     shares = ", ".join(f"{count:,} {name} ({count / total:.0%})" for name, count in counts.items())
+    against = "against the selected images, " if settings.check_gallery == "selected" else ""
     return (
         f"dis(t) of {len(check.values):,} descriptions; k = {settings.k}, temperature "
         f"{check.temperature:.4g}, band {low:.2f} to {high:.2f} (·)\n"
-        f"{entropy_histogram(check.values, settings.k, settings.eta)}\n  {shares}"
+        f"{entropy_histogram(check.values, settings.k, settings.eta)}\n  {against}{shares}"
     )
 
 
@@ -87,6 +106,7 @@ Encoder: {encoder}. Generator: {generator}. Seed: {recos.settings.seed}. Build: 
 
 - `decisions.jsonl`: every decision with its number; `crosslens build recos --repeat` does the same again
 - `regenerate.csv`: the candidates' descriptions outside the band
+- `verify.csv`: every description, for people to write `ok`, `bad` or a correction beside it (`--verified`)
 
 ## The candidates' descriptions
 
@@ -105,10 +125,16 @@ def build_notes(candidates: CandidatePool, log: DecisionLog, versions: Mapping[s
     notes = [*candidates.notes]
     if log.head["generator"] is not None and candidates.encoded.encode_texts is None:
         notes.append("nothing encodes new descriptions (--text-encoder): those outside the band were dropped")
-    notes += [*_on_originals(candidates, log), *_on_confusables(candidates, log)]
+    on_originals = _on_originals if candidates.settings.quota is None else _on_quotas
+    notes += [*on_originals(candidates, log), *_on_confusables(candidates, log), *_on_people(log, versions)]
+    if "grammar" in log.head:
+        counts = grammar_counts(log)
+        rules = ", ".join(f"{rule} {count:,}" for rule, count in list(counts.items())[2:])
+        failed = f"{counts[UNGRAMMATICAL]:,} of {counts['written']:,} generated descriptions are ungrammatical"
+        notes.append(f"{failed}, and not used" + (f" ({rules})" if rules else ""))
     written = Counter(versions["v1"].captions["origin"])
     for origin, count in sorted(written.items()):
-        if origin != CANDIDATE:
+        if origin not in (CANDIDATE, CORRECTION):
             notes.append(f"{count:,} of {sum(written.values()):,} descriptions were written by {origin}: read some")
     return tuple(notes)
 
@@ -130,6 +156,39 @@ def _on_originals(candidates: CandidatePool, log: DecisionLog) -> list[str]:
     if untried := total - kept - dropped - twins:
         why.append(f"{_images(untried)} {'is' if untried == 1 else 'are'} of tasks that have their share already")
     return [f"{kept:,} of {requested:,} originals: {'; '.join(why)}"]
+
+
+def _on_quotas(candidates: CandidatePool, log: DecisionLog) -> list[str]:
+    """For each task with fewer originals than its quota, what became of its images."""
+    task_of = dict(zip(candidates.ids, candidates.tasks, strict=True))
+    total = Counter(candidates.tasks)
+    verdicts = Counter((entry["task"], entry["verdict"]) for entry in log.of("original"))
+    twins = Counter(task_of[entry["image"]] for entry in log.of("duplicate"))
+    notes = []
+    for task, quota in candidates.quotas.items():
+        kept, dropped = verdicts[task, "kept"], verdicts[task, "dropped"]
+        if kept >= quota:
+            continue
+        why = [f"there are {total[task]:,} candidates" if total[task] else "there is no such task"]
+        if dropped:
+            why.append(f"{_images(dropped)} had fewer than {candidates.settings.descriptions} descriptions")
+        if twins[task]:
+            why.append(f"{_images(twins[task])} {'was a copy' if twins[task] == 1 else 'were copies'} of others")
+        notes.append(f"task {task}: {kept:,} of {quota:,} originals: {'; '.join(why)}")
+    left_out = [task for task in sorted(total) if not candidates.quotas[task]]
+    if left_out:
+        notes.append(f"no quota, and therefore no originals: {', '.join(left_out)}")
+    return notes
+
+
+def _on_people(log: DecisionLog, versions: Mapping[str, Dataset]) -> list[str]:
+    if "verified" not in log.head:
+        return []
+    counts = verification_counts(log, versions)
+    return [
+        f"verification: {counts[OK]:,} confirmed, {counts[BAD]:,} rejected, {counts[CORRECTION]:,} corrected; "
+        f"{counts['unread']:,} of {len(versions['v1'].caption_ids):,} descriptions are not verified"
+    ]
 
 
 def _on_confusables(candidates: CandidatePool, log: DecisionLog) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from crosslens import __version__
+from crosslens.analyze import Discriminability
 from crosslens.build.benchmark import Recos, RecosSettings
 from crosslens.build.candidates import CandidatePool
 from crosslens.build.descriptions import DescriptionEditor
@@ -15,10 +17,13 @@ from crosslens.build.encoding import Encoders, encode_candidates
 from crosslens.build.folder import BuildFolder, build_folder
 from crosslens.build.generators.protocol import Generator, Request, identity, load_generator
 from crosslens.build.generators.recorded import AnswerSource
+from crosslens.build.grammar.protocol import GrammarCheck, load_grammar_check
 from crosslens.build.log import FORMAT, VERSION, DecisionLog
+from crosslens.build.originals import OriginalSelector
 from crosslens.build.pages import build_notes, check_summary
 from crosslens.build.selection import BenchmarkImage, ImageSelector, verdict_facts, version_dataset
-from crosslens.core import Dataset, Progress, UsageError, argument, fingerprint, hold_output
+from crosslens.build.verification import SHEET, VerificationSheet, read_sheet
+from crosslens.core import Dataset, Progress, UsageError, argument, fingerprint, hold_output, positions
 from crosslens.encode import EncodeOptions, Encoder, Notify, load_encoder
 
 
@@ -28,6 +33,8 @@ def build_recos(
     settings: RecosSettings | None = None,
     *,
     generator: str | Generator | None = "rules",
+    grammar: str | GrammarCheck | None = None,
+    verified: str | Path | VerificationSheet | None = None,
     text_encoder: str | Encoder | None = None,
     image_encoder: str | Encoder | None = None,
     image_text: str | None = None,
@@ -42,28 +49,43 @@ def build_recos(
     """Build v0, v1 and v2 from the images and captions of ``dataset``.
 
     ``encoder`` compares descriptions with images; the other encoders are those of :class:`crosslens.build.Encoders`.
-    ``generator`` rewrites descriptions outside the band (None: they are dropped). With ``output`` the benchmark is
-    written there; interrupted builds resume. ``repeat`` is the log of an earlier build: its generator's answers are
-    replayed, and every decision must come out the same. ``origin`` is kept in the log. ``options`` are those of
-    :class:`crosslens.encode.EncodeOptions`; vectors are cached where ``cache`` is a cache, a folder or True.
+    ``generator`` rewrites descriptions outside the band (None: they are dropped), and ``grammar`` checks what it writes
+    (None: nothing does). ``verified`` is the filled-in sheet of an earlier build of these candidates. With ``output``
+    the benchmark is written there; interrupted builds resume. ``repeat`` is the log of an earlier build: its
+    generator's answers are replayed, and every decision must come out the same. ``origin`` is kept in the log.
+    ``options`` are those of :class:`crosslens.encode.EncodeOptions`; vectors are cached where ``cache`` is a cache, a
+    folder or True.
     """
     encoding = EncodeOptions.of(options)
     with hold_output(output):  # before the candidates are encoded, which may take hours
         encoders = _load_encoders(encoder, text_encoder, image_encoder, image_text, encoding)
         writer = _load_writer(generator, repeat, encoding)
+        sheet, checker = _load_sheet(verified, dataset, repeat), _load_grammar(grammar, repeat)
         encoded = encode_candidates(dataset, encoders, encoding, progress)
         candidates = CandidatePool.of(encoded, settings or RecosSettings(), progress)
-        head = _head(dataset, candidates, writer, copy_images, origin)
+        inputs = _inputs(dataset, candidates, writer, checker, sheet, copy_images)
+        head = _head(inputs, candidates, origin)
         if repeat is not None:
             _check_head(repeat.head, head)
-            head = repeat.head
-        with build_folder(output, head["key"], overwrite=overwrite) as folder:
+        with build_folder(output, head["key"], sheet, overwrite=overwrite) as folder:
             if folder is not None and folder.finished:
+                if folder.unused_verdicts:
+                    unused = f"{folder.unused_verdicts:,} verdicts in {folder.target / SHEET} are not used"
+                    encoding.notify(f"note: {unused}: pass {argument('verified', str(folder.target / SHEET))}")
                 versions, log = folder.versions(), folder.log()
-                notes = build_notes(candidates, log, versions)
-                return Recos(versions, candidates.check, candidates.settings, log, notes, already=True)
-            recos = _build_or_repeat(candidates, writer, head, repeat, folder, encoding.notify, progress)
+                check, notes = _check(candidates, versions), build_notes(candidates, log, versions)
+                return Recos(versions, check, candidates.quotas, candidates.settings, log, notes, sheet, already=True)
+            build = partial(_build, candidates, head=head, sheet=sheet, grammar=checker, notify=encoding.notify)
+            recos = _build_or_repeat(build, writer, repeat, folder, encoding.notify, progress)
             return recos if folder is None else replace(recos, versions=folder.write(recos, copy_images))
+
+
+def _check(candidates: CandidatePool, versions: Mapping[str, Dataset]) -> Discriminability:
+    """dis(t) of the candidates' descriptions; against selected images only those of the originals."""
+    if not candidates.checks_selected:
+        return candidates.check(candidates.whole)
+    originals = positions(versions["v0"].image_ids, candidates.ids, "image").tolist()
+    return candidates.check(candidates.gallery_of(originals), originals)
 
 
 def _load_encoders(
@@ -77,7 +99,7 @@ def _load_encoders(
 
 
 def _build_or_repeat(
-    candidates: CandidatePool, writer: Generator | None, head: dict[str, Any], repeat: DecisionLog | None,
+    build: Callable[..., Recos], writer: Generator | None, repeat: DecisionLog | None,
     folder: BuildFolder | None, notify: Notify, progress: Progress | None,
 ) -> Recos:  # fmt: skip
     """Build with the generator; or with the answers of a log, which must lead to the same decisions."""
@@ -89,7 +111,7 @@ def _build_or_repeat(
         answers = AnswerSource(writer, known={entry["request"]: tuple(entry["texts"]) for entry in repeat.of("answer")})
     elif writer is not None:
         answers = AnswerSource(writer if folder is None else folder.recorded(writer), progress=progress)
-    recos = _build(candidates, answers, head, repeat, notify)
+    recos = build(answers, repeat=repeat)
     if repeat is not None:
         repeat.check_same(recos.log)
         recos = replace(recos, log=repeat)
@@ -99,21 +121,27 @@ def _build_or_repeat(
 def _build(
     candidates: CandidatePool,
     answers: AnswerSource | None,
+    *,
     head: dict[str, Any],
     repeat: DecisionLog | None,
+    sheet: VerificationSheet,
+    grammar: GrammarCheck | None,
     notify: Notify,
 ) -> Recos:
     settings, log = candidates.settings, DecisionLog([head])
-    editor, selector = DescriptionEditor(candidates, answers, log), ImageSelector(candidates, log)
-    dataset = candidates.encoded.dataset
-    checked = zip(dataset.caption_ids, dataset.captions["image"], candidates.check.values, strict=True)
-    for caption, image, dis in checked:
-        log("check", caption=caption, image=image, dis=float(dis), verdict=editor.verdict(float(dis)))
+    for row in sheet.rows:
+        log("verified", **asdict(row))
+    editor = DescriptionEditor(candidates, answers, log, sheet, grammar)
+    selector = ImageSelector(candidates, log)
+    if not candidates.checks_selected:
+        check = _log_check(candidates, editor, None)
     if repeat is not None:
         repeat.check_same(log, so_far=True)  # other vectors show here, before they lead to requests never answered
-    originals = selector.originals(editor.settle, editor.release)
+    originals = OriginalSelector(selector, editor).select()
+    if candidates.checks_selected:
+        check = _log_check(candidates, editor, [original.image for original in originals] or None)
     if not originals:
-        notify(check_summary(candidates.check, settings, log) + "\n")
+        notify(check_summary(check, settings, log) + "\n")
         raise UsageError(
             "no image is left: none has enough descriptions in the band",
             fix=f"choose a larger {argument('eta')}, another {argument('temperature')}, fewer "
@@ -125,7 +153,20 @@ def _build(
     versions = {name: version_dataset(name, candidates, chosen, head["key"]) for name, chosen in members.items()}
     for name, version in versions.items():
         log("version", name=name, images=len(version.image_ids), captions=len(version.caption_ids))
-    return Recos(versions, candidates.check, settings, log, build_notes(candidates, log, versions))
+    notes = build_notes(candidates, log, versions)
+    return Recos(versions, check, candidates.quotas, settings, log, notes, sheet)
+
+
+def _log_check(candidates: CandidatePool, editor: DescriptionEditor, images: Sequence[int] | None) -> Discriminability:
+    """Check the candidates' descriptions (of all images, or of the originals), and log the verdicts."""
+    check = candidates.check(candidates.whole if images is None else editor.gallery, images)
+    dataset = candidates.encoded.dataset
+    image_of = dict(dataset.captions.select("caption", "image").iter_rows())
+    for caption, dis in zip(check.ids, check.values, strict=True):
+        editor.log(
+            "check", caption=caption, image=image_of[caption], dis=float(dis), verdict=editor.verdict(float(dis))
+        )
+    return check
 
 
 def _confusables(
@@ -145,22 +186,28 @@ def _confusables(
     return kept
 
 
-def _head(
-    dataset: Dataset,
-    candidates: CandidatePool,
-    writer: Generator | None,
-    copy_images: bool,
-    origin: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    """The first entry of the log: all that the build depends on, and a key made from it."""
+def _inputs(
+    dataset: Dataset, candidates: CandidatePool, writer: Generator | None, grammar: GrammarCheck | None,
+    sheet: VerificationSheet, copy_images: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """All that the build depends on. What is not used is not named, so that earlier builds keep their key."""
+    unset = {"quota": None, "check_gallery": RecosSettings.check_gallery}
+    settings = asdict(candidates.settings)
     inputs: dict[str, Any] = {
-        "settings": asdict(candidates.settings),
+        "settings": {name: value for name, value in settings.items() if name not in unset or value != unset[name]},
         "candidates": {"name": dataset.name, "fingerprint": dataset.fingerprint, "images": len(dataset.image_ids)},
         **candidates.encoded.provenance,
         "generator": None if writer is None else identity(writer),
         "pictures": candidates.encoded.files is not None,
         "copy_images": copy_images,
     }
+    if grammar is not None:
+        inputs["grammar"] = {"name": grammar.name, "revision": grammar.revision}
+    return inputs if sheet.key is None else {**inputs, "verified": sheet.key}
+
+
+def _head(inputs: dict[str, Any], candidates: CandidatePool, origin: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The first entry of the log: the inputs, and a key made from them."""
     key = fingerprint("recos", inputs)
     left_out = dict(candidates.encoded.skipped)
     about = {"step": "settings", "format": FORMAT, "version": VERSION, "crosslens": __version__, "key": key}
@@ -171,7 +218,7 @@ def _check_head(logged: Mapping[str, Any], head: Mapping[str, Any]) -> None:
     if logged["key"] == head["key"]:
         return
     about = {"step", "format", "version", "crosslens", "key", "origin", "left_out"}
-    parts = [part for part in head if part not in about and logged.get(part) != head[part]]
+    parts = [part for part in {**head, **logged} if part not in about and logged.get(part) != head.get(part)]
     raise UsageError(
         f"the log is of another build: different {', '.join(parts) or 'key'}",
         fix="pass the candidates and encoders of the first build, unchanged, and no other setting",
@@ -196,3 +243,19 @@ def _load_writer(
     if repeat is not None:
         return None if repeat.head["generator"] is None else _LoggedGenerator(**repeat.head["generator"])
     return None if generator is None else load_generator(generator, offline=options.offline, notify=options.notify)
+
+
+def _load_sheet(
+    verified: str | Path | VerificationSheet | None, dataset: Dataset, repeat: DecisionLog | None
+) -> VerificationSheet:
+    if repeat is not None:
+        return VerificationSheet.of_log(repeat.of("verified"))
+    if isinstance(verified, VerificationSheet):
+        return verified
+    return VerificationSheet() if verified is None else read_sheet(verified, dataset)
+
+
+def _load_grammar(grammar: str | GrammarCheck | None, repeat: DecisionLog | None) -> GrammarCheck | None:
+    if repeat is not None and "grammar" in repeat.head:
+        grammar = grammar or repeat.head["grammar"]["name"]
+    return None if grammar is None else load_grammar_check(grammar)

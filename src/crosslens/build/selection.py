@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,10 +15,9 @@ from crosslens.analyze import DuplicateEvidence
 from crosslens.build.candidates import CandidatePool
 from crosslens.build.descriptions import ImageDescription
 from crosslens.build.log import DecisionLog
-from crosslens.core import Card, Dataset, random_stream
+from crosslens.core import Card, Dataset
 from crosslens.data import MEMBER_SEPARATOR
 
-Settle = Callable[[Sequence[int]], dict[int, list[ImageDescription]]]
 _SHOWN = 5  # how many images passed over are named in one entry
 NOTES = {
     "v0": "originals, whose descriptions neither fit too many images nor give theirs away",
@@ -56,28 +55,14 @@ class ImageSelector:
         self.candidates, self.log = candidates, log
         self.chosen: dict[int, str] = {}
 
-    def originals(self, settle: Settle, release: Callable[[set[int]], None]) -> list[BenchmarkImage]:
-        """As many images as the settings say, evenly over the tasks, in an order drawn by the seed.
-
-        An image whose descriptions cannot be brought into the band is dropped, and the next of its task is tried.
-        """
-        queues, quotas = self._queues(), self._quotas()
-        needed = self.candidates.settings.descriptions
-        originals: list[BenchmarkImage] = []
-        while batch := self._next(queues, quotas):
-            settled = settle(batch)
-            dropped = {image for image in batch if len(settled[image]) < needed}
-            for image in batch:
-                task = self.candidates.tasks[image]
-                if image in dropped:
-                    del self.chosen[image]
-                    quotas[task] += 1
-                else:
-                    originals.append(BenchmarkImage(image, "original", None, task, tuple(settled[image])))
-                name = self.candidates.ids[image]
-                self.log("original", image=name, task=task, **verdict_facts(settled[image], needed))
-            release(dropped)
-        return sorted(originals, key=lambda original: original.image)
+    def take(self, image: int, role: str) -> bool:
+        """Choose an image, unless it is a near duplicate of a chosen one, which is logged."""
+        twin = self.candidates.duplicates.among(image, self.chosen)
+        if twin is not None:
+            self.log("duplicate", image=self.candidates.ids[image], **self._named(*twin))
+            return False
+        self.chosen[image] = role
+        return True
 
     def confusables(self, originals: Sequence[BenchmarkImage]) -> list[tuple[BenchmarkImage, int]]:
         """For each original the nearest image of its source that is neither chosen nor the same picture."""
@@ -115,43 +100,6 @@ class ImageSelector:
                     taken.append({"image": name, "cosine": cosine})
             self.log("similar", image=self.candidates.ids[centre.image], taken=taken, passed_over=refused)
         return similar
-
-    def _queues(self) -> dict[str, list[int]]:
-        """The images of each task in the order in which they are tried."""
-        queues: dict[str, list[int]] = {}
-        for image, task in enumerate(self.candidates.tasks):
-            queues.setdefault(task, []).append(image)
-        seed = self.candidates.settings.seed
-        return {
-            task: [queue[index] for index in random_stream(seed, "recos", "originals", task).permutation(len(queue))]
-            for task, queue in sorted(queues.items())
-        }
-
-    def _quotas(self) -> dict[str, int]:
-        """How many originals each task should have: evenly; what a small task lacks goes to the others."""
-        counts = Counter(sorted(self.candidates.tasks))
-        left = self.candidates.settings.originals or max(1, len(self.candidates.ids) // 3)
-        quotas = dict.fromkeys(counts, 0)
-        while left and (open_tasks := [task for task in counts if quotas[task] < counts[task]]):
-            for task in open_tasks[:left]:
-                quotas[task] += 1
-            left -= min(left, len(open_tasks))
-        return quotas
-
-    def _next(self, queues: dict[str, list[int]], quotas: dict[str, int]) -> list[int]:
-        """The next images of every task below its quota, without near duplicates of chosen ones."""
-        batch = []
-        for task, queue in queues.items():
-            while quotas[task] and queue:
-                image = queue.pop(0)
-                twin = self.candidates.duplicates.among(image, self.chosen)
-                if twin is not None:
-                    self.log("duplicate", image=self.candidates.ids[image], **self._named(*twin))
-                    continue
-                self.chosen[image] = "original"
-                batch.append(image)
-                quotas[task] -= 1
-        return batch
 
     def _refuse(self, image: int) -> str:
         """Why an image cannot be chosen; empty if it can."""

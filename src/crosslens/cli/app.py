@@ -8,6 +8,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +23,7 @@ from crosslens.cli.commands import (
     explain,
     hard_negatives,
     plots,
+    protocols,
     relevance,
     robustness,
     runs,
@@ -50,6 +52,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "export": runs.export,
     "run": evaluate.run,
     "metrics": evaluate.metrics,
+    "protocols": protocols.protocols,
     "synth": scenes.synth,
     "similarity": relevance.similarity,
     "agreement": relevance.agreement,
@@ -128,6 +131,12 @@ for _name, (_help, _commands) in GROUPS.items():
 _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
+@cache
+def _root_command() -> Any:
+    """All commands with their options, made once: a program may call several."""
+    return typer.main.get_command(app)
+
+
 def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run ``crosslens`` with these arguments (default: those of the process) and return its exit code."""
     for channel in (sys.stdout, sys.stderr):
@@ -136,7 +145,7 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         _check_words(words)
-        code = app(args=words, prog_name="crosslens", standalone_mode=False)
+        code = _root_command()(args=words, prog_name="crosslens", standalone_mode=False)
         sys.stdout.flush()
     except CrosslensError as error:
         return _print_error(error.render(flag_spelling(_command_of(words))), error.exit_code)
@@ -177,7 +186,7 @@ def _print_error(message: str, code: int) -> int:
 
 
 def _command_of(words: Sequence[str]) -> Any:
-    command: Any = typer.main.get_command(app)
+    command = _root_command()
     for word in words:
         command = getattr(command, "commands", {}).get(word, command)
     return command

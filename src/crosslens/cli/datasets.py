@@ -21,7 +21,7 @@ from crosslens.core import Options, UsageError, option
 DATASET_WORDS = '"NAME KEY=VALUE …"|PATH'
 """The metavar of options that name a dataset in one word."""
 
-_NAMED = ("captions", "instances", "images", "split")
+_NAMED = ("captions", "instances", "images", "split", "extra_images")
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _CONVERT: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (int, "an integer"),
@@ -39,6 +39,9 @@ class DatasetOptions(Options):
     instances: str | None = option(None, "Reader option: objects with boxes.", metavar="FILE")
     images: str | None = option(None, "Reader option: the images, or a list of them.", metavar="FILE")
     split: str | None = option(None, "Reader option: which split of the dataset.", metavar="NAME")
+    extra_images: str | None = option(
+        None, "Images without captions that enlarge the gallery: a folder, or a list of them.", metavar="PATH"
+    )
     data: tuple[str, ...] = option(
         (), "Any other reader option (see crosslens data formats).", metavar="KEY=VALUE", flags=("-D", "--data")
     )
@@ -65,6 +68,16 @@ class DatasetOptions(Options):
         source = source or self.dataset
         options = self.reader_options(source)
         return None if source is None else data.load_dataset(source, **options)
+
+
+QUERIES = "Text-only retrieval: the text set whose captions are the queries; --dataset is then the corpus."
+"""The help of ``--queries``."""
+
+
+def dataset_words(words: str) -> tuple[str, dict[str, Any]]:
+    """What the words name: a path or a reader, and the options of the reader."""
+    source, pairs = _split_words(words)
+    return source, DatasetOptions(data=tuple(pairs)).reader_options(source)
 
 
 def load_dataset_words(words: str, options: DatasetOptions | None = None) -> core.Dataset:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from pathlib import Path
 
 import crosslens.core as core
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.cli.console import print_json, print_note, print_notes, print_result, terminal_width
-from crosslens.core import InputError
+from crosslens.core import InputError, UsageError
 
 _MAX_SHOWN = 5
 
@@ -30,6 +31,20 @@ def load_run(folder: Path) -> core.Run:
 def load_study(folder: Path) -> pipeline.Robustness | None:
     """The robustness study in a folder; None where there is none."""
     return pipeline.Robustness.load(folder) if (folder / pipeline.ROBUSTNESS_FILE).exists() else None
+
+
+def load_studies(folders: Sequence[Path]) -> dict[str, pipeline.Robustness] | None:
+    """The robustness studies in folders, by the folders' names; None where the first is not a study."""
+    if not folders or load_study(folders[0]) is None:
+        return None
+    studies: dict[str, pipeline.Robustness] = {}
+    for folder in folders:
+        study = load_study(folder)
+        if study is None:
+            raise UsageError(f"{folder} is not a robustness study, and {folders[0]} is", fix="name studies, or runs")
+        name = folder.resolve().name
+        studies[name if name not in studies else str(folder)] = study
+    return studies
 
 
 def _nearest_runs(folder: Path) -> str:

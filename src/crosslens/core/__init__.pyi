@@ -35,12 +35,14 @@ from crosslens.core.ids import (
     Ids as Ids,
     as_ids as as_ids,
     frozen as frozen,
+    has_image_ending as has_image_ending,
     match_ids as match_ids,
     positions as positions,
     spelled_as as spelled_as,
     without_image_ending as without_image_ending,
 )
 from crosslens.core.input_files.arrays import content_kind as content_kind, open_array as open_array
+from crosslens.core.input_files.image_names import ImageName as ImageName
 from crosslens.core.input_files.json_text import (
     decode as decode,
     is_encodable as is_encodable,
@@ -142,6 +144,7 @@ from crosslens.core.run import (
     Run as Run,
     Statistic as Statistic,
     Unit as Unit,
+    check_stored_protocol as check_stored_protocol,
     read_facts as read_facts,
     split_name as split_name,
     stored_facts as stored_facts,

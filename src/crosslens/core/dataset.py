@@ -25,6 +25,11 @@ from crosslens.core.ids import (
     frozen,
     positions,
 )
+from crosslens.core.input_files.image_names import (
+    ImageName,
+    images_below,
+    unknown_images,
+)
 from crosslens.core.input_files.json_text import (
     is_encodable,
 )
@@ -77,6 +82,7 @@ class Dataset:
     ``relations`` optional, one row per relation between two objects of one image: ``RELATION_COLUMNS``
     ``home``      optional, the folder that the images' ``file`` is relative to, where the reader knows it; neither
                   stored nor in the fingerprint
+    ``extra_folders``  further folders for files that are not there, from :meth:`with_extra_images`; likewise
     """
 
     name: str
@@ -86,6 +92,7 @@ class Dataset:
     relations: pl.DataFrame | None = None
     card: Card = field(default_factory=Card)
     home: Path | None = None
+    extra_folders: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         _require(self.images, "images", ("image",))
@@ -160,6 +167,34 @@ class Dataset:
             if table is not None
         }
         return replace(self, **tables | {"captions": tables["captions"].select(self.captions.columns)})
+
+    def with_extra_images(
+        self, images: str | Path | Iterable[str | Path | ImageName], folder: str | Path | None = None
+    ) -> Dataset:
+        """The same dataset with further images, which have no captions: they enlarge the gallery and are no queries.
+
+        ``images`` is a folder of image files, or names the images by their ids or by their files, which start from
+        ``folder``. They come behind the dataset's own images, in this order (those of a folder sorted by path). An
+        image that the dataset has already, by its id or the name of its file, is not added again.
+        """
+        if isinstance(images, (str, Path)):
+            folder = Path(images)
+            images = images_below(folder)
+        named = [image if isinstance(image, ImageName) else ImageName.of(str(image)) for image in images]
+        files = self.images["file"].to_list() if "file" in self.images.columns else [None] * self.images.height
+        added = unknown_images(named, self.image_ids, files)
+        columns = {"image": list(added)} | ({"file": list(added.values())} if any(added.values()) else {})
+        rows = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+        return replace(
+            self,
+            images=pl.concat([self.images, rows], how="diagonal_relaxed"),
+            extra_folders=self.extra_folders if folder is None else (*self.extra_folders, Path(folder)),
+        )
+
+    @cached_property
+    def without_captions(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """For each image, whether it has no caption: it is in the gallery, and no query."""
+        return frozen(np.bincount(self.caption_image, minlength=len(self.image_ids)) == 0)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the dataset as a folder of Parquet tables."""

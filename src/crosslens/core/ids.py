@@ -61,9 +61,14 @@ def match_ids(
     return np.fromiter((row_of.get(name, -1) for name in names), dtype=np.int64, count=len(names))
 
 
+def has_image_ending(name: str) -> bool:
+    """Whether a name ends as those of image files do."""
+    return name.lower().endswith(_IMAGE_ENDINGS)
+
+
 def without_image_ending(name: str) -> str:
     """``beach`` for ``beach.jpg``; any other id as it is."""
-    if name.lower().endswith(_IMAGE_ENDINGS):
+    if has_image_ending(name):
         return name.rpartition(".")[0] or name
     return name
 

@@ -177,18 +177,31 @@ class Run:
         return len(self.values)
 
     @property
+    def protocol(self) -> Mapping[str, Any]:
+        """The paper's protocol that it follows, as it was stored; empty for crosslens' own conventions."""
+        protocol: Mapping[str, Any] = self.provenance.get("protocol", {})
+        return protocol
+
+    @property
+    def label(self) -> str:
+        """The name as tables and figures show it, with the protocol."""
+        return f"{self.name} (protocol {self.protocol['name']})" if self.protocol else self.name
+
+    @property
     def fingerprint(self) -> str:
         """Changes when any value of any query does; not with provenance."""
         return fingerprint("run", {name: metric.values for name, metric in self.values.items()})
 
     def as_dict(self) -> dict[str, Any]:
         """The content of ``run.json``, which ``--json`` prints too."""
+        provenance = {key: value for key, value in self.provenance.items() if key != "protocol"}
         return {
             "format": "crosslens/run",
             "version": FORMAT_VERSION,
             "name": self.name,
+            **({"protocol": dict(self.protocol)} if self.protocol else {}),
             "metrics": {name: metric.as_dict() for name, metric in self.values.items()},
-            "provenance": dict(self.provenance),
+            "provenance": provenance,
         }
 
     def queries(self) -> pl.DataFrame:
@@ -266,7 +279,7 @@ class Run:
             {name: _values(name, figures, per_direction) for name, figures in metrics.items()},
             _StoredRankings(path, manifest, verify),
             {str(direction): part.select(free) for direction, part in per_direction.items()} if free else {},
-            content.get("provenance", {}),
+            content.get("provenance", {}) | ({"protocol": content["protocol"]} if content.get("protocol") else {}),
             read_text_file(recipe) if has_recipe else "",
             path,
         )
@@ -281,13 +294,14 @@ class Run:
             (name, *(f"{number:.4f}" for number in (metric.mean, *metric.interval)), f"{metric.n:,}")
             for name, metric in self.values.items()
         ]
-        return f"{self.name}\n\n{Grid(header, tuple(rows), 'lrrrr').text(PAGE_WIDTH)}"
+        return f"{self.label}\n\n{Grid(header, tuple(rows), 'lrrrr').text(PAGE_WIDTH)}"
 
 
 def _check_stored(content: Mapping[str, Any], queries: pl.DataFrame, folder: Path) -> None:
     """Raise for a figure of another type, or a metric without its values per query."""
     file = folder / RUN_FILE
-    require_entries(content, {"name": str, "provenance": dict}, file)
+    require_entries(content, {"name": str, "provenance": dict, "protocol": dict}, file)
+    check_stored_protocol(content.get("protocol", {}), file)
     require_columns(queries, _QUERY_COLUMNS, folder / QUERIES_FILE)
     directions = set(queries["direction"])
     for name, figures in content["metrics"].items():
@@ -301,6 +315,16 @@ def _check_stored(content: Mapping[str, Any], queries: pl.DataFrame, folder: Pat
                 problem, file=file, expected="the figures that crosslens wrote", fix="repeat the evaluation"
             )
         require_columns(queries, {metric: _NUMBERS}, folder / QUERIES_FILE)
+
+
+def check_stored_protocol(protocol: Mapping[str, Any], file: Path) -> None:
+    """Raise unless a stored protocol is one: its name, its paper, φ and conventions as texts."""
+    if not protocol:
+        return
+    types = {"name": str, "paper": str, "phi": list, "tokens": dict, "conventions": list}
+    require_entries(protocol, types, file, inside="protocol")
+    for convention in protocol.get("conventions", []):
+        require_entries(convention, {"key": str, "value": str, "about": str}, file, inside="protocol")
 
 
 def _values(name: str, figures: Mapping[str, Any], queries: Mapping[Any, pl.DataFrame]) -> MetricValues:

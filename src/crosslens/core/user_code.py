@@ -13,7 +13,9 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 from typing import Any, NamedTuple, TypeVar
 
 from crosslens.core.errors import InputError, UsageError, UserCodeError
@@ -60,8 +62,18 @@ def load_module(name: str) -> Any:
     return module
 
 
+class _UncachedLoader(SourceFileLoader):
+    """Compiles the file every time: Python takes a ``.pyc`` of the same size and second for current, and writes one
+    into the user's folder."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
 def _execute(file: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(file.stem, file)
+    spec = importlib.util.spec_from_file_location(file.stem, file, loader=_UncachedLoader(file.stem, str(file)))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

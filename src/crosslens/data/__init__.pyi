@@ -1,4 +1,5 @@
 from crosslens.data.description import DatasetDescription as DatasetDescription, Spread as Spread, describe as describe
+from crosslens.data.extra_images import EXTRA_IMAGES as EXTRA_IMAGES, read_image_names as read_image_names
 from crosslens.data.io.arrays import (
     ARRAY_SUFFIXES as ARRAY_SUFFIXES,
     Side as Side,

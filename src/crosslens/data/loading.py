@@ -18,6 +18,7 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from crosslens.core import HEADER_FILE, Dataset, Entry, InputError, Registry, UsageError, call_function, wrong_code
+from crosslens.data.extra_images import EXTRA_IMAGES, add_extra_images
 from crosslens.data.io.files import existing_file, format_suffix, read_json, read_lines
 
 Reader = Callable[..., Dataset]
@@ -114,7 +115,11 @@ def path_options(source: str | None, options: Mapping[str, Any], base: Path = Pa
     if source is None:
         return set()
     known = reader_options(source)
-    paths = {key for key, value in options.items() if isinstance(value, str) and key in known and known[key].is_path}
+    paths = {
+        key
+        for key, value in options.items()
+        if isinstance(value, str) and (key == EXTRA_IMAGES or (key in known and known[key].is_path))
+    }
     return paths | ({"source"} if is_dataset_path(source, base) else set())
 
 
@@ -158,7 +163,16 @@ def load_dataset(source: str | Path, **options: Any) -> Dataset:
     a folder that ``Dataset.save`` wrote, of a plain .jsonl, .csv, .tsv or .parquet file, or of a .json file, whose
     content tells its format: COCO captions or instances, Karpathy's ``dataset_*.json``, fine-grained captions, BLIP's
     and ALBEF's annotations. Files of a saved dataset that have changed since are refused, unless ``verify=False``.
+
+    ``extra_images`` is an option of every dataset: a folder of images, or a list of images, that have no captions and
+    enlarge the gallery (see :meth:`Dataset.with_extra_images`).
     """
+    extra = options.pop(EXTRA_IMAGES, None)
+    dataset = _load(source, options)
+    return dataset if extra is None else add_extra_images(dataset, extra)
+
+
+def _load(source: str | Path, options: dict[str, Any]) -> Dataset:
     if isinstance(source, str) and not is_dataset_path(source):
         return _call(READERS[source], options)
     path = Path(source)

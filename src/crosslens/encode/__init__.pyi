@@ -1,14 +1,10 @@
 from crosslens.encode.adapters.stored_embeddings import StoredEmbeddings as StoredEmbeddings
 from crosslens.encode.cache import Cache as Cache
 from crosslens.encode.dataset import (
-    MEAN as MEAN,
     Encoded as Encoded,
-    TextOnly as TextOnly,
     caption_rows as caption_rows,
     encode_captions as encode_captions,
     encode_dataset as encode_dataset,
-    query_captions as query_captions,
-    text_only as text_only,
 )
 from crosslens.encode.encoder import (
     ENCODERS as ENCODERS,
@@ -22,7 +18,16 @@ from crosslens.encode.encoder import (
     require_modality as require_modality,
 )
 from crosslens.encode.images import as_picture as as_picture, decode_image as decode_image, read_ahead as read_ahead
-from crosslens.encode.options import EncodeOptions as EncodeOptions, Notify as Notify, to_stderr as to_stderr
+from crosslens.encode.options import (
+    EACH as EACH,
+    MEAN as MEAN,
+    QUERY_CAPTION as QUERY_CAPTION,
+    SHARED_IMAGES as SHARED_IMAGES,
+    EncodeOptions as EncodeOptions,
+    Notify as Notify,
+    query_choice as query_choice,
+    to_stderr as to_stderr,
+)
 from crosslens.encode.pair_scorers import (
     PAIR_SCORERS as PAIR_SCORERS,
     PairCache as PairCache,
@@ -36,5 +41,12 @@ from crosslens.encode.summaries import (
     SUMMARISERS as SUMMARISERS,
     Summariser as Summariser,
     load_summariser as load_summariser,
+)
+from crosslens.encode.text_retrieval import (
+    TextOnly as TextOnly,
+    TextQueries as TextQueries,
+    sentence_parts as sentence_parts,
+    text_only as text_only,
+    text_queries as text_queries,
 )
 from crosslens.encode.writing import save_encoded as save_encoded

@@ -1,8 +1,8 @@
-"""A dataset through an encoder: embeddings of its images and captions, or of captions alone (text-only retrieval)."""
+"""A dataset through an encoder: embeddings of its images and captions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +12,16 @@ from crosslens.core import (
     Dataset,
     Embeddings,
     Ids,
-    InputError,
     Progress,
     UsageError,
-    argument,
     fingerprint,
     positions,
-    where_option,
 )
 from crosslens.data import image_files
 from crosslens.encode.adapters.stored_embeddings import StoredEmbeddings
 from crosslens.encode.cache import Cache
-from crosslens.encode.encoder import IMAGES, TEXTS, Encoder, label, require_modality
+from crosslens.encode.encoder import IMAGES, TEXTS, Encoder, label
 from crosslens.encode.stream import Vectors, encode_images, encode_texts
-from crosslens.encode.summaries import Summariser, load_summariser
-
-MEAN = "mean"
-"""How an image is represented unless a summariser is named: the mean of its captions' vectors."""
 
 
 @dataclass(frozen=True)
@@ -132,73 +125,3 @@ def caption_rows(dataset: Dataset) -> list[list[int]]:
     for row, image in enumerate(dataset.caption_image):
         rows[image].append(row)
     return rows
-
-
-@dataclass(frozen=True)
-class TextOnly:
-    """The queries and the gallery of text-only retrieval.
-
-    ``dataset`` keeps of every image the caption that asks; ``images`` holds one vector per image, made of its other
-    captions; ``captions`` the vectors of the queries.
-    """
-
-    dataset: Dataset
-    images: Embeddings
-    captions: Embeddings
-
-
-def text_only(
-    dataset: Dataset,
-    encoder: Encoder,
-    *,
-    query: int = 0,
-    image_text: str | Summariser = MEAN,
-    cache: Cache | None = None,
-    batch_size: int | None = None,
-    precision: str = "fp32",
-    progress: Progress | None = None,
-) -> TextOnly:
-    """Caption number ``query`` of every image asks; the image's text is what ``image_text`` makes of the others.
-
-    ``mean`` is the mean of their vectors; anything else is a summariser (``extractive``, ``transformers:t5-small``, or
-    an object), whose one text per image is encoded. An image needs the caption that asks and at least one other.
-    """
-    require_modality(encoder, TEXTS)
-    queries_at, others = _split(dataset, query)
-    encoding: dict[str, Any] = {"cache": cache, "batch_size": batch_size, "precision": precision, "progress": progress}
-    if image_text == MEAN:
-        vectors = np.asarray(encode_captions(dataset, encoder, **encoding).vectors)
-        gallery = np.stack([vectors[rows].mean(axis=0) for rows in others])
-        queries = vectors[queries_at]
-    else:
-        summarise = load_summariser(image_text) if isinstance(image_text, str) else image_text
-        texts = summarise([[dataset.texts[row] for row in rows] for rows in others])
-        gallery = encode_texts(encoder, texts, **encoding).rows
-        queries = encode_texts(encoder, [dataset.texts[row] for row in queries_at], **encoding).rows
-    query_set = query_captions(dataset, query)
-    return TextOnly(
-        query_set,
-        Embeddings(query_set.image_ids, gallery, model=label(encoder)),
-        Embeddings(query_set.caption_ids, queries, model=label(encoder)),
-    )
-
-
-def query_captions(dataset: Dataset, query: int = 0) -> Dataset:
-    """The dataset with, of every image, only the caption that asks."""
-    return replace(dataset, captions=dataset.captions[_split(dataset, query)[0]])
-
-
-def _split(dataset: Dataset, query: int) -> tuple[list[int], list[list[int]]]:
-    """For each image the row of the caption that asks, and the rows of its others."""
-    if query < 0:
-        raise UsageError(f"query caption {query}", fix="count from 0")
-    rows = caption_rows(dataset)
-    for image, own in zip(dataset.image_ids, rows, strict=True):
-        if len(own) < max(query + 1, 2):
-            raise InputError(
-                f"image {image!r} has {len(own)} captions",
-                expected=f"caption number {query} (counted from 0) to ask, and another to stand for the image",
-                fix="select images with enough captions"
-                + where_option("query_caption", f", or ask with a lower {argument('query_caption')}"),
-            )
-    return [own[query] for own in rows], [own[:query] + own[query + 1 :] for own in rows]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosslens.core import Options, option, printable
+from crosslens.core import Options, UsageError, option, printable
 
 if TYPE_CHECKING:
     from crosslens.encode.cache import Cache
@@ -46,3 +46,28 @@ class EncodeOptions(Options):
     )
     skip_bad: bool = option(False, "Leave out images that cannot be read, instead of stopping.")
     notify: Notify = option(to_stderr, "Called with every note.", hidden=True)
+
+
+MEAN = "mean"
+"""How several texts become one vector: as the mean of their vectors."""
+EACH = "each"
+"""Every caption is a query of its own."""
+QUERY_CAPTION = (
+    "Which caption is the query in text-only retrieval: its number, from 0; with --queries also mean (all captions of "
+    "an image, averaged) or each (every caption is a query)."
+)
+SHARED_IMAGES = "Evaluate the images that both text sets have, instead of stopping."
+
+
+def query_choice(value: int | str) -> int | str:
+    """The number of the query caption, ``mean`` or ``each``, from how it is written; anything else raises."""
+    if value in (MEAN, EACH):
+        return value
+    number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 10 else value
+    if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
+        return number
+    raise UsageError(
+        f"query_caption is {value!r:.60}",
+        fix=f"query_caption must be the number of a caption, counted from 0, or {MEAN} or {EACH}",
+        option="query_caption",
+    )

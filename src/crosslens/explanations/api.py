@@ -14,6 +14,7 @@ import polars as pl
 
 from crosslens.core import IMAGE_TO_TEXT, Dataset, InputError, Run, UsageError, argument, refuse_unknown
 from crosslens.data import READERS, image_files, is_dataset_path, load_dataset, path_options
+from crosslens.encode import EACH, MEAN, text_queries
 
 if TYPE_CHECKING:
     from crosslens.explanations.local.explanation import Explanation
@@ -65,15 +66,31 @@ def explain(
 
 
 def dataset_of_run(run: Run, dataset: Dataset | str | Path | None = None, **options: Any) -> Dataset:
-    """The dataset named, or else that of the run's recipe; ``options`` are its reader's."""
+    """The dataset named, or else that of the run's recipe; ``options`` are its reader's.
+
+    Of a run over two text sets: the images and objects of the corpus, with the captions of the query set.
+    """
     if isinstance(dataset, Dataset):
         return dataset
     if dataset is not None:
         return load_dataset(str(dataset), **options)
-    table = _recipe_table(run, "dataset")
+    corpus = _recipe_dataset(run, "dataset", options)
+    if corpus is None:
+        raise UsageError(f"the recipe of the run {run.name!r} names no dataset", fix=f"pass {argument('dataset')}")
+    queries = _recipe_dataset(run, "queries", {})
+    if queries is None:
+        return corpus
+    model = _recipe_table(run, "model")
+    query = MEAN if model.get("query_caption") == MEAN else EACH
+    return text_queries(corpus, query, queries, shared_images=bool(model.get("shared_images"))).dataset
+
+
+def _recipe_dataset(run: Run, name: str, options: Mapping[str, Any]) -> Dataset | None:
+    """The dataset in a table of the run's recipe; None where there is no such table."""
+    table = _recipe_table(run, name)
     source = table.pop("source", None)
     if source is None:
-        raise UsageError(f"the recipe of the run {run.name!r} names no dataset", fix=f"pass {argument('dataset')}")
+        return None
     base = run.home or Path()
     plugins = _recipe_content(run).get("plugins", [])
     if plugins and source not in READERS and not is_dataset_path(source, base):

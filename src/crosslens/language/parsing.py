@@ -43,6 +43,8 @@ _WORTH_A_PROCESS = 2_048
 """Fewer texts than this are parsed sooner than another process has loaded its pipeline."""
 _STORE = "crosslens.store"
 """Where a file says which folder it belongs to; earlier versions did not."""
+_HASHES: dict[Path, set[int]] = {}
+"""The texts in every file that this process has read, as hashes: a file without a wanted text is not read again."""
 _SCHEMA = {"text": pl.String, **PARSE_COLUMNS}
 
 
@@ -65,7 +67,10 @@ class ParseCache:
 
     def fetch(self, texts: pl.Series) -> pl.DataFrame:
         """The cached parses of these texts, one row each, in any order."""
-        files = sorted(self.folder.glob("*.parquet"))
+        wanted = set(map(hash, texts))
+        files = [
+            file for file in sorted(self.folder.glob("*.parquet")) if not _HASHES.get(file, wanted).isdisjoint(wanted)
+        ]
         empty = as_table([], [])
         matches = [empty]
         for start in range(0, len(files), _AT_ONCE):
@@ -91,6 +96,7 @@ class ParseCache:
             if store != self.folder.name:
                 raise OSError(f"it belongs to {store}")
             table = pl.read_parquet(io.BytesIO(content))
+            _HASHES[file] = set(map(hash, table["text"]))
             return table if table.schema == _SCHEMA else table.cast(_SCHEMA)  # type: ignore[arg-type]
         except (OSError, pl.exceptions.PolarsError) as error:
             note = f"note: a damaged cache file was removed, its texts are parsed again: {file} ({error})"

@@ -47,7 +47,7 @@ def compute(spec: MetricSpec, ranking: Ranking, ties: Ties = "stable", gains: Ga
 
     A graded metric needs ``gains``: for each φ (or relevance encoder) it names, the gains of items.
     For a pooled metric (``MedR[all]``) that is the query's own median or mean; its figure is taken over
-    :func:`observations`.
+    :func:`observations`. For a sum over both directions (``Rsum``) it is the part of this one.
     """
     values, rows = observations(spec, ranking, ties, gains)
     if rows is None:
@@ -60,7 +60,7 @@ def observations(spec: MetricSpec, ranking: Ranking, ties: Ties = "stable", gain
     """The values whose mean or median is the figure of this metric."""
     family = family_of(spec)
     if family.across:
-        raise UsageError(f"{spec} needs both directions", fix="use compute_across")
+        return Observations(parts_across(spec, {ranking.direction: ranking}, ties, gains)[ranking.direction], None)
     with _naming(spec, ranking.direction), np.errstate(divide="ignore", invalid="ignore"):
         values = call_function(family.function, _input_of(family, ranking, ties, gains), family.checked(spec))
     if family.pooled(spec):
@@ -89,7 +89,8 @@ def compute_across(
         raise UsageError(f"{spec} belongs to one direction", fix="use compute")
     missing = [direction for direction in _BOTH if direction not in rankings]
     if missing:
-        raise UsageError(f"{spec} needs both directions, and {missing[0]} is missing", fix="evaluate both directions")
+        fix = "evaluate both directions" + (f", or write {next(iter(rankings))}/{spec}" if rankings else "")
+        raise UsageError(f"{spec} needs both directions, and {missing[0]} is missing", fix=fix)
     parts = parts_across(spec, {direction: rankings[direction] for direction in _BOTH}, ties, gains)
     images = len(rankings[IMAGE_TO_TEXT].query_ids)
     stratum = np.zeros(images, np.int64) if strata is None else np.unique(strata, return_inverse=True)[1]
@@ -114,7 +115,10 @@ def parts_across(
 ) -> dict[str, FloatArray]:
     """Per direction, one value per query (NaN: does not count); the figure is the sum of the directions' means."""
     family = family_of(spec)
-    with _naming(spec, None), np.errstate(divide="ignore", invalid="ignore"):
+    with (
+        _naming(spec, next(iter(rankings)) if len(rankings) == 1 else None),
+        np.errstate(divide="ignore", invalid="ignore"),
+    ):
         inputs = {direction: _input_of(family, ranking, ties, gains) for direction, ranking in rankings.items()}
         parts = call_function(family.function, inputs, family.checked(spec))
     if not isinstance(parts, Mapping) or not set(rankings) <= set(parts):
@@ -224,7 +228,7 @@ def measure(
     results: dict[str, MetricValues] = {}
     for request in parse_metrics(metrics):
         spec = request.spec
-        if family_of(spec).across:
+        if request.spans_both:
             if metrics is not None or set(_BOTH) <= set(rankings):
                 results[str(spec)] = _measure_across(spec, rankings, clusters, ties, strata, draws, level, gains)
             continue
@@ -241,7 +245,7 @@ def _measure(
 ) -> MetricValues:
     statistic = family_of(spec).statistic_of(spec)
     values, rows = observations(spec, ranking, ties, gains)
-    figure = draws.estimate(values, statistic, level=level, rows=rows, bounds=family_of(spec).bounds)
+    figure = draws.estimate(values, statistic, level=level, rows=rows, bounds=family_of(spec).bounds())
     values = values if rows is None else compute(spec, ranking, ties, gains)
     name, numbers = f"{ranking.direction}/{spec}", (figure.mean, figure.low, figure.high)
     facts = family_of(spec).facts(spec)
@@ -262,8 +266,9 @@ def _measure_across(
     # Not from the values of single images: with unequal numbers of captions a resample has more or fewer of them.
     parts = parts_across(spec, {direction: rankings[direction] for direction in _BOTH}, ties, gains)
     figure = sum_of_means(
-        [(draws[direction], part) for direction, part in parts.items()], level, family_of(spec).bounds
-    )
+        [(draws[direction], part) for direction, part in parts.items()], level,
+        family_of(spec).bounds(one_direction=False),
+    )  # fmt: skip
     ids, images = rankings[IMAGE_TO_TEXT].query_ids, np.asarray(clusters[IMAGE_TO_TEXT])
     facts = family_of(spec).facts(spec)
     return MetricValues(str(spec), ids, values, images, figure.mean, figure.low, figure.high, level=level, facts=facts)

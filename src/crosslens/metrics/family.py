@@ -133,8 +133,14 @@ class Option:
         """What is added to the metric's name where the option is not written."""
         return f"{self.name}={self.default}" if self.default and self.kind == "setting" else self.default
 
+    def matches_number(self, written: str) -> bool:
+        """Whether ``written`` is the bare number of a setting: ``SR[cider, 5]`` is short for ``SR[cider, m=5]``."""
+        return self.whole_number and written.isdecimal()
+
     def matches(self, written: str) -> bool:
         """Whether ``written`` is this option."""
+        if self.matches_number(written):
+            return True
         key, is_setting, _ = written.partition("=")
         if self.kind == "name":
             return not is_setting
@@ -186,10 +192,14 @@ class Family:
                 return written.partition("=")[2] if option.kind == "setting" else written
         return None
 
-    @property
-    def bounds(self) -> tuple[float, float] | None:
-        """The lowest and the highest value of a query, or None where one of them is not finite."""
-        return self.range if isfinite(self.range[0]) and isfinite(self.range[1]) else None
+    def bounds(self, *, one_direction: bool = True) -> tuple[float, float] | None:
+        """The lowest and the highest value of a query, or None where one of them is not finite.
+
+        The directions of a sum over both share its range equally.
+        """
+        if not (isfinite(self.range[0]) and isfinite(self.range[1])):
+            return None
+        return (self.range[0] / 2, self.range[1] / 2) if self.across and one_direction else self.range
 
     def checked(self, spec: MetricSpec) -> MetricSpec:
         """The same metric with its options in the declared order; an option or cutoff that does not fit raises."""
@@ -199,10 +209,10 @@ class Family:
             raise UsageError(f"{spec} needs a cutoff", fix=f"write {spec}@10, for example")
         values: dict[str, str] = {}
         for written in spec.options:
-            name = self._option(spec, written).name
-            if name in values:
-                raise UsageError(f"{spec} gives {name!r} twice", fix="keep one of the two")
-            values[name] = written
+            option = self._option(spec, written)
+            if option.name in values:
+                raise UsageError(f"{spec} gives {option.name!r} twice", fix="keep one of the two")
+            values[option.name] = f"{option.name}={written}" if option.matches_number(written) else written
         self._check_options(spec, values)
         filled = (values.get(option.name, option.written_default) for option in self.options)
         return MetricSpec(spec.family, tuple(written for written in filled if written is not None), spec.cutoff)
@@ -254,8 +264,9 @@ def metric(
     """Register a metric: a function of the :class:`RelevantRanks` and the :class:`MetricSpec` to one value per query.
 
     Under a ``pooled`` option it returns one value per pair, in the order of :meth:`RelevantRanks.each`. Queries without
-    a relevant item are excluded afterwards. With ``across`` it gets the ranks of both directions and returns values for
-    each; with ``graded`` a :class:`~crosslens.metrics.graded.GradedRanking`, which knows the gains of items.
+    a relevant item are excluded afterwards. With ``across`` it gets the ranks of both directions, or of the one that is
+    asked for (``t2i/Rsum``), and returns values for each; with ``graded`` a
+    :class:`~crosslens.metrics.graded.GradedRanking`, which knows the gains of items.
     """
 
     def register(function: F) -> F:

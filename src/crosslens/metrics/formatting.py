@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from crosslens.core import ASSUMED_FACTS, MetricFacts, Unit, UsageError, split_name, stored_facts
+from crosslens.core import ASSUMED_FACTS, BOTH, MetricFacts, Unit, UsageError, split_name, stored_facts
 from crosslens.metrics.family import METRICS, MetricSpec, family_of, read_spec
 
 _UNITS: Mapping[Unit, str] = {
@@ -36,7 +36,7 @@ def facts_of(name: str) -> MetricFacts:
 def bounds_of(name: str) -> tuple[float, float] | None:
     """Between which values a query's lies; None where there is no such bound, or the metric is not registered."""
     spec = spec_of(name)
-    return None if spec is None else family_of(spec).bounds
+    return None if spec is None else family_of(spec).bounds(one_direction=split_name(name)[0] != BOTH)
 
 
 def unit_of(name: str) -> Unit:

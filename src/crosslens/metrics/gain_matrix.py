@@ -97,7 +97,10 @@ class GainMatrix:
         return self._cached(self._ideal, direction, min(count, self.gallery(direction)), self._rank)
 
     def ideal_images(self, direction: str, count: int) -> IdealLists:
-        """The images most similar to every image, by the mean over an image's captions (:class:`ImageSimilarity`)."""
+        """Per image, the ``count`` images most similar to its captions (:class:`ImageSimilarity`), or more.
+
+        Those of i2t have captions: an image without any adds nothing to what can be retrieved.
+        """
         return self._cached(self._ideal_images, direction, min(count, self.shape[0]), self._rank_images)
 
     def _cached(
@@ -118,9 +121,24 @@ class GainMatrix:
     def _rank_images(self, depth: int) -> dict[str, IdealLists]:
         if self._matrix is None or self.image_of is None:
             raise UsageError("by-image needs to know the image of every caption", fix="evaluate with a dataset")
-        scorers = [ImageSimilarity(self._matrix, *part, self.image_of) for part in self.parts or (self._whole,)]
-        parts = ((scorer, (scorer.rows, scorer.images)) for scorer in scorers)
-        return self._joined(parts, depth, (self.shape[0], self.shape[0]))
+        lists = self._voted_images(self._matrix, self.image_of, depth)
+        captioned = np.unique(self.image_of)
+        if len(captioned) == self.shape[0]:
+            return {IMAGE_TO_TEXT: lists, TEXT_TO_IMAGE: lists}
+        return {
+            IMAGE_TO_TEXT: self._voted_images(self._matrix, self.image_of, depth, captioned),
+            TEXT_TO_IMAGE: lists,
+        }
+
+    def _voted_images(self, matrix: Array, image_of: Array, depth: int, candidates: Array | None = None) -> IdealLists:
+        """Per image, the images (of the candidates) in the order of its captions' votes."""
+        scorers = []
+        for images, captions in self.parts or (self._whole,):
+            rows = images if candidates is None else np.intersect1d(images, candidates)
+            if len(rows) and len(captions):
+                scorer = ImageSimilarity(matrix, rows, captions, image_of)
+                scorers.append((scorer, (scorer.rows, scorer.images)))
+        return self._joined(scorers, depth, (self.shape[0], self.shape[0]))[TEXT_TO_IMAGE]
 
     @property
     def _whole(self) -> Part:
@@ -174,7 +192,7 @@ def _exact(scorer: Scorer, direction: str, items: IntArray) -> FloatArray:
 
 
 class ImageSimilarity:
-    """Row i, column j: the mean of φ(G_i, c) over the captions c of image j.
+    """Row i, column j: the mean of φ(G_i, c) over the captions c of image j, which is how they vote for image i.
 
     A mean, so that it does not matter how many captions an image has. It is a scorer like any other: one tile at a
     time, and single pairs. Images without captions are no columns.

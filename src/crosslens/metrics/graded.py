@@ -205,21 +205,55 @@ class GradedRanking:
         if key not in known or known[key].depth < count:
             count = max(count, gains.deepest)
             best = self.best(name, count, non_gt=non_gt).items
-            known[key] = _Cached(gains, count, _ranks_in(best, self.ranking))
+            known[key] = _Cached(gains, count, _ranks_in(best, self.ranking.top_items, len(self.ranking.item_ids)))
         return np.asarray(self.top_k(non_gt=non_gt).moved(known[key].value), np.int64)
 
-    def of_best_images(self, name: str, count: int) -> tuple[BoolArray, IntArray]:
-        """Which listed items are of the ``count`` images most similar to the query's image, and how many items are."""
-        gains, items = self._named(name), self.top_k().items
+    def of_best_images(self, name: str, count: int, *, non_gt: bool = False) -> tuple[BoolArray, IntArray]:
+        """Which listed items are of the ``count`` images that the query's image votes for, and how many items are.
+
+        An image votes by its captions. With ``non_gt`` nobody votes for the query's own image, nor for the images of
+        its ground-truth items. Computed once for the largest ``count``, as for :meth:`ideal_ranks`.
+        """
+        gains, known = self._named(name), _IDEAL.setdefault(self.ranking, {})
+        key = "images", id(gains), non_gt
+        if key not in known or known[key].depth < count:
+            depth = max(count, gains.deepest)
+            known[key] = _Cached(gains, depth, self._image_ranks(gains, depth, non_gt=non_gt))
+        ranks, totals = known[key].value
+        last = min(count, totals.shape[1]) - 1
+        return self.top_k(non_gt=non_gt).moved(ranks) < count, totals[:, last]
+
+    def _image_ranks(self, gains: GainMatrix, count: int, *, non_gt: bool) -> tuple[IntArray, IntArray]:
+        """The rank, from 0, of each listed item's image among the best ones; per number of images, how many items."""
+        images = self._best_images(gains, count, non_gt=non_gt)
+        items = self.ranking.top_items
         items = np.where(items < gains.gallery(self.ranking.direction), items, UNRANKED)
-        images = gains.ideal_images(self.ranking.direction, count).items[:, :count]
-        assert gains.image_of is not None
-        if self.ranking.direction != IMAGE_TO_TEXT:
-            images = images[gains.image_of]
-            return _member(images, items, gains.shape[0]), (images != UNRANKED).sum(axis=1)
-        sizes = np.append(np.bincount(gains.image_of, minlength=gains.shape[0]), 0)
-        listed_images = np.where(items == UNRANKED, UNRANKED, gains.image_of[items])
-        return _member(images, listed_images, gains.shape[0]), sizes[images].sum(axis=1)
+        sizes = np.ones(gains.shape[0], np.int64)
+        if self.ranking.direction == IMAGE_TO_TEXT:
+            image_of = _images_of_captions(gains)
+            items = np.where(items == UNRANKED, UNRANKED, image_of[items])
+            sizes = np.bincount(image_of, minlength=gains.shape[0])
+        totals = np.cumsum(np.append(sizes, 0)[images], axis=1)  # UNRANKED, -1, is the 0 at the end
+        return _ranks_in(images, items, gains.shape[0]), totals
+
+    def _best_images(self, gains: GainMatrix, count: int, *, non_gt: bool) -> IntArray:
+        """Per query, the ``count`` images that the captions of its image vote for."""
+        ranking, to_text = self.ranking, self.ranking.direction == IMAGE_TO_TEXT
+        removed = int(ranking.relevant_counts.max(initial=0)) + 1 if non_gt else 0
+        images = gains.ideal_images(ranking.direction, count + removed).items
+        own = np.arange(len(images)) if to_text else _images_of_captions(gains)
+        images = images[own]
+        if non_gt:
+            known = ranking.relevant < gains.gallery(ranking.direction)  # lists may name items without gains
+            rows, relevant = ranking.rows[known], ranking.relevant[known]
+            if to_text:
+                relevant = _images_of_captions(gains)[relevant]
+            width = gains.shape[0] + 1
+            keys = np.concatenate([rows * width + relevant, np.arange(len(own)) * width + own])
+            stays = (images != UNRANKED) & ~np.isin(np.arange(len(images))[:, None] * width + images, keys)
+            order = np.argsort(~stays, axis=1, kind="stable")
+            images = np.take_along_axis(np.where(stays, images, UNRANKED), order, axis=1)
+        return np.asarray(images[:, :count], np.int64)
 
     def _ideal_non_gt(self, gains: GainMatrix, count: int) -> IdealLists:
         """The items of most gain without the relevant ones; cached for the largest ``count``."""
@@ -246,22 +280,20 @@ class GradedRanking:
         return self._gains[name].fitting(self.ranking)
 
 
+def _images_of_captions(gains: GainMatrix) -> IntArray:
+    assert gains.image_of is not None  # ideal_images has raised otherwise
+    return gains.image_of
+
+
 def _is_relevant(ranking: Ranking, items: IntArray) -> BoolArray:
     width = len(ranking.item_ids) + 1
     keys = np.arange(len(items))[:, None] * width + items
     return np.asarray(np.isin(keys, ranking.rows * width + ranking.relevant) & (items != UNRANKED))
 
 
-def _member(sets: IntArray, items: IntArray, size: int) -> BoolArray:
-    """Which of the items of each row are in that row's set."""
+def _ranks_in(best: IntArray, items: IntArray, size: int) -> IntArray:
+    """For every item of the lists, its index in the query's ideal list; items are below ``size``."""
     base = np.arange(len(items))[:, None] * (size + 1)
-    return np.asarray(np.isin(base + items, (base + sets)[sets != UNRANKED]) & (items != UNRANKED))
-
-
-def _ranks_in(best: IntArray, ranking: Ranking) -> IntArray:
-    """For every item of the kept lists, its index in the query's ideal list."""
-    items = ranking.top_items
-    base = np.arange(len(items))[:, None] * (len(ranking.item_ids) + 1)
     keys = np.where(best == UNRANKED, -1, base + best).ravel()
     rank_of = np.broadcast_to(np.arange(best.shape[1]), best.shape).ravel()
     return np.asarray(_looked_up(np.where(items == UNRANKED, -2, base + items), keys, rank_of, UNSEEN_RANK), np.int64)

@@ -79,6 +79,11 @@ class RelevantRanks(ABC):
         self.coverage.require_first()
         return self._first()
 
+    def first_listed(self) -> FloatArray:
+        """The same, infinite where the list of a query ends before any relevant item."""
+        rank = self._first()
+        return np.where(rank < UNSEEN_RANK, rank, np.inf)
+
     def reciprocal(self, k: int | None = None) -> FloatArray:
         """1 / rank of the best relevant item; with ``k``, 0 if that is past k."""
         if k is None:

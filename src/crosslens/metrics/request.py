@@ -27,9 +27,14 @@ class MetricRequest:
 
     def names(self, directions: Iterable[str]) -> tuple[str, ...]:
         """The names of its results when ``directions`` are there: ``t2i/Hit@5``, or plain ``Rsum``."""
-        if family_of(self.spec).across:
+        if self.spans_both:
             return (str(self.spec),)
         return tuple(f"{name}/{self.spec}" for name in directions if self.direction in (None, name))
+
+    @property
+    def spans_both(self) -> bool:
+        """Whether its figure is over both directions together: ``Rsum``, but not ``t2i/Rsum``."""
+        return family_of(self.spec).across and self.direction is None
 
     def __str__(self) -> str:
         return str(self.spec) if self.direction is None else f"{self.direction}/{self.spec}"
@@ -85,10 +90,7 @@ def _checked(request: MetricSpec | MetricRequest) -> MetricRequest:
         raise UsageError(
             f"the cutoff of {str(spec)!r} is {cutoff!r}", fix="write a whole number from 1 after the @, such as @10"
         )
-    family = family_of(spec)
-    if family.across and request.direction is not None:
-        raise UsageError(f"{spec} is over both directions", fix=f"write {spec} without {request.direction}/")
-    return replace(request, spec=family.checked(spec))
+    return replace(request, spec=family_of(spec).checked(spec))
 
 
 def _note_on_recall(k: str) -> str:

@@ -1,6 +1,7 @@
 """Whole datasets with changed captions, one folder per perturbation, as every command reads them.
 
-``perturbations.json`` beside the folders describes them. More perturbations are added in a copy that shares the files
+``perturbations.json`` beside the folders describes them, and plain files (``none.jsonl``, ``char_swap.jsonl``) have ids
+and texts for whoever encodes them elsewhere. More perturbations are added in a copy that shares the files
 of those that are there, and replaces the folder when it is complete; an interrupted run resumes in that copy.
 """
 
@@ -32,6 +33,7 @@ from crosslens.core import (
     tidy_output,
     workspace,
     write_header,
+    write_text,
 )
 from crosslens.data import image_files
 from crosslens.perturbations.caption import Edit, Perturbed
@@ -42,6 +44,8 @@ from crosslens.perturbations.registry import PERTURBATIONS
 from crosslens.perturbations.selection import chosen_perturbations, is_image_perturbation
 
 SUMMARY = "perturbations.json"
+UNPERTURBED = "none"
+"""What the captions as they were are called among the plain files."""
 _LAYOUT = Layout("a folder of perturbations", SUMMARY, (*DATASET_LAYOUT.within("*"), f"*/{REQUEST}"))
 _KIND = "perturbations"
 _DRAWING = 1
@@ -65,6 +69,7 @@ def write_perturbations(
     """Write ``output/<perturbation>/`` for each of ``names``; returns what ``perturbations.json`` says about them.
 
     Captions keep their ids and order; new columns are ``original``, ``applied``, ``reason`` and ``edits`` (JSON).
+    ``<perturbation>.jsonl`` has ids and texts alone, ``none.jsonl`` those of the unchanged captions.
     Perturbations of images (``blur@3``) write the images too. Folders made earlier from the same dataset with the same
     seed and options are kept; anything else is replaced only with ``overwrite``.
     """
@@ -77,7 +82,7 @@ def write_perturbations(
     pictures: dict[str, Any] = {"image_folder": image_folder, "skip_bad": skip_bad}
     existing = partial(_existing, folder, dataset, requests, overwrite, seed=seed, **pictures)
     done = existing()
-    if all(name in done for name in chosen):
+    if all(name in done for name in chosen) and all((folder / file).exists() for file in _text_files(done)):
         tidy_output(folder, dataset.fingerprint)
         return {name: done[name] for name in chosen}
     with workspace(folder, dataset.fingerprint) as work:
@@ -93,7 +98,8 @@ def write_perturbations(
             perturbed = perturb_images(dataset, name, work.new / name, overwrite=True, **common, **pictures)
             done[name] = {**requests[name], "images": len(perturbed.image_ids), "fingerprint": perturbed.fingerprint}
             _write_summary(work.new, dataset, done)
-        work.publish(_LAYOUT, _pictures(folder))
+        _write_texts(work.new, dataset, done)
+        work.publish(_LAYOUT, _other_files(folder))
     return {name: done[name] for name in chosen}
 
 
@@ -176,7 +182,7 @@ def _existing(
     if not same_dataset and not overwrite:
         other = summary["dataset"]["name"]
         raise ConflictError(f"{folder} contains perturbations of another dataset ({other})", fix=fix)
-    _LAYOUT.refuse_foreign_files(folder, _pictures(folder))
+    _LAYOUT.refuse_foreign_files(folder, _other_files(folder))
     if not same_dataset:
         return {}
     outdated = [name for name in requests if name in existing and _changes(existing[name], requests[name])]
@@ -199,10 +205,13 @@ def _changes(before: Mapping[str, Any], request: Mapping[str, Any]) -> list[str]
     return [key for key in request if key in before and before[key] != request[key]]
 
 
-def _pictures(folder: Path) -> list[str]:
-    """The changed pictures in a folder of perturbations, which :data:`_LAYOUT` does not name."""
+def _other_files(folder: Path) -> list[str]:
+    """Files of a folder of perturbations that :data:`_LAYOUT` does not name: the changed pictures, the plain texts."""
+    if not (folder / SUMMARY).exists():
+        return []
     sets = [path.parent for path in folder.glob(f"*/{REQUEST}")]
-    return [f"{images.name}/{file}" for images in sets for file in stored_pictures(images)]
+    pictures = [f"{images.name}/{file}" for images in sets for file in stored_pictures(images)]
+    return [*pictures, *_text_files(read_header(folder / SUMMARY, _KIND)["perturbations"])]
 
 
 def _prepare(
@@ -243,6 +252,21 @@ def _write_summary(folder: Path, dataset: Dataset, done: Mapping[str, Any]) -> N
         "perturbations": done,
     }
     write_header(folder / SUMMARY, content)
+
+
+def _text_files(done: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The plain files beside the folders of perturbed captions."""
+    names = [name for name, facts in done.items() if facts.get("kind") != "image"]
+    return [f"{name}.jsonl" for name in (UNPERTURBED, *names)] if names else []
+
+
+def _write_texts(folder: Path, dataset: Dataset, done: Mapping[str, Mapping[str, Any]]) -> None:
+    """The ids and texts of every perturbation of captions, and of the captions as they were."""
+    for file in _text_files(done):
+        name = file.removesuffix(".jsonl")
+        captions = dataset if name == UNPERTURBED else Dataset.load(folder / name)
+        rows = captions.captions.select("caption", "image", "text").iter_rows(named=True)
+        write_text(folder / file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def _with_absolute_paths(dataset: Dataset, image_folder: str | Path | None) -> Dataset:

@@ -1,5 +1,9 @@
 from crosslens.pipeline.caption_sets import compare_caption_sets as compare_caption_sets
-from crosslens.pipeline.comparison import compare as compare, run_labels as run_labels
+from crosslens.pipeline.comparison import (
+    compare as compare,
+    notes_on_protocols as notes_on_protocols,
+    run_labels as run_labels,
+)
 from crosslens.pipeline.comparison_results import (
     CaptionSets as CaptionSets,
     Comparison as Comparison,
@@ -24,6 +28,13 @@ from crosslens.pipeline.options import (
     RobustnessOptions as RobustnessOptions,
     SignificanceOptions as SignificanceOptions,
 )
+from crosslens.pipeline.protocols.protocol import (
+    PROTOCOLS as PROTOCOLS,
+    Convention as Convention,
+    Protocol as Protocol,
+    add_protocol as add_protocol,
+    find_protocol as find_protocol,
+)
 from crosslens.pipeline.recipe.execute import run_recipe as run_recipe
 from crosslens.pipeline.recipe.inputs import read_both as read_both, read_embeddings as read_embeddings
 from crosslens.pipeline.recipe.options import (
@@ -32,6 +43,13 @@ from crosslens.pipeline.recipe.options import (
     RerankOptions as RerankOptions,
 )
 from crosslens.pipeline.recipe.recipe import Recipe as Recipe
+from crosslens.pipeline.robustness_study.drop_table import (
+    Drop as Drop,
+    DropTable as DropTable,
+    drop_table as drop_table,
+)
+from crosslens.pipeline.robustness_study.given_lists import read_runs as read_runs
+from crosslens.pipeline.robustness_study.list_study import robustness_from_runs as robustness_from_runs
 from crosslens.pipeline.robustness_study.query_changes import (
     CHANGE_FIGURES as CHANGE_FIGURES,
     CHANGE_GROUPS as CHANGE_GROUPS,

@@ -16,6 +16,7 @@ import polars as pl
 
 from crosslens.analyze import GranularityComparison, compare_granularity, measure_granularity as granularity_of
 from crosslens.core import (
+    BOTH,
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
     Dataset,
@@ -38,6 +39,7 @@ from crosslens.metrics import (
     MetricRequest,
     MetricSpec,
     Ties,
+    bounds_of,
     family_of,
     observations,
     parse_metric,
@@ -168,7 +170,7 @@ def _changes(
         change = paired_samples(
             samples_of(name, spec, runs, datasets, cast(Ties, settings.ties), settings.folds),
             statistic=before.statistic, permutations=settings.permutations, resamples=settings.resamples,
-            level=settings.level, seed=settings.seed, bounds=family_of(spec).bounds,
+            level=settings.level, seed=settings.seed, bounds=bounds_of(name),
         )  # fmt: skip
         higher_is_better = family_of(spec).higher_is_better
         gain = per_image(runs["after"][name], datasets["after"]) - per_image(before, datasets["before"])
@@ -295,7 +297,7 @@ def per_image(values: MetricValues, dataset: Dataset) -> Array:
 def _parts(name: str, spec: MetricSpec, run: Run, dataset: Dataset, ties: Ties) -> dict[str, tuple[Array, Array]]:
     """The values behind a metric and the row of the image of each; by direction for a sum over directions."""
     family = family_of(spec)
-    if family.across and not family.graded:
+    if split_name(name)[0] == BOTH and not family.graded:
         rankings = {direction: run.rankings[direction] for direction in (IMAGE_TO_TEXT, TEXT_TO_IMAGE)}
         parts = parts_across(spec, rankings, ties)
         return {

@@ -74,7 +74,7 @@ def compare(
     results = [replace(result, adjusted_p=float(p)) for result, p in zip(results, adjusted, strict=True)]
     return Comparison(
         named[0].name, tuple(other.name for other in named[1:]), tuple(results), correction, permutations, seed,
-        named[0][names[0]].level, (*notes, *_notes_on_ties(named), *_notes_on_plugins(named)), all_pairs,
+        named[0][names[0]].level, _notes(notes, loaded, named), all_pairs,
         {run.name: {name: (run[name].mean, run[name].low, run[name].high) for name in names} for run in named},
     )  # fmt: skip
 
@@ -228,6 +228,19 @@ def _require_same_measure(name: str, runs: tuple[Run, ...]) -> None:
                     )
 
 
+def _notes(own: Iterable[str], runs: tuple[Run, ...], named: tuple[Run, ...]) -> tuple[str, ...]:
+    return (*own, *notes_on_protocols(runs), *_notes_on_ties(named), *_notes_on_plugins(named))
+
+
+def notes_on_protocols(runs: Iterable[Run]) -> list[str]:
+    """Say where runs follow different conventions: a difference between them may be one of conventions."""
+    protocols = {run.name: str(run.protocol.get("name", "crosslens' own")) for run in runs}
+    if len(set(protocols.values())) <= 1:
+        return []
+    listed = ", ".join(f"{name} {protocol}" for name, protocol in protocols.items())
+    return [f"The runs follow different protocols: {listed}."]
+
+
 def _notes_on_ties(runs: tuple[Run, ...]) -> list[str]:
     modes = {run.name: str(_option(run, "ties", "stable")) for run in runs}
     if len(set(modes.values())) == 1:
@@ -246,10 +259,10 @@ def _notes_on_plugins(runs: tuple[Run, ...]) -> list[str]:
 
 
 def run_labels(runs: tuple[Run, ...]) -> list[str]:
-    """The runs' names; a second run of one name gets a number."""
+    """The runs' names with their protocols; a second run of one name gets a number."""
     labels: list[str] = []
     for run in runs:
-        labels.append(unused_label(run.name, labels))
+        labels.append(unused_label(run.label, labels))
     return labels
 
 

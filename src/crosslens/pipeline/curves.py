@@ -44,6 +44,7 @@ class Curves:
     values: Mapping[str, Mapping[str, tuple[MetricValues, ...]]]
     dataset: str = ""
     similarity: Mapping[str, Any] | None = None
+    by_image: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: fractions, never percent."""
@@ -54,6 +55,7 @@ class Curves:
             "direction": self.direction,
             "k": self.k,
             "non_gt": self.non_gt,
+            "by_image": self.by_image,
             "m": list(self.counts),
             "runs": {
                 run: {family: [value.as_dict() for value in values] for family, values in families.items()}
@@ -71,6 +73,7 @@ def curve(
     k: int = 5,
     direction: str = TEXT_TO_IMAGE,
     non_gt: bool = True,
+    by_image: bool = False,
     seed: int = 0,
     resamples: int = 1000,
     level: float = 0.95,
@@ -80,15 +83,16 @@ def curve(
     """``SR[φ, m]@k`` and ``SRhit[φ, m]@k`` of each run for every m, from the rankings that the runs keep.
 
     ``phi`` is a name, or whatever :func:`crosslens.relevance_matrix` takes. With ``non_gt`` the ground truth is left
-    out of both sides, as in FIVE's Figure 3.
+    out of both sides, as in FIVE's Figure 3; with ``by_image`` the captions of the query's image vote for m images, as
+    in FIVE's code.
     """
     runs = tuple(runs)
     if not runs:
         raise UsageError("no runs", fix="name at least one")
     name = phi if isinstance(phi, str) and not phi.endswith((*ARRAY_SUFFIXES, ".csv")) else "matrix"
     counts = tuple(dict.fromkeys(map(int, m)))
-    flag = ", non-gt" if non_gt else ""
-    names = [f"{family}[{name}, m={count}{flag}]@{k}" for family in CURVE_FAMILIES for count in counts]
+    flags = ", non-gt" * non_gt + ", by-image" * by_image
+    names = [f"{family}[{name}, m={count}{flags}]@{k}" for family in CURVE_FAMILIES for count in counts]
     specs = [parse_metric(metric).spec for metric in names]
     rankings = [_ranking(run, dataset, direction) for run in runs]
     graded = GradedRelevance(parse_metrics(specs), dataset, {name: phi})
@@ -106,7 +110,7 @@ def curve(
             for family in CURVE_FAMILIES
         }
     similarity = {**graded.description["similarities"][name], **fingerprints[name]}
-    return Curves(name, k, direction, non_gt, counts, values, dataset.name, similarity)
+    return Curves(name, k, direction, non_gt, counts, values, dataset.name, similarity, by_image)
 
 
 def parse_counts(text: str) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ from crosslens.encode import (
     Encoder,
     SecondStage,
     Summariser,
+    TextOnly,
     encode_dataset,
     load_encoder,
     load_summariser,
@@ -51,6 +52,8 @@ class LoadedInputs:
     run: Mapping[str, RankedLists] | None = None
     relevance: Relevance | Mapping[str, Relevance] | None = None
     second_stage: SecondStage | None = None
+    texts: TextOnly | None = None
+    """In text-only retrieval: the text sets that queries and images come from."""
     phi: Mapping[str, Path] = field(default_factory=dict)
     scores_from: Mapping[str, Any] = field(default_factory=dict)
     directions: tuple[str, ...] = ()
@@ -77,13 +80,14 @@ def stream_options(options: EncodeOptions, progress: Progress | None) -> dict[st
 
 
 def encode_with_model(
-    model: ModelOptions, dataset: Dataset | None, options: EncodeOptions, progress: Progress | None
-) -> LoadedInputs:
-    """Encode the dataset with a recipe's model."""
+    model: ModelOptions, dataset: Dataset | None, options: EncodeOptions, progress: Progress | None,
+    queries: Dataset | None = None,
+) -> LoadedInputs:  # fmt: skip
+    """Encode the dataset with a recipe's model; ``queries`` is the second text set of text-only retrieval."""
     if dataset is None:
         raise UsageError(f"{argument('model')} requires {argument('dataset')}", fix=f"pass {argument('dataset')}")
-    if model.image_text is not None:
-        return _encode_texts_only(model, dataset, options, progress)
+    if model.image_text is not None or queries is not None:
+        return _encode_texts_only(model, dataset, queries, options, progress)
     encoder = load_dual_encoder(model.name, options)
     encoded = encode_dataset(
         dataset, encoder, image_folder=options.image_folder, skip_bad=options.skip_bad,
@@ -98,21 +102,26 @@ def encode_with_model(
 
 
 def _encode_texts_only(
-    model: ModelOptions, dataset: Dataset, options: EncodeOptions, progress: Progress | None
+    model: ModelOptions, dataset: Dataset, queries: Dataset | None, options: EncodeOptions, progress: Progress | None
 ) -> LoadedInputs:
-    assert model.image_text is not None
     encoder = load_encoder(model.name, options)
-    fingerprints = {"model": encoder.revision} if encoder.revision else {}
+    fingerprints = {"corpus": dataset.fingerprint}
+    if queries is not None:  # what is evaluated has texts of both: each is recorded as it was read
+        fingerprints = {"dataset": dataset.fingerprint, "queries": queries.fingerprint}
+    if encoder.revision:
+        fingerprints["model"] = encoder.revision
     image_text: str | Summariser = MEAN
-    if model.image_text != MEAN:
-        image_text = load_summariser(model.image_text, replace(options, precision="fp32"))
+    if model.image_text not in (None, MEAN):
+        image_text = load_summariser(str(model.image_text), replace(options, precision="fp32"))
         fingerprints["items"] = fingerprint("summaries", {"name": image_text.name, "revision": image_text.revision})
     encoded = text_only(
-        dataset, encoder, query=model.query_caption, image_text=image_text, **stream_options(options, progress)
-    )
+        dataset, encoder, query=model.query_caption, image_text=image_text, queries=queries,
+        shared_images=model.shared_images, **stream_options(options, progress),
+    )  # fmt: skip
     return LoadedInputs(
-        encoded.dataset, encoded.images, encoded.captions, directions=(TEXT_TO_TEXT,), fingerprints=fingerprints
-    )
+        encoded.dataset, encoded.images, encoded.captions, texts=encoded, directions=(TEXT_TO_TEXT,),
+        fingerprints=fingerprints,
+    )  # fmt: skip
 
 
 def note_skipped(skipped: Mapping[str, str], notify: Callable[[str], None]) -> None:

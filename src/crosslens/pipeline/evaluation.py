@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -29,16 +30,16 @@ from crosslens.core import (
     fingerprint,
     plugin_hashes,
 )
+from crosslens.encode import EACH, MEAN, TextOnly, TextQueries
 from crosslens.metrics import (
+    GainMatrix,
     MetricRequest,
     MetricSpec,
     Ties,
     compute,
     compute_across,
-    family_of,
     measure,
     metric_plugins,
-    parse_metrics,
 )
 from crosslens.pipeline.chance import chance_note
 from crosslens.pipeline.graded_relevance import GradedRelevance
@@ -46,6 +47,8 @@ from crosslens.pipeline.inputs import check_dataset
 from crosslens.pipeline.known_ids import TEXT_TO_TEXT
 from crosslens.pipeline.list_ranker import ListRanker
 from crosslens.pipeline.options import EvaluateArguments, refuse_other_keywords
+from crosslens.pipeline.protocols.following import RequestedMetrics, requested_metrics
+from crosslens.pipeline.protocols.protocol import Protocol, find_protocol
 from crosslens.pipeline.rankers import Ranker, ScoreRanker
 from crosslens.pipeline.run_directory import (
     RunDirectory,
@@ -63,7 +66,7 @@ _GROUPABLE = pl.exclude(pl.Struct, pl.Array, pl.Binary)
 
 
 def evaluate(
-    dataset: Dataset | None = None,
+    dataset: Dataset | TextOnly | None = None,
     *,
     images: Any = None,
     captions: Any = None,
@@ -77,7 +80,7 @@ def evaluate(
     progress: Progress | None = None,
     **options: Any,
 ) -> Run:
-    """Evaluate embeddings, a score matrix or ranked lists.
+    """Evaluate embeddings, a score matrix or ranked lists; or what :func:`crosslens.encode.text_only` returns.
 
     ``images`` and ``captions`` are arrays aligned with the dataset's ids, or :class:`Embeddings`, which are matched by
     id; ``scores`` is an images × captions matrix; ``run`` holds ranked lists, which may come without a dataset if
@@ -86,7 +89,8 @@ def evaluate(
     scorer re-rank the top of every list before anything is measured; the lists that a run keeps are then no longer
     than what it re-ranked.
 
-    ``options`` are those of :class:`EvaluateArguments`: ``directions``, ``score`` (the score function; default: by the
+    ``options`` are those of :class:`EvaluateArguments`: ``protocol`` (follow a paper: its metrics come first,
+    ``metrics`` adds to them), ``directions``, ``score`` (the score function; default: by the
     kind of embeddings), ``ties``, ``complete_lists`` (the lists of ``run`` hold the whole gallery), ``skip_unknown``
     (leave out what lists and judgements name and the dataset lacks), ``folds`` (rank within that many consecutive parts
     of the images), ``depth``, ``seed``, ``resamples``, ``level``, ``backend``, ``device``, ``tile``, ``threads``,
@@ -99,18 +103,30 @@ def evaluate(
     there, and a folder with a different run raises unless ``overwrite``. ``backend``, ``device``, ``tile`` and
     ``threads`` change how fast the result comes, never the result.
     """
-    check_dataset(dataset)
     refuse_other_keywords(options, evaluate, EvaluateArguments)
     arguments = EvaluateArguments.pick(options)
-    requests = parse_metrics(metrics)
+    protocol = find_protocol(arguments.protocol, "evaluate")
+    if protocol is not None:
+        arguments = protocol.applied("evaluate", arguments)
+    if isinstance(dataset, TextOnly):
+        _refuse_beside_texts(arguments, images, captions, scores, run)
+        arguments = replace(arguments, texts=dataset, directions=(TEXT_TO_TEXT,))
+        dataset, images, captions = dataset.dataset, dataset.images, dataset.captions
+    check_dataset(dataset)
     ranker = _ranker(dataset, images, captions, scores, run, relevance, arguments)
+    requested = requested_metrics(
+        protocol, metrics, dataset=dataset is not None, directions=ranker.directions, phi=arguments.phi or {},
+        encoders=arguments.scores_from or {},
+    )  # fmt: skip
+    requests = requested.requests
     graded = GradedRelevance(requests, dataset, arguments.phi, arguments.scores_from, arguments.cache)
     depth = max(arguments.depth, *(request.spec.cutoff or 0 for request in requests), graded.depth(ranker.relevance))
     provenance = _provenance(dataset, requests, arguments, depth, ranker, graded, second_stage)
+    provenance["notes"] += requested.notes
     with run_directory(output, provenance["key"], overwrite=overwrite) as directory:
         if directory.finished is not None:
             return directory.finished
-        values, rankings = _measure(ranker, graded, second_stage, requests, metrics is None, arguments, provenance,
+        values, rankings = _measure(ranker, graded, second_stage, requested, protocol, arguments, provenance,
                                     progress or SilentProgress(), directory)  # fmt: skip
         name = arguments.name or _default_name(output, provenance)
         recipe = arguments.recipe if isinstance(arguments.recipe, str) else arguments.recipe(values)
@@ -119,25 +135,35 @@ def evaluate(
     return result
 
 
+def _refuse_beside_texts(arguments: EvaluateArguments, *inputs: Any) -> None:
+    """Text-only retrieval brings its own vectors and direction: others raise."""
+    if any(given is not None for given in inputs):
+        raise UsageError("both the vectors of text-only retrieval and other inputs", fix="pass one or the other")
+    if arguments.directions not in ((), (TEXT_TO_TEXT,)):
+        raise UsageError("text-only retrieval has one direction, t2t", fix=f"leave out {argument('directions')}")
+
+
 def _measure(
-    ranker: Ranker, graded: GradedRelevance, second_stage: SecondStage | None, requests: list[MetricRequest],
-    by_default: bool, arguments: EvaluateArguments, provenance: dict[str, Any], progress: Progress,
+    ranker: Ranker, graded: GradedRelevance, second_stage: SecondStage | None, requested: RequestedMetrics,
+    protocol: Protocol | None, arguments: EvaluateArguments, provenance: dict[str, Any], progress: Progress,
     directory: RunDirectory,
 ) -> tuple[dict[str, MetricValues], dict[str, Ranking]]:  # fmt: skip
     """The values and the rankings behind them; what there is to say about them is added to the provenance."""
     ties = cast(Ties, arguments.ties)
     rankings = _rankings(ranker, second_stage, provenance["options"]["depth"], progress, directory)
-    if by_default:
-        requests, notes = _computable(requests, rankings, ranker.clusters(rankings), ties)
-        provenance["notes"] += notes
     with scratch_folder(directory.scratch) as folder:
         gains, fingerprints = graded.gains(
             ranker.relevance, ranker.parts, folder=folder, threads=arguments.threads, progress=progress
         )
+        requests, notes = _computable(requested, rankings, ranker.clusters(rankings), ties, gains)
+        provenance["notes"] += notes
+        if protocol is not None:
+            provenance["protocol"] = protocol.record("evaluate", requested.followed(requests))
         values = measure(
             rankings, ranker.clusters(rankings), requests, ties=ties, strata=ranker.strata,
             resamples=arguments.resamples, level=arguments.level, seed=arguments.seed, gains=gains,
         )  # fmt: skip
+        provenance["notes"] += graded.notes_on_zeros(rankings, gains)
     for similarity, facts in fingerprints.items():
         provenance["similarities"][similarity] |= facts
     provenance["notes"] += graded.notes(rankings)
@@ -178,13 +204,20 @@ def _provenance(
     recorded = {key: getattr(options, key) for key in ("ties", "folds", "depth", "seed", "resamples", "level")}
     metrics = [str(request) for request in requests]
     provenance: dict[str, Any] = {"options": {"metrics": metrics, **recorded, "depth": depth}}
+    if options.protocol is not None:
+        provenance["options"]["protocol"] = options.protocol
     if dataset is not None:
         provenance["dataset"] = dataset_facts(dataset)
+    if options.texts is not None:
+        provenance["text_sets"] = text_set_facts(options.texts.queries, options.texts.image_text)
     provenance |= {**ranker.description, **graded.description}
     plugins = metric_plugins(requests) | plugin_hashes(graded.plugins)
     if plugins:  # another version of the file may give other values
         provenance["plugins"] = plugins
-    notes = [*ranker.notes, *dict.fromkeys(note for request in requests for note in request.notes)]
+    texts = options.texts
+    notes = [] if texts is None else text_set_notes(texts.queries, texts.image_text)
+    notes += [*_gallery_note(dataset, ranker), *ranker.notes]
+    notes += list(dict.fromkeys(note for request in requests for note in request.notes))
     if second_stage is not None:
         provenance["second_stage"] = second_stage.description
         notes.append(f"the top {second_stage.depth:,} of every list is re-ranked by {second_stage.scorer.name}")
@@ -199,6 +232,16 @@ def _provenance(
     }
 
 
+def _gallery_note(dataset: Dataset | None, ranker: Ranker) -> list[str]:
+    """How many images are ranked but are no queries, as they have no caption and no judgement makes up for it."""
+    if dataset is None or IMAGE_TO_TEXT not in ranker.relevance:
+        return []
+    judged = ranker.relevance[IMAGE_TO_TEXT].relevant()
+    count = int((dataset.without_captions & (np.diff(judged.offsets) == 0)).sum())
+    images = len(dataset.image_ids)
+    return [f"{count:,} of {images:,} images have no caption: they are in the gallery, and no queries"] if count else []
+
+
 def dataset_facts(dataset: Dataset) -> dict[str, Any]:
     """A dataset as runs describe it."""
     return {
@@ -207,6 +250,26 @@ def dataset_facts(dataset: Dataset) -> dict[str, Any]:
         "captions": len(dataset.caption_ids),
         "fingerprint": dataset.fingerprint,
     }
+
+
+def text_set_facts(texts: TextQueries, image_text: str) -> dict[str, Any]:
+    """Which text set has the queries and which stands for the images."""
+    queries, corpus = map(dataset_facts, texts.sources)
+    return {
+        "queries": {**queries, "query_caption": texts.query},
+        "corpus": {**corpus, "image_text": image_text},
+    }
+
+
+def text_set_notes(texts: TextQueries, image_text: str) -> list[str]:
+    """The same in a sentence, and which images only one of the sets has; nothing for a single set."""
+    if not texts.two_sets:
+        return []
+    queries, corpus = texts.sources
+    several = {MEAN: "the mean of all captions of an image", EACH: "every caption"}
+    asked = several.get(str(texts.query), f"caption {texts.query} of each image")
+    how = "the mean of all texts of an image" if image_text == MEAN else f"texts by {image_text}"
+    return [f"queries: {queries.name} ({asked}); corpus: {corpus.name} ({how})", *texts.notes]
 
 
 def _rankings(
@@ -225,21 +288,27 @@ def _rankings(
 
 
 def _computable(
-    requests: list[MetricRequest], rankings: Mapping[str, Ranking], clusters: Mapping[str, Array], ties: Ties
-) -> tuple[list[MetricRequest], list[str]]:
-    """The default metrics that these rankings allow, and a note on those that need longer lists."""
+    requested: RequestedMetrics, rankings: Mapping[str, Ranking], clusters: Mapping[str, Array], ties: Ties,
+    gains: Mapping[str, GainMatrix],
+) -> tuple[list[MetricRequest], list[str]]:  # fmt: skip
+    """The metrics without those that nobody named and these rankings do not allow, and a note on too short lists."""
+    requests, is_optional = requested.requests, requested.is_optional
     if not _has_both_directions(rankings):
-        requests = [request for request in requests if not family_of(request.spec).across]
-    if all(ranking.complete for ranking in rankings.values()):
+        requests = [request for request in requests if not (is_optional(request) and request.spans_both)]
+    if all(ranking.complete for ranking in rankings.values()) or not requested.optional:
         return requests, []
     computable, too_deep = [], []
     for request in requests:
+        if not is_optional(request):
+            computable.append(request)
+            continue
         try:
-            if family_of(request.spec).across:
-                compute_across(request.spec, rankings, clusters, ties)
+            if request.spans_both:
+                compute_across(request.spec, rankings, clusters, ties, gains=gains)
             else:
-                for ranking in rankings.values():
-                    compute(request.spec, ranking, ties)
+                for direction, ranking in rankings.items():
+                    if request.direction in (None, direction):
+                        compute(request.spec, ranking, ties, gains)
             computable.append(request)
         except InputError:
             too_deep.append(str(request))
@@ -253,7 +322,8 @@ def _has_both_directions(rankings: Mapping[str, Ranking]) -> bool:
     if not {IMAGE_TO_TEXT, TEXT_TO_IMAGE} <= set(rankings):
         return False
     t2i = rankings[TEXT_TO_IMAGE]
-    return bool((t2i.relevant_counts == 1).all()) and set(t2i.item_ids) <= set(rankings[IMAGE_TO_TEXT].query_ids)
+    images = {t2i.item_ids[item] for item in np.unique(t2i.relevant)}
+    return bool((t2i.relevant_counts == 1).all()) and images <= set(rankings[IMAGE_TO_TEXT].query_ids)
 
 
 def _default_name(output: str | Path | None, provenance: Mapping[str, Any]) -> str:

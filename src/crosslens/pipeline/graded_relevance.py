@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from crosslens.core import Dataset, Progress, Ranking, Relevance, UsageError, argument, fingerprint, reading
-from crosslens.metrics import OWN_SCORES, RSUM_CUTOFFS, GainMatrix, MetricRequest, family_of
+from crosslens.metrics import OWN_SCORES, RSUM_CUTOFFS, GainMatrix, MetricRequest, compute, family_of, format_count
 from crosslens.pipeline.inputs import ScoreSource, as_array, score_source
 from crosslens.similarity import (
     SIMILARITIES,
@@ -124,6 +125,22 @@ class GradedRelevance:
             f"DCGcm with the model's own scores, which reach {largest:.3g}: they are not cosines, so an unlabelled "
             "item can count for more than a labelled one"
         ]
+
+    def notes_on_zeros(self, rankings: Mapping[str, Ranking], gains: Mapping[str, GainMatrix]) -> list[str]:
+        """How many queries count as 0 because nothing is similar to them: values alone do not tell."""
+        notes: dict[str, None] = {}
+        for request in self._requests:
+            spec = request.spec
+            if not spec.has("zero") or family_of(spec).across:
+                continue
+            skipping = replace(spec, options=tuple(option for option in spec.options if option != "zero"))
+            for direction, ranking in rankings.items():
+                if request.direction in (None, direction):
+                    skipped = np.isnan(compute(skipping, ranking, gains=gains)) & (ranking.relevant_counts > 0)
+                    name, number = f"{direction}/{replace(spec, cutoff=None)}", int(skipped.sum())
+                    if number:
+                        notes[f"{name}: {format_count(number, 'query')} counted as 0, as nothing is similar"] = None
+        return list(notes)
 
     def _load_similarity(self, name: str, source: Any) -> Similarity:
         if isinstance(source, list) or hasattr(source, "detach"):

@@ -31,6 +31,7 @@ TEXT_TO_TEXT = "t2t"
 SAME_SPLIT = "check that both are of the same split and use the same ids"
 _FEW = 0.01
 """The share of unknown ids that is skipped unasked: published files differ by a few captions, another split by most."""
+_LARGER_GALLERY = f", and {argument('extra_images')} adds images without captions to it"
 _CLEARLY = 2.0
 """How many times better one direction must fit than the other, where ids of images and captions overlap."""
 
@@ -113,7 +114,8 @@ def lists_over(dataset: Dataset, lists: RankedLists, direction: str, *, skip_unk
         return ListsOverDataset(lists, items, notes)
     entries = unknown[lists.items]
     names = [lists.item_ids[column] for column in np.flatnonzero(unknown)]
-    _refuse_many("item", names, _share(entries), items, skip_unknown)
+    larger = _LARGER_GALLERY if direction == TEXT_TO_IMAGE else ""
+    _refuse_many("item", names, _share(entries), items, skip_unknown, larger)
     if skip_unknown:
         notes.append(f"{direction}: {_left_out(int(entries.sum()), len(entries), 'list entries', names[0])}")
         return ListsOverDataset(_without_entries(lists, entries, ~unknown), items, notes)
@@ -193,12 +195,14 @@ def _with_items(lists: RankedLists, kept: Array) -> RankedLists:
     return replace(lists, item_ids=ids, items=column_of[lists.items])
 
 
-def _refuse_many(what: str, unknown: Sequence[str], share: float, known: Ids, skip_unknown: bool) -> None:
+def _refuse_many(
+    what: str, unknown: Sequence[str], share: float, known: Ids, skip_unknown: bool, otherwise: str = ""
+) -> None:
     """Raise where more than a few ids are unknown, unless they are to be skipped; and always where all are."""
     if share <= _FEW or (skip_unknown and share < 1):
         return
     near = UnknownNameError(what, unknown[0], known[:20_000]).suggestions
-    skip = f"{argument('skip_unknown', True)} leaves out what the dataset does not have"
+    skip = f"{argument('skip_unknown', True)} leaves out what the dataset does not have{otherwise}"
     raise InputError(
         f"unknown {what} id {unknown[0]!r}" + (f", and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""),
         expected="ids of the dataset",

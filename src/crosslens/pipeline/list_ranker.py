@@ -120,15 +120,20 @@ class ListRanker:
 
     def clusters(self, rankings: Mapping[str, Ranking]) -> dict[str, Array]:
         """A caption goes with its relevant image; where that is not one image, every query is a cluster."""
-        clusters: dict[str, Array] = {}
-        for direction, ranking in rankings.items():
-            clusters[direction] = np.arange(len(ranking.query_ids))
-            if direction == TEXT_TO_IMAGE and (ranking.relevant_counts == 1).all():
-                images = rankings[IMAGE_TO_TEXT].query_ids if IMAGE_TO_TEXT in rankings else ranking.item_ids
-                row_of = {image: row for row, image in enumerate(images)}
-                rows = np.array([row_of.get(ranking.item_ids[item], -1) for item in ranking.relevant], np.int64)
-                clusters[direction] = rows if (rows >= 0).all() else clusters[direction]
-        return clusters
+        return list_clusters(rankings)
+
+
+def list_clusters(rankings: Mapping[str, Ranking]) -> dict[str, Array]:
+    """Per direction, which queries are resampled together."""
+    clusters: dict[str, Array] = {}
+    for direction, ranking in rankings.items():
+        clusters[direction] = np.arange(len(ranking.query_ids))
+        if direction == TEXT_TO_IMAGE and (ranking.relevant_counts == 1).all():
+            images = rankings[IMAGE_TO_TEXT].query_ids if IMAGE_TO_TEXT in rankings else ranking.item_ids
+            row_of = {image: row for row, image in enumerate(images)}
+            rows = np.array([row_of.get(ranking.item_ids[item], -1) for item in ranking.relevant], np.int64)
+            clusters[direction] = rows if (rows >= 0).all() else clusters[direction]
+    return clusters
 
 
 def _spelled_like(lists: RankedLists, relevance: Relevance) -> RankedLists:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crosslens.core import Options, UsageError, declarations, option, refuse_unknown
+from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, query_choice
 
 if TYPE_CHECKING:
-    from crosslens.encode import Summariser
+    from crosslens.encode import Summariser, TextOnly
     from crosslens.similarity import CacheChoice
 
 _SCORE = "How two embeddings are compared. [default: by their kind, cosine for single vectors]"
@@ -23,6 +24,10 @@ _LEVEL = "Confidence level of the intervals."
 _THREADS = "Threads to use."
 _RECIPE = "The recipe, stored with the run; or a function that makes it of the names of the run's metrics."
 _BOTH = ("i2t", "t2i")
+_PROTOCOL = (
+    "Follow a paper: five, brit, expl, recos or imp (see crosslens protocols). Its metrics come first, --metrics adds "
+    "to them."
+)
 _COMMAND = "The command line, stored with the run."
 
 
@@ -57,6 +62,7 @@ class EvaluateOptions(_OptionsWithDirections):
         metavar="i2t|t2i|both",
         flags=("--direction",),
     )
+    protocol: str | None = option(None, _PROTOCOL, metavar="NAME")
     score: str | None = option(None, _SCORE, metavar="NAME")
     ties: str = option("stable", _TIES, metavar="MODE")
     complete_lists: bool = option(False, _COMPLETE)
@@ -80,6 +86,7 @@ class EvaluateArguments(EvaluateOptions):
     phi: Mapping[str, Any] | None = option(None, "Similarities by the name that metrics use.", hidden=True)
     scores_from: Mapping[str, Any] | None = option(None, "Relevance encoders by name.", hidden=True)
     cache: CacheChoice = option(None, "Where similarities are kept between runs; False for nowhere.", hidden=True)
+    texts: TextOnly | None = option(None, "The text sets of text-only retrieval.", hidden=True)
     recipe: str | Callable[[Iterable[str]], str] = option("", _RECIPE, hidden=True)
     command: Sequence[str] | None = option(None, _COMMAND, hidden=True)
 
@@ -104,15 +111,40 @@ class RobustnessOptions(_OptionsWithDirections, SignificanceOptions):
     image_text: str | Summariser | None = option(
         None, "Text-only retrieval: mean, or a summariser, as in evaluate.", metavar="HOW"
     )
-    query_caption: int = option(0, "Which caption is the query in text-only retrieval, from 0.", metavar="N", minimum=0)
+    query_caption: int | str = option(0, QUERY_CAPTION, metavar="N|mean|each")
+    shared_images: bool = option(False, SHARED_IMAGES)
     directions: tuple[str, ...] = option(
-        (), "May be given twice. [default: both]", metavar="i2t|t2i|both", flags=("--direction",)
+        (),
+        "May be given twice. [default: both; that of the lists, and t2i for lists without --dataset]",
+        metavar="i2t|t2i|both",
+        flags=("--direction",),
+    )
+    protocol: str | None = option(
+        None,
+        "Follow a paper: brit or expl (see crosslens protocols). Its metrics come first, --metrics adds to them.",
+        metavar="NAME",
     )
     score: str | None = option(None, _SCORE, metavar="NAME")
     listed: int = option(20, "How many of the most brittle queries are listed.", hidden=True)
+    match_by: str = option(
+        "id",
+        "Which queries count as the same in groups and their overlap: those of one id, or captions of one text.",
+        metavar="id|text",
+        choices=("id", "text"),
+    )
+    skip_unknown: bool = option(False, _SKIP)
     threads: int | None = option(None, _THREADS, metavar="N", minimum=1, maximum=4096)
-    name: str = option("embeddings", "Name of the model whose vectors are given.", hidden=True)
+    name: str | None = option(
+        None,
+        "Name of the model whose vectors or lists are given. [default: the lists' own, or embeddings]",
+        metavar="TEXT",
+    )
+    dataset_name: str | None = option(None, "Name of the dataset, where --dataset is not given.", metavar="TEXT")
     command: Sequence[str] | None = option(None, _COMMAND, hidden=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "query_caption", query_choice(self.query_caption))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from crosslens.core import (
     Ranking,
     Relevance,
     UsageError,
+    argument,
 )
 from crosslens.pipeline.inputs import relevance_by_direction, score_source
 from crosslens.pipeline.known_ids import TEXT_TO_TEXT, direction_ids
@@ -47,6 +48,10 @@ def split_folds(dataset: Dataset, count: int) -> list[Fold]:
         raise UsageError(
             f"{count} folds of {len(dataset.image_ids)} images", fix="use a whole number from 1 to the number of images"
         )
+    behind = len(dataset.image_ids) - 1 - int(dataset.caption_image.max(initial=-1))
+    if count > 1 and behind:
+        problem = f"{count} folds, and the last {behind:,} images have no captions: they belong to no fold"
+        raise UsageError(problem, fix=f"leave out {argument('folds')}, or these images", option="folds")
     return [
         Fold(rows, np.flatnonzero((dataset.caption_image >= rows[0]) & (dataset.caption_image <= rows[-1])))
         for rows in np.array_split(np.arange(len(dataset.image_ids)), count)

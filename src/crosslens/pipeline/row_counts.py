@@ -23,6 +23,9 @@ def check_row_count(what: str, rows: int, dataset: Dataset, other_rows: int | No
 
 def _likely_mistake(what: str, rows: int, dataset: Dataset, other_rows: int | None) -> str | None:
     images, captions = len(dataset.image_ids), len(dataset.caption_ids)
+    captioned = images - int(dataset.without_captions.sum())
+    if what == "image" and rows == captioned:
+        return f"{rows:,} is the number of images with captions: encode the {images - captioned:,} others, too"
     other, count = ("caption", captions) if what == "image" else ("image", images)
     if rows != count:
         return None

@@ -100,7 +100,8 @@ def group_metrics(
         labels = _labels(run, name, column)
         assert labels is not None
         overlapping |= isinstance(labels.dtype, pl.List)
-        members = _members(labels)
+        counted = _counted(run, split_name(name)[0])
+        members = [(group, rows) for group, rows in _members(labels) if counted[rows].any()]
         kept = members[:largest]
         left_out[split_name(name)[0]] = len(members) - len(kept)
         grouped[name] = {group: _subset(run[name], rows, seed, resamples) for group, rows in kept}
@@ -170,6 +171,12 @@ def _labels(run: Run, name: str, column: str) -> pl.Series | None:
     table = grouping_columns(run, split_name(name)[0])
     # In a run folder both directions share one table: a column of captions is there for images too, all empty.
     return table[column] if column in table.columns and table[column].null_count() < table.height else None
+
+
+def _counted(run: Run, direction: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which queries of a direction count in any metric: images without captions alone make no group."""
+    values = [run[name].values for name in run if split_name(name)[0] == direction]
+    return np.asarray(np.isfinite(values).any(axis=0))
 
 
 def _members(labels: pl.Series) -> list[tuple[str, RowIndices]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from crosslens.core import BOTH, PAGE_WIDTH, Grid, MetricValues, Run, UsageError, split_name
 from crosslens.metrics import format_count, format_figure
-from crosslens.pipeline import run_labels
+from crosslens.pipeline import notes_on_protocols, run_labels
 from crosslens.report.groups import column_of, group_metrics, groupable_metrics
 from crosslens.report.selection import metric_names, select_metrics
 from crosslens.report.text.runs import DIRECTION_LABELS, table_notes, value_cells
@@ -31,6 +31,7 @@ class SideBySide:
     column: str | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     overlapping: bool = False
+    notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: metric, run, group, figures; fractions, never percent."""
@@ -40,14 +41,18 @@ class SideBySide:
         }
         if self.column is None:
             whole = {metric: {run: groups[WHOLE] for run, groups in runs.items()} for metric, runs in shown.items()}
-            return {"runs": list(self.runs), "metrics": whole}
+            return {"runs": list(self.runs), **self._noted(), "metrics": whole}
         return {
             "runs": list(self.runs),
+            **self._noted(),
             "by": self.column,
             "overlapping": self.overlapping,
             "left_out": dict(self.left_out),
             "metrics": shown,
         }
+
+    def _noted(self) -> dict[str, Any]:
+        return {"notes": list(self.notes)} if self.notes else {}
 
     def in_order(self, groups: Sequence[str]) -> SideBySide:
         """The same with these groups first, in this order."""
@@ -109,7 +114,7 @@ class SideBySide:
             notes.append("Intervals do not fit: see crosslens plot, or one run at a time.")
         if self.overlapping:
             notes.append(f"A query with several values of {self.column} counts in each of their groups.")
-        return [*self._queries(), *notes]
+        return [*self._queries(), *notes, *(line for note in self.notes for line in textwrap.wrap(note, PAGE_WIDTH))]
 
     def _queries(self) -> list[str]:
         """How many queries each run has, by direction; runs with different queries are no paired comparison."""
@@ -154,7 +159,8 @@ def side_by_side(
         for name in present:
             values[name][label] = {**(groups.values[name] if groups is not None else {}), WHOLE: run[name]}
     left_out = {name: _keep_largest(values[name], largest) for name in names}
-    return SideBySide(labels, values, None if column is None else column_of(runs[0], column), left_out, overlapping)
+    column = None if column is None else column_of(runs[0], column)
+    return SideBySide(labels, values, column, left_out, overlapping, tuple(notes_on_protocols(runs)))
 
 
 def _keep_largest(runs: dict[str, dict[str, MetricValues]], largest: int | None) -> int:

@@ -15,7 +15,8 @@ def select_metrics(run: Run, metrics: str | Sequence[str] | None = None) -> list
     chosen: dict[str, None] = {}
     for metric in metric_names(metrics):
         same = {metric, _canonical(metric)}
-        matching = [name for name in run if same & {name, split_name(name)[1]}]
+        # Rsum is the sum over both directions where a run has it, and not t2i/Rsum.
+        matching = [name for name in run if name in same] or [name for name in run if split_name(name)[1] in same]
         if not matching:
             known = {*run, *(split_name(name)[1] for name in run)}
             raise UnknownNameError("metric in this run", metric, _same_letters(metric, known) or known)

@@ -21,6 +21,7 @@ from crosslens.similarity.protocol import (
     Similarity as Similarity,
     references_of as references_of,
 )
+from crosslens.similarity.roles import WordVectors as WordVectors
 from crosslens.similarity.semantic import (
     Semantic as Semantic,
     TextEncoder as TextEncoder,

@@ -15,10 +15,11 @@ from scipy.sparse import csr_array
 
 from crosslens.similarity.protocol import Array, References, Texts, group_starts
 
-_WORD = re.compile(r"[^\W_]+")
+WORD = re.compile(r"[^\W_]+")
 _VOWEL = re.compile("[aeiouy]")
 _HISSING = ("sses", "shes", "ches", "xes", "zes")
-_WEIGHT_UNIT = 1 << 16
+WEIGHT_UNIT = 1 << 16
+"""Weights are whole numbers of this part of 1."""
 
 _EMPTY = """
 a an the of in on at to with and or is are be being been was were am by for from as it its his her hers
@@ -39,7 +40,7 @@ IRREGULAR = {
 
 def content_words(text: str) -> frozenset[str]:
     """The folded words of a text that say something; all its words where none does."""
-    words = _WORD.findall(text.lower())
+    words = WORD.findall(text.lower())
     content = [word for word in words if word not in EMPTY_WORDS]
     return frozenset(fold(word) for word in content or words)
 
@@ -62,6 +63,12 @@ def fold(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
+def word_weights(image_count: Array, images: int) -> Array:
+    """ln(1 + (N + 1) / (n + 1)) for words that n of N images have, in whole units."""
+    weights: Array = np.rint(np.log(1 + (images + 1) / (image_count + 1)) * WEIGHT_UNIT).astype(np.int64)
+    return weights
+
+
 class SharedWords:
     """The share, by weight, of each caption's words that each image's captions hold: 0 to 1.
 
@@ -80,7 +87,7 @@ class SharedWords:
         self._images = _incidence(images, number_of)
         image_count = np.bincount(self._images.indices, minlength=len(number_of))
         count = sum(1 for image in references if len(image))
-        weight = np.rint(np.log(1 + (count + 1) / (image_count + 1)) * _WEIGHT_UNIT).astype(np.int64)
+        weight = word_weights(image_count, count)
         self._captions = _incidence(own, number_of)
         self._captions.data = weight[self._captions.indices]
         # A text without a single word shares nothing: 0 / 1.

@@ -1,4 +1,4 @@
-"""How far judges agree with each other: Krippendorff's α, Cohen's κ, one judge against the others."""
+"""How far judges agree with each other: α, κ, one judge against the others, the reliability of their means."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ class JudgeAgreement:
 
     ``alpha``  Krippendorff's α for interval data: 1 is full agreement, 0 that of chance
     ``kappa``  Cohen's κ of every two judges, averaged (Light 1971), plain and with linear and quadratic weights;
-    judges are columns here, and must be the same persons throughout
+    NaN where a column is not the same person throughout
     ``one_against_others``  the coefficients between each single judgement and the mean of the pair's others
+    ``reliability``  the share of the variance of pairs' means that is not the judges' noise: ICC(1, k)
+    ``single_reliability``  the same of single judgements: ICC(1)
     """
 
     pairs: int
@@ -31,12 +33,22 @@ class JudgeAgreement:
     alpha: float
     kappa: dict[str, float]
     one_against_others: dict[str, float]
+    reliability: float
+    single_reliability: float
+
+    def ceiling(self, pooled: bool = False) -> float:
+        """Pearson's r between the scores and what they would be without the judges' noise: no φ is expected above it.
+
+        It is the root of the reliability: of the means, or of single judgements where they are ``pooled``.
+        """
+        reliability = self.single_reliability if pooled else self.reliability
+        return reliability**0.5 if reliability >= 0 else float("nan")
 
 
-def judge_agreement(judges: FloatArray) -> JudgeAgreement | None:
+def judge_agreement(judges: FloatArray, same_persons: bool = True) -> JudgeAgreement | None:
     """From judgements in rows (pairs) and columns (judges), NaN where there is none; None without a second judge.
 
-    But for κ, no figure depends on the order of a pair's judges: they need not be the same persons throughout.
+    Only κ depends on which judge is in which column; it is NaN unless a column has the ``same_persons`` throughout.
     """
     judges, judged = _judged_twice(np.asarray(judges, np.float64))
     if not len(judges):
@@ -45,8 +57,33 @@ def judge_agreement(judges: FloatArray) -> JudgeAgreement | None:
     known = np.where(judged, judges, 0.0)
     others = (known.sum(axis=1, keepdims=True) - known) / (count - 1)
     against = correlations(judges[judged], others[judged]).figures
-    kappas = {weights: cohen_kappa(judges, weights) for weights in get_args(KappaWeights)}
-    return JudgeAgreement(len(judges), int(judged.sum()), interval_alpha(judges), kappas, dict(against))
+    kappas = {
+        weights: cohen_kappa(judges, weights) if same_persons else float("nan") for weights in get_args(KappaWeights)
+    }
+    return JudgeAgreement(
+        len(judges), int(judged.sum()), interval_alpha(judges), kappas, dict(against), *mean_reliability(judges)
+    )
+
+
+def mean_reliability(judges: FloatArray) -> tuple[float, float]:
+    """The reliability of pairs' means and of single judgements, by one-way analysis of variance (Shrout & Fleiss 1979).
+
+    With τ² the variance between pairs and σ² that of the judgements within a pair, τ² ÷ (τ² + σ² · mean of 1/m) and
+    τ² ÷ (τ² + σ²), where a pair has m judgements; with equally many each, ICC(1, k) and ICC(1).
+    """
+    judges, judged = _judged_twice(judges)
+    if len(judges) < 2:
+        return float("nan"), float("nan")
+    count = judged.sum(axis=1)
+    total = int(count.sum())
+    means = np.where(judged, judges, 0.0).sum(axis=1) / count
+    within = float((np.where(judged, judges - means[:, None], 0.0) ** 2).sum()) / (total - len(judges))
+    between = float(count @ (means - count @ means / total) ** 2) / (len(judges) - 1)
+    typical = (total - float(count @ count) / total) / (len(judges) - 1)
+    pairs = (between - within) / typical
+    noises = (within * float(np.mean(1 / count)), within)
+    mean, single = (pairs / (pairs + noise) if pairs + noise > 0 else float("nan") for noise in noises)
+    return mean, single
 
 
 def interval_alpha(judges: FloatArray) -> float:

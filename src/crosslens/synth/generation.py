@@ -13,7 +13,7 @@ import numpy as np
 from crosslens.core import Dataset, InputError, UsageError, random_stream
 from crosslens.synth.layout import Plan, arrange, slots
 from crosslens.synth.scene import SIZE, SceneObject, SyntheticScene, relations_between
-from crosslens.synth.tasks import TASKS, chosen_tasks
+from crosslens.synth.tasks import EVERY_TASK, chosen_tasks
 
 VERSIONS = ("v0", "v1", "v2")
 ROLES = ("original", "twin", "similar")
@@ -92,7 +92,7 @@ def make_scene(
     seed: int, index: int, tasks: tuple[str, ...], role: str = "original", copy: int = 0, number: int | None = None
 ) -> SyntheticScene:
     """One scene. A twin shares its original's random streams: what was not changed stays where and as it was."""
-    task = TASKS[tasks[index % len(tasks)]]
+    task = EVERY_TASK[tasks[index % len(tasks)]]
 
     def random(purpose: str) -> np.random.Generator:
         return random_stream(seed, "scene", index, task.name, purpose)
@@ -114,7 +114,7 @@ def make_scene(
     )
     return SyntheticScene(
         number=number or index + 1 + (MAX_IMAGES if role == "twin" else 0),
-        task=task.name,
+        task=task.label or task.name,
         role=role,
         of=None if role == "original" else index + 1,
         changed=changed,

@@ -152,7 +152,7 @@ def _assemble(folder: Path, recipe: SceneRecipe, spec: dict[str, Any]) -> Datase
         for name, schema in _SCHEMAS.items():
             rows = [row for record in records for row in record[name]]
             parts[name].append(pl.DataFrame(rows, schema=schema, orient="row"))
-    tables = {name: pl.concat(frames, rechunk=True) for name, frames in parts.items()}
+    tables: dict[str, Any] = {name: pl.concat(frames, rechunk=True) for name, frames in parts.items()}
     return Dataset(f"scenes-{recipe.version}", **tables, card=card, home=folder)
 
 

@@ -150,3 +150,27 @@ def test_any_choice_of_metrics_works() -> None:
     images = cl.robustness(dataset, **ready, metrics="i2t/MedR[all] Hit@1", directions=["i2t"], **QUICK)
     assert images.headline == "i2t/Rsum"
     assert images.changes["queries"].to_list() == [5]
+
+
+def test_one_direction_has_the_figures_of_both() -> None:
+    """BRIT perturbs text queries only: its headline is that of t2i."""
+    random = np.random.default_rng(2)
+    dataset = cl.Dataset.of({f"i{n}": [f"a {n}", f"b {n}"] for n in range(12)})
+    images = random.standard_normal((12, 6))
+    ready = {
+        "images": images,
+        "captions": np.repeat(images, 2, axis=0) + random.standard_normal((24, 6)),
+        "variants": {"mine": np.repeat(images, 2, axis=0) + 2 * random.standard_normal((24, 6))},
+    }
+    both = cl.robustness(dataset, **ready, directions="both", **QUICK)
+    assert both.headline == "Rsum"
+    assert both.drops.equals(cl.robustness(dataset, **ready, **QUICK).drops)
+    for direction in ("t2i", "i2t"):
+        alone = cl.robustness(dataset, **ready, directions=direction, **QUICK)
+        assert alone.headline == f"{direction}/Rsum"
+        assert {name.partition("/")[0] for name in alone.drops["metric"]} == {direction}
+        rows = {row["metric"]: row for row in both.drops.to_dicts()}
+        for row in alone.drops.to_dicts():
+            hits = [rows[f"{direction}/Hit@{k}"]["drop"] for k in (1, 5, 10)]
+            expected = rows[row["metric"]]["drop"] if row["metric"] != alone.headline else 100 * sum(hits)
+            assert row["drop"] == pytest.approx(expected)

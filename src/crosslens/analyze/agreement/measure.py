@@ -41,7 +41,8 @@ class AgreementSubset:
     """Coefficients over some of the judged pairs.
 
     ``figures`` holds the coefficients of each φ; ``differences`` those of each two φ, first less second, on the same
-    pairs. ``observations`` is the number of pairs, or of single judgements where they were pooled.
+    pairs. ``observations`` is the number of pairs, or of single judgements where they were pooled. ``judges`` says how
+    far people agree with each other on these pairs; None where nobody judged a pair that another did.
     """
 
     pairs: int
@@ -49,6 +50,7 @@ class AgreementSubset:
     images: int
     figures: Mapping[str, Coefficients]
     differences: Mapping[tuple[str, str], Coefficients]
+    judges: JudgeAgreement | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
@@ -61,6 +63,7 @@ class AgreementSubset:
                 {"first": first, "second": second, **_as_dict(coefficients)}
                 for (first, second), coefficients in self.differences.items()
             ],
+            "judges": _judges_dict(self.judges),
         }
 
 
@@ -76,9 +79,13 @@ class HumanAgreement(Printable):
     values: Mapping[str, Array]
     truth: Array
     subsets: Mapping[str, AgreementSubset]
-    judges: JudgeAgreement | None
     pooled: bool = False
     level: float = 0.95
+
+    @property
+    def judges(self) -> JudgeAgreement | None:
+        """How far people agree with each other, over all pairs."""
+        return self.subsets[ALL_PAIRS].judges
 
     def figure(self, phi: str, coefficient: str = "pearson", subset: str = ALL_PAIRS) -> Estimate:
         """One coefficient of one φ, with its interval."""
@@ -111,9 +118,15 @@ class HumanAgreement(Printable):
             "pooled": self.pooled,
             "level": self.level,
             "subsets": {part: subset.as_dict() for part, subset in self.subsets.items()},
-            "judges": None if self.judges is None else asdict(self.judges),
+            "judges": _judges_dict(self.judges),
         }
         return dict(json_form(content))
+
+
+def _judges_dict(judges: JudgeAgreement | None) -> dict[str, Any] | None:
+    if judges is None:
+        return None
+    return asdict(judges) | {"ceiling": judges.ceiling(), "single_ceiling": judges.ceiling(pooled=True)}
 
 
 def _as_dict(coefficients: Coefficients) -> dict[str, Any]:
@@ -148,6 +161,9 @@ def measure_agreement(
     ``ground_truth`` says more. ``without_references`` adds the pairs whose caption is not word for
     word one of the image's references: a φ that sees the answer among its references has an easy task there.
     ``pooled`` takes every judge's score as an observation of its own, as some papers do, not the mean of a pair.
+
+    Where pairs have several judges, each subset also says how far people agree with each other, and the highest
+    Pearson that a φ can be expected to reach (``result.subsets["non-gt"].judges.ceiling()``).
     """
     if not isinstance(judgements, Judgements):
         judgements = read_judgements(judgements, dataset)
@@ -164,9 +180,7 @@ def measure_agreement(
         parts[NOT_A_REFERENCE] = ~judgements.among_references(dataset)
     resampling = {"resamples": resamples, "seed": seed, "threads": threads}
     subsets = {part: _subset(judgements, values, rows, pooled, level, resampling) for part, rows in parts.items()}
-    return HumanAgreement(
-        dataset.name, judgements, values, truth, subsets, judge_agreement(judgements.judges), pooled=pooled, level=level
-    )
+    return HumanAgreement(dataset.name, judgements, values, truth, subsets, pooled=pooled, level=level)
 
 
 def name_similarities(phi: Phi | Sequence[Phi] | Mapping[str, Phi]) -> dict[str, Phi]:
@@ -237,6 +251,7 @@ def _subset(
     """The coefficients over the chosen pairs."""
     pairs = np.flatnonzero(chosen)
     scores = judgements.scores[pairs]
+    people = judge_agreement(judgements.judges[pairs], judgements.same_persons)
     if pooled:
         single = np.isfinite(judgements.judges[pairs])
         pairs, scores = np.repeat(pairs, single.sum(axis=1)), judgements.judges[pairs][single]
@@ -247,4 +262,4 @@ def _subset(
         (second, first): {key: fits[second].less(fits[first], key, level) for key in COEFFICIENTS}
         for first, second in combinations(fits, 2)
     }
-    return AgreementSubset(int(chosen.sum()), len(pairs), len(np.unique(images)), figures, differences)
+    return AgreementSubset(int(chosen.sum()), len(pairs), len(np.unique(images)), figures, differences, people)

@@ -3,8 +3,9 @@
 adjectives           tokens with a tag JJ, JJR or JJS
 complement phrases   prepositions that have an object: *on a road*
 articles             a, an, the
+determiners          tokens with the tag DT: articles, and *this*, *some*, *another* and the like
 quantifiers          words that quantify (see ``QUANTIFIERS``), used as determiners, adjectives or pronouns
-numbers              cardinal numbers (tag CD)
+cardinals            cardinal numbers, in letters or digits: tokens with the tag CD
 concept depth        of every token that WordNet has, the largest ``min_depth`` of its synsets; their mean
 concept depth, nouns the same over the noun synsets of tokens that are tagged as nouns
 characters           of the text as it is
@@ -96,8 +97,9 @@ FEATURES: Mapping[str, str] = {
     "adjectives": "adjectives",
     "complement_phrases": "complement phrases",
     "articles": "articles",
+    "determiners": "determiners",
     "quantifiers": "quantifiers",
-    "numbers": "numbers",
+    "cardinals": "cardinals",
     "concept_depth": "concept depth",
     "concept_depth_nouns": "concept depth, nouns",
     "characters": "characters",
@@ -157,8 +159,9 @@ def _features(tokens: pl.DataFrame, facts: WordFacts, captions: int) -> dict[str
         "adjectives": counted(tags.str.starts_with("JJ").to_numpy()),
         "complement_phrases": _phrases(tokens, captions),
         "articles": counted(facts.is_article[word]),
+        "determiners": counted((tags == "DT").to_numpy()),
         "quantifiers": counted(facts.quantifies[word] & _as_quantifier(tokens)),
-        "numbers": counted((tags == "CD").to_numpy()),
+        "cardinals": counted((tags == "CD").to_numpy()),
         "concept_depth": mean_of(facts.depth[word], everything),
         "concept_depth_nouns": mean_of(facts.noun_depth[word], nouns),
         "words": words,

@@ -169,6 +169,13 @@ class GranularityComparison(Printable):
     level: float
     permutations: int
 
+    def only(self, features: Sequence[str]) -> GranularityComparison:
+        """The same with these features alone, in this order."""
+        kept = [feature for feature in features if feature in next(iter(self.means.values()))]
+        means = {name: {feature: own[feature] for feature in kept} for name, own in self.means.items()}
+        changes = {name: {feature: own[feature] for feature in kept} for name, own in self.changes.items()}
+        return replace(self, means=means, changes=changes)
+
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
         by_name = {captions.name: captions for captions in self.sets}

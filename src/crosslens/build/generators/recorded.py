@@ -104,8 +104,13 @@ def _stream(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple
 
 
 def _read(file: Path) -> tuple[str, ...]:
+    damaged = InputError("not a recorded answer", file=file, fix="remove the file: the request is sent again")
     try:
-        answer, _ = unsealed(read_json_file(file), file)
+        content = read_json_file(file)
+    except InputError:
+        raise damaged from None
+    try:
+        answer, _ = unsealed(content, file)
         texts = answer["texts"]
         if answer.get("key", file.stem) != file.stem:
             raise InputError(
@@ -114,7 +119,7 @@ def _read(file: Path) -> tuple[str, ...]:
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise TypeError
     except (LookupError, TypeError, AttributeError):
-        raise InputError("not a recorded answer", file=file, fix="remove the file: the request is sent again") from None
+        raise damaged from None
     return tuple(texts)
 
 

@@ -15,6 +15,7 @@ import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.analyze import LabelSettings
+from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json
 from crosslens.cli.console import check_outputs, print_json, print_result, print_written, progress_bar, terminal_width
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_dataset_words
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
@@ -35,6 +36,9 @@ def granularity(
     dataset: list[str] = option(
         ..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS
     ),
+    protocol: str | None = option(
+        None, PROTOCOL_HELP.format("brit") + " Only the columns of its Table 1 are shown.", metavar="NAME"
+    ),
     by: str | None = option(None, "Split one dataset's captions by this column, such as style.", metavar="COLUMN"),
     plot: Path | None = option(None, "Plot the distributions: .html, .svg, .png or .pdf.", metavar="FILE"),
     output: Path | None = option(None, "Every caption's values: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
@@ -44,9 +48,9 @@ def granularity(
 ) -> None:
     """Measure how fine-grained captions are.
 
-    Adjectives, complement phrases, articles, quantifiers, numbers, depth of concepts, length and diversity: means per
-    caption with intervals. Several datasets stand side by side, with the change against the first; where they describe
-    the same images, the change is paired by image.
+    Adjectives, complement phrases, determiners, quantifiers, cardinals, depth of concepts, length and diversity: means
+    per caption with intervals. Several datasets stand side by side, with the change against the first; where they
+    describe the same images, the change is paired by image.
     """
     if len(dataset) > 1 and source != DatasetOptions():
         raise UsageError(
@@ -57,19 +61,23 @@ def granularity(
         raise UsageError(f"{output} is neither .parquet nor .csv", fix="end the name in .parquet or .csv")
     if plot is not None:
         report.figure_suffix(plot)  # a name that cannot be written is refused before the work begins
+    paper, record = followed(protocol, "granularity")
     sets = _caption_sets([load_dataset_words(words, source) for words in dataset], by)
     progress = progress_bar()
     comparison = analyze.compare_granularity(
         [analyze.measure_granularity(captions, threads=threads, progress=progress) for captions in sets],
         **vars(intervals),
     )
+    if paper is not None:
+        comparison = comparison.only(paper.setting("granularity", "features"))
     written = [] if output is None else [_write_table(comparison.sets, output)]
     if plot is not None:
         written.append(report.write_distributions(comparison, plot, overwrite=overwrite))
     if json:
-        print_json({**comparison.as_dict(), "files": list(map(str, written))})
+        print_json({**comparison.as_dict(), **protocol_json(record), "files": list(map(str, written))})
         return
     print_result(comparison.text(terminal_width()))
+    print_protocol(record)
     print_written(written)
 
 

@@ -63,6 +63,8 @@ class RecosInputs(Options):
     "    --text-encoder clip:… -o bench/ \\",
     "    --generator 'http:http://127.0.0.1:8000/v1?model=NAME'",
     "crosslens build recos --repeat bench/decisions.jsonl -o again/",
+    "crosslens build recos --repeat bench/ --verified bench/verify.csv \\",
+    "    -o checked/",
 )
 def recos(
     context: typer.Context,
@@ -72,6 +74,10 @@ def recos(
     settings: RecosSettings,
     generator: str = option(
         "rules", "Rewrites descriptions: rules, http:ADDRESS (an OpenAI-compatible endpoint), or none.", metavar="NAME"
+    ),
+    grammar: str = option("none", "Checks what the generator writes: rules, or none.", metavar="NAME"),
+    verified: Path | None = option(
+        None, "The filled-in verify.csv of an earlier build (.csv, .tsv, .jsonl).", metavar="FILE"
     ),
     repeat: Path | None = option(None, "A decisions.jsonl: repeat that build, and verify the result.", metavar="FILE"),
     copy_images: bool = option(False, "Copy the images, so that the folder can be moved."),
@@ -91,8 +97,9 @@ def recos(
     log, logged = None, dict[str, Any]()
     if repeat is not None:
         log = build.DecisionLog.load(repeat)
-        _refuse_settings(context)
+        _refuse_settings(context, new_verdicts=verified is not None)
         logged, settings = _logged(log, context), RecosSettings(**log.head["settings"])
+        generator, grammar = _logged_writers(log, context, generator, grammar)
         inputs = RecosInputs.pick({**vars(inputs), **logged})
         encode = EncodeOptions.pick({**vars(encode), **logged})
     if inputs.candidates is None or inputs.encoder is None:
@@ -106,13 +113,15 @@ def recos(
             inputs.encoder,
             settings,
             generator=None if generator == "none" else generator,
+            grammar=None if grammar == "none" else grammar,
+            verified=verified,
             text_encoder=inputs.text_encoder,
             image_encoder=inputs.image_encoder,
             image_text=inputs.image_text,
             output=output,
             copy_images=logged.get("copy_images", copy_images),
             overwrite=overwrite,
-            repeat=log,
+            repeat=None if verified else log,
             origin=_origin(inputs.candidates, options, {**vars(inputs), **vars(encode)}),
             progress=progress_bar(),
             **vars(replace(encode, cache=open_cache(encode), notify=print_note)),
@@ -121,9 +130,12 @@ def recos(
     _report(result, output, json)
 
 
-def _refuse_settings(context: typer.Context) -> None:
-    """A repeated build has the settings of its log: those of the command would be ignored."""
-    for name in (*declarations(RecosSettings), "generator", "copy_images"):
+def _refuse_settings(context: typer.Context, *, new_verdicts: bool) -> None:
+    """A repeated build has the settings of its log: those of the command would be ignored.
+
+    With new verdicts descriptions may have to be written, by whichever generator the command names.
+    """
+    for name in (*declarations(RecosSettings), "copy_images", *(() if new_verdicts else ("generator", "grammar"))):
         if _on_command_line(context, name):
             raise UsageError(
                 f"--{name.replace('_', '-')} does not go with --repeat, which takes its settings from the log",
@@ -143,6 +155,19 @@ def _logged(log: build.DecisionLog, context: typer.Context) -> dict[str, Any]:
     if "candidates" in origin and not _on_command_line(context, "candidates"):
         parts |= {"candidates": origin["candidates"], "options": origin["options"]}
     return parts | {"copy_images": log.head["copy_images"]}
+
+
+def _logged_writers(log: build.DecisionLog, context: typer.Context, generator: str, grammar: str) -> tuple[str, str]:
+    """The generator and the grammar check of the log, unless the command names others.
+
+    An address that a log names is not called unasked: only the built-in generator is.
+    """
+    if not _on_command_line(context, "generator"):
+        named = log.head["generator"]
+        generator = "none" if named is None or named["name"] != "rules" else "rules"
+    if not _on_command_line(context, "grammar"):
+        grammar = log.head["grammar"]["name"] if "grammar" in log.head else "none"
+    return generator, grammar
 
 
 def _origin(source: str, options: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
@@ -180,6 +205,9 @@ def _report(result: build.Recos, output: Path, json: bool) -> None:
                 "key": result.log.head["key"],
                 "temperature": result.check.temperature,
                 "descriptions": build.verdict_counts(result.log),
+                "tasks": _tasks(result),
+                "grammar": build.grammar_counts(result.log) if "grammar" in result.log.head else None,
+                "verified": build.verification_counts(result.log, result.versions),
                 "versions": sizes,
                 "notes": list(result.notes),
             }
@@ -197,8 +225,13 @@ def _by_task(result: build.Recos) -> str:
     """How many originals each task has, in lines that fit; no line break between a name and its number."""
     import textwrap
 
-    counts = sorted(result.versions["v0"].images["task"].value_counts().iter_rows())
-    text = "  ".join(f"{task} {count:,}".replace(" ", "\xa0") for task, count in counts)
+    quotas = result.settings.quota is not None
+    texts = [
+        f"{task} {count['originals']:,}" + (f" of {count['quota']:,}" if quotas else "")
+        for task, count in _tasks(result).items()
+        if quotas or count["originals"]
+    ]
+    text = "  ".join(text.replace(" ", "\xa0") for text in texts)
     lines = textwrap.fill(
         f"originals by task: {text}",
         terminal_width() or PAGE_WIDTH,
@@ -207,3 +240,9 @@ def _by_task(result: build.Recos) -> str:
         break_on_hyphens=False,
     )
     return lines.replace("\xa0", " ")
+
+
+def _tasks(result: build.Recos) -> dict[str, dict[str, int]]:
+    """How many originals each task should have, and has."""
+    counts = dict(result.versions["v0"].images["task"].value_counts().iter_rows())
+    return {task: {"quota": quota, "originals": counts.get(task, 0)} for task, quota in sorted(result.quotas.items())}

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+import crosslens.core as core
 import crosslens.data as data
 from crosslens.cli.console import print_json, print_list, print_note, print_notes, print_result
 from crosslens.cli.datasets import DatasetOptions
@@ -32,10 +33,12 @@ def describe(source: Source, reader: Reader, json: Json = False) -> None:
 
     Counts, captions per image, lengths, repeated captions, columns to group by, problems.
     """
-    description = data.describe(reader.load(source))
+    dataset = reader.load(source)
+    description = data.describe(dataset)
     if json:
-        print_json(description.as_dict())
+        print_json({**description.as_dict(), "notes": _card_notes(dataset)})
     else:
+        print_notes(_card_notes(dataset))
         print_result(str(description))
 
 
@@ -43,6 +46,8 @@ def describe(source: Source, reader: Reader, json: Json = False) -> None:
     "crosslens data convert coco my-dataset --captions captions_val2017.json",
     "crosslens data convert captions.csv my-captions.json --to coco",
     "crosslens data convert captions.csv my-dataset --name street-scenes",
+    "crosslens data convert visual_genome joined -D folder=visual-genome \\",
+    "    -D coco_captions=coco/annotations",
 )
 def convert(
     source: Source,
@@ -74,7 +79,7 @@ def convert(
     dataset = dataset if name is None else replace(dataset, name=name)
     data.write_dataset(dataset, output, form, images=images_output, overwrite=overwrite)
     counts = {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids)}
-    notes = data.left_out(dataset, output, form, images=images_output)
+    notes = [*_card_notes(dataset), *data.left_out(dataset, output, form, images=images_output)]
     print_notes(notes)
     if json:
         print_json({"output": str(output), "form": form, "name": dataset.name, **counts, "notes": notes})
@@ -99,6 +104,11 @@ def formats(
     else:
         text = (inspect.getdoc(readers[0].value) or "").replace("``", "")
         print_result(f"{name}: {text}")
+
+
+def _card_notes(dataset: core.Dataset) -> list[str]:
+    """What the reader had to say, such as which images it left out."""
+    return [dataset.card.notes] if dataset.card.notes else []
 
 
 def _options(reader: object) -> dict[str, str]:

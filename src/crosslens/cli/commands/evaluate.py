@@ -14,7 +14,7 @@ import crosslens.encode as encoders
 import crosslens.metrics as metric_families
 import crosslens.pipeline as pipeline
 from crosslens.cli.console import confirm_code, print_json, print_list, print_note, print_result, progress_bar
-from crosslens.cli.datasets import DatasetOptions
+from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, dataset_words
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, Plugins, TrustCodeFlag, command
 from crosslens.cli.stored_runs import print_run, run_written_at
 from crosslens.core import UsageError, option
@@ -37,6 +37,9 @@ from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions, Rera
     "    --dataset captions.jsonl --image-folder photos",
     "crosslens evaluate --model sentence:all-MiniLM-L6-v2 --image-text mean \\",
     "    --dataset captions.jsonl",
+    "crosslens evaluate --model sentence:all-MiniLM-L6-v2 --query-caption mean \\",
+    '    --queries "coco captions=captions_val2014.json" \\',
+    "    --dataset regions.jsonl --shared-images",
 )
 def evaluate(
     source: DatasetOptions,
@@ -45,6 +48,7 @@ def evaluate(
     rerank: RerankOptions,
     inputs: InputOptions,
     options: EvaluateOptions,
+    queries: str | None = option(None, QUERIES, metavar=DATASET_WORDS),
     name: str | None = option(None, "The name of the run. [default: the output folder's name]", metavar="TEXT"),
     output: Path | None = option(None, "Where the run is written.", metavar="FOLDER", flags=OUTPUT),
     overwrite: Overwrite = False,
@@ -57,9 +61,13 @@ def evaluate(
     Running the same command again resumes an interrupted run, or finds it complete. A different run in the output
     folder is replaced only with --overwrite.
     """
+    asking, asking_options = (None, {}) if queries is None else dataset_words(queries)
+    if asking is not None and model.image_text is None:
+        model = replace(model, image_text=encoders.MEAN)
     if model.query_caption and model.image_text is None:
         raise UsageError("--query-caption requires --image-text", fix="pass --image-text, or drop --query-caption")
     recipe = pipeline.Recipe(source.dataset, source.reader_options(), inputs, model, rerank, options, name)
+    recipe = replace(recipe, queries=asking, queries_options=asking_options)
     recipe = recipe.with_plugins(plugin or ())
     encoding = replace(encode, device=options.device, notify=print_note)
     before = run_written_at(output)

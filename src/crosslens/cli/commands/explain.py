@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +11,10 @@ import typer
 
 import crosslens.core as core
 import crosslens.explanations as explanations
+import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.cli.commands.evaluate import open_cache
+from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json
 from crosslens.cli.console import (
     check_outputs,
     print_coloured,
@@ -31,6 +33,12 @@ from crosslens.encode import EncodeOptions
 from crosslens.explanations import CounterfactualOptions
 
 _DEFAULT_SAMPLE = 50
+_FORMATS: dict[str, Callable[[explanations.ConceptTable], str]] = {
+    "csv": lambda table: table.metrics.write_csv(),
+    "latex": lambda table: report.grid_latex(report.concepts_grid(table)),
+    "markdown": lambda table: report.grid_markdown(report.concepts_grid(table)),
+}
+"""How the table of several runs is printed for other programs."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,13 @@ class FailureOptions(Options):
         None, "All failures: merge concepts into hypernyms, N steps below the top of WordNet's tree.", metavar="N",
         minimum=0,
     )  # fmt: skip
+    size_base: str = option(
+        "ground_truth", "All failures: what differences of box areas are divided by: the right image's box "
+        "(ground_truth), or the smaller of the two (min).", metavar="NAME", choices=("ground_truth", "min"),
+    )  # fmt: skip
+    to: str | None = option(
+        None, "Several runs: print their table as csv, latex or markdown.", metavar="FORMAT", choices=tuple(_FORMATS)
+    )
     show: int = option(10, "All failures: rows of rules and confusions.", metavar="N", minimum=1)
     seed: int = option(0, "All failures: seed of the intervals.", metavar="N")
     output: Path | None = option(None, "All failures: a folder with every table.", metavar="FOLDER", flags=OUTPUT)
@@ -53,11 +68,12 @@ class FailureOptions(Options):
     "crosslens explain runs/tiny",
     "crosslens explain runs/tiny -o why/ --html atlas.html --depth 6",
     "crosslens explain runs/tiny --compare runs/clip",
+    "crosslens explain runs/tiny runs/clip runs/siglip --to latex > table.tex",
     "crosslens explain runs/clip --dataset coco --query 91654 --json \\",
     "    --captions captions_val2017.json --instances instances_val2017.json",
 )
 def explain(
-    run: Annotated[Path, typer.Argument(help="A run folder, as evaluate -o writes it.")],
+    runs: Annotated[list[Path], typer.Argument(help="A run folder, or several for one table of their metrics.")],
     source: Annotated[
         DatasetOptions, Flags(help={"dataset": "A reader's name or a path. [default: as in the recipe]"})
     ],
@@ -65,6 +81,7 @@ def explain(
     *,
     query: list[str] | None = option(None, "A query to explain in full, by its id; may be repeated.", metavar="ID"),
     direction: str | None = option(None, "[default: the one that has the query; texts first]", metavar="t2i|t2t|i2t"),
+    protocol: str | None = option(None, PROTOCOL_HELP.format("expl"), metavar="NAME"),
     html: Path | None = option(None, "A page that needs no other file: pictures, boxes, every fact.", metavar="FILE"),
     failures: FailureOptions,
     overwrite: Overwrite = False,
@@ -74,29 +91,85 @@ def explain(
 
     With --query, one query in full: what it asks for and whether the retrieved image has it, what both images have
     in common, and two sentences that say what went wrong. Without, all failures of the run: concept metrics, causes,
-    rules, and which concepts are confused; --html then draws that as a heat map (.html, .svg, .png or .pdf).
+    rules, and which concepts are confused; --html then draws that as a heat map (.html, .svg, .png or .pdf). Several
+    runs give one table of concept metrics, a row per run.
     """
+    _check_several(runs, query, html, failures)
     if query and (failures.compare or failures.output or failures.depth is not None):
         raise UsageError(
             "--compare, --depth and --output are for all failures, not for --query", fix="drop them, or drop --query"
         )
     check_outputs(html, overwrite=overwrite)
-    loaded = load_run(run)
+    paper, record = followed(protocol, "explain")
+    settings = {} if paper is None else dict(paper.settings["explain"])
+    if paper is not None and failures.size_base != settings["base"]:
+        raise paper.contradiction("size_base", failures.size_base, settings["base"])
+    loaded = load_run(runs[0])
     options = source.reader_options()
     dataset = explanations.dataset_of_run(loaded, source.dataset, **options)
     if source.dataset is None and not options and (changed := explanations.dataset_change(loaded, dataset)):
         print_note(f"note: {changed}")
     if query:
-        _explain_queries(loaded, dataset, query, direction, image_folder=encode.image_folder, html=html, json=json)
+        _explain_queries(
+            loaded, dataset, query, direction, image_folder=encode.image_folder, html=html, json=json,
+            settings=settings, record=record,
+        )  # fmt: skip
+    elif len(runs) > 1:
+        _explain_several(
+            [loaded, *map(load_run, runs[1:])], dataset, direction, failures, json=json, settings=settings,
+            record=record,
+        )  # fmt: skip
     else:
-        _explain_failures(loaded, dataset, direction, failures, html=html, overwrite=overwrite, json=json)
+        _explain_failures(
+            loaded, dataset, direction, failures, html=html, overwrite=overwrite, json=json, settings=settings,
+            record=record,
+        )  # fmt: skip
+    if not json:
+        print_protocol(record)
+
+
+def _check_several(runs: list[Path], query: list[str] | None, html: Path | None, options: FailureOptions) -> None:
+    """Raise for options that are for one run, or for several."""
+    if len(runs) == 1:
+        if options.to is not None:
+            raise UsageError("--to requires several runs", fix="name another run folder, or drop --to")
+        return
+    single = {"--query": query, "--html": html, "--compare": options.compare, "--output": options.output}
+    given = [flag for flag, value in single.items() if value]
+    if given:
+        raise UsageError(f"{given[0]} is for one run, not for {len(runs)}", fix=f"drop {given[0]}, or name one run")
+
+
+def _explain_several(
+    runs: list[core.Run], dataset: core.Dataset, direction: str | None, options: FailureOptions, *, json: bool,
+    settings: dict[str, Any], record: dict[str, Any] | None,
+) -> None:  # fmt: skip
+    settings = _with_options(settings, options)
+    overviews: dict[str, explanations.Overview] = {}
+    for name, run in zip(pipeline.run_labels(tuple(runs)), runs, strict=True):
+        first = next(iter(overviews.values()), None)
+        chosen = direction if first is None else first.direction
+        overviews[name] = explanations.explain_run(run, dataset, chosen, **settings)
+    table = explanations.tabulate_overviews(overviews)
+    if json:
+        print_json({**table.as_dict(), **protocol_json(record)})
+    elif options.to is not None:
+        print_result(_FORMATS[options.to](table).removesuffix("\n"))
+    else:
+        print_result(report.concepts_text(table, terminal_width()))
+
+
+def _with_options(settings: dict[str, Any], options: FailureOptions) -> dict[str, Any]:
+    """The settings of a protocol, with the options that it leaves open."""
+    own = {"depth": options.depth, "base": options.size_base, "seed": options.seed, "progress": progress_bar()}
+    return {**settings, **own}
 
 
 def _explain_queries(
     run: core.Run, dataset: core.Dataset, queries: list[str], direction: str | None, *, image_folder: str | Path | None,
-    html: Path | None, json: bool,
+    html: Path | None, json: bool, settings: dict[str, Any], record: dict[str, Any] | None,
 ) -> None:  # fmt: skip
-    explained_queries = explanations.explain_queries(run, dataset, queries, direction)
+    explained_queries = explanations.explain_queries(run, dataset, queries, direction, **settings)
     if html is not None:
         pictures = (picture for explained in explained_queries for picture in (explained.right, explained.other))
         images = {picture.image for picture in pictures if picture is not None}
@@ -106,7 +179,8 @@ def _explain_queries(
         core.write_text(html, report.explanation_page(explained_queries, f"Why: {run.name} on {dataset.name}", files))
     if json:
         written: dict[str, Any] = {"written": [] if html is None else [str(html)]}
-        print_json({"explanations": [explained.as_dict() for explained in explained_queries], **written})
+        content = [explained.as_dict() for explained in explained_queries]
+        print_json({"explanations": content, **protocol_json(record), **written})
         return
     print_result("\n\n\n".join(report.explanation_text(explained, terminal_width()) for explained in explained_queries))
     if html is not None:
@@ -122,15 +196,23 @@ def _explain_failures(
     html: Path | None,
     overwrite: bool,
     json: bool,
+    settings: dict[str, Any],
+    record: dict[str, Any] | None,
 ) -> None:
     if html is not None:
         report.figure_suffix(html)  # a name that cannot be written is refused before the work begins
-    explain = partial(explanations.explain_run, depth=options.depth, seed=options.seed, progress=progress_bar())
-    failures = explain(run, dataset, direction)
+    settings = _with_options(settings, options)
+
+    def explain(run: core.Run, direction: str | None) -> explanations.Overview:
+        overview = explanations.explain_run(run, dataset, direction, **settings)
+        followed_note = () if record is None else (f"The figures follow the protocol {record['name']}.",)
+        return replace(overview, notes=(*overview.notes, *followed_note))
+
+    failures = explain(run, direction)
     content, text = failures.as_dict(), report.overview_text(failures, terminal_width(), shown=options.show)
     comparison = None
     if options.compare is not None:
-        other = explain(load_run(options.compare), dataset, failures.direction)
+        other = explain(load_run(options.compare), failures.direction)
         compared = explanations.compare_overviews(failures, other, depth=options.depth)
         text = report.comparison_text(compared, terminal_width(), shown=options.show)
         content = comparison = compared.as_dict()
@@ -140,7 +222,7 @@ def _explain_failures(
         report.write_atlas(failures, html, overwrite=overwrite)
     written = [str(path) for path in (options.output, html) if path is not None]
     if json:
-        print_json({**content, "written": written})
+        print_json({**content, **protocol_json(record), "written": written})
         return
     print_result(text)
     if written:

@@ -10,13 +10,15 @@ import typer
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
+from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json
 from crosslens.cli.console import print_json, print_note, print_result, print_written, progress_bar, terminal_width
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
-from crosslens.cli.stored_runs import load_run, load_study
+from crosslens.cli.stored_runs import load_run, load_studies
 from crosslens.core import UnknownNameError, option
 
 _MAX_GROUPS = 20
+_PHI = "cider"
 _BY = "Group by a column of the dataset, or by caption_length."
 _RUN_DATASET = "The runs' dataset. [default: the one that the first run's recipe names]"
 
@@ -27,9 +29,11 @@ _RUN_DATASET = "The runs' dataset. [default: the one that the first run's recipe
     "    --kind radar -o categories.svg",
 )
 def plot(
-    runs: Annotated[list[Path], typer.Argument(help="One or more run folders, or a robustness study.")],
+    runs: Annotated[list[Path], typer.Argument(help="One or more run folders, or robustness studies.")],
     output: Path = option(..., "Ends in .html, .svg, .png or .pdf.", metavar="FILE", flags=OUTPUT),
-    by: str | None = option(None, f"{_BY} [default: all queries together]", metavar="COLUMN"),
+    by: str | None = option(
+        None, f"{_BY} Studies by dataset: the mean over models. [default: all queries together]", metavar="COLUMN"
+    ),
     metric: str | None = option(None, "Such as t2i/Hit@5. [default: t2i/Hit@1, or the first shared]", metavar="NAME"),
     kind: str | None = option(None, "bar, radar or both. [default: both; bar for an image file]", metavar="NAME"),
     all_groups: bool = option(False, "Every group, not only the 20 largest.", flags=("--all",)),
@@ -41,10 +45,14 @@ def plot(
     A page (.html) opens in any browser without a network; images (.svg, .png, .pdf) need the extra plot-static and
     a Chromium or Chrome. Several runs stand side by side.
     """
-    if len(runs) == 1 and (study := load_study(runs[0])) is not None:
-        file = report.write_heat_map(study, output, metric=metric, overwrite=overwrite)
+    if (studies := load_studies(runs)) is not None:
+        table = pipeline.drop_table(studies, metric, by=by)
+        if len(studies) == 1 and by is None:
+            file = report.write_heat_map(next(iter(studies.values())), output, metric=metric, overwrite=overwrite)
+        else:
+            file = report.write_drop_map(table, output, overwrite=overwrite)
         if json:
-            print_json({"file": str(file), "metric": metric or study.headline})
+            print_json({"file": str(file), "metric": table.metric})
         else:
             print_note(f"written to {file}")
         return
@@ -69,16 +77,19 @@ def plot(
 @command(
     "crosslens curve runs/clip-b32 runs/siglip --phi cider --m 1..50 -o fig3.html",
     "crosslens curve runs/clip-b32 --phi spice.npy --direction i2t --k 10 --json",
+    "crosslens curve runs/clip-b32 runs/siglip --protocol five -o fig3.html",
 )
 def curve(
     runs: Annotated[list[Path], typer.Argument(help="One or more run folders, of one dataset.")],
     source: Annotated[DatasetOptions, Flags(help={"dataset": _RUN_DATASET})],
     intervals: Annotated[IntervalOptions, Flags(without=("level",))],
-    phi: str = option("cider", "The similarity, or a matrix of it.", metavar="NAME|FILE"),
+    phi: str = option(_PHI, "The similarity, or a matrix of it.", metavar="NAME|FILE"),
     m: str = option("1..50", "How many items count as relevant: 1..50, or 1,5,10.", metavar="VALUES", joins=","),
     k: int = option(5, "The cutoff of the ranked lists.", metavar="N", minimum=1),
     direction: str = option("t2i", "Which queries.", metavar="i2t|t2i"),
     ground_truth: bool = option(False, "Keep annotated items; otherwise they are left out of both sides."),
+    by_image: bool = option(False, "m images that the captions of the query's image vote for, instead of m items."),
+    protocol: str | None = option(None, PROTOCOL_HELP.format("five"), metavar="NAME"),
     output: Path | None = option(None, "Ends in .html, .svg, .png or .pdf.", metavar="FILE", flags=OUTPUT),
     threads: Threads = None,
     overwrite: Overwrite = False,
@@ -92,18 +103,26 @@ def curve(
     """
     if direction not in ("i2t", "t2i"):
         raise UnknownNameError("direction", direction, ("i2t", "t2i"))
+    paper, record = followed(protocol, "curve")
+    if paper is not None and record is not None:
+        if ground_truth:
+            raise paper.contradiction("ground_truth", True, "the annotated items left out")
+        phi = paper.setting("curve", "phi") if phi == _PHI else phi
+        by_image = True
+        record |= {"phi": [phi], "tokens": {phi: paper.phi[phi]} if phi in paper.phi else {}}
     counts = pipeline.parse_counts(m)
     loaded = [load_run(folder) for folder in runs]
     dataset = source.load_if_given() or explanations.dataset_of_run(loaded[0])
     curves = pipeline.curve(
         loaded, dataset, phi, m=counts, k=k, direction=direction,
-        non_gt=not ground_truth, seed=intervals.seed, resamples=intervals.resamples, threads=threads,
+        non_gt=not ground_truth, by_image=by_image, seed=intervals.seed, resamples=intervals.resamples, threads=threads,
         progress=progress_bar(),
     )  # fmt: skip
     written = None if output is None else report.write_curves(curves, output, overwrite=overwrite)
     if json:
-        print_json({**curves.as_dict(), **({} if written is None else {"file": str(written)})})
+        print_json({**curves.as_dict(), **protocol_json(record), **({} if written is None else {"file": str(written)})})
         return
     print_result(f"{report.curve_title(curves)}\n\n{report.curve_grid(curves).text(terminal_width())}\n")
     print_result(f"In percent. {report.curve_facts(curves)}.")
+    print_protocol(record)
     print_written([] if written is None else [written])

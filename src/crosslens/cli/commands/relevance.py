@@ -10,6 +10,7 @@ import crosslens.core as core
 import crosslens.data as data
 import crosslens.report as report
 import crosslens.similarity as similarities
+from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json
 from crosslens.cli.console import (
     check_outputs,
     print_file,
@@ -43,6 +44,9 @@ def agreement(
     phi: list[str] | None = option(
         None, "A relevance function, or its matrix; may be repeated. [default: cider]", metavar="NAME|FILE"
     ),
+    protocol: str | None = option(
+        None, PROTOCOL_HELP.format("five") + " Its φ come first, --phi adds to them.", metavar="NAME"
+    ),
     form: str | None = option(
         None, "pairs, cxc, flickr8k-expert or flickr8k-cf. [default: by the file's content]", metavar="NAME"
     ),
@@ -64,11 +68,14 @@ def agreement(
     if kendall not in ("b", "c"):
         raise UsageError(f"--kendall {kendall}", fix="--kendall must be b or c")
     check_outputs(output, overwrite=overwrite)
+    paper, record = followed(protocol, "agreement")
+    functions = [] if paper is None else list(paper.setting("agreement", "phi"))
+    functions = list(dict.fromkeys([*functions, *(phi or ())])) or ["cider"]
     dataset = source.load()
     result = analyze.measure_agreement(
         dataset,
         data.read_judgements(judgements, dataset, form, skip_unknown=skip_unknown),
-        phi or ["cider"],
+        functions,
         without_references=without_references,
         pooled=pooled,
         threads=threads,
@@ -78,9 +85,10 @@ def agreement(
     if output is not None:
         report.write_scatter(result, output, overwrite=overwrite)
     if json:
-        print_json({**result.as_dict(), "file": None if output is None else str(output)})
+        print_json({**result.as_dict(), **protocol_json(record), "file": None if output is None else str(output)})
         return
     print_result(result.text(terminal_width(), kendall=kendall))
+    print_protocol(record)
     print_written([] if output is None else [output])
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import crosslens.core as core
+import crosslens.data as data
 import crosslens.perturbations as perturbations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
@@ -24,7 +25,7 @@ from crosslens.cli.console import (
     terminal_width,
     use_colour,
 )
-from crosslens.cli.datasets import DatasetOptions, key_values, typed
+from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, key_values, load_dataset_words, typed
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, Threads, command
 from crosslens.core import UnknownNameError, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -43,14 +44,17 @@ from crosslens.pipeline import RobustnessOptions
     "    --perturbations everything -o runs/rob-text",
     "crosslens robustness --dataset captions.jsonl --variants vectors/ \\",
     "    --image-embeddings img.npy --caption-embeddings cap.npy",
+    "crosslens robustness --runs none=plain.run.gz \\",
+    "    --runs char_swap=swapped.run.gz --qrels qrels.txt --direction t2i",
 )
 def robustness(
-    source: Annotated[DatasetOptions, Flags(required=("dataset",))],
+    source: DatasetOptions,
     encode: Annotated[EncodeOptions, Flags(without=("skip_bad",))],
     settings: Annotated[RobustnessOptions, Flags(without=("level",))],
     model: list[str] | None = option(
         None, "A model (see crosslens encode --list); may be repeated.", metavar="KIND:SOURCE"
     ),
+    queries: str | None = option(None, QUERIES, metavar=DATASET_WORDS),
     perturbations: str | None = option(
         None,
         "Names and groups, separated by commas: all, adversarial, beyond, everything, images, blur@3. "
@@ -70,8 +74,20 @@ def robustness(
     caption_embeddings: str | None = option(
         None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder.", metavar="FILE"
     ),
+    runs: list[str] | None = option(
+        None,
+        "Ready-made ranked lists by perturbation, instead of a model; the unperturbed ones are none=FILE. Give a name "
+        "twice for both directions, or a folder whose files have these names.",
+        metavar="NAME=FILE|FOLDER",
+    ),
+    qrels: str | None = option(
+        None, "Which items are relevant, for --runs: a file, or eccv, cxc or coco.", metavar="FILE|NAME"
+    ),
     metrics: str | None = option(
-        None, 'Such as "Hit@1 MRR Rsum[capped]". [default: Hit@1,5,10 MRR MedR Rsum]', metavar="NAMES", joins=" "
+        None,
+        'Such as "Hit@1 MRR Rsum[capped]". [default: Hit@1,5,10 MRR MedR Rsum; of lists Hit@1,5,10 MRR@10]',
+        metavar="NAMES",
+        joins=" ",
     ),
     option: list[str] | None = option(None, "An option of the perturbations, such as k=2.", metavar="KEY=VALUE"),
     tables: str | None = option(
@@ -91,34 +107,51 @@ def robustness(
 
     Every variant is encoded and ranked once: running the same command again resumes where it was interrupted, and with
     more models or perturbations adds only those. Perturbed are the captions (the queries in t2i, the items in i2t), or
-    with blur@3 and the like the images.
+    with blur@3 and the like the images. Of lists that another program made, --runs names one file per perturbation.
     """
     names = None if tables is None else tables.replace(",", " ").split()
     check_tables(names)
     if html is not None:
         report.figure_suffix(html)
     check_outputs(html, overwrite=overwrite)
-    dataset = source.load()
     vectors, perturbed = ({}, {}) if variants is None else pipeline.read_variants(variants)
-    perturbing = perturbation_options(option, _caption_perturbations(perturbations or "all")) if option else None
-    encoding = {name: value for name, value in vars(encode).items() if name != "skip_bad"}
-    study = pipeline.robustness(
-        dataset,
-        models=model,
-        images=pipeline.read_vectors(image_embeddings, "image"),
-        captions=pipeline.read_vectors(caption_embeddings, "caption"),
-        variants=vectors or None,
-        perturbed=perturbed,
-        perturbations=perturbations,
-        metrics=metrics,
-        output=output,
-        overwrite=overwrite,
-        progress=progress_bar(),
-        **{**vars(settings), **encoding, "options": perturbing, "command": sys.argv, "notify": print_note},
-    )
+    common: dict[str, Any] = {"perturbed": perturbed, "metrics": metrics, "output": output, "overwrite": overwrite}
+    common |= {**vars(settings), "command": sys.argv, "progress": progress_bar()}
+    if runs:
+        making = {"model": model, "perturbations": perturbations, "option": option, "variants": vectors}
+        inputs = {"image-embeddings": image_embeddings, "caption-embeddings": caption_embeddings, "queries": queries}
+        _refuse_with_runs(making | inputs)
+        study = pipeline.robustness_from_runs(
+            pipeline.read_runs(runs, qrels),
+            None if qrels is None else data.read_relevance(qrels),
+            dataset=source.load_if_given(),
+            **common,
+        )
+    elif qrels is not None:
+        raise UsageError("--qrels requires --runs", fix="pass the ranked lists, or drop --qrels")
+    else:
+        perturbing = perturbation_options(option, _caption_perturbations(perturbations or "all")) if option else None
+        encoding = {name: value for name, value in vars(encode).items() if name != "skip_bad"}
+        study = pipeline.robustness(
+            source.load(),
+            models=model,
+            images=pipeline.read_vectors(image_embeddings, "image"),
+            captions=pipeline.read_vectors(caption_embeddings, "caption"),
+            variants=vectors or None,
+            queries=None if queries is None else load_dataset_words(queries),
+            perturbations=perturbations,
+            **{**common, **encoding, "options": perturbing, "notify": print_note},
+        )
     print_study(study, names, html=html, overwrite=overwrite, json=json)
     if not json:
         print_written([] if output is None else [output])
+
+
+def _refuse_with_runs(given: Mapping[str, Any]) -> None:
+    """Raise for what would make other results than the lists."""
+    for name, value in given.items():
+        if value:
+            raise UsageError(f"both --runs and --{name}", fix="pass one or the other")
 
 
 def _caption_perturbations(names: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.cli.console import print_file, print_json, print_note, print_notes, print_result, terminal_width
 from crosslens.cli.flags import OUTPUT, Json, Overwrite, command
-from crosslens.cli.stored_runs import load_run, load_study
+from crosslens.cli.stored_runs import load_run, load_studies
 from crosslens.core import UsageError, option
 
 _MAX_METRICS = 2
@@ -25,12 +25,17 @@ _LARGEST = f"note: the {_MAX_GROUPS} largest groups; --all shows every group"
     "crosslens show runs/clip-b32 --by category",
     'crosslens show runs/clip-b32 --by category --metrics "t2i/MedR Hit@1" --json',
     "crosslens show runs/clip-b32 runs/siglip --by category --metrics t2i/Hit@1",
+    "crosslens show runs/rob-coco runs/rob-flickr30k --by dataset",
 )
 def show(
     runs: Annotated[
-        list[Path], typer.Argument(help="A run folder, several to put side by side, or a robustness study.")
+        list[Path], typer.Argument(help="Run folders, or robustness studies: one, or several to put side by side.")
     ],
-    by: str | None = option(None, "Group by a column of the dataset, or by caption_length.", metavar="COLUMN"),
+    by: str | None = option(
+        None,
+        "Group by a column of the dataset, or by caption_length; studies by dataset: the mean over models.",
+        metavar="COLUMN",
+    ),
     metrics: str | None = option(None, 'Only these, such as "Hit@1 t2i/MedR".', metavar="NAMES", joins=" "),
     all_groups: bool = option(False, "Every group, not only the largest.", flags=("--all",)),
     tables: str | None = option(
@@ -42,11 +47,8 @@ def show(
 
     To test whether runs differ, use `crosslens compare`.
     """
-    if len(runs) == 1 and (study := load_study(runs[0])) is not None:
-        from crosslens.cli.commands.robustness import print_study
-
-        names = None if tables is None else tables.replace(",", " ").split()
-        print_study(study, names, html=None, overwrite=False, json=json)
+    if (studies := load_studies(runs)) is not None:
+        _show_studies(studies, by, metrics, tables, json=json)
         return
     if len(runs) > 1:
         _show_several([load_run(folder) for folder in runs], by, metrics, all_groups=all_groups, json=json)
@@ -62,6 +64,25 @@ def show(
     else:
         print_notes(run.provenance.get("notes", ()))
         print_result(report.run_table(run, metrics, terminal_width()))
+
+
+def _show_studies(
+    studies: dict[str, pipeline.Robustness], by: str | None, metric: str | None, tables: str | None, *, json: bool
+) -> None:
+    """All tables of one study; of several, or of a metric of one, the drops in one table."""
+    if len(studies) == 1 and by is None and metric is None:
+        from crosslens.cli.commands.robustness import print_study
+
+        names = None if tables is None else tables.replace(",", " ").split()
+        print_study(next(iter(studies.values())), names, html=None, overwrite=False, json=json)
+        return
+    if tables is not None:
+        raise UsageError("--tables is of one study", fix="name one study, or drop --tables")
+    table = pipeline.drop_table(studies, metric, by=by)
+    if json:
+        print_json(table.as_dict())
+    else:
+        print_result(report.drop_table_text(table, terminal_width()))
 
 
 def _show_several(
@@ -83,15 +104,21 @@ def _show_groups(run: core.Run, column: str, metrics: str | None, *, all_groups:
     if run_column != column:
         print_note(f"note: the dataset's {column} is called {run_column} in runs, which have a {column} of their own")
     if json:
-        print_json({"name": run.name, **report.group_metrics(run, column, metrics).as_dict()})
+        print_json({"name": run.name, **_protocol(run), **report.group_metrics(run, column, metrics).as_dict()})
         return
     shown = _first_of_each_direction(report.groupable_metrics(run, column)) if metrics is None else metrics
     groups = report.group_metrics(run, column, shown, largest=None if all_groups else _MAX_GROUPS)
+    if run.protocol:
+        print_note(f"note: {run.label}")
     if metrics is None:
         print_note("note: the first metrics of each direction; choose others with --metrics")
     if any(groups.left_out.values()):
         print_note(_LARGEST)
     print_result(groups.text(terminal_width()))
+
+
+def _protocol(run: core.Run) -> dict[str, Any]:
+    return {"protocol": dict(run.protocol)} if run.protocol else {}
 
 
 def _first_of_each_direction(names: list[str]) -> list[str]:
@@ -141,9 +168,12 @@ def compare(
     "crosslens export runs/clip-b32 --to trec -o lists/clip-b32.run.gz",
     "crosslens export runs/clip-b32 --to trec --direction i2t | head",
     'crosslens export runs/clip-b32 runs/siglip --to markdown --metrics "Hit@1"',
+    "crosslens export runs/rob-coco runs/rob-flickr30k --by dataset --to latex",
 )
 def export(
-    runs: Annotated[list[Path], typer.Argument(help="A run folder; several for latex, csv and markdown.")],
+    runs: Annotated[
+        list[Path], typer.Argument(help="A run folder; several, or robustness studies, for latex, csv and markdown.")
+    ],
     to: str = option(..., "trec, ranx, mteb, clip-benchmark, latex, csv or markdown.", metavar="FORMAT"),
     output: str | None = option(
         None,
@@ -153,6 +183,7 @@ def export(
     ),
     direction: str | None = option(None, "Only this direction, of a format with a file for each.", metavar="i2t|t2i"),
     metrics: str | None = option(None, 'Only these, such as "Hit@1 Hit@5".', metavar="NAMES", joins=" "),
+    by: str | None = option(None, "Of robustness studies: dataset, for the mean over models.", metavar="dataset"),
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -161,7 +192,12 @@ def export(
     trec, ranx and mteb have one file per direction. Those of the folder runs/name are called name.i2t.run and
     name.t2i.run; with -o other.ext they become other-i2t.ext and other-t2i.ext.
     """
-    files = report.render_export([load_run(folder) for folder in runs], to, metrics=metrics, direction=direction)
+    if (studies := load_studies(runs)) is not None:
+        files = report.render_drop_table(pipeline.drop_table(studies, metrics, by=by), to)
+    elif by is not None:
+        raise UsageError("--by is for robustness studies", fix="drop it, or see crosslens show --by")
+    else:
+        files = report.render_export([load_run(folder) for folder in runs], to, metrics=metrics, direction=direction)
     if output == "-" and len(files) > 1:
         raise UsageError(
             f"{to} writes one file for each of {', '.join(files)}", fix="pass -o FILE, or choose one --direction"

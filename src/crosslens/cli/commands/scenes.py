@@ -42,7 +42,8 @@ def synth(
     """Draw scenes with captions, objects and boxes.
 
     The twelve tasks: colour, count, location, figure, object, action, scene, ocr, landmark, calculation, code,
-    translation. Running the same command again resumes where it was interrupted.
+    translation. A thirteenth, area, draws figures whose area is to be calculated; all does not include it, and its
+    scenes are of the task calculation. Running the same command again resumes where it was interrupted.
     """
     dataset = synthesis.write_scenes(
         output,

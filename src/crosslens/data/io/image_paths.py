@@ -210,8 +210,8 @@ def image_files(dataset: Dataset, folder: str | Path | None = None, *, skip_bad:
     """The path of every image: its ``file`` (or, without one, its id) below ``folder``.
 
     Without a folder, the dataset's own (``home``) and, unless all files exist there, the current one are tried; the one
-    with the most files is taken. A missing file raises at once, before anything is encoded; with ``skip_bad`` only if
-    all are missing, as then the folder is wrong.
+    with the most files is taken. Files that are not there are looked for in the dataset's extra folders. A missing file
+    raises at once, before anything is encoded; with ``skip_bad`` only if all are missing, as then the folder is wrong.
     """
     if folder is not None:
         root = Path(folder).expanduser()
@@ -222,7 +222,7 @@ def image_files(dataset: Dataset, folder: str | Path | None = None, *, skip_bad:
         roots = [root]
     else:
         roots = [*([] if dataset.home is None else [dataset.home]), Path()]
-    paths, missing = _most_complete(roots, dataset)
+    paths, missing = _in_extra_folders(dataset, *_most_complete(roots, dataset))
     if missing and not (skip_bad and len(missing) < len(paths)):
         raise _missing_files(dataset, paths, missing, has_folder=folder is not None)
     return paths
@@ -230,16 +230,33 @@ def image_files(dataset: Dataset, folder: str | Path | None = None, *, skip_bad:
 
 def _most_complete(roots: Sequence[Path], dataset: Dataset) -> tuple[list[str], list[int]]:
     """The paths below the root where most files exist, the first of equals; and the rows of those that do not."""
-    names = dataset.images["file"].to_list() if "file" in dataset.images.columns else dataset.image_ids
+    names = _file_names(dataset)
     candidates = []
     for root in roots:
-        paths = [str(root / (name or image)) for name, image in zip(names, dataset.image_ids, strict=True)]
+        paths = [str(root / name) for name in names]
         exists = {file: file.is_file() for file in set(map(outer_file, paths))}  # one file may hold many images
         missing = [row for row, path in enumerate(paths) if not exists[outer_file(path)]]
         candidates.append((paths, missing))
         if not missing:
             break
     return min(candidates, key=lambda candidate: len(candidate[1]))
+
+
+def _file_names(dataset: Dataset) -> list[str]:
+    """The file of every image; its id where none is named."""
+    files = dataset.images["file"].to_list() if "file" in dataset.images.columns else dataset.image_ids
+    return [file or image for file, image in zip(files, dataset.image_ids, strict=True)]
+
+
+def _in_extra_folders(dataset: Dataset, paths: list[str], missing: list[int]) -> tuple[list[str], list[int]]:
+    """The paths, those that are missing below the extra folders that hold them; and what is still missing."""
+    names = _file_names(dataset) if dataset.extra_folders and missing else []
+    for folder in dataset.extra_folders if names else ():
+        there = [row for row in missing if outer_file(folder / names[row]).is_file()]
+        for row in there:
+            paths[row] = str(folder / names[row])
+        missing = sorted(set(missing) - set(there))
+    return paths, missing
 
 
 def _missing_files(dataset: Dataset, paths: Sequence[str], missing: Sequence[int], has_folder: bool) -> InputError:

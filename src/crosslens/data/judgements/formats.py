@@ -29,7 +29,8 @@ class JudgedRows:
     """One entry per row of the file; ``scores`` holds one list per row, a number per judge.
 
     ``by`` says how captions are named: by their ids, by their texts, or by either, which the dataset decides.
-    ``judges`` names the judge of each row, where the file does.
+    ``judges`` names the judge of each row, where the file does. ``same_persons``: a column of scores is one person's
+    throughout; Flickr8k's files sort the scores of a pair.
     """
 
     images: list[str]
@@ -38,6 +39,7 @@ class JudgedRows:
     scores: list[list[float]]
     row_name: RowName
     judges: list[str] | None = None
+    same_persons: bool = True
 
 
 def read_rows(path: str | Path, form: str | None) -> JudgedRows:
@@ -122,7 +124,7 @@ def read_flickr8k_expert(path: str | Path) -> JudgedRows:
                 raise InputError(
                     f"the grade is {grade:g}", row=row_name(index), expected="1, 2, 3 or 4", fix="correct the grade"
                 )
-    return JudgedRows(images, captions, "id", numbers, row_name)
+    return JudgedRows(images, captions, "id", numbers, row_name, same_persons=False)
 
 
 def read_flickr8k_crowd(path: str | Path) -> JudgedRows:
@@ -141,7 +143,7 @@ def read_flickr8k_crowd(path: str | Path) -> JudgedRows:
                 fix="check that the file is CrowdFlowerAnnotations.txt",
             )
         scores.append([1.0] * int(yes) + [0.0] * int(no))
-    return JudgedRows(images, captions, "id", scores, row_name)
+    return JudgedRows(images, captions, "id", scores, row_name, same_persons=False)
 
 
 FORMAT_READERS: dict[str, Callable[[str | Path], JudgedRows]] = {

@@ -28,6 +28,9 @@ from crosslens.data.judgements.formats import JudgedRows, read_rows
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
+_MOST_PERSONS = 16
+"""With more judges, most of whom judged few pairs, a column per person would be nearly empty."""
+
 
 @dataclass(frozen=True, eq=False)
 class Judgements:
@@ -37,6 +40,7 @@ class Judgements:
     ``captions``  the row of the caption; from the dataset's number of captions on, one of ``others``
     ``scores``    the mean of the judges
     ``judges``    pairs × judges, NaN where a pair has fewer
+    ``same_persons``  whether a column of ``judges`` is one person's throughout
     ``others``    judged texts that the dataset does not have
     ``dataset``   the fingerprint of the dataset that the rows belong to
     ``skipped``   how many rows of the file were left out because the dataset does not have them
@@ -50,6 +54,7 @@ class Judgements:
     others: tuple[str, ...] = ()
     source: str = "judgements"
     skipped: int = 0
+    same_persons: bool = True
 
     def __post_init__(self) -> None:
         for name in ("images", "captions", "scores", "judges"):
@@ -122,16 +127,31 @@ def _aligned(rows: JudgedRows, dataset: Dataset, source: str, *, skip_unknown: b
     pairs, others = _match(rows, dataset, skip_unknown=skip_unknown)
     if rows.judges is not None:
         _refuse_repeated_judges(rows, list(pairs.values()))
-    lists = [
-        [score for row in members for score in rows.scores[row] if not math.isnan(score)] for members in pairs.values()
-    ]
-    judges = np.full((len(lists), max(map(len, lists))), np.nan)
-    for pair, scores in enumerate(lists):
-        judges[pair, : len(scores)] = scores
+    judges, same_persons = _by_person(rows, list(pairs.values()))
     images, captions = np.array(list(pairs), np.int64).reshape(-1, 2).T
     skipped = len(rows.images) - sum(map(len, pairs.values()))
     means = np.nanmean(judges, axis=1)
-    return Judgements(images, captions, means, judges, dataset.fingerprint, others, source, skipped)
+    return Judgements(images, captions, means, judges, dataset.fingerprint, others, source, skipped, same_persons)
+
+
+def _by_person(rows: JudgedRows, pairs: list[list[int]]) -> tuple[FloatArray, bool]:
+    """The scores of every pair, and whether a column is one person's: by the judge's name, or as the file has them."""
+    names = sorted(set(rows.judges or ()))
+    if names and len(names) <= _MOST_PERSONS and all(len(scores) == 1 for scores in rows.scores):
+        assert rows.judges is not None
+        column = {name: number for number, name in enumerate(names)}
+        cells = [[(column[rows.judges[row]], rows.scores[row][0]) for row in members] for members in pairs]
+    elif rows.same_persons and not names and all(len(members) == 1 for members in pairs):
+        cells = [list(enumerate(rows.scores[members[0]])) for members in pairs]
+    else:
+        lists = ((score for row in members for score in rows.scores[row] if not math.isnan(score)) for members in pairs)
+        cells = [list(enumerate(scores)) for scores in lists]
+        rows = replace(rows, same_persons=False)
+    judges = np.full((len(cells), max(at + 1 for pair in cells for at, _ in pair)), np.nan)
+    for pair, scores in enumerate(cells):
+        for at, score in scores:
+            judges[pair, at] = score
+    return judges, rows.same_persons
 
 
 def _refuse_repeated_judges(rows: JudgedRows, pairs: list[list[int]]) -> None:

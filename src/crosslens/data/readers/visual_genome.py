@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from crosslens.core import Dataset, InputError, reading
+from crosslens.data.coco_join import join_coco
 from crosslens.data.io.checks import box_columns, check_known, check_unique
 from crosslens.data.io.files import json_file, read_json
 from crosslens.data.io.records import OBJECT_TYPES, REGION_SIDES, Records, box_of, no_captions, text_columns
@@ -17,7 +18,11 @@ from crosslens.data.loading import READERS
 
 @READERS.register("visual_genome")
 def read_visual_genome(
-    folder: str | Path, objects: bool = True, relations: bool = True, skip_empty: bool = False
+    folder: str | Path,
+    objects: bool = True,
+    relations: bool = True,
+    skip_empty: bool = False,
+    coco_captions: str | Path | None = None,
 ) -> Dataset:
     """Visual Genome: region descriptions as captions, objects with attributes and synsets, relationships.
 
@@ -26,12 +31,14 @@ def read_visual_genome(
     objects: read objects and their attributes
     relations: read relationships, and the objects that only they mention
     skip_empty: leave out regions without a description instead of refusing the file
+    coco_captions: COCO's captions instead of the regions: a captions JSON, or a folder of several; kept are the images
+        that both datasets have, joined by ``coco_id``
 
     A caption's id is its region's; the region's box is kept in the columns x, y, width, height of the captions.
     """
     folder = Path(folder)
     images = _images(folder)
-    captions = _regions(folder, images, skip_empty)
+    captions = _regions(folder, images, skip_empty) if coco_captions is None else no_captions()
     gathered = _Objects()
     known = set(images["image"])
     links = None
@@ -44,7 +51,8 @@ def read_visual_genome(
     if relations and (file := json_file(folder, "relationships")).exists():
         with reading(file):
             links = gathered.relate(*_grouped(file, "relationships", known))
-    return Dataset("visual_genome", images, captions, gathered.table(), links)
+    genome = Dataset("visual_genome", images, captions, gathered.table(), links)
+    return genome if coco_captions is None else join_coco(genome, coco_captions)
 
 
 def _images(folder: Path) -> pl.DataFrame:

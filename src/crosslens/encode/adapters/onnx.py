@@ -23,6 +23,7 @@ from crosslens.core import (
 from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Array, Encoder, import_library, name_of
 from crosslens.encode.images import as_pictures
 from crosslens.encode.options import EncodeOptions
+from crosslens.encode.words import word_vectors
 
 TINY = Path(__file__).parents[1] / "tiny"
 """The encoder that comes with the package; ``training/tiny`` in the repository makes its files."""
@@ -38,7 +39,8 @@ class TextTower:
 
     ``output`` names the output to take (default: the first); ``pooling`` makes one vector of a sequence: ``none`` (it
     is one already), ``mean`` over the tokens, or the ``first`` token. ``longest`` cuts texts after so many tokens;
-    ``padding`` fills them up to the longest of the ``batch``, or always to ``longest``.
+    ``padding`` fills them up to the longest of the ``batch``, or always to ``longest``. ``tokens`` names an output with
+    a vector for every token, if there is one.
     """
 
     model: str
@@ -47,6 +49,7 @@ class TextTower:
     pooling: str = "none"
     longest: int | None = None
     padding: str = "batch"
+    tokens: str | None = None
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,7 @@ class OnnxEncoder:
         if image is not None:
             self._models[IMAGES] = _ImageModel(Path(base), image, options)
         self.abilities = frozenset(self._models)
+        self.gives_words = text is not None and text.tokens is not None
         self.dimension = next((model.session.width for model in self._models.values() if model.session.width), None)
 
     def encode_images(self, images: Sequence[Any]) -> Array:
@@ -136,6 +140,15 @@ class OnnxEncoder:
     def encode_texts(self, texts: Sequence[str]) -> Array:
         """Vectors of the text tower."""
         return self._encode(TEXTS, texts)
+
+    def encode_words(self, texts: Sequence[str]) -> list[tuple[list[str], Array]]:
+        """The words of each text, and their vectors, from the output of the text tower that has one for each token."""
+        model = self._models.get(TEXTS)
+        if not isinstance(model, _TextModel) or model.tower.tokens is None:
+            raise UsageError(
+                f"{self.name} has no output with vectors of tokens", fix="name it: tokens in the text tower"
+            )
+        return model.words(texts)
 
     def _encode(self, modality: str, items: Sequence[Any]) -> Array:
         if modality not in self._models:
@@ -163,8 +176,8 @@ class _Session:
         last = outputs[self.output][-1] if outputs[self.output] else None
         self.width = last if isinstance(last, int) else None
 
-    def run(self, values: Mapping[str, Array]) -> Array:
-        array: Array = self._model.run([self.output], dict(values))[0]
+    def run(self, values: Mapping[str, Array], output: str | None = None) -> Array:
+        array: Array = self._model.run([output or self.output], dict(values))[0]
         return array
 
 
@@ -196,7 +209,18 @@ class _TextModel:
         self._tokenizer.enable_padding(**stored, length=limit if tower.padding == "longest" else None)
 
     def __call__(self, texts: Sequence[str]) -> Array:
+        values, mask = self._inputs(self._tokenizer.encode_batch(list(texts)))
+        return _pooled(self.session.run(values), self.tower.pooling, mask)
+
+    def words(self, texts: Sequence[str]) -> list[tuple[list[str], Array]]:
         encodings = self._tokenizer.encode_batch(list(texts))
+        vectors = self.session.run(self._inputs(encodings)[0], self.tower.tokens)
+        return [
+            word_vectors(encoding.word_ids, encoding.offsets, text, own)
+            for encoding, text, own in zip(encodings, texts, vectors, strict=True)
+        ]
+
+    def _inputs(self, encodings: Sequence[Any]) -> tuple[dict[str, Array], Array]:
         ids, mask, kinds = (
             np.array([getattr(encoding, part) for encoding in encodings])
             for part in ("ids", "attention_mask", "type_ids")
@@ -206,7 +230,7 @@ class _TextModel:
             name: by_name.get(name, ids).astype(np.int32 if "int32" in kind else np.int64)
             for name, kind in self.session.inputs.items()
         }
-        return _pooled(self.session.run(values), self.tower.pooling, mask)
+        return values, mask
 
 
 class _ImageModel:
@@ -251,8 +275,9 @@ def _files(tower: TextTower | ImageTower | None) -> list[str]:
 
 
 def _settings(tower: TextTower | ImageTower | None) -> dict[str, Any]:
-    # The files are in the revision already; where they lie must not matter.
-    return {} if tower is None else {name: value for name, value in vars(tower).items() if name not in _FILES}
+    # The files are in the revision already; where they lie must not matter. Vectors of tokens are not stored.
+    left_out = (*_FILES, "tokens")
+    return {} if tower is None else {name: value for name, value in vars(tower).items() if name not in left_out}
 
 
 def _described(path: Path, name: str, options: EncodeOptions) -> Encoder:

@@ -11,6 +11,7 @@ from crosslens.encode.hub import find_model
 from crosslens.encode.model_code import refuse_own_modules
 from crosslens.encode.options import EncodeOptions
 from crosslens.encode.torch_model import Compute, loading
+from crosslens.encode.words import word_vectors
 
 _OWNER = "sentence-transformers"
 
@@ -52,3 +53,14 @@ class SentenceEncoder:
             list(texts), batch_size=max(len(texts), 1), show_progress_bar=False, convert_to_numpy=True
         )
         return array
+
+    def encode_words(self, texts: Sequence[str]) -> list[tuple[list[str], Array]]:
+        """The words of each text, and their vectors: those of the model's last layer, before they are averaged."""
+        vectors = self.model.encode(
+            list(texts), batch_size=max(len(texts), 1), show_progress_bar=False, output_value="token_embeddings"
+        )
+        encodings = self.model.tokenizer(list(texts), truncation=True, max_length=self.model.max_seq_length).encodings
+        return [
+            word_vectors(encoding.word_ids, encoding.offsets, text, own[: len(encoding.ids)].float().cpu().numpy())
+            for encoding, text, own in zip(encodings, texts, vectors, strict=True)
+        ]

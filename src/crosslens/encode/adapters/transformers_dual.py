@@ -169,7 +169,8 @@ _enrol(
 _enrol(
     Architecture("blip2", ("blip-2",), "Blip2ForImageTextRetrieval", _blip2_images, _blip2_texts, scale=None),
     "Salesforce/blip2-itm-vit-g",
-    "BLIP-2, contrastive head (ITC): several vectors per image, the best of which counts.",
+    "BLIP-2, contrastive head (ITC): several vectors per image, the best of which counts; its matching head is a "
+    "pair scorer.",
 )
 _enrol(
     Architecture(

@@ -32,6 +32,10 @@ from crosslens.explanations.words.mentions import QueryMentions, mentioned_conce
 COMPETITORS = 5
 _SUGGESTED = 3
 _NO_OBJECTS = "No objects are annotated: the images are compared by what their captions mention, without boxes."
+_SHRUNK = (
+    "SD divides by the area of the right image's box: a box that is less than half of it differs by less than 1, and "
+    "is not counted in SD[binary]."
+)
 _NO_BOXES = "The objects have no boxes: sizes and positions are not compared."
 
 
@@ -162,7 +166,7 @@ class _Explainer:
             comparison=compared,
             informed=informed,
             sentences=sentences(findings),
-            notes=(*self.parse_notes, *_notes(images)),
+            notes=(*self.parse_notes, *_notes(images), *self._size_notes(compared)),
         )
 
     def _outcome(self, query: str) -> dict[str, Any]:
@@ -215,6 +219,12 @@ class _Explainer:
         mentioned = mentions.mentioned(objects.synsets)
         informed = compare_images(objects, right, other, mentioned=mentioned, sizes=self.sizes)
         return compared, {name: informed[name] for name in METRICS}
+
+    def _size_notes(self, compared: Mapping[str, Any]) -> list[str]:
+        """What SD does not see, where there is such a pair of boxes."""
+        blind = self.sizes.base == "ground_truth" and self.sizes.threshold >= 1
+        shrunk = any(2 * pair[4] < pair[3] for pair in compared.get("box_pairs", ()))
+        return [_SHRUNK] if blind and shrunk else []
 
     def _findings(
         self,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from crosslens.explanations.overview.evidence import Evidence
@@ -50,6 +51,12 @@ _SHARES: dict[str, Any] = {
     "main": pl.Int64,
     "main_share": pl.Float64,
     "alone": pl.Int64,
+}
+
+
+_NUMBERS: dict[str, Any] = {
+    **dict.fromkeys(("causes", "count"), pl.Int64),
+    **dict.fromkeys(("share", "low", "high", "of_caused"), pl.Float64),
 }
 
 
@@ -242,3 +249,22 @@ def cause_shares(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) 
             "alone": int((true & single).sum()) if cause in CAUSES else None,
         })  # fmt: skip
     return pl.DataFrame(rows, schema=_SHARES)
+
+
+def cause_numbers(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) -> pl.DataFrame:
+    """One row per number of causes that a failure has, from 0 to the largest.
+
+    ``count`` and ``share``: failures with exactly so many causes, with the interval over images; ``of_caused``: of
+    those with any cause. Near misses and unclear failures have none.
+    """
+    causes = pl.col([cause_column(cause) for cause in CAUSES]).fill_null(False).cast(pl.Int64)
+    numbers = failures.select(number=pl.sum_horizontal(causes))["number"].to_numpy()
+    caused = int((numbers > 0).sum())
+    rows = []
+    for number in range(int(numbers.max(initial=0)) + 1):
+        exactly = numbers == number
+        estimate = draws.estimate(exactly.astype(np.float64), level=level, bounds=(0, 1))
+        share = (finite(estimate.mean), finite(estimate.low), finite(estimate.high))
+        count = int(exactly.sum())
+        rows.append((number, count, *share, count / caused if number and caused else None))
+    return pl.DataFrame(rows, schema=_NUMBERS, orient="row")

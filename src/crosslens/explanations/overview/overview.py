@@ -39,7 +39,14 @@ from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES
 from crosslens.explanations.concepts.metrics import concept_table
 from crosslens.explanations.concepts.objects import ImageObjects, objects_of
 from crosslens.explanations.failures import failed, query_outcomes, ranking_of
-from crosslens.explanations.overview.causes import CAUSES, cause_column, cause_shares, cause_table, judge_mentions
+from crosslens.explanations.overview.causes import (
+    CAUSES,
+    cause_column,
+    cause_numbers,
+    cause_shares,
+    cause_table,
+    judge_mentions,
+)
 from crosslens.explanations.overview.confusions import concept_pairs, confusion_atlas
 from crosslens.explanations.overview.evidence import Evidence, limitations
 from crosslens.explanations.overview.statistics import QUERY, association_rules, metric_correlations, metric_means
@@ -63,7 +70,8 @@ class Overview:
     ``queries``       every answered query and its relevant image; ``failures`` those that failed, with every metric
                       (those that begin with "query " count only what the query mentions) and cause
     ``metrics``       means and intervals; ``correlations`` of metrics with each other and with the rank
-    ``causes``        the share of failures by cause; ``rules`` between causes
+    ``causes``        the share of failures by cause; ``cause_numbers`` by how many causes they have; ``rules`` between
+                      causes
     ``atlas``         which concepts are confused; ``query_atlas`` what was asked for, and what was shown instead
     ``pairs``         the matched concepts behind the atlas, by failure
     ``notes``         what the annotation cannot decide
@@ -79,6 +87,7 @@ class Overview:
     metrics: pl.DataFrame
     correlations: pl.DataFrame
     causes: pl.DataFrame
+    cause_numbers: pl.DataFrame
     rules: pl.DataFrame
     pairs: pl.DataFrame
     atlas: pl.DataFrame
@@ -95,7 +104,8 @@ class Overview:
         """The summary, for JSON: everything but the tables of failures and the tail of the atlas."""
         names = ("run", "dataset", "direction", "source", "depth", "level", "resamples", "seed")
         about = {name: getattr(self, name) for name in names}
-        tables = {name: getattr(self, name).to_dicts() for name in ("metrics", "correlations", "causes", "rules")}
+        listed = ("metrics", "correlations", "causes", "cause_numbers", "rules")
+        tables = {name: getattr(self, name).to_dicts() for name in listed}
         tops = {name: getattr(self, name).head(TOP).to_dicts() for name in ("atlas", "query_atlas")}
         whole: dict[str, Any] = json_form(
             {
@@ -164,6 +174,7 @@ def explain_run(
         metrics=metric_means(table, draws, level),
         correlations=metric_correlations(table, clusters, resamples=min(resamples, 200), level=level, seed=seed),
         causes=cause_shares(table, draws, level),
+        cause_numbers=cause_numbers(table, draws, level),
         rules=association_rules(by_cause, minimum=minimum),
         pairs=pairs,
         atlas=confusion_atlas(pairs, query_ids, depth=depth),

@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from crosslens.metrics.coverage import FloatArray
+from crosslens.metrics.coverage import BoolArray, FloatArray, IntArray
 from crosslens.metrics.families.rank_metrics import RSUM_CUTOFFS
 from crosslens.metrics.family import MetricSpec, Option, metric
 from crosslens.metrics.graded import GradedRanking
@@ -26,6 +26,12 @@ PHI = Option(
 )
 NON_GT = Option("non-gt", "ground-truth items are removed from the retrieved and from the ideal list")
 EQ5 = Option("eq5", "as equation 5 of the paper prints it: of the top k only items among the m most similar count")
+ZERO = Option("zero", "a query with nothing to compare with counts as 0 instead of being skipped, as in FIVE's code")
+BY_IMAGE = Option(
+    "by-image",
+    "m images instead of m items, as in FIVE's code: in both directions the captions of the query's image vote for the "
+    "images of largest mean φ; i2t: all captions of those are relevant; with non-gt, without the query's own image",
+)
 M = Option("m", "how many of the most similar items count as relevant; equal ones in gallery order", "setting",
            default="20", whole_number=True)  # fmt: skip
 
@@ -90,6 +96,7 @@ def _discounted(values: FloatArray) -> FloatArray:
         Option("m", "for eq5: how many of the most similar items count (as many as k unless given)", "setting",
                whole_number=True, needs="eq5"),
         NON_GT,
+        ZERO,
     ),
     graded=True,
     definition="Σ φ over the retrieved top k / Σ φ over the k largest φ of the query; no rank discount; "
@@ -104,20 +111,21 @@ def ncs(graded: GradedRanking, spec: MetricSpec) -> FloatArray:
     if spec.has("eq5"):
         values = values * (graded.ideal_ranks(phi, count, non_gt=non_gt) < count)
     retrieved = graded.top_k(non_gt=non_gt).arranged(values, spec.k).sum(axis=1)
-    return np.where(ideal > 0, retrieved / ideal, np.nan)
+    return np.where(ideal > 0, retrieved / ideal, 0.0 if spec.has("zero") else np.nan)
 
 
 @metric(
     "Nsum",
-    options=(PHI, EQ5, NON_GT),
+    options=(PHI, EQ5, NON_GT, ZERO),
     range=(0, 600),
     across=True,
     graded=True,
-    definition="the sum of the six NCS@1, NCS@5 and NCS@10 of both directions, in percent",
+    definition="the sum of the six NCS@1, NCS@5 and NCS@10 of both directions, in percent; t2i/Nsum and i2t/Nsum: of "
+    "the three of one direction",
     source=FIVE,
 )
 def nsum(graded: Mapping[str, GradedRanking], spec: MetricSpec) -> Mapping[str, FloatArray]:
-    """The sum of NCS@1, NCS@5 and NCS@10 of both directions, in percent (0 to 600)."""
+    """The sum of NCS@1, NCS@5 and NCS@10 of both directions, in percent (0 to 600), or of one of them (0 to 300)."""
     return {
         direction: _sum_of_means([ncs(own, MetricSpec("NCS", spec.options, k)) for k in RSUM_CUTOFFS], own)
         for direction, own in graded.items()
@@ -140,47 +148,40 @@ def _sum_of_means(parts: Sequence[FloatArray], graded: GradedRanking) -> FloatAr
 @metric(
     "SR",
     cutoff="required",
-    options=(
-        PHI,
-        M,
-        NON_GT,
-        Option(
-            "by-image",
-            "m images instead of m items: those with the largest mean φ over their captions; i2t: all their captions "
-            "are relevant, t2i: all captions of an image are one query",
-            excludes=("non-gt",),
-        ),
-    ),
+    options=(PHI, M, NON_GT, BY_IMAGE),
     graded=True,
     definition="of the m items most similar to the query by φ, the share that is among the retrieved top k",
     source=FIVE,
 )
 def semantic_recall(graded: GradedRanking, spec: MetricSpec) -> FloatArray:
     """Semantic recall: the share of the m most similar items, annotated or not, that is in the top k."""
-    phi, non_gt, count = _arguments(spec)
-    if spec.has("by-image"):
-        members, sizes = graded.of_best_images(phi, count)
-    else:
-        sizes = (graded.best(phi, count, non_gt=non_gt).items >= 0).sum(axis=1)
-        members = graded.ideal_ranks(phi, count, non_gt=non_gt) < count
-    retrieved = graded.top_k(non_gt=non_gt).arranged(members.astype(np.float64), spec.k).sum(axis=1)
+    members, sizes = _most_similar(graded, spec)
+    top_k = graded.top_k(non_gt=spec.has("non-gt"))
+    retrieved = top_k.arranged(members.astype(np.float64), spec.k).sum(axis=1)
     return np.where(sizes > 0, retrieved / sizes, np.nan)
 
 
 @metric(
     "SRhit",
     cutoff="required",
-    options=(PHI, M, NON_GT),
+    options=(PHI, M, NON_GT, BY_IMAGE),
     graded=True,
     definition="1 if any of the m items most similar to the query by φ is among the retrieved top k, else 0",
     source=f"{FIVE}, the “Recall” of its Figure 3",
 )
 def semantic_hit(graded: GradedRanking, spec: MetricSpec) -> FloatArray:
     """Whether any of the m most similar items, annotated or not, is in the top k."""
+    members, sizes = _most_similar(graded, spec)
+    return np.where(sizes > 0, graded.top_k(non_gt=spec.has("non-gt")).chance(members, spec.k), np.nan)
+
+
+def _most_similar(graded: GradedRanking, spec: MetricSpec) -> tuple[BoolArray, IntArray]:
+    """Which listed items are of the m most similar (or of the m most similar images), and how many items are."""
     phi, non_gt, count = _arguments(spec)
-    some = (graded.best(phi, count, non_gt=non_gt).items >= 0).any(axis=1)
-    members = graded.ideal_ranks(phi, count, non_gt=non_gt) < count
-    return np.where(some, graded.top_k(non_gt=non_gt).chance(members, spec.k), np.nan)
+    if spec.has("by-image"):
+        return graded.of_best_images(phi, count, non_gt=non_gt)
+    sizes = (graded.best(phi, count, non_gt=non_gt).items >= 0).sum(axis=1)
+    return graded.ideal_ranks(phi, count, non_gt=non_gt) < count, sizes
 
 
 def _arguments(spec: MetricSpec) -> tuple[str, bool, int]:

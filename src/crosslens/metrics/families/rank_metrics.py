@@ -148,11 +148,12 @@ def mean_rank(ranks: RelevantRanks, spec: MetricSpec) -> FloatArray:
     options=(Option("capped", "sums CappedRecall instead of Hit"),),
     range=(0, 600),
     across=True,
-    definition="the sum of the six Hit@1, Hit@5 and Hit@10 of both directions, in percent",
+    definition="the sum of the six Hit@1, Hit@5 and Hit@10 of both directions, in percent; t2i/Rsum and i2t/Rsum: of "
+    "the three of one direction",
     source="in common use, for instance Chen et al., VSE∞ (CVPR 2021)",
 )
 def rsum(ranks: Mapping[str, RelevantRanks], spec: MetricSpec) -> Mapping[str, FloatArray]:
-    """The sum of Hit@1, Hit@5 and Hit@10 of both directions, in percent (0 to 600)."""
+    """The sum of Hit@1, Hit@5 and Hit@10 of both directions, in percent (0 to 600), or of one of them (0 to 300)."""
     part, family = (capped_recall, "CappedRecall") if spec.has("capped") else (hit, "Hit")
     return {
         direction: 100 * np.sum([part(own, MetricSpec(family, cutoff=k)) for k in RSUM_CUTOFFS], axis=0)

@@ -31,13 +31,16 @@ _FEWEST_USES = 2
 
 
 @perturbation("antonym", level="adversarial", tags=True, order=14)
-def antonym(caption: Caption, draws: Draws) -> Edits:
-    """Replace an adjective by its opposite: *a young man* becomes *an old man*."""
+def antonym(caption: Caption, draws: Draws, *, every: bool = False) -> Edits:
+    """Replace an adjective by its opposite: *a young man* becomes *an old man*.
+
+    every: replace every adjective that has an opposite, not one of them
+    """
     candidates = _opposed_adjectives(caption)
     if not candidates:
         raise CannotApply("no adjective that has an opposite here")
-    position, words = draws.choice(candidates)
-    return replaced(caption, position, draws.choice(words))
+    chosen = candidates if every else [draws.choice(candidates)]
+    return sum((replaced(caption, position, draws.choice(words)) for position, words in chosen), ())
 
 
 def _opposed_adjectives(caption: Caption) -> list[tuple[int, tuple[str, ...]]]:

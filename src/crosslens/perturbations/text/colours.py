@@ -65,13 +65,16 @@ class _ColourName(NamedTuple):
 
 
 @perturbation("color_all", level="adversarial", tags=True, order=15)
-def color_all(caption: Caption, draws: Draws, *, threshold: float | None = None, space: str = "rgb") -> Edits:
+def color_all(
+    caption: Caption, draws: Draws, *, threshold: float | None = None, space: str = "rgb", every: bool = False
+) -> Edits:
     """Replace a colour by any named colour that is far from it: *a red car* becomes *a teal car*.
 
     threshold: the least distance between the two; None: 0.5 in RGB, 50 in CIELAB
     space: where the distance is measured, rgb or lab
+    every: replace every colour of the caption, not one of them
     """
-    return _recoloured(caption, draws, _caption_colours(), threshold, check_colour_space(space))
+    return _recoloured(caption, draws, _caption_colours(), threshold, check_colour_space(space), every)
 
 
 def _occurring(captions: Sequence[Caption]) -> dict[str, Any]:
@@ -87,19 +90,21 @@ def color_in(
     colors: Sequence[str] | str = (),
     threshold: float | None = None,
     space: str = "rgb",
+    every: bool = False,
 ) -> Edits:
     """Replace a colour by one that the captions use and that is far from it: *a red car* becomes *a blue car*.
 
     colors: the colours to choose from, in place of those that the captions use
     threshold: the least distance between the two; None: 0.5 in RGB, 50 in CIELAB
     space: where the distance is measured, rgb or lab
+    every: replace every colour of the caption, not one of them
     """
     names = _checked_names(tuple(colors.split(",") if isinstance(colors, str) else colors))
-    return _recoloured(caption, draws, names, threshold, check_colour_space(space))
+    return _recoloured(caption, draws, names, threshold, check_colour_space(space), every)
 
 
 def _recoloured(
-    caption: Caption, draws: Draws, names: tuple[str, ...], threshold: float | None, space: ColourSpace
+    caption: Caption, draws: Draws, names: tuple[str, ...], threshold: float | None, space: ColourSpace, every: bool
 ) -> Edits:
     least = COLOUR_THRESHOLDS[space] if threshold is None else threshold
     if not isinstance(least, int | float) or not least >= 0:
@@ -113,8 +118,20 @@ def _recoloured(
         raise CannotApply(f"no colour that is far from {' or '.join(dict.fromkeys(use.colour.name for use in uses))}")
     # Favourites, not choices: a colour that is new in the captions changes only those it is the favourite of.
     by_position = {use.first: use for use in fitting}
-    use = by_position[draws.favourite(by_position)]
-    return replaced(caption, use.first, draws.favourite(fitting[use]), last=use.last)
+    if not every:
+        use = by_position[draws.favourite(by_position)]
+        return replaced(caption, use.first, draws.favourite(fitting[use]), last=use.last)
+    edits: Edits = ()
+    chosen: list[tuple[ColourUse, str]] = []
+    for use, replacements in fitting.items():
+        # Two colours of an object stay two: neither becomes the other's new name, nor a kind of it.
+        taken = [name for other, name in chosen if other.colour.name in use.beside]
+        left = [name for name in replacements if not any(_is_kind_of(*pair) for other in taken
+                                                         for pair in ((name, other), (other, name)))]  # fmt: skip
+        if left:
+            chosen.append((use, draws.favourite(left)))
+            edits += replaced(caption, use.first, chosen[-1][1], last=use.last)
+    return edits
 
 
 def _fits(name: str, use: ColourUse) -> bool:

@@ -33,10 +33,11 @@ _DEGREES = word_set("very so too as quite how really fairly rather extremely pre
 
 
 @perturbation("size", level="adversarial", tags=True, order=17)
-def size(caption: Caption, draws: Draws, *, minor: bool = False) -> Edits:
+def size(caption: Caption, draws: Draws, *, minor: bool = False, every: bool = False) -> Edits:
     """Replace a word for large by one for small, or the other way: *a big dog* becomes *a tiny dog*.
 
     minor: offer *minor* wherever another word for small can stand, not only where it reads well
+    every: replace every such word of the caption, not one of them
     """
     uses = []
     for position, token in enumerate(caption.tokens):
@@ -47,8 +48,8 @@ def size(caption: Caption, draws: Draws, *, minor: bool = False) -> Edits:
             uses.append((position, _replacements(caption, position, base, noun, minor)))
     if not uses:
         raise CannotApply("no word for large or small")
-    position, replacements = draws.choice(uses)
-    return replaced(caption, position, draws.choice(replacements))
+    chosen = uses if every else [draws.choice(uses)]
+    return sum((replaced(caption, position, draws.choice(words)) for position, words in chosen), ())
 
 
 def size_of(token: Token) -> str | None:

@@ -68,6 +68,14 @@ def loose_synonyms(word: str, part: str | None) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1 << 14)
+def first_other_lemma(word: str) -> str | None:
+    """The first lemma of a word's synsets, of any sense and part of speech, that is spelled differently."""
+    wordnet = load_wordnet()
+    lemmas = (lemma for synset in wordnet.synsets(word) for lemma in wordnet.lemmas(int(synset)))
+    return next((spelled_out(lemma) for lemma in lemmas if lemma.lower() != word.lower()), None)
+
+
+@lru_cache(maxsize=1 << 14)
 def same_sense(word: str, part: str) -> tuple[str, ...]:
     """The other words of the sense that is meant, known first of all for it; none where the sense is unsure."""
     synset = meant_sense(word, part)

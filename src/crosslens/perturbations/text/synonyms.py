@@ -7,10 +7,15 @@ from typing import NamedTuple
 
 from crosslens.core import UsageError
 from crosslens.language import COLOURS, inflected, is_phrase, is_plural, word_set
-from crosslens.perturbations.caption import Caption, Edits, Token, replaced
+from crosslens.perturbations.caption import Caption, Edit, Edits, Token, replaced
 from crosslens.perturbations.draws import Draws
 from crosslens.perturbations.registry import CannotApply, perturbation
-from crosslens.perturbations.text.synonym_lexicon import loose_synonyms, rarest_synonyms, sensible_synonyms
+from crosslens.perturbations.text.synonym_lexicon import (
+    first_other_lemma,
+    loose_synonyms,
+    rarest_synonyms,
+    sensible_synonyms,
+)
 
 
 class ReplaceableUnit(NamedTuple):
@@ -115,8 +120,6 @@ def _joined(tokens: tuple[Token, ...], position: int) -> bool:
 def synonym_noun(caption: Caption, draws: Draws, *, k: int = 1, any_pos: bool = False, first: bool = False) -> Edits:
     """Replace nouns by synonyms of the sense that captions mean.
 
-    ``any_pos`` and ``first`` together give the looser choice of the BRIT paper.
-
     k: how many words are replaced
     any_pos: take a synonym of any sense and any part of speech
     first: take the first synonym instead of one drawn
@@ -135,6 +138,29 @@ def synonym_adj(caption: Caption, draws: Draws, *, k: int = 1, any_pos: bool = F
     return _substituted(caption, adjective_units(caption), "a", draws, k, any_pos, first)
 
 
+@perturbation("synonym_noun[released]", level="word", tags=True, order=21, keeps_meaning=True)
+def released_noun(caption: Caption, draws: Draws, *, k: int = 1) -> Edits:
+    """Replace the first noun that has a synonym, as the code released with the BRIT paper does.
+
+    The word is looked up as it is inflected; the new one is the first lemma of its synsets, of any part of speech, that
+    is spelled differently, as WordNet writes it: *dogs* becomes *dog*. Nothing is drawn, and no article or ending fits.
+
+    k: how many words are replaced
+    """
+    return _released(caption, "noun", "NN", k)
+
+
+@perturbation("synonym_adj[released]", level="word", tags=True, order=22, keeps_meaning=True)
+def released_adjective(caption: Caption, draws: Draws, *, k: int = 1) -> Edits:
+    """Replace the first adjective that has a synonym, as the code released with the BRIT paper does.
+
+    The words are those of ``synonym_noun[released]``, of adjectives.
+
+    k: how many words are replaced
+    """
+    return _released(caption, "adjective", "JJ", k)
+
+
 @perturbation("rare_synonym", level="beyond", tags=True, order=20, keeps_meaning=True)
 def rare_synonym(caption: Caption, draws: Draws) -> Edits:
     """Replace one noun or adjective by its rarest synonym of the same sense."""
@@ -150,8 +176,7 @@ def _substituted(
     caption: Caption, units: list[ReplaceableUnit], part: str, draws: Draws, k: int, any_pos: bool, first: bool
 ) -> Edits:
     kind = {"n": "noun", "a": "adjective"}[part]
-    if not isinstance(k, int) or k < 1:
-        raise UsageError(f"k = {k!r}", fix="k, the number of words to replace, must be a whole number of at least 1")
+    _check_count(k)
     if not units:
         raise CannotApply(f"no {kind}")
     synonyms = (lambda word, _: loose_synonyms(word, None)) if any_pos else sensible_synonyms
@@ -163,6 +188,29 @@ def _substituted(
         for unit, words in sorted(draws.shuffled(offers)[:k])
         for edit in replaced(caption, unit.first, words[0] if first else draws.choice(words), unit.last)
     )
+
+
+def _released(caption: Caption, kind: str, tag: str, k: int) -> Edits:
+    """The first ``k`` words of this tag that have another lemma, each replaced by it: no form, case or article fits."""
+    _check_count(k)
+    hyphenated = [word for word in caption.words if "-" in word.text]
+    words: dict[int, str] = {}
+    for token in (token for token in caption.tokens if token.tag.startswith(tag)):
+        # A word with a hyphen is one word there, and several tokens here.
+        whole = next((word for word in hyphenated if word.start <= token.start < word.end), token)
+        words[whole.start] = whole.text
+    if not words:
+        raise CannotApply(f"no {kind}")
+    offers = ((start, word, first_other_lemma(word)) for start, word in words.items())
+    edits = [Edit(start, start + len(word), word, lemma) for start, word, lemma in offers if lemma is not None]
+    if not edits:
+        raise CannotApply(f"no {kind} with a synonym")
+    return tuple(edits[:k])
+
+
+def _check_count(k: int) -> None:
+    if not isinstance(k, int) or k < 1:
+        raise UsageError(f"k = {k!r}", fix="k, the number of words to replace, must be a whole number of at least 1")
 
 
 def _offers(

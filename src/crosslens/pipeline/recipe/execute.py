@@ -127,7 +127,12 @@ def _finished(stored: Recipe, output: str | Path | None) -> Run | None:
 
 
 def _with_metrics(stored: Recipe, names: Iterable[str]) -> str:
-    """The recipe as text, with the metrics that were computed: which of the default ones, is known only then."""
+    """The recipe as text, with the metrics that were computed: which of the default ones, is known only then.
+
+    Those of a protocol are not listed: its name stands for them.
+    """
+    if stored.options.protocol is not None:
+        return stored.to_toml()
     metrics = stored.options.metrics or tuple(dict.fromkeys(split_name(name)[1] for name in names))
     return replace(stored, options=replace(stored.options, metrics=metrics)).to_toml()
 
@@ -149,7 +154,9 @@ def _require_unchanged(recipe: Recipe, hashes: Mapping[str, str | tuple[str, ...
 
 
 def _changed_file(recipe: Recipe, key: str, hashes: str | tuple[str, ...] | None) -> str | None:
-    owner = recipe if key in ("dataset", "plugins") else recipe.inputs
+    if key == "corpus":
+        return recipe.dataset
+    owner = recipe if key in ("dataset", "queries", "plugins") else recipe.inputs
     path = getattr(owner, key, None)
     if isinstance(path, tuple):
         rows = zip(path, hashes or (), recipe.fingerprints[key], strict=False)

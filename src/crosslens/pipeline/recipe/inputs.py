@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from crosslens.core import (
     Dataset,
@@ -54,8 +55,9 @@ from crosslens.pipeline.row_counts import check_row_count
 def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | None = None) -> LoadedInputs:
     """Read every input of a recipe whose paths are absolute, or encode the dataset with its model."""
     conflict = first_conflict(
-        recipe.inputs, recipe.model, recipe.rerank, recipe.options.directions, recipe.dataset is not None
-    )
+        recipe.inputs, recipe.model, recipe.rerank, recipe.options.directions, recipe.dataset is not None,
+        queries=recipe.queries is not None,
+    )  # fmt: skip
     if conflict is not None:
         raise UsageError(conflict.problem, fix=conflict.fix)
     encoding = recipe.model.encode_options(options)
@@ -78,17 +80,11 @@ def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | Non
 
 def _load(recipe: Recipe, encoding: EncodeOptions, progress: Progress | None) -> LoadedInputs:
     inputs = recipe.inputs
-    dataset = None if recipe.dataset is None else load_dataset(recipe.dataset, **recipe.dataset_options)
-    if dataset is not None and not dataset.caption_ids:
-        raise InputError(
-            "the dataset has no captions",
-            file=recipe.dataset_options.get("captions", recipe.dataset),
-            expected="at least one caption",
-            fix="check the file and the options of its reader",
-        )
+    dataset = _captioned("the dataset", recipe.dataset, recipe.dataset_options)
     relevance = None if inputs.qrels is None else read_relevance(inputs.qrels)
     if recipe.model.name is not None:
-        return replace(encode_with_model(recipe.model, dataset, encoding, progress), relevance=relevance)
+        queries = _captioned("the text set of the queries", recipe.queries, recipe.queries_options)
+        return replace(encode_with_model(recipe.model, dataset, encoding, progress, queries), relevance=relevance)
     lists = _runs(recipe, dataset, relevance)
     if relevance is not None and inputs.qrels is not None:
         if dataset is not None:
@@ -103,6 +99,19 @@ def _load(recipe: Recipe, encoding: EncodeOptions, progress: Progress | None) ->
         lists,
         relevance,
     )
+
+
+def _captioned(what: str, source: str | None, options: Mapping[str, Any]) -> Dataset | None:
+    """The dataset that a recipe names, which must have captions; None where it names none."""
+    dataset = None if source is None else load_dataset(source, **options)
+    if dataset is not None and not dataset.caption_ids:
+        raise InputError(
+            f"{what} has no captions",
+            file=options.get("captions", source),
+            expected="at least one caption",
+            fix="check the file and the options of its reader",
+        )
+    return dataset
 
 
 def fingerprints(recipe: Recipe, dataset: Dataset | None) -> dict[str, str | tuple[str, ...]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from crosslens.core import Options, UsageError, argument, option
-from crosslens.encode import EncodeOptions
+from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, EncodeOptions, query_choice
 
 _EMBEDDINGS = "Vectors in the dataset's order (.npy, .npz, .safetensors, .pt), or an embeddings folder."
 _IMAGE_TEXT = (
@@ -15,7 +15,7 @@ _IMAGE_TEXT = (
     "(extractive, transformers:t5-small)."
 )
 _RERANK = (
-    "Re-rank the top of every list by a model that looks at image and text together: blip:NAME or "
+    "Re-rank the top of every list by a model that looks at image and text together: blip:NAME, blip2:NAME or "
     "callable:FILE.py:NAME."
 )
 _QRELS = (
@@ -55,7 +55,8 @@ class ModelOptions(Options):
     """The encoder that makes the embeddings, instead of files that hold them.
 
     ``image_text`` selects text-only retrieval: an image is represented by its captions, except the one that is the
-    query. ``image_folder`` and ``precision`` are those of re-ranking, too.
+    query; or by all of them, where the queries come from a second text set. ``image_folder`` and ``precision`` are
+    those of re-ranking, too.
     """
 
     name: str | None = option(
@@ -66,9 +67,14 @@ class ModelOptions(Options):
     )
     image_folder: str | None = _declared_by_encode("image_folder")
     image_text: str | None = option(None, _IMAGE_TEXT, metavar="HOW")
-    query_caption: int = option(0, "Which caption is the query in text-only retrieval, from 0.", metavar="N", minimum=0)
+    query_caption: int | str = option(0, QUERY_CAPTION, metavar="N|mean|each")
+    shared_images: bool = option(False, SHARED_IMAGES)
     precision: str = _declared_by_encode("precision")
     skip_bad: bool = _declared_by_encode("skip_bad")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "query_caption", query_choice(self.query_caption))
 
     def encode_options(self, options: EncodeOptions) -> EncodeOptions:
         """``options`` with what the recipe determines."""
@@ -111,7 +117,8 @@ def parse_named_inputs(texts: Sequence[str], key: str) -> dict[str, str]:
     return sources
 
 
-RECIPE_KEYS = {"model": "a name in [model]", "rerank": "a model in [rerank]", "dataset": "a [dataset]"}
+RECIPE_KEYS = {"model": "a name in [model]", "rerank": "a model in [rerank]", "dataset": "a [dataset]",
+               "queries": "[queries]"}  # fmt: skip
 """How recipes write what is not simply a key."""
 
 
@@ -129,19 +136,28 @@ class InputConflict(NamedTuple):
 
 def first_conflict(
     inputs: InputOptions, model: ModelOptions, rerank: RerankOptions, directions: Sequence[str], dataset: bool,
-    spell: Callable[[str], str] = argument,
+    spell: Callable[[str], str] = argument, *, queries: bool = False,
 ) -> InputConflict | None:  # fmt: skip
-    """The first conflict of an evaluation with or without a dataset; ``spell`` writes keys for the reader."""
+    """The first conflict of an evaluation; ``spell`` writes keys for the reader.
+
+    ``dataset`` and ``queries`` say whether there are a dataset, and a second text set that has the queries.
+    """
+    text_only = model.name is not None and (model.image_text is not None or queries)
     rules = (
         *(
             (getattr(inputs, f"{side}_ids") and not getattr(inputs, f"{side}_embeddings"), f"inputs.{side}_ids",
              f"{side} ids without {side} embeddings", f"add {spell(f'{side}_embeddings')}")
             for side in ("image", "caption")
         ),
-        *_model_rules(model, rerank, directions, dataset, spell),
+        (queries and not model.name, "queries",
+         f"{spell('queries')} requires {spell('model')}", f"add {spell('model')}: it encodes both text sets"),
+        *_model_rules(model, rerank, directions, dataset, spell, text_only),
+        (model.shared_images and not queries, "model.shared_images",
+         f"{spell('shared_images')} requires {spell('queries')}", f"add {spell('queries')}, or drop it"),
         _source_rule(inputs, model, spell),
-        (not set(directions) <= {"i2t", "t2i"}, "options.directions",
-         f"directions = {', '.join(directions)}", "use i2t (image to text), t2i (text to image), or both"),
+        (not text_only and not set(directions) <= {"i2t", "t2i"}, "options.directions",
+         f"directions = {', '.join(directions)}",
+         f"use i2t (image to text), t2i (text to image), or both; t2t is text-only retrieval: {spell('image_text')}"),
         (inputs.scores and not dataset, "inputs.scores", "scores without a dataset", f"add {spell('dataset')}"),
         (inputs.runs and not dataset and not inputs.qrels, "inputs.runs",
          "a run without judgements", f"add {spell('qrels')}, or {spell('dataset')}"),
@@ -153,20 +169,21 @@ def first_conflict(
 
 
 def _model_rules(
-    model: ModelOptions, rerank: RerankOptions, directions: Sequence[str], dataset: bool, spell: Callable[[str], str]
-) -> tuple[_Rule, ...]:
+    model: ModelOptions, rerank: RerankOptions, directions: Sequence[str], dataset: bool, spell: Callable[[str], str],
+    text_only: bool,
+) -> tuple[_Rule, ...]:  # fmt: skip
     own = model if rerank.model is None else replace(model, image_folder=None, precision=ModelOptions().precision)
     re_ranked, modelled, add_dataset = rerank.model is not None, model.name is not None, f"add {spell('dataset')}"
     return (
         (not re_ranked and rerank != RerankOptions(), "rerank",
          "a re-ranking depth without a model", f"add {spell('rerank')}, or drop it"),
         (re_ranked and not dataset, "rerank.model", f"{spell('rerank')} requires {spell('dataset')}", add_dataset),
-        (re_ranked and model.image_text, "rerank.model",
+        (re_ranked and text_only, "rerank.model",
          "text-only retrieval has no images to re-rank", f"drop {spell('rerank')}, or {spell('image_text')}"),
         (not modelled and own != ModelOptions(), "model",
          "options for a model, but no model", f"add {spell('model')}, or drop them"),
         (modelled and not dataset, "model.name", f"{spell('model')} requires {spell('dataset')}", add_dataset),
-        (model.image_text and directions, "model.image_text",
+        (text_only and tuple(directions) not in ((), ("t2t",)), "model.image_text",
          "text-only retrieval has one direction, t2t", f"drop {spell('directions')}"),
     )  # fmt: skip
 

@@ -22,10 +22,11 @@ class Recipe:
     """One evaluation, written down. Paths that are not absolute start from the folder ``base``.
 
     ``dataset`` is a reader's name or a path, ``dataset_options`` what that reader takes. What is evaluated is in the
-    ``inputs``, or is made by the ``model``; ``rerank`` re-ranks the top of every list. ``fingerprints`` are the
-    content hashes of the inputs when the recipe was stored: running it again requires the same content. ``plugins``
-    are Python files that register what the recipe names. ``origin`` is the file it was read from: code that it names
-    is not trusted, other than that of a recipe made in Python.
+    ``inputs``, or is made by the ``model``; ``rerank`` re-ranks the top of every list. ``queries`` and
+    ``queries_options`` are a second dataset, whose captions are the queries of text-only retrieval. ``fingerprints``
+    are the content hashes of the inputs when the recipe was stored: running it again requires the same content.
+    ``plugins`` are Python files that register what the recipe names. ``origin`` is the file it was read from: code that
+    it names is not trusted, other than that of a recipe made in Python.
     """
 
     dataset: str | None = None
@@ -39,6 +40,8 @@ class Recipe:
     plugins: tuple[str, ...] = ()
     base: Path = Path()
     origin: str | Path | None = None
+    queries: str | None = None
+    queries_options: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def read(path: str | Path, *, trust_code: TrustCode | None = None) -> Recipe:
@@ -53,8 +56,11 @@ class Recipe:
         """The recipe in a TOML text, which comes from ``origin``."""
         with code_named_by(origin):
             content = check(text, base)
-        dataset = content.pop("dataset")
-        return Recipe(dataset.pop("source", None), dataset, base=base, origin=origin, **content)
+        dataset, queries = content.pop("dataset"), content.pop("queries")
+        return Recipe(
+            dataset.pop("source", None), dataset, base=base, origin=origin, queries=queries.pop("source", None),
+            queries_options=queries, **content,
+        )  # fmt: skip
 
     def to_toml(self) -> str:
         """The recipe as a file that :meth:`read` understands, every option written out."""
@@ -62,6 +68,7 @@ class Recipe:
             {
                 "": {"version": VERSION, "name": self.name, "plugins": self.plugins},
                 "dataset": {"source": self.dataset, **self.dataset_options},
+                "queries": {"source": self.queries, **self.queries_options},
                 "inputs": asdict(self.inputs),
                 "model": asdict(self.model) if self.model.name or self.rerank.model else {},
                 "rerank": asdict(self.rerank) if self.rerank.model else {},
@@ -80,13 +87,14 @@ class Recipe:
                 inputs[key] = value
             else:
                 inputs[key] = tuple(map(change, value)) if isinstance(value, tuple) else value and change(value)
-        paths = path_options(self.dataset, self.dataset_options, self.base)
-        options = {key: change(value) if key in paths else value for key, value in self.dataset_options.items()}
-        dataset = change(self.dataset) if self.dataset is not None and "source" in paths else self.dataset
+        dataset, options = self._map_dataset(self.dataset, self.dataset_options, change)
+        queries, queries_options = self._map_dataset(self.queries, self.queries_options, change)
         return replace(
             self,
             dataset=dataset,
             dataset_options=options,
+            queries=queries,
+            queries_options=queries_options,
             inputs=InputOptions(**inputs),
             model=replace(
                 self.model,
@@ -103,6 +111,13 @@ class Recipe:
         known = {file_fingerprint([self.base / plugin]) for plugin in self.plugins}
         added = [str(file.absolute()) for file in files if file_fingerprint([file]) not in known]
         return replace(self, plugins=(*self.plugins, *added))
+
+    def _map_dataset(
+        self, source: str | None, options: Mapping[str, Any], change: Callable[[str], str]
+    ) -> tuple[str | None, dict[str, Any]]:
+        paths = path_options(source, options, self.base)
+        changed = {key: change(value) if key in paths else value for key, value in options.items()}
+        return change(source) if source is not None and "source" in paths else source, changed
 
     def _map_name(self, model: str | None, change: Callable[[str], str]) -> str | None:
         return None if model is None else map_path(model, self.base, change)

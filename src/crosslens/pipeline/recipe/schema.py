@@ -18,21 +18,23 @@ from crosslens.core import (
     load_plugin,
     require_trust,
 )
-from crosslens.data import READERS, is_dataset_path, reader_options
+from crosslens.data import EXTRA_IMAGES, READERS, is_dataset_path, reader_options
 from crosslens.pipeline.options import EvaluateOptions
+from crosslens.pipeline.protocols.protocol import PROTOCOLS
 from crosslens.pipeline.recipe.options import RECIPE_KEYS, InputOptions, ModelOptions, RerankOptions, first_conflict
 
 KeyPath = tuple[str, ...]
 VERSION = 1
-SOURCE_KEYS = ("model", "items", "rerank_model", "pictures", "similarities", "plugins")
+SOURCE_KEYS = ("model", "items", "rerank_model", "pictures", "similarities", "plugins", "corpus", "queries")
 """Fingerprints beside those of the inputs: revisions of models and similarities, what models were given, plugins."""
 
-_EXPECTED = {
+_EXPECTED: dict[Any, str] = {
     str: 'a text in quotes, for example "value"',
     int: "a whole number, for example 10",
     float: "a number, for example 0.95",
     bool: "true or false",
     tuple[str, ...]: 'a list of texts, for example ["first", "second"]',
+    int | str: 'a whole number, or a text in quotes, for example "mean"',
 }
 
 BARE_KEY = r"[A-Za-z0-9_-]+"
@@ -120,7 +122,7 @@ class _Page:
 def check(text: str, base: Path = Path()) -> dict[str, Any]:
     """The content of a recipe, its lists as tuples; anything that is not a recipe raises. Paths start from ``base``."""
     page = _Page(text)
-    tables = ("dataset", "inputs", "model", "rerank", "options", "fingerprints")
+    tables = ("dataset", "queries", "inputs", "model", "rerank", "options", "fingerprints")
     page.refuse_unknown((), page.content, ("version", "name", "plugins", *tables))
     _check_version(page)
     plugins = _plugins(page)
@@ -131,7 +133,8 @@ def check(text: str, base: Path = Path()) -> dict[str, Any]:
     content: dict[str, Any] = {
         "name": name,
         "plugins": plugins,
-        "dataset": _dataset(page, base),
+        "dataset": _dataset(page, base, "dataset"),
+        "queries": _dataset(page, base, "queries"),
         "inputs": InputOptions(**_values(page, "inputs", InputOptions)),
         "model": ModelOptions(**_values(page, "model", ModelOptions)),
         "rerank": RerankOptions(**_values(page, "rerank", RerankOptions)),
@@ -140,7 +143,7 @@ def check(text: str, base: Path = Path()) -> dict[str, Any]:
     }
     conflict = first_conflict(
         content["inputs"], content["model"], content["rerank"], content["options"].directions,
-        bool(content["dataset"]), lambda key: RECIPE_KEYS.get(key, key),
+        bool(content["dataset"]), lambda key: RECIPE_KEYS.get(key, key), queries=bool(content["queries"]),
     )  # fmt: skip
     if conflict is not None:
         raise page.fail(conflict.key, conflict.problem, fix=conflict.fix)
@@ -206,7 +209,12 @@ def _options(page: _Page) -> EvaluateOptions:
             parse_metrics(options.metrics)
         except CrosslensError as error:
             raise page.fail(("options", "metrics"), error.problem, fix=error.fix) from error
-    names = {"ties": TIES, "backend": tuple(BACKENDS), "score": tuple(SCORES.names())}
+    names = {
+        "ties": TIES,
+        "backend": tuple(BACKENDS),
+        "score": tuple(SCORES.names()),
+        "protocol": tuple(PROTOCOLS.names()),
+    }
     for key, known in names.items():
         name = str(getattr(options, key) or known[0]).partition("[")[0].strip()  # smooth-chamfer[alpha=8] has options
         if name not in known:
@@ -215,27 +223,30 @@ def _options(page: _Page) -> EvaluateOptions:
     return options
 
 
-def _dataset(page: _Page, base: Path) -> dict[str, Any]:
-    content = page.table("dataset")
+def _dataset(page: _Page, base: Path, table: str) -> dict[str, Any]:
+    """A table that names a dataset and the options of its reader."""
+    content = page.table(table)
     if not content:
         return {}
     source = content.get("source")
     if not isinstance(source, str):
         raise page.fail(
-            ("dataset", "source") if source is not None else ("dataset",),
+            (table, "source") if source is not None else (table,),
             "the dataset has no source" if source is None else f"source = {source!r}",
             'source = "coco" (a reader) or source = "folder/of/data" (a path)',
         )
     options = reader_options(source)
     if source in READERS:
-        page.refuse_unknown(("dataset",), content, ("source", *options))
+        page.refuse_unknown((table,), content, ("source", EXTRA_IMAGES, *options))
     elif not is_dataset_path(source, base):
         unknown = UnknownNameError("dataset reader", source, [entry.name for entry in READERS])
-        raise page.fail(("dataset", "source"), unknown.problem, fix=unknown.fix)
+        raise page.fail((table, "source"), unknown.problem, fix=unknown.fix)
+    if not isinstance(content.get(EXTRA_IMAGES, ""), str):
+        raise page.fail((table, EXTRA_IMAGES), f"{EXTRA_IMAGES} = {content[EXTRA_IMAGES]!r}", _EXPECTED[str])
     for key, value in content.items():
         if key in options and not options[key].accepts(value):
             expected = " or ".join(_EXPECTED[kind] for kind in options[key].types)
-            raise page.fail(("dataset", key), f"{key} = {value!r}", expected)
+            raise page.fail((table, key), f"{key} = {value!r}", expected)
     return {key: tuple(value) if isinstance(value, list) else value for key, value in content.items()}
 
 

@@ -11,9 +11,10 @@ import polars as pl
 
 from crosslens.core import IMAGE_TO_TEXT, Dataset, MissingExtraError, Progress
 from crosslens.language import parse_texts
+from crosslens.metrics import RSUM_CUTOFFS
 from crosslens.perturbations import Caption, Edit, Perturbed, Token, perturbations_with
 from crosslens.pipeline.options import SignificanceOptions
-from crosslens.pipeline.robustness_study.variant_runner import HALF_RSUM, FloatArray, QueryResults
+from crosslens.pipeline.robustness_study.variant_runner import DIRECTION_RSUM, FloatArray, IntArray, QueryResults
 from crosslens.pipeline.robustness_study.variants import BoolArray, Variant
 from crosslens.statistics import Bootstrap, difference_bounds
 
@@ -32,31 +33,37 @@ BRITTLE_COLUMNS: Mapping[str, Any] = {
 """``drop`` is in hits (0 to 3); ``mean_drop`` is its mean over all variants, unchanged captions counting as 0."""
 
 QUERY_COLUMNS: Mapping[str, Any] = {
-    "model": pl.String, "perturbation": pl.String, "seed": pl.Int64, "query": pl.String, "applied": pl.Boolean,
+    "model": pl.String, "perturbation": pl.String, "seed": pl.Int64, "query": pl.String, "cluster": pl.Int64,
+    "applied": pl.Boolean,
     "rank_before": pl.Float64, "rank_after": pl.Float64, "hits_before": pl.Float64, "hits_after": pl.Float64,
     "own_score_before": pl.Float64, "own_score_after": pl.Float64, "up_while_similarity_down": pl.Boolean,
 }  # fmt: skip
+"""A rank is null where the relevant item is not in a ranked list that was given."""
 
 Variants = Mapping[str, Variant]
 Results = Mapping[str, QueryResults]
 
 
-def change_row(model: str, variant: Variant, before: QueryResults, after: QueryResults) -> dict[str, Any]:
+def change_row(
+    model: str, variant: Variant, before: QueryResults, after: QueryResults, same: IntArray | None = None
+) -> dict[str, Any]:
     """EXPL's Tables 4 and 5 for one variant: changed queries, how their ranks moved, figures before and after.
 
-    A query is ranked lower where its relevant item has a larger rank than before. Shares are of changed queries that
-    have a relevant item; figures are over all queries, and (``changed_…``) over the changed ones.
+    A query is ranked lower where its relevant item has a larger rank than before, or is no longer in its list. Shares
+    are of changed queries that have a relevant item; figures are over all queries, and (``changed_…``) over the changed
+    ones. ``same`` is that of :func:`change_groups`.
     """
-    counted = np.isfinite(before.rank)
+    counted = ~np.isnan(before.rank)
     changed = touched(before, variant) & counted
     lower, higher = after.rank > before.rank, after.rank < before.rank
-    groups = {group: int((members & counted).sum()) for group, members in change_groups(before, after).items()}
+    groups = {group: int(members.sum()) for group, members in change_groups(before, after, same).items()}
+    odd = improved_by_less(variant, before, after)
     row: dict[str, Any] = {
         "model": model, "perturbation": variant.perturbation, "seed": variant.seed,
         "queries": int(counted.sum()), "changed": int(changed.sum()), "changed_share": _share(changed, counted),
         "lower": _share(lower, changed), "higher": _share(higher, changed), "same": _share(~lower & ~higher, changed),
         **groups,
-        "up_while_similarity_down": int(improved_by_less(variant, before, after).sum()),
+        "up_while_similarity_down": int(odd.sum()) if np.isfinite(before.own).any() else None,
     }  # fmt: skip
     for prefix, queries in (("", counted), ("changed_", changed)):
         for when, results in (("before", before), ("after", after)):
@@ -67,7 +74,7 @@ def change_row(model: str, variant: Variant, before: QueryResults, after: QueryR
 
 def touched(results: QueryResults, variant: Variant) -> BoolArray:
     """Per query of the tables' direction, whether it changed."""
-    return variant.touched(images=results.direction == IMAGE_TO_TEXT)
+    return variant.touched(len(results.query_ids), images=results.direction == IMAGE_TO_TEXT)
 
 
 def improved_by_less(variant: Variant, before: QueryResults, after: QueryResults) -> BoolArray:
@@ -75,23 +82,35 @@ def improved_by_less(variant: Variant, before: QueryResults, after: QueryResults
     return touched(before, variant) & (after.rank < before.rank) & (after.own < before.own)
 
 
-def change_groups(before: QueryResults, after: QueryResults) -> dict[str, BoolArray]:
-    """Queries by the change of their score, which is Hit@1 + Hit@5 + Hit@10."""
+def change_groups(before: QueryResults, after: QueryResults, same: IntArray | None = None) -> dict[str, BoolArray]:
+    """BRIT's groups: queries by the change of their score, which is Hit@1 + Hit@5 + Hit@10.
+
+    Queries that have the same number in ``same`` are one, with the mean of their changes. Those without a relevant item
+    are in no group.
+    """
     score = after.hits - before.hits
+    if same is not None:
+        counted = np.isfinite(score)
+        sums, counts = (np.bincount(same[counted], weights, same.max() + 1) for weights in (score[counted], None))
+        score = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
     return {"decreased": score < 0, "increased": score > 0, "unchanged": score == 0}
 
 
-def overlap_rows(model: str, before: QueryResults, results: Results, variants: Variants) -> list[dict[str, Any]]:
+def overlap_rows(
+    model: str, before: QueryResults, results: Results, variants: Variants, same: IntArray | None = None
+) -> list[dict[str, Any]]:
     """BRIT's Table 5 for one model, and the pairs of variants that it averages.
 
-    The definition is ours: the Jaccard similarity of two variants' sets of queries, for each group, averaged over all
-    pairs of variants. ``among_changed`` is over queries that both variants changed. A pair whose sets are both
-    empty does not count.
+    The Jaccard similarity of two variants' sets of queries, for each group; which of them the paper averages is not
+    published, crosslens takes all pairs of variants. ``among_changed`` is over queries that both variants changed. A
+    pair whose sets are both empty does not count.
     """
     rows = []
-    members = {label: change_groups(before, after) for label, after in results.items()}
+    members = {label: change_groups(before, after, same) for label, after in results.items()}
     for first, second in combinations(results, 2):
         both = touched(before, variants[first]) & touched(before, variants[second])
+        if same is not None:
+            both = np.bincount(same, both) > 0
         for group in CHANGE_GROUPS:
             left, right = members[first][group], members[second][group]
             rows.append(
@@ -120,7 +139,7 @@ def brittle_rows(
     """The queries with the largest mean drop of hits; among equals, those whose ranks drop furthest."""
     labels = list(results)
     drops = np.array([before.hits - results[label].hits for label in labels])
-    rank_drops = np.log2([results[label].rank / before.rank for label in labels]).mean(axis=0)
+    rank_drops = np.log2([_shown(results[label].rank) / _shown(before.rank) for label in labels]).mean(axis=0)
     means = drops.mean(axis=0)
     # The order is by figures and then by id, so that it does not depend on the order of the dataset.
     order = sorted(np.flatnonzero(means > 0), key=lambda row: (-means[row], -rank_drops[row], before.query_ids[row]))
@@ -130,11 +149,16 @@ def brittle_rows(
             if touched(before, variants[label])[row]:
                 rows.append(
                     {"model": model, "place": position, "query": before.query_ids[row], "mean_drop": float(means[row]),
-                     "rank_before": float(before.rank[row]), "perturbation": variants[label].perturbation,
-                     "rank_after": float(results[label].rank[row]), "drop": float(drops[number][row]),
+                     "rank_before": _known(before.rank[row]), "perturbation": variants[label].perturbation,
+                     "rank_after": _known(results[label].rank[row]), "drop": float(drops[number][row]),
                      **_texts(before, variants[label], int(row))}
                 )  # fmt: skip
     return rows
+
+
+def _known(rank: Any) -> float | None:
+    """None where a list ends before the relevant item."""
+    return float(rank) if np.isfinite(rank) else None
 
 
 def _texts(before: QueryResults, variant: Variant, row: int) -> dict[str, str | None]:
@@ -142,7 +166,7 @@ def _texts(before: QueryResults, variant: Variant, row: int) -> dict[str, str | 
     if before.direction == IMAGE_TO_TEXT:
         return {"original": None, "text": None}
     if variant.captions is None:
-        return dict.fromkeys(("original", "text"), variant.dataset.texts[row])
+        return dict.fromkeys(("original", "text"), variant.texts[row] if variant.texts else None)
     return {"original": variant.captions[row].original, "text": variant.captions[row].text}
 
 
@@ -152,14 +176,23 @@ def query_table(model: str, variant: Variant, before: QueryResults, after: Query
     return pl.DataFrame(
         {
             "model": [model] * count, "perturbation": [variant.perturbation] * count, "seed": [variant.seed] * count,
-            "query": before.query_ids, "applied": touched(before, variant),
+            "query": before.query_ids, "cluster": before.clusters, "applied": touched(before, variant),
             "rank_before": before.rank, "rank_after": after.rank,
             "hits_before": before.hits, "hits_after": after.hits,
             "own_score_before": before.own, "own_score_after": after.own,
             "up_while_similarity_down": improved_by_less(variant, before, after),
         },
         schema=QUERY_COLUMNS,
+    ).with_columns(
+        pl.when(pl.col(name).is_infinite()).then(None).otherwise(pl.col(name)).alias(name)
+        for name in ("rank_before", "rank_after")
     )  # fmt: skip
+
+
+def _shown(rank: FloatArray) -> FloatArray:
+    """Ranks to order by: what its list does not show comes behind all that lists show."""
+    shown = np.isfinite(rank)
+    return np.where(np.isinf(rank), rank[shown].max(initial=RSUM_CUTOFFS[-1]) + 1, rank)
 
 
 def _share(part: BoolArray, whole: BoolArray) -> float:
@@ -169,7 +202,9 @@ def _share(part: BoolArray, whole: BoolArray) -> float:
 def _figures(rank: FloatArray) -> dict[str, float]:
     if not len(rank):
         return dict.fromkeys(CHANGE_FIGURES, float("nan"))
-    values = (rank <= 1, rank <= 10, np.where(rank <= 10, 1 / rank, 0), 1 / rank, rank > 1)
+    # Where a list ends before any relevant item, MRR is not known.
+    values = (rank <= 1, rank <= 10, np.where(rank <= 10, 1 / rank, 0), 1 / np.where(np.isinf(rank), np.nan, rank),
+              rank > 1)  # fmt: skip
     return {figure: float(value.mean()) for figure, value in zip(CHANGE_FIGURES, values, strict=True)}
 
 
@@ -195,7 +230,7 @@ def edited_parts(
     chosen = {
         variant.label: variant.captions
         for variant in variants
-        if variant.level in _EDITED_WORDS and variant.captions is not None and variant.applied.any()
+        if variant.level in _EDITED_WORDS and variant.captions is not None and variant.applied_share > 0
     }
     if not chosen:
         return {}, ""
@@ -240,7 +275,7 @@ def _row(
     model: str, name: str, part: str, change: FloatArray, clusters: Any, options: SignificanceOptions
 ) -> dict[str, Any]:
     estimate = Bootstrap(clusters, options.resamples, options.seed).estimate(
-        change, level=options.level, bounds=difference_bounds(HALF_RSUM)
+        change, level=options.level, bounds=difference_bounds(DIRECTION_RSUM)
     )
     return {
         "model": model, "perturbation": name, "part_of_speech": part, "captions": len(change),

@@ -37,6 +37,7 @@ from crosslens.core import (
     Workspace,
     argument,
     atomic_file,
+    check_stored_protocol,
     json_form,
     link_tree,
     parquet_bytes,
@@ -159,8 +160,8 @@ def study_directory(
 
 
 def folder_name(model: str) -> str:
-    """A model's name as a folder name."""
-    return re.sub(r"[^\w.@+-]+", "-", model).strip("-.") or "model"
+    """A model's name as a folder name; that of a perturbation may have brackets."""
+    return re.sub(r"[^\w.@+\[\]-]+", "-", model).strip("-.") or "model"
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,6 +254,7 @@ class Robustness:
         headline, direction = header.pop("headline"), header.pop("direction")
         for name, facts in header.pop("metric_facts", {}).items():
             read_facts(name, facts)
+        check_stored_protocol(header.get("protocol", {}), folder / ROBUSTNESS_FILE)
         about = {key: value for key, value in header.items() if key not in ("format", "version", *TABLES)}
         return Robustness(models, perturbations, headline, direction, tables, about)
 

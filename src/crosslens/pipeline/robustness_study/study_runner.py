@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from crosslens.core import Dataset, InputError, Progress, SilentProgress, UsageError, argument, json_form
-from crosslens.encode import EncodeOptions, load_encoder
+from crosslens.encode import MEAN, EncodeOptions, TextQueries, load_encoder
 from crosslens.metrics import MetricRequest, MetricSpec
 from crosslens.perturbations import PERTURBATIONS, chosen_perturbations, is_image_perturbation
 from crosslens.pipeline.comparison import unused_label
-from crosslens.pipeline.evaluation import dataset_facts
+from crosslens.pipeline.evaluation import dataset_facts, text_set_facts, text_set_notes
 from crosslens.pipeline.inputs import check_dataset
 from crosslens.pipeline.options import RobustnessOptions, refuse_other_keywords
+from crosslens.pipeline.protocols.following import follow_in_study, require_perturbations, study_record
+from crosslens.pipeline.protocols.protocol import find_protocol
 from crosslens.pipeline.robustness_study.study_directory import (
     Robustness,
     StudyDirectory,
@@ -23,8 +26,15 @@ from crosslens.pipeline.robustness_study.study_directory import (
     study_directory,
 )
 from crosslens.pipeline.robustness_study.tables import StudyTables, significance_settings
-from crosslens.pipeline.robustness_study.variant_runner import QueryResults, StudySettings, VariantRunner
-from crosslens.pipeline.robustness_study.variants import GIVEN, ORIGINAL, Variant, given_variant, make_variants
+from crosslens.pipeline.robustness_study.variant_runner import QueryResults, ResultSource, StudySettings, VariantRunner
+from crosslens.pipeline.robustness_study.variants import (
+    GIVEN,
+    ORIGINAL,
+    Variant,
+    given_variant,
+    grouped_variant,
+    make_variants,
+)
 from crosslens.pipeline.robustness_study.vectors import GivenVectors, ModelVectors, VariantEncoding, VectorSource
 from crosslens.pipeline.run_directory import scratch_folder
 from crosslens.statistics import correct
@@ -39,6 +49,7 @@ def robustness(
     captions: Any = None,
     variants: Mapping[str, Any] | None = None,
     perturbed: Mapping[str, Dataset] | None = None,
+    queries: Dataset | None = None,
     perturbations: str | Iterable[str] | None = None,
     metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
     output: str | Path | None = None,
@@ -61,36 +72,66 @@ def robustness(
 
     ``options`` are those of :class:`RobustnessOptions`: ``seed``, ``seeds`` (perturb with seed, seed + 1, …),
     ``options`` of the perturbations, ``image_text`` (``mean``, or a summariser: caption ``query_caption`` of each image
-    is the query, the image's other captions stand for the image and stay as they are), ``directions``, ``score``,
-    ``correction``, ``permutations``, ``resamples``, ``level``, ``listed``, ``threads``, ``name``, ``command``; and for
-    a model those of :class:`EncodeOptions`: ``image_folder``, ``precision``, ``device``, ``batch_size``, ``cache``,
-    ``offline``, ``notify``.
+    is the query, the image's other captions stand for the image and stay as they are), ``shared_images``, ``protocol``
+    (follow a paper: its perturbations, directions and metrics; ``metrics`` adds to them), ``directions``, ``score``,
+    ``correction``, ``permutations``, ``resamples``, ``level``, ``listed``, ``match_by`` (``text``: captions of one text
+    are one in groups and their overlap), ``threads``, ``name``, ``command``; and for a model those of
+    :class:`EncodeOptions`: ``image_folder``, ``precision``, ``device``, ``batch_size``, ``cache``, ``offline``,
+    ``notify``. With a second dataset as ``queries`` its captions are the queries, and perturbed: see
+    :func:`crosslens.encode.text_only`. Where another program ranks, there is :func:`robustness_from_runs`.
     """
     refuse_other_keywords(options, robustness, RobustnessOptions, EncodeOptions)
     encode_options, study_options = EncodeOptions.pick(options), RobustnessOptions.pick(options)
-    names = _perturbation_names(perturbations, {**(variants or {}), **(perturbed or {})})
+    study_options = _text_options(study_options, queries)
+    made = {**(variants or {}), **(perturbed or {})}
+    protocol = find_protocol(study_options.protocol, "robustness")
+    if protocol is not None:
+        study_options, metrics = follow_in_study(protocol, study_options, metrics)
+        if perturbations is None and not made:
+            perturbations = protocol.setting("robustness", "perturbations")
+    names = _perturbation_names(perturbations, made)
+    if protocol is not None:
+        require_perturbations(protocol, names)
     _check_inputs(dataset, model, models, images, captions, variants)
     _check_options(study_options, encode_options, names, variants or (), perturbed or ())
     settings = StudySettings.of(study_options, metrics)
-    with study_directory(output, settings.key(dataset, study_options.options), overwrite=overwrite) as directory:
+    data = {"dataset": dataset.fingerprint} | ({} if queries is None else {"queries": queries.fingerprint})
+    setting = settings.key(data, study_options.options)
+    with study_directory(output, setting, overwrite=overwrite) as directory:
         if directory is not None:
             directory.refuse_loss("perturbations", names)
             directory.refuse_fewer_seeds(study_options.seeds)
         scratch = scratch_folder(None if directory is None else directory.pictures)
         given = images, captions, variants or {}
         with scratch as pictures:
-            encoding = VariantEncoding(encode_options, study_options, pictures)
-            queries = encoding.queries(dataset)
+            encoding = VariantEncoding(encode_options, study_options, pictures, queries)
+            asked = encoding.queries(dataset)
             progress = progress or SilentProgress()
-            changed = _variants(queries, dataset, names, perturbed or {}, study_options, progress)
+            changed = _variants(asked, names, perturbed or {}, study_options, progress)
             results = _run_models(
-                _named_models(study_options.name, model, models),
-                partial(_vector_source, dataset, queries, given, encoding),
-                VariantRunner(queries, settings, directory, study_options, progress),
+                _named_models(study_options.name or "embeddings", model, models),
+                partial(_vector_source, dataset, asked.dataset, given, encoding),
+                VariantRunner(asked.dataset, settings, directory, study_options, progress),
                 changed,
             )
-            tables = StudyTables(queries, {variant.label: variant for variant in changed}, results, study_options)
-            return _result(tables, directory, _about(dataset, settings, study_options), progress)
+            tables = StudyTables(asked.dataset, {variant.label: variant for variant in changed}, results, study_options)
+            facts = {"dataset": dataset_facts(dataset)}
+            if asked.two_sets:
+                facts["text_sets"] = text_set_facts(asked, settings.text)
+            described = about(facts, settings, study_options)
+            described["notes"] += text_set_notes(asked, settings.text)
+            return study_result(tables, directory, described, progress)
+
+
+def _text_options(options: RobustnessOptions, queries: Dataset | None) -> RobustnessOptions:
+    """The options with text-only retrieval where a second text set has the queries."""
+    if queries is None:
+        if options.shared_images:
+            problem = f"{argument('shared_images', True)} requires {argument('queries')}"
+            raise UsageError(problem, fix=f"pass {argument('queries')}, or drop it", option="shared_images")
+        return options
+    check_dataset(queries)
+    return options if options.image_text is not None else replace(options, image_text=MEAN)
 
 
 def _vector_source(
@@ -120,13 +161,19 @@ def _run_models(
         if runner.directory is not None:  # names are known when models are loaded; work on them comes after
             unnamed = len(models) - len(results) - 1
             runner.directory.refuse_loss("models", {*results, vectors.name}, unnamed=unnamed)
-        results[vectors.name] = {ORIGINAL: runner.run(vectors, None)}
-        for variant in variants:
-            results[vectors.name][variant.label] = runner.run(vectors, variant)
+        results[vectors.name] = run_variants(runner, vectors, variants)
     return results
 
 
-def _result(
+def run_variants(runner: VariantRunner, source: ResultSource, variants: Sequence[Variant]) -> dict[str, QueryResults]:
+    """The results of a model on the original and on every variant."""
+    results = {ORIGINAL: runner.run(source, None)}
+    for variant in variants:
+        results[variant.label] = runner.run(source, variant)
+    return results
+
+
+def study_result(
     tables: StudyTables, directory: StudyDirectory | None, about: dict[str, Any], progress: Progress
 ) -> Robustness:
     """The tables; where the folder has the same ones already, those."""
@@ -143,14 +190,16 @@ def _result(
     return result
 
 
-def _about(dataset: Dataset, settings: StudySettings, options: RobustnessOptions) -> dict[str, Any]:
+def about(data: Mapping[str, Any], settings: StudySettings, options: RobustnessOptions) -> dict[str, Any]:
+    """What a study says about its data and settings."""
     perturbing = json_form(dict(options.options or {}))
     return {
-        "dataset": dataset_facts(dataset),
+        **data,
         "options": {**vars(settings), "seeds": options.seeds, "perturbing": perturbing},
         "testing": significance_settings(options),
         "command": list(options.command or ()),
         "notes": [],
+        **study_record(options, settings.metrics),
     }
 
 
@@ -188,6 +237,10 @@ def _check_options(
     if encoding.skip_bad:
         fix = f"leave out {argument('skip_bad')}"
         raise UsageError("robustness studies need every image", fix=fix, option="skip_bad")
+    for name in ("skip_unknown", "dataset_name"):
+        if getattr(options, name):
+            problem = f"{argument(name)} is for ranked lists"
+            raise UsageError(problem, fix=f"leave it out, or pass {argument('runs')}", option=name)
     correct([], options.correction)
     variants, perturbed = list(variants), list(perturbed)
     if variants and options.seeds > 1:
@@ -203,18 +256,26 @@ def _check_options(
 
 
 def _variants(
-    queries: Dataset, dataset: Dataset, names: Sequence[str], given: Mapping[str, Dataset],
-    options: RobustnessOptions, progress: Progress,
+    asked: TextQueries, names: Sequence[str], given: Mapping[str, Dataset], options: RobustnessOptions,
+    progress: Progress,
 ) -> list[Variant]:  # fmt: skip
     """Those that are perturbed already, and those that are made here; of an unknown name only vectors exist."""
     seeds = range(options.seed, options.seed + options.seeds)
     missing = [name for name in names if name not in given]
     known = [name for name in missing if is_image_perturbation(name) or name in PERTURBATIONS]
+    queries = asked.sentences
     variants = make_variants(
-        queries, known, seeds, corpus=dataset, options=options.options, threads=options.threads, progress=progress
+        queries,
+        known,
+        seeds,
+        corpus=asked.sources[0],
+        options=options.options,
+        threads=options.threads,
+        progress=progress,
     )
     variants += [given_variant(queries, name, changed, seeds[0]) for name, changed in given.items() if name in names]
-    variants += [Variant(name, seeds[0], name, GIVEN, queries) for name in missing if name not in known]
+    variants = [grouped_variant(variant, asked) for variant in variants]
+    variants += [Variant(name, seeds[0], name, GIVEN, asked.dataset) for name in missing if name not in known]
     return sorted(variants, key=lambda variant: (variant.seed, names.index(variant.perturbation)))
 
 

@@ -9,7 +9,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import BOTH, IMAGE_TO_TEXT, Dataset, MetricValues, Progress, Run, fingerprint, split_name, stage
+from crosslens.core import (
+    BOTH,
+    IMAGE_TO_TEXT,
+    Dataset,
+    MetricValues,
+    Progress,
+    Run,
+    UsageError,
+    argument,
+    fingerprint,
+    split_name,
+    stage,
+)
 from crosslens.metrics import bounds_of, facts_of
 from crosslens.pipeline.comparison import compare
 from crosslens.pipeline.options import RobustnessOptions, SignificanceOptions
@@ -27,7 +39,7 @@ from crosslens.pipeline.robustness_study.query_changes import (
     word_rows,
 )
 from crosslens.pipeline.robustness_study.study_directory import Robustness
-from crosslens.pipeline.robustness_study.variant_runner import HALF_RSUM, QueryResults
+from crosslens.pipeline.robustness_study.variant_runner import DIRECTION_RSUM, IntArray, QueryResults
 from crosslens.pipeline.robustness_study.variants import CAPTION_COLUMNS, ORIGINAL, BoolArray, Variant
 from crosslens.statistics import Bootstrap, aggregate, correct, difference_bounds, paired_permutation
 
@@ -40,8 +52,8 @@ DROP_COLUMNS: Mapping[str, Any] = {
 }  # fmt: skip
 """``drop`` is how much worse: before − after, or after − before where lower is better (``MedR``, ``Fails``).
 
-``applied_share`` is of the captions. ``applied`` counts the queries of the metric that were touched: captions that
-changed, images that have such a caption; ``applied_drop`` is the drop over those alone.
+``applied_share`` is of the captions, NaN where only lists are known. ``applied`` counts the queries of the metric that
+were touched: captions that changed, images that have such a caption; ``applied_drop`` is the drop over those alone.
 """
 
 
@@ -59,13 +71,13 @@ def drop_rows(
     tests = {test.metric: (test.difference, test.low, test.high, test.p_value) for test in comparison.results}
     rsum = paired_permutation(
         100 * changed.hits, 100 * original.hits, original.clusters,
-        permutations=permutations, resamples=options.resamples, level=options.level, seed=seed, bounds=HALF_RSUM,
+        permutations=permutations, resamples=options.resamples, level=options.level, seed=seed, bounds=DIRECTION_RSUM,
     )  # fmt: skip
     tests[direction_rsum(original.direction)] = rsum.difference, *rsum.interval, rsum.p_value
     rows = []
     for metric, test in tests.items():
         before, after = _values(metric, original), _values(metric, changed)
-        touched = variant.touched(images=split_name(metric)[0] in (IMAGE_TO_TEXT, BOTH))
+        touched = variant.touched(len(before.values), images=split_name(metric)[0] in (IMAGE_TO_TEXT, BOTH))
         row = _row(model, variant, metric, before, after, test, touched)
         rows.append(row | _drop_over(metric, before, after, touched, options))
     return rows
@@ -94,7 +106,7 @@ def _row(
         "relative": drop / before.mean + 0.0 if before.mean else float("nan"),
         "low": low + 0.0, "high": high + 0.0, "p": p, "queries": int(counted.sum()),
         "applied": int((touched & counted).sum()),
-        "applied_share": float(variant.applied.mean()),
+        "applied_share": variant.applied_share,
     }  # fmt: skip
 
 
@@ -121,7 +133,7 @@ def _drop_over(
     else:
         bootstrap = Bootstrap(before.clusters[chosen], options.resamples, options.seed)
         change = sign * (before.values[chosen] - after.values[chosen])
-        bounds = HALF_RSUM if metric == direction_rsum(split_name(metric)[0]) else bounds_of(metric)
+        bounds = bounds_of(metric)
         estimate = bootstrap.estimate(change, level=options.level, bounds=bounds and difference_bounds(bounds))
         drop, low, high = estimate.mean, estimate.low, estimate.high
     return {"applied_drop": drop + 0.0, "applied_low": low + 0.0, "applied_high": high + 0.0}
@@ -135,7 +147,7 @@ def headline(run: Run, direction: str) -> str:
 
 def significance_settings(options: RobustnessOptions) -> dict[str, Any]:
     """How drops are tested and listed, as the result stores it."""
-    names = ("correction", "permutations", "resamples", "level", "seed", "listed")
+    names = ("correction", "permutations", "resamples", "level", "seed", "listed", "match_by")
     return {name: getattr(options, name) for name in names}
 
 
@@ -143,7 +155,7 @@ def significance_settings(options: RobustnessOptions) -> dict[str, Any]:
 class StudyTables:
     """``results[model][label]``, the original's under ``original``."""
 
-    dataset: Dataset
+    dataset: Dataset | None
     variants: Mapping[str, Variant]
     results: Mapping[str, Mapping[str, QueryResults]]
     options: RobustnessOptions
@@ -153,16 +165,20 @@ class StudyTables:
         seed = next(iter(self.variants.values())).seed
         first = {label: variant for label, variant in self.variants.items() if variant.seed == seed}
         any_results = next(iter(self.results.values()))[ORIGINAL]
-        parts, note = edited_parts(self.dataset, list(first.values()), self.options.threads, progress)
+        parts: Mapping[str, Any] = {}
+        note = ""
+        if self.dataset is not None:
+            parts, note = edited_parts(self.dataset, list(first.values()), self.options.threads, progress)
         drops = corrected(self._drops(progress), self.options.correction)
-        pairs = pl.DataFrame(self._for_each_model(first, overlap_rows), schema=PAIR_COLUMNS)
+        same = self._same_texts(any_results.direction)
+        pairs = pl.DataFrame(self._for_each_model(first, overlap_rows, same), schema=PAIR_COLUMNS)
         brittle = self._for_each_model(first, brittle_rows, self.options.listed)
         captions = (variant.table() for variant in self.variants.values())
         queries = (query_table(*case) for case in self._cases(self.variants))
         tables = {
             "drops": drops,
             "spread": spread(drops),
-            "changes": pl.DataFrame([change_row(*case) for case in self._cases(first)]),
+            "changes": pl.DataFrame([change_row(*case, same) for case in self._cases(first)]),
             "overlap": mean_overlap(pairs),
             "overlap_pairs": pairs,
             "words": pl.DataFrame(self._words(parts, first), schema=WORD_COLUMNS),
@@ -187,7 +203,7 @@ class StudyTables:
             "study",
             {
                 "testing": significance_settings(self.options),
-                **{f"texts of {label}": variant.dataset.texts for label, variant in self.variants.items()},
+                **{f"texts of {label}": variant.texts for label, variant in self.variants.items()},
                 **{
                     f"{model}/{label}": f"{after.run.fingerprint} {fingerprint('own', {'scores': after.own})}"
                     for model, results in self.results.items()
@@ -195,6 +211,19 @@ class StudyTables:
                 },
             },
         )
+
+    def _same_texts(self, direction: str) -> IntArray | None:
+        """Per query, the number of its text, where queries are matched by text."""
+        if self.options.match_by != "text":
+            return None
+        if self.dataset is None or direction == IMAGE_TO_TEXT:
+            lacks = "no texts are known" if self.dataset is None else "the queries are images"
+            raise UsageError(
+                f"{argument('match_by', 'text')}, but {lacks}",
+                fix=f"pass {argument('dataset')} with the direction t2i, or match by id",
+                option="match_by",
+            )
+        return np.unique(np.array(self.dataset.texts, object), return_inverse=True)[1]
 
     def _cases(self, variants: Mapping[str, Variant]) -> Iterable[tuple[str, Variant, QueryResults, QueryResults]]:
         """Every model and variant, with the results before and after."""

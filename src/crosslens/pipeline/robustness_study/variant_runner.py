@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -24,18 +25,19 @@ from crosslens.core import (
     atomic_file,
     fingerprint,
     parquet_bytes,
+    reading,
 )
 from crosslens.metrics import RSUM_CUTOFFS, metric_plugins, parse_metrics, ranks_of
 from crosslens.pipeline.evaluation import evaluate
 from crosslens.pipeline.inputs import score_source
 from crosslens.pipeline.known_ids import TEXT_TO_TEXT
+from crosslens.pipeline.list_ranker import list_clusters
 from crosslens.pipeline.options import RobustnessOptions
 from crosslens.pipeline.robustness_study.study_directory import StudyDirectory
 from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant
-from crosslens.pipeline.robustness_study.vectors import VectorSource
 from crosslens.rank import Scorer
 
-HALF_RSUM = (0.0, 300.0)
+DIRECTION_RSUM = (0.0, 300.0)
 """Between which the Rsum of one direction lies: three hits, in percent."""
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
@@ -50,8 +52,9 @@ _COLUMNS = ("query", "cluster", "rank", "hits", "own_score")
 class QueryResults:
     """One entry per query of the direction that the tables are about; NaN where a query has no relevant item.
 
-    ``rank`` is that of the best-ranked relevant item, ``hits`` is Hit@1 + Hit@5 + Hit@10 (from 0 to 3: what the
-    query adds to ``Rsum``, before it is averaged), ``own`` the query's score with its relevant item.
+    ``rank`` is that of the best-ranked relevant item (infinite where a given list ends before it), ``hits`` is
+    Hit@1 + Hit@5 + Hit@10 (from 0 to 3: what the query adds to ``Rsum``, before it is averaged), ``own`` the query's
+    score with its relevant item.
     """
 
     run: Run
@@ -64,15 +67,19 @@ class QueryResults:
     own: FloatArray
 
     @staticmethod
-    def of(run: Run, direction: str, dataset: Dataset, scorer: Scorer) -> QueryResults:
-        """Rank and hits of every query, and its score with its relevant item."""
+    def of(run: Run, direction: str, clusters: IntArray, scorer: Scorer | None) -> QueryResults:
+        """Rank and hits of every query, and its score with its relevant item; NaN without a scorer."""
         ranking = run.rankings[direction]
         ranks = ranks_of(ranking)
         some = ranking.relevant_counts > 0
-        rank = np.where(some, ranks.first(), np.nan)
-        hits = np.where(some, np.sum([ranks.hit(k) for k in RSUM_CUTOFFS], axis=0), np.nan)
-        images = np.arange(len(dataset.image_ids)) if direction == IMAGE_TO_TEXT else dataset.caption_image
-        return QueryResults(run, direction, ranking.query_ids, images, rank, hits, _own_scores(ranking, scorer))
+        rank = np.where(some, ranks.first_listed(), np.nan)
+        try:
+            hits = np.where(some, np.sum([ranks.hit(k) for k in RSUM_CUTOFFS], axis=0), np.nan)
+        except InputError as error:
+            deepest = f"at least {RSUM_CUTOFFS[-1]} items: a study counts Hit@1 + Hit@5 + Hit@10 of every query"
+            raise InputError(error.problem, expected=deepest, fix="pass longer lists") from error
+        own = np.full(len(rank), np.nan) if scorer is None else _own_scores(ranking, scorer)
+        return QueryResults(run, direction, ranking.query_ids, clusters, rank, hits, own)
 
     def save(self, folder: Path, key: str) -> None:
         """Write what is not in the run, beside its folder and after it: with this file a variant is complete."""
@@ -92,7 +99,7 @@ class QueryResults:
             facts = pl.read_parquet_metadata(file)
             if facts.get(_KEY) != key:
                 return None
-            table, run = pl.read_parquet(file), Run.load(folder)
+            table, run = pl.read_parquet(file, glob=False), Run.load(folder)
         except (OSError, pl.exceptions.PolarsError, InputError):  # damaged
             return None
         if table.columns != list(_COLUMNS) or facts.get(_CONTENT, _content(table)) != _content(table):
@@ -125,13 +132,15 @@ class StudySettings:
     metrics: tuple[str, ...]
     score: str | None
     text: str
-    query: int
+    query: int | str
+    shared_images: bool
     resamples: int
     level: float
     seed: int
+    protocol: str | None = None
 
     @staticmethod
-    def of(options: RobustnessOptions, metrics: Any) -> StudySettings:
+    def of(options: RobustnessOptions, metrics: Any, default_metrics: Sequence[str] = DEFAULT_METRICS) -> StudySettings:
         """With the default directions and metrics, where none are named."""
         text_only = options.image_text is not None
         default = (TEXT_TO_TEXT,) if text_only else BOTH_DIRECTIONS
@@ -147,11 +156,11 @@ class StudySettings:
                     fix="use i2t or t2i; for text-only retrieval set image_text",
                 )
         sums = ("Rsum",) if set(BOTH_DIRECTIONS) <= set(directions) else ()
-        requests = parse_metrics((*DEFAULT_METRICS, *sums) if metrics is None else metrics)
+        requests = parse_metrics((*default_metrics, *sums) if metrics is None else metrics)
         text = str(getattr(options.image_text, "name", options.image_text)) if text_only else ""
         return StudySettings(
-            directions, tuple(map(str, requests)), options.score, text, options.query_caption, options.resamples,
-            options.level, options.seed,
+            directions, tuple(map(str, requests)), options.score, text, options.query_caption,
+            options.shared_images, options.resamples, options.level, options.seed, options.protocol,
         )  # fmt: skip
 
     @property
@@ -159,50 +168,72 @@ class StudySettings:
         """The direction whose queries the tables are about: captions, where captions are queries at all."""
         return next(name for name in (TEXT_TO_IMAGE, TEXT_TO_TEXT, IMAGE_TO_TEXT) if name in self.directions)
 
-    def key(self, dataset: Dataset, perturbation_options: Mapping[str, Any] | None) -> str:
-        """The same for two studies whose runs can be in one folder."""
+    def key(self, data: Mapping[str, str], perturbation_options: Mapping[str, Any] | None = None) -> str:
+        """The same for two studies whose runs can be in one folder; ``data`` are fingerprints of what they share."""
         perturbing = {"perturbing": repr(sorted(perturbation_options.items()))} if perturbation_options else {}
         plugins = metric_plugins(parse_metrics(self.metrics))
         code = {"plugins": plugins} if plugins else {}
-        return fingerprint("robustness", {"dataset": dataset.fingerprint, **vars(self), **perturbing, **code})
+        own = {name: value for name, value in vars(self).items() if name != "protocol" or value is not None}
+        return fingerprint("robustness", {**data, **own, **perturbing, **code})
+
+
+class ResultSource(Protocol):
+    """What a model gives for the dataset and for its variants: vectors, or ranked lists."""
+
+    name: str
+
+    def key(self, variant: Variant | None) -> str | None:
+        """A hash of what the results depend on, without computing them; None where that is not known."""
+
+    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
+        """What is evaluated, as keywords of :func:`evaluate`: of a variant, or of the original (None)."""
 
 
 @dataclass(frozen=True)
 class VariantRunner:
     """Evaluates models on the dataset and on its variants."""
 
-    dataset: Dataset
+    dataset: Dataset | None
     settings: StudySettings
     directory: StudyDirectory | None
     options: RobustnessOptions
     progress: Progress
 
-    def run(self, vectors: VectorSource, variant: Variant | None) -> QueryResults:
+    def run(self, source: ResultSource, variant: Variant | None) -> QueryResults:
         """The results on a variant, or on the original (None): stored ones, or new ones that are then stored."""
-        label, name = ORIGINAL if variant is None else variant.label, vectors.name
-        vectors_key = vectors.key(variant)
+        label, name = ORIGINAL if variant is None else variant.label, source.name
+        vectors_key = source.key(variant)
         key = None if vectors_key is None else fingerprint("outcome", {"vectors": vectors_key, **vars(self.settings)})
         folder = None if self.directory is None else self.directory.run_folder(name, label)
         results = None if folder is None else QueryResults.load(folder, key, self.settings.table_direction)
         if results is None:
-            results = self._evaluate(vectors, variant, f"{name}, {label}", folder)
+            results = self._evaluate(source, variant, f"{name}, {label}", folder)
             if folder is not None and self.directory is not None:
                 results.save(folder, key or "")
                 self.directory.changed = True
         return results
 
-    def _evaluate(self, vectors: VectorSource, variant: Variant | None, name: str, folder: Path | None) -> QueryResults:
+    def _evaluate(self, source: ResultSource, variant: Variant | None, name: str, folder: Path | None) -> QueryResults:
         progress = _PrefixedProgress(self.progress, name)
-        images, captions = vectors.of(variant, progress)
+        inputs = source.inputs(variant, progress)
+        with reading(name) if "run" in inputs else nullcontext():
+            return self._measure(inputs, variant, name, folder, progress)
+
+    def _measure(
+        self, inputs: Mapping[str, Any], variant: Variant | None, name: str, folder: Path | None, progress: Progress
+    ) -> QueryResults:
         dataset, settings = self.dataset if variant is None else variant.dataset, self.settings
         run = evaluate(
-            dataset, images=images, captions=captions, directions=settings.directions, metrics=settings.metrics,
+            dataset, **inputs, directions=settings.directions, metrics=settings.metrics,
             score=settings.score, resamples=settings.resamples, level=settings.level, seed=settings.seed,
             threads=self.options.threads, name=name, output=folder, overwrite=True, command=self.options.command,
             progress=progress,
         )  # fmt: skip
-        scorer = score_source(dataset, images, captions, score=settings.score).scorer
-        return QueryResults.of(run, settings.table_direction, dataset, scorer)
+        direction = settings.table_direction
+        if dataset is None or "run" in inputs:
+            return QueryResults.of(run, direction, list_clusters(run.rankings)[direction], None)
+        clusters = np.arange(len(dataset.image_ids)) if direction == IMAGE_TO_TEXT else dataset.caption_image
+        return QueryResults.of(run, direction, clusters, score_source(dataset, **inputs, score=settings.score).scorer)
 
 
 class _PrefixedProgress:

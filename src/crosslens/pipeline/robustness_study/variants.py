@@ -27,7 +27,16 @@ from crosslens.data import (
     Side,
     read_vectors_and_ids,
 )
-from crosslens.perturbations import PERTURBATIONS, Edit, Perturbed, is_image_perturbation, perturb_all, read_perturbed
+from crosslens.encode import TextQueries, sentence_parts
+from crosslens.perturbations import (
+    PERTURBATIONS,
+    Edit,
+    Perturbed,
+    apply_edits,
+    is_image_perturbation,
+    perturb_all,
+    read_perturbed,
+)
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -36,6 +45,8 @@ ORIGINAL = "original"
 GIVEN = "given"
 """The level of a variant that is given and is not a registered perturbation."""
 IMAGES = "images"
+LISTS = "lists"
+"""The level of a variant of which only ranked lists are known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,36 +57,76 @@ class Variant:
     seed: int
     label: str
     level: str
-    dataset: Dataset
+    dataset: Dataset | None
+    """None where only ranked lists are known."""
     captions: tuple[Perturbed, ...] | None = None
     pictures: Dataset | None = None
     """The dataset of the changed pictures, if they are given."""
+    sentences: tuple[Perturbed, ...] | None = None
+    """The edits of every sentence, where queries have several; ``captions`` are then those of whole queries."""
 
     @cached_property
-    def applied(self) -> BoolArray:
-        """Per caption, whether its query changed: its text, or all the pictures."""
+    def applied(self) -> BoolArray | None:
+        """Per caption, whether its text changed; None where the texts are not known, or the pictures changed."""
         if self.captions is None:
-            return np.ones(len(self.dataset.caption_ids), np.bool_)
+            return None
         return np.fromiter((caption.applied for caption in self.captions), np.bool_, len(self.captions))
 
-    def touched(self, *, images: bool) -> BoolArray:
-        """Per caption or per image, whether it changed; an image did where one of its captions did."""
+    @property
+    def applied_share(self) -> float:
+        """Of all captions; NaN where only ranked lists are known."""
+        if self.applied is not None:
+            return float(self.applied.mean())
+        return float("nan") if self.level == LISTS else 1.0
+
+    def touched(self, count: int, *, images: bool) -> BoolArray:
+        """Per caption or per image (of which there are ``count``), whether it changed; all where that is not known.
+
+        An image did where one of its captions did.
+        """
+        if self.applied is None or self.dataset is None:
+            return np.ones(count, np.bool_)
         if not images:
             return self.applied
-        if self.captions is None:
-            return np.ones(len(self.dataset.image_ids), np.bool_)
-        touched = np.zeros(len(self.dataset.image_ids), np.bool_)
+        touched = np.zeros(count, np.bool_)
         touched[self.dataset.caption_image[self.applied]] = True
         return touched
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The captions as they are after the change; none where they are not known."""
+        return () if self.dataset is None else tuple(self.dataset.texts)
 
     def table(self) -> pl.DataFrame:
         """Every caption before and after, with its edits; nothing where only pictures changed."""
         rows = [
             (self.perturbation, self.seed, id, caption.original, caption.text, caption.applied, caption.reason,
              [{"start": e.start, "end": e.end, "before": e.before, "after": e.after} for e in caption.edits])
-            for id, caption in zip(self.dataset.caption_ids, self.captions or (), strict=False)
+            for id, caption in zip(self.dataset.caption_ids if self.dataset else (), self.captions or (), strict=False)
         ]  # fmt: skip
         return pl.DataFrame(rows, schema=CAPTION_COLUMNS, orient="row")
+
+
+def grouped_variant(variant: Variant, queries: TextQueries) -> Variant:
+    """The variant of sentences as one of queries, each of which changed where one of its sentences did."""
+    if variant.captions is None or not queries.has_several_sentences:
+        return variant
+    changed = tuple(_join([variant.captions[row] for row in rows]) for rows in queries.rows)
+    dataset = _with_texts(queries.dataset, changed)
+    return replace(variant, dataset=dataset, captions=changed, sentences=variant.captions)
+
+
+def _join(sentences: Sequence[Perturbed]) -> Perturbed:
+    """Several changed sentences as one changed text."""
+    parts = sentence_parts([sentence.original for sentence in sentences])
+    starts = np.cumsum([0, *map(len, parts[:-1])])
+    edits = tuple(
+        edit._replace(start=int(start) + edit.start, end=int(start) + edit.end)
+        for start, sentence in zip(starts, sentences, strict=True)
+        for edit in sentence.edits
+    )
+    original, applied = "".join(parts), any(sentence.applied for sentence in sentences)
+    return Perturbed(original, apply_edits(original, edits), applied, "" if applied else sentences[0].reason, edits)
 
 
 CAPTION_COLUMNS: Mapping[str, Any] = {

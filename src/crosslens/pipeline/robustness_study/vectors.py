@@ -18,13 +18,15 @@ from crosslens.encode import (
     EncodeOptions,
     Encoder,
     StoredEmbeddings,
+    TextOnly,
+    TextQueries,
     encode_dataset,
     encode_images,
     encode_texts,
     label,
-    query_captions,
     require_modality,
     text_only,
+    text_queries,
 )
 from crosslens.perturbations import perturb_images
 from crosslens.pipeline.encoding import stream_options
@@ -44,10 +46,15 @@ class VariantEncoding:
     study: RobustnessOptions
     scratch: Path
     """The folder of perturbed pictures while they are needed."""
+    query_set: Dataset | None = None
+    """The second text set of text-only retrieval, which has the queries."""
 
-    def queries(self, dataset: Dataset) -> Dataset:
-        """The dataset with the captions that are queries: all, or one of each image in text-only retrieval."""
-        return dataset if self.study.image_text is None else query_captions(dataset, self.study.query_caption)
+    def queries(self, dataset: Dataset) -> TextQueries:
+        """The queries: all captions; in text-only retrieval, those that the options choose."""
+        if self.study.image_text is None:
+            return TextQueries.over(dataset)
+        shared = self.study.shared_images
+        return text_queries(dataset, self.study.query_caption, self.query_set, shared_images=shared)
 
 
 class ModelVectors:
@@ -64,6 +71,7 @@ class ModelVectors:
             require_modality(encoder, IMAGES)
         self.name, self.encoder, self.dataset, self.encoding = name, encoder, dataset, encoding
         self._encoded: Pair | None = None
+        self._texts: TextOnly | None = None
 
     def key(self, variant: Variant | None) -> str | None:
         """A hash of what the vectors depend on, without computing them; None where that is not known."""
@@ -74,12 +82,13 @@ class ModelVectors:
             "variant",
             {
                 "dataset": self.dataset.fingerprint,
+                "queries": "" if self.encoding.query_set is None else self.encoding.query_set.fingerprint,
                 "encoder": [self.encoder.name, self.encoder.revision, getattr(self.encoder, "preprocessing", "")],
                 "precision": self.encoding.options.precision,
                 "image_text": str(getattr(image_text, "name", image_text)),
-                "query": self.encoding.study.query_caption,
+                "query": [str(self.encoding.study.query_caption), str(self.encoding.study.shared_images)],
                 "pictures": self._pictures,
-                "variant": [] if variant is None else [variant.label, str(variant.seed), *variant.dataset.texts],
+                "variant": [] if variant is None else [variant.label, str(variant.seed), *variant.texts],
                 "changed_pictures": _stamps(variant.pictures) if variant is not None and variant.pictures else [],
             },
         )
@@ -89,6 +98,10 @@ class ModelVectors:
         text_only = self.encoding.study.image_text is not None
         return [] if text_only else _stamps(self.dataset, self.encoding.options.image_folder)
 
+    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
+        """The vectors of a variant, or of the original (None), as keywords of ``evaluate``."""
+        return dict(zip(("images", "captions"), self.of(variant, progress), strict=True))
+
     def of(self, variant: Variant | None, progress: Progress) -> Pair:
         """The vectors of a variant, or of the original (None)."""
         images, captions = self._original(progress)
@@ -96,13 +109,15 @@ class ModelVectors:
             return images, captions
         if variant.captions is None:
             return self._perturbed_images(variant, progress), captions
-        rows = [row for row, caption in enumerate(variant.captions) if caption.text != caption.original]
+        sentences = variant.captions if variant.sentences is None else variant.sentences
+        rows = [row for row, sentence in enumerate(sentences) if sentence.text != sentence.original]
         if not rows:
             return images, captions
-        texts = [variant.captions[row].text for row in rows]
-        vectors = np.array(captions.vectors)
+        texts = [sentences[row].text for row in rows]
+        vectors = np.array((captions if self._texts is None else self._texts.sentences).vectors)
         vectors[rows] = encode_texts(self.encoder, texts, **stream_options(self.encoding.options, progress)).rows
-        return images, Embeddings(captions.ids, vectors, model=captions.model)
+        averaged = vectors if self._texts is None else self._texts.queries.average(vectors)
+        return images, Embeddings(captions.ids, averaged, model=captions.model)
 
     def _original(self, progress: Progress) -> Pair:
         if self._encoded is None:
@@ -110,7 +125,10 @@ class ModelVectors:
             data, shared = (self.dataset, self.encoder), stream_options(options, progress)
             encoded: Any
             if study.image_text is not None:
-                encoded = text_only(*data, query=study.query_caption, image_text=study.image_text, **shared)
+                encoded = self._texts = text_only(
+                    *data, query=study.query_caption, image_text=study.image_text, queries=self.encoding.query_set,
+                    shared_images=study.shared_images, **shared,
+                )  # fmt: skip
             else:
                 encoded = encode_dataset(*data, image_folder=options.image_folder, **shared)
             self._encoded = encoded.images, encoded.captions
@@ -159,8 +177,8 @@ class GivenVectors:
         parts = {"images": images.fingerprint, "captions": captions.fingerprint, "label": label}
         return fingerprint("ready variant", parts)
 
-    def of(self, variant: Variant | None, progress: Progress) -> Pair:
-        return self._pair(variant)
+    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
+        return dict(zip(("images", "captions"), self._pair(variant), strict=True))
 
     def _pair(self, variant: Variant | None) -> Pair:
         name = ORIGINAL if variant is None else variant.perturbation

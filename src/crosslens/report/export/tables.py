@@ -20,25 +20,32 @@ _CSV_SCHEMA = {
 }  # fmt: skip
 _LATEX_CHARACTERS = str.maketrans({
     **{letter: f"\\{letter}" for letter in "&%$#_{}"}, "\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}", "→": r"$\rightarrow$", "–": "--",
+    "^": r"\textasciicircum{}", "→": r"$\rightarrow$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--",
 })  # fmt: skip
 
 
 @EXPORTS.register("csv", suffix=".csv", several=True)
 def csv(runs: Sequence[Run], metrics: Metrics = None) -> Files:
-    """One row per run and metric, as fractions."""
+    """One row per run and metric, as fractions; with a column ``protocol`` where a run follows one."""
     rows = []
+    followed = any(run.protocol for run in runs)
+    schema = _CSV_SCHEMA | ({"protocol": pl.String} if followed else {})
     for run in runs:
         for name in select_metrics(run, metrics):
             direction, metric = split_name(name)
-            rows.append({"run": run.name, "direction": direction, "metric": metric, **run[name].as_dict()})
-    return {"": pl.DataFrame(rows, schema=_CSV_SCHEMA).write_csv()}
+            row = {"run": run.name, "direction": direction, "metric": metric, **run[name].as_dict()}
+            rows.append(row | {"protocol": run.protocol.get("name")})
+    return {"": pl.DataFrame(rows, schema=schema).write_csv()}
 
 
 @EXPORTS.register("latex", suffix=".tex", several=True)
 def latex(runs: Sequence[Run], metrics: Metrics = None) -> Files:
     """A booktabs table."""
-    grid = runs_grid(runs, metrics)
+    return {"": grid_latex(runs_grid(runs, metrics))}
+
+
+def grid_latex(grid: Grid) -> str:
+    """Any table as a booktabs table."""
     lines = [
         "% needs \\usepackage{booktabs}",
         f"\\begin{{tabular}}{{{grid.align}}}",
@@ -49,7 +56,7 @@ def latex(runs: Sequence[Run], metrics: Metrics = None) -> Files:
         "\\bottomrule",
         "\\end{tabular}",
     ]
-    return {"": "\n".join(lines) + "\n"}
+    return "\n".join(lines) + "\n"
 
 
 def comparison_latex(comparison: Comparison) -> str:

@@ -30,7 +30,9 @@ def curve_facts(curves: Curves) -> str:
     figures = [values for families in curves.values.values() for family in families.values() for values in family]
     queries = sorted({values.n for values in figures})
     facts = [
-        f"m items most similar by {curves.phi} count as relevant",
+        f"m images that the captions of the query's image vote for by {curves.phi} count as relevant"
+        if curves.by_image
+        else f"m items most similar by {curves.phi} count as relevant",
         curves.dataset,
         format_count(queries[-1], "caption query" if curves.direction == "t2i" else "image query"),
         f"bands: {100 * figures[0].level:g}% intervals over images" if isfinite(figures[0].low) else "",

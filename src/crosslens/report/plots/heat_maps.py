@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import InputError, UnknownNameError, split_name
+from crosslens.core import InputError, split_name
 from crosslens.explanations import Overview, hypernym_path
 from crosslens.metrics import format_count, format_figure, format_interval
-from crosslens.pipeline import Robustness
+from crosslens.pipeline import Drop, DropTable, Robustness, drop_table
 from crosslens.report.html import folded_table
 from crosslens.report.plots import style
+from crosslens.report.text.drop_table import drop_grid
 from crosslens.report.text.failures import overview_sections, synset_label
 from crosslens.report.text.robustness import study_summary, table_sections
 
@@ -29,25 +30,24 @@ _UNDER = ("drops", "applied", "seeds", "metrics", "changes", "groups", "overlap"
 _BOTTOM = 150
 
 
-def heat_map_figure(study: Robustness, metric: str | None = None) -> Any:
-    """A plotly figure: a row per perturbation, a column per model, the drop of the metric as colour and number."""
-    metric = metric or study.headline
-    by_name = _drops(study, metric)
-    cells = [[by_name[model, name] for model in study.models] for name in study.perturbations]
-    drops = [[cell["drop"] for cell in row] for row in cells]
-    sizes = [abs(drop) for row in drops for drop in row if drop is not None and isfinite(drop)]
-    largest = max(sizes, default=1.0) or 1.0
+def heat_map_figure(table: DropTable, about: str = "") -> Any:
+    """A plotly figure: a row per perturbation, a column per model or dataset, the drop as colour and number."""
+    cells = [[table.cells.get((column, name)) for column in table.columns] for name in table.perturbations]
+    drops = [[float("nan") if cell is None else cell.drop for cell in row] for row in cells]
+    largest = max((abs(drop) for row in drops for drop in row if isfinite(drop)), default=1.0) or 1.0
     drawn = _heat_map(
-        study.models, study.perturbations, drops,
-        [[format_figure(metric, drop, signed=True) for drop in row] for row in drops],
-        [[_drop_hover(metric, cell) for cell in row] for row in cells],
+        table.columns, table.perturbations, [[drop if isfinite(drop) else None for drop in row] for row in drops],
+        [[format_figure(table.metric, drop, signed=True) if isfinite(drop) else "" for drop in row] for row in drops],
+        [["" if cell is None else _drop_hover(table.metric, f"<b>{style.label(name)}</b>, {style.label(column)}", cell)
+          for column, cell in zip(table.columns, row, strict=True)]
+         for name, row in zip(table.perturbations, cells, strict=True)],
         colorscale=_DROP_SCALE, zmin=-largest, zmax=largest, xgap=2, ygap=2,
         colorbar={"title": {"text": "drop", "side": "right"}, "thickness": 12, "outlinewidth": 0},
     )  # fmt: skip
-    top, height = 96, 96 + 30 * len(study.perturbations) + _BOTTOM
+    top, height = 96, 96 + 30 * len(table.perturbations) + _BOTTOM
     drawn.update_xaxes(side="bottom")
     drawn.update_layout(
-        **style.figure_layout(_title(metric), style.label(study_summary(study)), height),
+        **style.figure_layout(_title(table.metric), style.label(about), height),
         margin={"t": top, "r": 30, "b": 60, "l": 40},
     )
     return drawn
@@ -57,9 +57,20 @@ def write_heat_map(
     study: Robustness, output: str | Path, *, metric: str | None = None, overwrite: bool = False
 ) -> Path:
     """Draw the heat map into a file: a page (``.html``) with the tables under it, or a picture."""
-    title = _title(metric or study.headline)
+    table = drop_table({"": study}, metric or study.headline)
+    figures, tables = (lambda: [heat_map_figure(table, study_summary(study))]), (lambda: _study_tables(study))
+    return style.write_figures(output, _title(table.metric), figures, tables, overwrite=overwrite)
+
+
+def write_drop_map(table: DropTable, output: str | Path, *, overwrite: bool = False) -> Path:
+    """The same of several studies: a page with the table under it, or a picture."""
+    grid = drop_grid(table)
     return style.write_figures(
-        output, title, lambda: [heat_map_figure(study, metric)], lambda: _study_tables(study), overwrite=overwrite
+        output,
+        _title(table.metric),
+        lambda: [heat_map_figure(table, _about_table(table))],
+        lambda: [folded_table(_title(table.metric), grid.header, grid.rows, shown=True)],
+        overwrite=overwrite,
     )
 
 
@@ -113,7 +124,7 @@ def write_atlas(overview: Overview, output: str | Path, *, overwrite: bool = Fal
 def _heat_map(
     across: Sequence[str],
     down: Sequence[str],
-    numbers: list[list[float]],
+    numbers: Sequence[Sequence[float | None]],
     texts: list[list[str]],
     hovers: list[list[str]],
     **look: Any,
@@ -129,23 +140,24 @@ def _heat_map(
     return drawn
 
 
-def _drops(study: Robustness, metric: str) -> dict[tuple[str, str], dict[str, Any]]:
-    rows = study.drops.filter(pl.col("metric") == metric)
-    if not rows.height:
-        raise UnknownNameError("metric in this study", metric, study.drops["metric"].unique().to_list())
-    first = rows.filter(pl.col("seed") == rows["seed"][0])
-    return {(row["model"], row["perturbation"]): row for row in first.to_dicts()}
-
-
-def _drop_hover(metric: str, row: dict[str, Any]) -> str:
-    bounds = format_interval(metric, row["low"], row["high"], signed=True)
+def _drop_hover(metric: str, title: str, cell: Drop) -> str:
+    bounds = format_interval(metric, cell.low, cell.high, signed=True)
+    facts = [f"applied to {100 * cell.applied_share:.1f}% of the captions"] * isfinite(cell.applied_share)
+    facts += [f"corrected p {cell.adjusted_p:.4f}"] * isfinite(cell.adjusted_p)
+    facts += [f"mean over {cell.models} models"] * (cell.models > 1)
     lines = (
-        f"<b>{style.label(row['perturbation'])}</b>, {style.label(row['model'])}",
-        f"{style.label(metric)}: {format_figure(metric, row['before'])} → {format_figure(metric, row['after'])}",
-        f"drop {format_figure(metric, row['drop'], signed=True)}  {bounds}",
-        f"applied to {100 * row['applied_share']:.1f}% of the captions; corrected p {row['adjusted_p']:.4f}",
+        title,
+        f"{style.label(metric)}: {format_figure(metric, cell.before)} → {format_figure(metric, cell.after)}",
+        f"drop {format_figure(metric, cell.drop, signed=True)}  {bounds}",
+        "; ".join(facts),
     )
-    return "<br>".join(lines)
+    return "<br>".join(filter(None, lines))
+
+
+def _about_table(table: DropTable) -> str:
+    models = max((cell.models for cell in table.cells.values()), default=1)
+    averaged = f", mean over up to {models} models" if models > 1 else ""
+    return f"{format_count(len(table.perturbations), 'perturbation')}{averaged}"
 
 
 def _title(metric: str) -> str:

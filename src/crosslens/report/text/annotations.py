@@ -26,10 +26,12 @@ from crosslens.analyze import (
 )
 from crosslens.core import PAGE_WIDTH, RENDERERS, Grid, UsageError, two_columns
 from crosslens.metrics import format_count
-from crosslens.statistics import Estimate
+from crosslens.statistics import Estimate, JudgeAgreement
 
 _SHOWN, _EXAMINED = 5, 100
 _INDENT = 8 * " "
+ONE_JUDGE, CEILING = "one judge", "ceiling"
+"""The rows below the φ that say how far people agree with each other."""
 
 
 @RENDERERS.register("MissingPositives")
@@ -130,15 +132,7 @@ def _explanation(result: HumanAgreement, width: int) -> str:
     if result.pooled:
         lines.append("Each judge's score is an observation of its own.")
     if result.judges is not None:
-        single, kappa = result.judges.one_against_others, result.judges.kappa
-        lines.append(
-            f"People: {format_count(result.judges.judgements, 'score')} for "
-            f"{format_count(result.judges.pairs, 'pair')}; "
-            f"one judge against the mean of the others: Pearson {_number(single['pearson'])}, "
-            f"Spearman {_number(single['spearman'])}; Krippendorff's α {_number(result.judges.alpha)}; "
-            f"Cohen's κ of two judges {_number(kappa['none'])}, weighted linearly {_number(kappa['linear'])}, "
-            f"quadratically {_number(kappa['quadratic'])}."
-        )
+        lines += _about_people(result.judges, result.pooled)
     if result.judgements.skipped:
         lines.append(
             f"{format_count(result.judgements.skipped, 'row')} of images or captions not in the dataset left out."
@@ -146,21 +140,43 @@ def _explanation(result: HumanAgreement, width: int) -> str:
     return "\n".join(part for line in lines for part in textwrap.wrap(line, width))
 
 
+def _about_people(judges: JudgeAgreement, pooled: bool) -> list[str]:
+    kappa = judges.kappa
+    scores = "single scores" if pooled else "the mean scores"
+    kappas = (
+        f"; Cohen's κ of two judges {_number(kappa['none'])}, weighted linearly {_number(kappa['linear'])}, "
+        f"quadratically {_number(kappa['quadratic'])}"
+        if isfinite(kappa["none"])
+        else ""
+    )
+    return [
+        f"{ONE_JUDGE}: one judge against the mean of the pair's others. {CEILING}: Pearson between {scores} and scores "
+        "without the judges' noise (the root of the reliability), which no φ is expected to exceed.",
+        f"People: {format_count(judges.judgements, 'score')} for {format_count(judges.pairs, 'pair')}; reliability of "
+        f"their mean {_number(judges.reliability)}, of one score {_number(judges.single_reliability)}; "
+        f"Krippendorff's α {_number(judges.alpha)}{kappas}.",
+    ]
+
+
 def _section(part: str, subset: AgreementSubset, shown: tuple[str, ...], pooled: bool, width: int | None) -> str:
     size = format_count(subset.pairs, "pair") + (f", {format_count(subset.observations, 'score')}" if pooled else "")
     head = f"{SUBSET_TITLES[part]}: {size} of {format_count(subset.images, 'image')}"
     header = ("φ", *(COEFFICIENT_LABELS[name] for name in shown))
-    return f"{head}\n\n{Grid(header, _rows(subset, shown), 'l' * 4).text(width)}"
+    return f"{head}\n\n{Grid(header, _rows(subset, shown, pooled), 'l' * 4).text(width)}"
 
 
-def _rows(subset: AgreementSubset, shown: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Each φ, and under it how much it is above the first that is not the ground truth itself."""
+def _rows(subset: AgreementSubset, shown: tuple[str, ...], pooled: bool) -> tuple[tuple[str, ...], ...]:
+    """Each φ, under it how much it is above the first that is not the ground truth itself; then people themselves."""
     rows = []
     first = next((phi for phi in subset.figures if phi != BINARY), None)
     for phi, coefficients in subset.figures.items():
         rows.append((phi, *(_cell(coefficients[name]) for name in shown)))
         if (difference := subset.differences.get((phi, first or ""))) is not None:
             rows.append((f"  − {first}", *(_cell(difference[name], signed=True) for name in shown)))
+    if (judges := subset.judges) is not None:
+        rows.append((ONE_JUDGE, *(_number(judges.one_against_others[name]) for name in shown)))
+        ceiling = _number(judges.ceiling(pooled))
+        rows.append((CEILING, *(ceiling if name == "pearson" else "–" for name in shown)))
     return tuple(rows)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from crosslens.core import PAGE_WIDTH, Grid
-from crosslens.explanations import Overview, OverviewComparison, synset_word
+from crosslens.explanations import SCOPES, ConceptTable, Overview, OverviewComparison, synset_word
 from crosslens.metrics import format_count
 
 METRIC_NAMES: Mapping[str, str] = {
@@ -30,6 +30,7 @@ METRIC_NAMES: Mapping[str, str] = {
 """How tables call the metrics."""
 _PERCENT = tuple(name for name, words in METRIC_NAMES.items() if words.endswith("%"))
 _SHOWN = 10
+GROUND_TRUTH = "ground_truth"
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ def overview_sections(overview: Overview, shown: int = _SHOWN) -> list[TitledTab
         TitledTable("Causes", cause_grid(overview), (
             "asked: failures whose query mentions it; open: of these, undecided; main: counted once per failure, by "
             "the first that applies from above.",)),
+        TitledTable("Number of causes", cause_number_grid(overview), (
+            "of caused: of the failures with a cause; near misses and unclear ones have none.",)),
         TitledTable("Rules", rule_grid(overview.rules, shown), (
             "p: Fisher's exact test that A makes B likelier, corrected for all rules tested.",)),
         TitledTable(f"Confused with{kinds}", atlas_grid(overview.atlas, shown, overview.names), (
@@ -114,8 +117,21 @@ def _metric_notes(overview: Overview) -> tuple[str, ...]:
         "CA: concepts of the right image that the retrieved one has; concept similarity: path similarity of the "
         "others, matched in pairs; CE: difference of counts; SD: difference of box areas; matched: synsets in such a "
         "pair, of all not in common; wrong count: of common concepts; attributes, places: agreement of common objects.",
+        *size_notes(overview.settings, overview.metrics),
         f"skipped: failures in which a metric is undefined. {100 * overview.level:g}% intervals over images.",
         f"Over all failures together: {'; '.join((*totals, *shares))}.",
+    )
+
+
+def size_notes(settings: Mapping[str, Any], metrics: pl.DataFrame) -> tuple[str, ...]:
+    """What the base of SD hides: relative to the right image's box, a smaller box differs by less than 1."""
+    measured = metrics.filter((pl.col("metric") == "SD[binary]") & pl.col("mean").is_not_null()).height > 0
+    if not measured or settings.get("base", GROUND_TRUTH) != GROUND_TRUTH or settings.get("threshold", 1.0) < 1:
+        return ()
+    return (
+        "SD[binary] counts boxes that differ from those of the right image by at least "
+        f"{100 * settings.get('threshold', 1.0):g}% of their area: a box that shrank never does, however small it "
+        "became; the base min (--size-base min) is symmetric.",
     )
 
 
@@ -133,6 +149,18 @@ def cause_grid(overview: Overview) -> Grid:
         for row in overview.causes.to_dicts()
     ]
     return Grid(("cause", "asked", "open", "failures", "% of failures", "main, %"), tuple(rows), "lrrrrr")
+
+
+def cause_number_grid(overview: Overview) -> Grid:
+    """How many failures have no cause, one, two …"""
+    rows = [
+        (
+            f"{row['causes']}", f"{row['count']:,}", with_interval(row, 100, 1, "share"),
+            "" if row["of_caused"] is None else f"{100 * row['of_caused']:.1f}",
+        )
+        for row in overview.cause_numbers.to_dicts()
+    ]  # fmt: skip
+    return Grid(("causes", "failures", "% of failures", "of caused, %"), tuple(rows), "lrrr")
 
 
 def rule_grid(rules: pl.DataFrame, shown: int) -> Grid:
@@ -170,6 +198,61 @@ def correlation_grid(overview: Overview) -> Grid:
         names = (METRIC_NAMES.get(row[side], row[side]).removesuffix(", %") for side in ("first", "second"))
         rows.append((", ".join(names), *cells, f"{row['failures']:,}"))
     return Grid(("", "Spearman ρ", "Kendall τ-b", "failures"), tuple(rows), "lrrr")
+
+
+_TABLE_3: Mapping[str, str] = {
+    "Fails": "fails, % ↓",
+    "CA": "CA, % ↑",
+    "NonCommonSimilarity": "NCS ↑",
+    "CE": "CE ↓",
+    "SD[binary]": "SD, % ↓",
+    "object_hit": "hit ↑",
+    "object_miss": "missed ↓",
+    "matched_synsets": "matched, % ↑",
+    "wrong_counts": "wrong counts ↓",
+}
+"""The columns of the table of several runs, which are those of EXPL's Table 3."""
+
+
+def concepts_text(table: ConceptTable, width: int | None = None) -> str:
+    """Several runs in one table, query-agnostic and query-informed; intervals where they fit."""
+    grids = [concepts_grid(table, scope) for scope in SCOPES]
+    if width is not None and any(grid.width > width for grid in grids):
+        grids = [concepts_grid(table, scope, intervals=False) for scope in SCOPES]
+    titles = ("Concept metrics, every object", "Concept metrics, query concepts")
+    first = next(iter(table.overviews.values()))
+    notes = (
+        "A row per run, over its own failures: runs fail on different queries. hit, missed: objects in all; matched: "
+        "over all failures together; wrong counts: common concepts of another count, per failure; others: means.",
+        *size_notes(first.settings, table.metrics),
+        f"NCS: concept similarity (NonCommonSimilarity). {100 * first.level:g}% intervals over images.",
+    )
+    sections = [TitledTable(title, grid) for title, grid in zip(titles, grids, strict=True)]
+    sections[-1] = replace(sections[-1], notes=notes)
+    head = f"{len(table.overviews)} runs on {first.dataset}, {table.direction}; concepts from {first.source}"
+    return _text(head, sections, first.notes, width)
+
+
+def concepts_grid(table: ConceptTable, scope: str = "all", *, intervals: bool = True) -> Grid:
+    """Runs down, the columns of EXPL's Table 3 across."""
+    rows = []
+    for run in table.overviews:
+        own = table.metrics.filter((pl.col("run") == run) & (pl.col("scope") == scope)).to_dicts()
+        by_metric = {row["metric"]: row for row in own}
+        shown = [name for name in _TABLE_3 if scope == SCOPES[0] or name != "Fails"]
+        rows.append((run, *(_concept_cell(name, by_metric[name], intervals) for name in shown)))
+    header = tuple(words for name, words in _TABLE_3.items() if scope == SCOPES[0] or name != "Fails")
+    return Grid(("run", *header), tuple(rows), "l" + "r" * len(header))
+
+
+def _concept_cell(metric: str, row: Mapping[str, Any], intervals: bool) -> str:
+    """Totals of objects, the share over all failures of matched synsets, means of the others."""
+    if metric in ("object_hit", "object_miss"):
+        return f"{row['total']:,.0f}"
+    if metric == "matched_synsets":
+        return "–" if row["pooled"] is None else f"{100 * row['pooled']:.1f}"
+    figure = with_interval(row, 100, 1) if metric == "Fails" else metric_cell(metric, row)
+    return figure if intervals else figure.partition(" ")[0]
 
 
 def comparison_sections(comparison: OverviewComparison, shown: int = _SHOWN) -> list[TitledTable]:

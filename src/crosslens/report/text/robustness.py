@@ -12,9 +12,18 @@ import polars as pl
 
 from crosslens.core import PAGE_WIDTH, Grid, UnknownNameError, split_name
 from crosslens.metrics import format_count, format_figure, unit_sentence
-from crosslens.pipeline import CHANGE_FIGURES, CHANGE_GROUPS, Robustness, direction_rsum, higher_is_better
+from crosslens.pipeline import (
+    CHANGE_FIGURES,
+    CHANGE_GROUPS,
+    Robustness,
+    direction_rsum,
+    drop_table,
+    higher_is_better,
+)
 from crosslens.report.export.tables import grid_markdown
 from crosslens.report.text.comparison import CORRECTIONS, floor_of_p, p_value
+from crosslens.report.text.drop_table import drop_grid
+from crosslens.report.text.protocols import protocol_text
 from crosslens.report.text.robustness_captions import MIN_CAPTIONS, brittle_lines, spread_grids, word_grids
 from crosslens.report.text.runs import difference_cells
 
@@ -40,6 +49,7 @@ def robustness_text(study: Robustness, names: Iterable[str] | None = None, width
         parts += [f"{above}\n{grid.text(width)}" if above else grid.text(width) for above, grid in section.grids]
         parts += ["\n".join(section.lines)] if section.lines else []
         parts += ["\n".join(line for note in section.notes for line in textwrap.wrap(note, PAGE_WIDTH))]
+    parts.append(protocol_text(study.about.get("protocol", {}), width))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -59,10 +69,15 @@ def study_summary(study: Robustness) -> str:
     data = study.about.get("dataset", {})
     rows = study.drops.filter(pl.col("metric") == direction_rsum(study.direction))
     queries = format_count(rows["queries"][0], "image" if study.direction == "i2t" else "caption")
+    protocol = study.about.get("protocol", {})
+    label = f", protocol {protocol['name']}" if protocol else ""
     phrases = {"t2t": "query the other captions of their images", "t2i": "query their images"}
+    if sets := study.about.get("text_sets"):
+        queries = format_count(rows["queries"][0], "query")
+        phrases["t2t"] = f"from {sets['queries']['name']} for the texts of its images"
     return (
-        f"{data.get('name', 'a dataset')}: {queries} {phrases.get(study.direction, 'query their captions')}, "
-        f"{format_count(len(study.models), 'model')}, {format_count(len(study.perturbations), 'perturbation')}"
+        f"{data.get('name', 'Ranked lists')}: {queries} {phrases.get(study.direction, 'query their captions')}, "
+        f"{format_count(len(study.models), 'model')}, {format_count(len(study.perturbations), 'perturbation')}{label}"
     )
 
 
@@ -80,13 +95,19 @@ def _drops(study: Robustness) -> TableSection:
     grids = []
     for model, rows in _by_model(study, _of_metric(study, study.headline)):
         drops = difference_cells((study.headline, row["drop"], row["low"], row["high"]) for row in rows)
-        lines = tuple(
-            (row["perturbation"], _percent(row["applied_share"]), drop, _percent(row["relative"]), _p(study, row))
-            for row, drop in zip(rows, drops, strict=True)
-        )
-        above = f"{model}: {_called(study.headline)} {format_figure(study.headline, rows[0]['before'])} before"
-        grids.append((above, Grid(("perturbation", "applied", "drop", "relative", "p"), lines, "lrlrr")))
-    return TableSection(f"Drop of {_called(study.headline)}", tuple(grids), _about_drops(study))
+        columns = {
+            "perturbation": [row["perturbation"] for row in rows],
+            "applied": [_percent(row["applied_share"]) for row in rows],
+            "drop": drops,
+            "relative": [_percent(row["relative"]) for row in rows],
+            "p": [_p(study, row) for row in rows],
+        }
+        if not _knows_changes(study):
+            del columns["applied"]
+        above = f"{model}: {study.headline} {format_figure(study.headline, rows[0]['before'])} before"
+        align = "".join("l" if name in ("perturbation", "drop") else "r" for name in columns)
+        grids.append((above, Grid(tuple(columns), tuple(zip(*columns.values(), strict=True)), align)))
+    return TableSection(f"Drop of {study.headline}", tuple(grids), _about_drops(study))
 
 
 def _about_drops(study: Robustness) -> tuple[str, ...]:
@@ -98,10 +119,11 @@ def _about_drops(study: Robustness) -> tuple[str, ...]:
     permutations = testing.get("permutations", 10_000)
     floor = floor_of_p(permutations, testing.get("correction", "none"), tests)
     least = f"; {permutations:,} permutations give no p below {floor:.4f}"
+    applied = "Applied: the share of captions that changed. " if _knows_changes(study) else ""
     corrected = CORRECTIONS.get(testing.get("correction", ""), CORRECTIONS["none"])
     return (
         f"Drop: before − after, in points; above 0 is worse.{half} In brackets: {share} interval over "
-        "images. Relative: of the figure before. Applied: the share of captions that changed. "
+        f"images. Relative: of the figure before. {applied}"
         f"p: paired permutation test over images, two-sided, {corrected} for {format_count(tests, 'test')}{least}.",
     )
 
@@ -116,22 +138,15 @@ def _applied(study: Robustness) -> TableSection:
         lines = tuple((row["perturbation"], f"{row['applied']:,}", drop) for row, drop in zip(rows, drops, strict=True))
         if lines:
             grids.append((model, Grid(("perturbation", "applied to", "drop over those"), lines, "lrl")))
-    return TableSection(f"Drop of {_called(metric)} where it applied", tuple(grids))
+    return TableSection(f"Drop of {metric} where it applied", tuple(grids))
 
 
 def _models(study: Robustness) -> TableSection:
     """The heat map as a table, where there are several models."""
     if len(study.models) < 2:
         return TableSection("")
-    drops = {(row["model"], row["perturbation"]): row["drop"] for row in _of_metric(study, study.headline)}
-    rows = [
-        (name, *(format_figure(study.headline, drops[model, name], signed=True) for model in study.models))
-        for name in study.perturbations
-    ]
-    means = [pl.Series([drops[model, name] for name in study.perturbations]).mean() for model in study.models]
-    rows.append(("mean", *(format_figure(study.headline, float(str(mean)), signed=True) for mean in means)))
-    grid = Grid(("perturbation", *study.models), tuple(rows), "l" + "r" * len(study.models))
-    return TableSection(f"Drop of {_called(study.headline)}, all models", (("", grid),))
+    grid = drop_grid(drop_table({"": study}, study.headline), intervals=False)
+    return TableSection(f"Drop of {study.headline}, all models", (("", grid),))
 
 
 def _metrics(study: Robustness) -> TableSection:
@@ -154,7 +169,7 @@ def _changes(study: Robustness) -> TableSection:
     for model, rows in _by_model(study, study.changes.to_dicts()):
         moves = tuple(
             (row["perturbation"], f"{row['changed']:,}", *(_percent(row[way]) for way in ("lower", "higher", "same")),
-             f"{row['up_while_similarity_down']:,}")
+             _count(row["up_while_similarity_down"]))
             for row in rows
         )  # fmt: skip
         grids.append((model, Grid(("perturbation", "changed", "lower", "higher", "same", "odd"), moves, "lrrrrr")))
@@ -183,15 +198,18 @@ def _overlap(study: Robustness) -> TableSection:
     values = {(row["model"], row["group"]): row for row in study.overlap.to_dicts()}
     if not values:
         return TableSection("")
-    cells = [(group, column) for column in ("jaccard", "among_changed") for group in CHANGE_GROUPS]
+    known = _knows_changes(study)
+    cells = [(group, column) for column in ("jaccard", "among_changed")[: 1 + known] for group in CHANGE_GROUPS]
     rows = tuple((model, *(_number(values[model, group][column]) for group, column in cells)) for model in study.models)
-    header = ("model", *CHANGE_GROUPS, "decr.*", "incr.*", "unch.*")
+    header = ("model", *CHANGE_GROUPS, *(("decr.*", "incr.*", "unch.*") if known else ()))
+    starred = "With *: only queries that both of a pair changed. " if known else ""
     notes = (
         "Jaccard similarity of the sets of queries whose score (Hit@1 + Hit@5 + Hit@10) decreased, increased or "
-        "stayed, mean over all pairs of perturbations. With *: only queries that both of a pair changed. The exact "
-        "procedure of the paper's table is unpublished; this definition is ours.",
+        f"stayed, mean over all pairs of perturbations but those whose sets are both empty. {starred}Scores and groups "
+        "are those of the paper on brittleness; which pairs its table averages is not published.",
     )
-    return TableSection("Do perturbations hit the same queries?", (("", Grid(header, rows, "lrrrrrr")),), notes)
+    grid = Grid(header, rows, "l" + "r" * len(cells))
+    return TableSection("Do perturbations hit the same queries?", (("", grid),), notes)
 
 
 def _words(study: Robustness) -> TableSection:
@@ -211,7 +229,7 @@ def _captions(study: Robustness) -> TableSection:
 
 def _seeds(study: Robustness) -> TableSection:
     notes = ("The drop under several seeds of the perturbations; the other tables are of the first seed.",)
-    return TableSection(f"Drop of {_called(study.headline)} over seeds", tuple(spread_grids(study)), notes)
+    return TableSection(f"Drop of {study.headline} over seeds", tuple(spread_grids(study)), notes)
 
 
 def _after(row: Mapping[str, Any]) -> str:
@@ -233,12 +251,17 @@ def _by_model(study: Robustness, rows: list[dict[str, Any]]) -> list[tuple[str, 
     return [(model, own) for model, own in each if own]
 
 
-def _called(metric: str) -> str:
-    return f"{metric} (half of Rsum)" if metric.endswith("/Rsum") else metric
-
-
 def _percent(value: float | None) -> str:
     return f"{100 * value:.1f}%" if value is not None and isfinite(value) else "–"
+
+
+def _knows_changes(study: Robustness) -> bool:
+    """Whether it is known which captions changed: not from ranked lists alone."""
+    return bool(study.drops["applied_share"].is_finite().any())
+
+
+def _count(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
 
 
 def _number(value: float | None) -> str:

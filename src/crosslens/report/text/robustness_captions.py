@@ -57,20 +57,26 @@ def brittle_lines(study: Robustness) -> list[str]:
             continue
         lines += ([""] if lines else []) + [model]
         for position in own["place"].unique(maintain_order=True):
-            rows = own.filter(pl.col("place") == position).sort("rank_after", descending=True, maintain_order=True)
+            rows = own.filter(pl.col("place") == position).sort(
+                "rank_after", descending=True, nulls_last=False, maintain_order=True
+            )
             lines += _one_caption(rows.to_dicts())
     return lines
 
 
 def _one_caption(rows: list[dict[str, Any]]) -> list[str]:
     first = rows[0]
-    before = f"rank {first['rank_before']:,.0f}, mean drop {first['mean_drop']:.2f} of 3"
+    before = f"rank {_rank(first['rank_before'])}, mean drop {first['mean_drop']:.2f} of 3"
     lines = [f"{first['place']}. {first['query']}: {before}", *_wrapped(first["original"] or "", "   ")]
     for row in rows[:_WORST]:
-        lines.append(f"   {row['perturbation']}: rank {row['rank_before']:,.0f} → {row['rank_after']:,.0f}")
+        lines.append(f"   {row['perturbation']}: rank {_rank(row['rank_before'])} → {_rank(row['rank_after'])}")
         if row["text"] and row["text"] != row["original"]:
             lines += _wrapped(row["text"], "     ")
     return lines
+
+
+def _rank(rank: float | None) -> str:
+    return "beyond the list" if rank is None else f"{rank:,.0f}"
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -17,6 +17,7 @@ from crosslens.metrics import (
     with_intervals,
 )
 from crosslens.report.selection import select_metrics
+from crosslens.report.text.protocols import protocol_text
 
 DIRECTION_LABELS = {"i2t": "image → text", "t2i": "text → image", BOTH: "both directions"}
 DEFINITIONS = {
@@ -36,7 +37,9 @@ def run_table(
 ) -> str:
     """A run as a person reads it: its figures, then what they are and what they were computed from."""
     chosen = {name: run[name] for name in select_metrics(run, metrics)}
-    parts = [run.name, run_grid(run, metrics).text(width), "\n".join(table_notes(chosen)) if explained else ""]
+    parts = [run.label, run_grid(run, metrics).text(width)]
+    if explained:
+        parts += ["\n".join(table_notes(chosen)), protocol_text(run.protocol, width)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -56,7 +59,8 @@ def run_grid(run: Run, metrics: str | Sequence[str] | None = None) -> Grid:
             named[directions[0], f"{metric} (both)"] = named.pop((direction, metric))
     rows = list(dict.fromkeys(metric for _, metric in named))
     columns = [value_cells([named.get((direction, metric)) for metric in rows]) for direction in directions]
-    header = ("metric", *(DIRECTION_LABELS.get(direction, direction) for direction in directions))
+    title = f"metric (protocol {run.protocol['name']})" if run.protocol else "metric"
+    header = (title, *(DIRECTION_LABELS.get(direction, direction) for direction in directions))
     return Grid(header, tuple(zip(rows, *columns, strict=True)), "l" * len(header))
 
 
@@ -69,7 +73,7 @@ def models_grid(runs: Sequence[Run], metrics: str | Sequence[str] | None = None)
             fix=f"evaluate them with the same {argument('metrics')}, or export them one at a time",
         )
     titles = [metric if direction == BOTH else f"{direction} {metric}" for direction, metric in map(split_name, shared)]
-    rows = tuple((run.name, *(format_figure(name, run[name].mean) for name in shared)) for run in runs)
+    rows = tuple((run.label, *(format_figure(name, run[name].mean) for name in shared)) for run in runs)
     return Grid(("model", *titles), rows, "l" + "r" * len(shared))
 
 

@@ -44,8 +44,51 @@ _WIDTH, _GAP, _SPACE = 0.62, 0.22, 0.24
 _WOBBLE = 0.035
 
 
+_SHAPES: dict[str, Points] = {
+    "▭": [(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)],
+    "□": [(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)],
+    "△": [(0, 1), (0.35, 0), (1, 1), (0, 1)],
+}
+"""Outlines in a box of 1 × 1; a triangle's peak is above 0.35."""
+_LABEL = 13.0
+
+
+def _draw_figure(pen: Pen, box: tuple[float, float, float, float], text: str, fill: Tone) -> None:
+    """A figure such as ``▭ 7 × 4`` to scale, with its lengths at its sides and a question mark."""
+    sign, width, _, height = text.split()
+    x0, y0, x1, y1 = box[0] + 2 * _LABEL, box[1] - 0.6 * _LABEL, box[2] - _LABEL, box[3] - 0.8 * _LABEL
+    unit = min((x1 - x0) / int(width), (y1 - y0) / int(height))
+    across, down = max(unit * int(width), 1.6 * _LABEL), max(unit * int(height), 1.4 * _LABEL)
+    left, top = (x0 + x1 - across) / 2, (y0 + y1 - down) / 2
+    trembling = random_stream(pen.variant, "figure")
+
+    def moved(points: Points) -> Points:
+        wobble = trembling.normal(0, _WOBBLE / 3, (len(points), 2))
+        return [
+            (left + (a + da) * across, top + (b + db) * down) for (a, b), (da, db) in zip(points, wobble, strict=True)
+        ]
+
+    pen.line(moved(_SHAPES[sign]), 1.6, fill)
+    side = left - 1.5 * _LABEL
+    if sign == "△":
+        for start in (0.08, 0.32, 0.56, 0.8):
+            pen.line(moved([(0.35, start), (0.35, start + 0.12)]), 1.1, fill)
+        side = left + 0.35 * across + 1
+    middle, below = top + down / 2, top + down + 2
+    _write_by_hand(pen, (left, below, left + across, below + _LABEL), width, fill)
+    lift = _LABEL * 0.1 if sign == "△" else -_LABEL / 2
+    _write_by_hand(pen, (side, middle + lift, side + 1.4 * _LABEL, middle + lift + _LABEL * 0.9), height, fill)
+    if sign != "△":
+        _write_by_hand(pen, (left, middle - _LABEL / 2, left + across, middle + _LABEL / 2), "?", fill)
+    else:
+        _write_by_hand(pen, (left + across, top, left + across + _LABEL, top + _LABEL), "?", fill)
+
+
 def _write_by_hand(pen: Pen, box: tuple[float, float, float, float], text: str, fill: Tone) -> None:
-    """Write one line as large as the box allows; another variant of the pen is another hand."""
+    """Write one line as large as the box allows, or draw a figure; another variant of the pen is another hand."""
+    if text[:1] in _SHAPES:
+        _draw_figure(pen, box, text, fill)
+        return
     x0, y0, x1, y1 = box
     units = sum(_SPACE if character == " " else _WIDTH + _GAP for character in text)
     height = min(y1 - y0, (x1 - x0) / units)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from crosslens.core import UnknownNameError, UsageError
 from crosslens.synth.tasks.action import ACTION
+from crosslens.synth.tasks.area import AREA
 from crosslens.synth.tasks.calculation import CALCULATION
 from crosslens.synth.tasks.code import CODE
 from crosslens.synth.tasks.objects import COLOUR, COUNT, OBJECT
@@ -14,12 +15,14 @@ from crosslens.synth.tasks.positions import FIGURE, LOCATION
 from crosslens.synth.tasks.signs import OCR, TRANSLATION
 from crosslens.synth.tasks.task import Task
 
-__all__ = ["ALL", "TASKS", "Task", "chosen_tasks"]
+__all__ = ["ALL", "EVERY_TASK", "TASKS", "Task", "chosen_tasks"]
 
 _SEEN = (COLOUR, COUNT, LOCATION, FIGURE, OBJECT, ACTION, SCENE, OCR, LANDMARK)
 _WORKED_OUT = (CALCULATION, CODE, TRANSLATION)
 TASKS: dict[str, Task] = {task.name: task for task in (*_SEEN, *_WORKED_OUT)}
 """Every task by its name, from what is seen to what is to be worked out."""
+EVERY_TASK = TASKS | {AREA.name: AREA}
+"""Also those that ``all`` does not stand for."""
 ALL = "all"
 
 
@@ -28,10 +31,8 @@ def chosen_tasks(names: str | Iterable[str]) -> tuple[str, ...]:
     listed = names.split(",") if isinstance(names, str) else list(names)
     chosen = [name.strip() for name in listed if name.strip()]
     if not chosen:
-        raise UsageError("tasks must name at least one task", fix=f"name some of {', '.join(TASKS)}, or all")
-    if ALL in chosen:
-        return tuple(TASKS)
+        raise UsageError("tasks must name at least one task", fix=f"name some of {', '.join(EVERY_TASK)}, or all")
     for name in chosen:
-        if name not in TASKS:
-            raise UnknownNameError("task", name, [*TASKS, ALL])
-    return tuple(name for name in TASKS if name in chosen)
+        if name not in EVERY_TASK and name != ALL:
+            raise UnknownNameError("task", name, [*EVERY_TASK, ALL])
+    return tuple(name for name in EVERY_TASK if name in chosen or (ALL in chosen and name in TASKS))

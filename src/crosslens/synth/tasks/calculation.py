@@ -12,7 +12,7 @@ from crosslens.synth.layout import Part, Plan
 from crosslens.synth.tasks.task import Facts, Objects, Random, Task, another, choose, names, usual_colour
 
 BOARDS = ("blackboard", "sheet of paper", "whiteboard")
-_BACKDROPS = names(
+NUMBER_BACKDROPS = names(
     "classroom, wooden board, brick wall, striped wallpaper, dotted wallpaper, tiled wall, blue carpet, living room"
 )
 _OPERATORS = {
@@ -54,7 +54,7 @@ class CalculationFacts(Facts):
         operator = choose(random, tuple(_OPERATORS))
         left, right = _numbers(operator, random)
         board = choose(random, BOARDS)
-        return cls(left, operator, right, board, usual_colour(random, board), choose(random, _BACKDROPS))
+        return cls(left, operator, right, board, usual_colour(random, board), choose(random, NUMBER_BACKDROPS))
 
     def plan(self) -> Plan:
         return Plan(self.backdrop, (Part(self.board, self.colour, text=self.text),))
@@ -117,6 +117,6 @@ _CHANGES = {
     "number": _change_number,
     "board": another("board", BOARDS),
     "colour": another("colour", lambda facts: KINDS[facts.board].colours),
-    "backdrop": another("backdrop", _BACKDROPS),
+    "backdrop": another("backdrop", NUMBER_BACKDROPS),
 }
 CALCULATION = Task("calculation", CalculationFacts, _CHANGES, core=("number",), essence=("result",))

@@ -52,7 +52,7 @@ class Facts(ABC):
 
 @dataclass(frozen=True)
 class Task:
-    """One of the twelve.
+    """One of the twelve, or one that has to be named. ``label`` is what a dataset calls it, if not by its name.
 
     ``changes`` maps the name of a fact to what gives the facts with another value of it; a twin differs in one of
     ``core``, the facts that every caption speaks of. ``essence`` names what even the sparsest caption says: scenes that
@@ -64,6 +64,7 @@ class Task:
     changes: Mapping[str, Change]
     core: tuple[str, ...]
     essence: tuple[str, ...]
+    label: str = ""
 
     def essence_of(self, facts: Facts) -> tuple[Any, ...]:
         """The values of the essence."""

@@ -1,0 +1,126 @@
+"""Every figure of docs/results/brit-align.md: a real model's lists under BRIT's thirteen perturbations.
+
+    make reproduce-brit                     # the data: CROSSLENS_DATA, or ../shared/data beside the repository
+    python reproduce/brit.py --write        # put the tables into the page
+
+The lists are ALIGN's, as the paper's authors published them: the first ten photos for each of Flickr30k's 5,000 test
+captions, unperturbed and perturbed, over all 31,000 photos; and the first ten captions for each of COCO's 5,000 test
+photos. Nothing is encoded. The exit status says whether the page has the same figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import crosslens as cl
+from crosslens.core.rendering import Grid
+from crosslens.metrics import format_figure, format_interval
+from crosslens.pipeline import CHANGE_GROUPS
+from crosslens.report.export.tables import grid_markdown
+from pages import real_data, update_page
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "brit-align.md"
+LISTS = "runs/align-f30k-t2i"
+COCO_LISTS, COCO_CAPTIONS = "runs/align-coco5k-i2t.run.gz", "coco_karpathy_test/captions.tsv.gz"
+
+TABLE_3 = {
+    "Flickr30k, t2i": ("35.56", "58.78", "67.64", "161.98"),
+    "MS-COCO, i2t": ("60.48", "42.22", "54.42", "157.12"),
+}
+"""ALIGN's rows of the paper's Table 3: R@1, R@5, R@10, rsum."""
+TABLE_4 = {
+    "char_swap": 14.77, "missing_char": 7.01, "extra_char": 8.58, "nearby_char": 14.14, "synonym_noun": 7.35,
+    "synonym_adj": 2.89, "distraction_true": 2.20, "distraction_false": 0.31, "shuffle_nouns_and_adj": 15.28,
+    "shuffle_all_words": 23.56, "shuffle_allbut_nouns_and_adj": 14.31, "shuffle_within_trigrams": 11.68,
+    "shuffle_trigrams": 8.90,
+}  # fmt: skip
+"""The column F30k of Table 4: the decrease of rsum, averaged over four models."""
+TABLE_5 = {"Flickr30k": ("0.1342", "0.0513", "0.6136"), "MS-COCO": ("0.1680", "0.0802", "0.6810")}
+"""ALIGN's rows of Table 5: decreased, increased, unchanged."""
+
+
+def study(data: Path) -> cl.Robustness:
+    """ALIGN on Flickr30k, from its lists."""
+    folder = data / LISTS
+    relevance = cl.read_qrels(folder / "qrels.txt")
+    return cl.robustness_from_runs(folder, relevance, directions="t2i", name="ALIGN", dataset_name="Flickr30k")
+
+
+def before_grid(result: cl.Robustness, data: Path) -> Grid:
+    """Table 3: the figures of the unperturbed lists."""
+    before = dict(result.drops.select("metric", "before").unique().iter_rows())
+    hits = [100 * before[f"t2i/Hit@{k}"] for k in (1, 5, 10)]
+    recalls = [100 * value for value in coco_recalls(data)]
+    ours = {"Flickr30k, t2i": [*hits, before["t2i/Rsum"]], "MS-COCO, i2t": [*recalls, sum(recalls)]}
+    rows = []
+    for name, printed in TABLE_3.items():
+        metric = "Hit" if name.endswith("t2i") else "CappedRecall"
+        rows.append((name, f"{metric}@k, from the lists", *(f"{value:.2f}" for value in ours[name])))
+        rows.append((name, "printed", *printed))
+    return Grid(("ALIGN", "", "@1", "@5", "@10", "sum"), tuple(rows), "llrrrr")
+
+
+def coco_recalls(data: Path) -> list[float]:
+    """CappedRecall@1, @5 and @10, image to text, with the five captions of each photo as relevant."""
+    relevant: dict[str, list[str]] = {}
+    with gzip.open(data / COCO_CAPTIONS, "rt", encoding="utf-8", newline="") as file:
+        for caption, image, *_ in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            relevant.setdefault(image, []).append(caption)
+    names = [f"CappedRecall@{k}" for k in (1, 5, 10)]
+    lists = cl.read_run(data / COCO_LISTS)
+    judged = {query: relevant[query] for query in lists.query_ids}
+    run = cl.evaluate(run=lists, relevance=judged, directions=["i2t"], metrics=names, resamples=0)
+    return [run[f"i2t/{name}"].mean for name in names]
+
+
+def drops_grid(result: cl.Robustness) -> Grid:
+    """Table 4, with intervals."""
+    rows = result.drops.filter(pl.col("metric") == result.headline)
+    by_name = {row["perturbation"]: row for row in rows.to_dicts()}
+    lines = tuple(
+        (name, format_figure(result.headline, by_name[name]["drop"], 2),
+         format_interval(result.headline, by_name[name]["low"], by_name[name]["high"]), f"{printed:.2f}")
+        for name, printed in TABLE_4.items()
+    )  # fmt: skip
+    header = ("perturbation", "drop of t2i/Rsum, ALIGN", "95% interval", "printed, mean of four models")
+    return Grid(header, lines, "lrlr")
+
+
+def groups_grid(result: cl.Robustness) -> Grid:
+    """Table 5: over all pairs of perturbations, and over those that change a list at all."""
+    overlap = {row["group"]: row["jaccard"] for row in result.overlap.to_dicts()}
+    unchanged = result.changes.filter(pl.col("unchanged") == pl.col("queries"))["perturbation"]
+    changing = [name for name in result.perturbations if name not in unchanged.to_list()]
+    pairs = result.overlap_pairs.filter(pl.col("first").is_in(changing) & pl.col("second").is_in(changing))
+    without = {name: pairs.filter(pl.col("group") == name)["jaccard"].to_numpy() for name in CHANGE_GROUPS}
+    count = len(list(combinations(changing, 2)))
+    rows = [
+        (f"from the lists, all {len(result.perturbations)}", *(f"{overlap[name]:.4f}" for name in CHANGE_GROUPS)),
+        (f"from the lists, the {len(changing)} that change any ({count} pairs)",
+         *(f"{np.nanmean(without[name]):.4f}" for name in CHANGE_GROUPS)),
+        *((f"printed, {name}", *printed) for name, printed in TABLE_5.items()),
+    ]  # fmt: skip
+    return Grid(("ALIGN", *CHANGE_GROUPS), tuple(rows), "lrrr")
+
+
+def main() -> int:
+    """Print the tables, and write them into the page or compare them with it."""
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--write", action="store_true", help="write the page instead of comparing with it")
+    options = asked.parse_args()
+    data = real_data(LISTS, COCO_LISTS, COCO_CAPTIONS)
+    result = study(data)
+    tables = {"before": before_grid(result, data), "drops": drops_grid(result), "groups": groups_grid(result)}
+    return update_page(PAGE, {name: grid_markdown(grid).rstrip() for name, grid in tables.items()}, write=options.write)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

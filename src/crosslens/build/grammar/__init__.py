@@ -1,0 +1,1 @@
+"""Grammar checks of generated descriptions."""

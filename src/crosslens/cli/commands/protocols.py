@@ -1,0 +1,58 @@
+"""``crosslens protocols``: the papers' protocols, and what other commands print of the one they follow."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+import crosslens.pipeline as pipeline
+import crosslens.report as report
+from crosslens.cli.console import print_json, print_list, print_result, terminal_width
+from crosslens.cli.flags import Json, command
+
+PROTOCOL_HELP = "Follow a paper and say so beside every figure: {} (see crosslens protocols)."
+
+
+@command("crosslens protocols", "crosslens protocols five", "crosslens protocols --json", reads_files=False)
+def protocols(
+    name: Annotated[str | None, typer.Argument(help="Describe this protocol in full.")] = None, json: Json = False
+) -> None:
+    """List the papers' protocols: metrics and conventions."""
+    chosen = [entry.value for entry in pipeline.PROTOCOLS] if name is None else [pipeline.PROTOCOLS[name].value]
+    if json:
+        print_json({"protocols": [_content(protocol) for protocol in chosen]})
+    elif name is None:
+        print_list([(protocol.name, f"{protocol.summary} {protocol.paper}") for protocol in chosen])
+        print_result("\nWithout --protocol, crosslens follows its own conventions.")
+    else:
+        print_result(report.protocol_description(chosen[0], terminal_width()))
+
+
+def _content(protocol: pipeline.Protocol) -> dict[str, Any]:
+    return {
+        "name": protocol.name,
+        "paper": protocol.paper,
+        "summary": protocol.summary,
+        "metrics": list(protocol.metrics),
+        "tokens": dict(protocol.phi),
+        "settings": {command: dict(settings) for command, settings in protocol.settings.items()},
+        "conventions": [convention._asdict() for convention in protocol.conventions],
+    }
+
+
+def protocol_json(record: dict[str, Any] | None) -> dict[str, Any]:
+    """What the JSON of a result says of the protocol that it follows."""
+    return {} if record is None else {"protocol": record}
+
+
+def print_protocol(record: dict[str, Any] | None) -> None:
+    """Print the conventions under the tables of a result that follows a protocol."""
+    if record is not None:
+        print_result("\n" + report.protocol_text(record, terminal_width()))
+
+
+def followed(name: str | None, command: str) -> tuple[pipeline.Protocol | None, dict[str, Any] | None]:
+    """The protocol that a command follows, and what its result says of it."""
+    protocol = pipeline.find_protocol(name, command)
+    return protocol, None if protocol is None else protocol.record(command)

@@ -1,0 +1,82 @@
+"""Images without captions, which enlarge a dataset's gallery: read from a folder, or from a list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from crosslens.core import Dataset, ImageName, InputError, reading
+from crosslens.data.io.checks import RowName, check_ids, counted, on_lines
+from crosslens.data.io.files import existing_file, format_suffix, numbered_lines, read_json
+from crosslens.data.io.records import IMAGE_COLUMNS, read_records
+from crosslens.data.io.tables import read_table, split_csv, split_lines
+
+EXTRA_IMAGES = "extra_images"
+"""The option of every dataset that names them."""
+
+_IDS, _FILES = ("id", *IMAGE_COLUMNS[:-1]), ("file", IMAGE_COLUMNS[-1])
+_EXPECTED = "an image per row: its id or its file, or an object (a row) with id, file or both"
+
+
+def add_extra_images(dataset: Dataset, path: str | Path) -> Dataset:
+    """The dataset with the images of a folder, or of a list of images, behind its own."""
+    path = Path(path).expanduser()
+    if path.is_dir():
+        return dataset.with_extra_images(path)
+    names = read_image_names(path)
+    with reading(path):
+        return dataset.with_extra_images(names, folder=path.parent)
+
+
+def read_image_names(path: str | Path) -> list[ImageName]:
+    """The images that a list names by id, by file or by both, one per row.
+
+    The list is a text (one image per line), a CSV, TSV or Parquet table (a column ``id`` or ``image``, a column
+    ``file`` or ``file_name``; or one column without a header), JSON (an array, also under the key ``images``, as in
+    COCO's files) or JSON lines.
+    """
+    path = existing_file(path)
+    with reading(path):
+        rows, row_name = _rows(path)
+        return [_image_name(row, index, row_name) for index, row in enumerate(rows)]
+
+
+def _rows(path: Path) -> tuple[Sequence[Any], RowName]:
+    suffix = format_suffix(path)
+    if suffix == ".json":
+        content = read_json(path)
+        content = content.get("images") if isinstance(content, dict) else content
+        if not isinstance(content, list):
+            fix = "write an array, or an object with an array under 'images'"
+            raise InputError("no array of images", expected=_EXPECTED, fix=fix)
+        return content, counted("image")
+    if suffix == ".jsonl":
+        records = read_records(path)
+        return records.rows, records.row_name
+    if suffix == ".parquet" or (suffix in (".csv", ".tsv") and _has_header(path, suffix)):
+        table = read_table(path)
+        return table.frame.rows(named=True), table.row_name
+    lines, numbers = numbered_lines(path)
+    return [line.strip().strip('"') for line in lines], on_lines(numbers)
+
+
+def _has_header(path: Path, suffix: str) -> bool:
+    """Whether the first row names columns; a table of one column may begin with the first image."""
+    header, _, _ = split_csv(path) if suffix == ".csv" else split_lines(path, "\t")
+    return len(header) > 1 or header[0] in (*_IDS, *_FILES)
+
+
+def _image_name(row: Any, index: int, row_name: RowName) -> ImageName:
+    if not isinstance(row, dict):
+        return ImageName.of(check_ids([row], "image id", lambda _: row_name(index))[0])
+    image = next((row[key] for key in _IDS if row.get(key) not in (None, "")), None)
+    file = next((row[key] for key in _FILES if row.get(key) not in (None, "")), None)
+    if image is None and file is None:
+        keys = ", ".join(map(str, row)) or "none"
+        fix = f"name a column {' or '.join((_IDS[0], _IDS[1], _FILES[0]))}"
+        raise InputError(f"no image (found: {keys})", row=row_name(index), expected=_EXPECTED, fix=fix)
+    values = check_ids([value for value in (image, file) if value is not None], "image", lambda _: row_name(index))
+    if image is None or file is None:
+        return ImageName.of(values[0])
+    return ImageName(values[0], values[1].replace("\\", "/"))

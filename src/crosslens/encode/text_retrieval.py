@@ -1,0 +1,277 @@
+"""Text-only retrieval: captions as queries, and one text representation per image as the gallery.
+
+Queries and gallery come from one dataset (a caption of each image is the query, its others stand for the image) or from
+two: the queries from one set of texts, the gallery from another, matched by image id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import (
+    Dataset,
+    Embeddings,
+    InputError,
+    Progress,
+    UsageError,
+    argument,
+    match_ids,
+    where_option,
+)
+from crosslens.encode.cache import Cache
+from crosslens.encode.dataset import caption_rows, encode_captions
+from crosslens.encode.encoder import TEXTS, Array, Encoder, label, require_modality
+from crosslens.encode.options import EACH, MEAN, query_choice
+from crosslens.encode.stream import encode_texts
+from crosslens.encode.summaries import Summariser, load_summariser
+
+_SENTENCE_ENDS = (".", "!", "?")
+
+
+@dataclass(frozen=True, eq=False)
+class TextQueries:
+    """Queries over the images of a gallery, where a query may consist of several sentences.
+
+    ``dataset`` has the images of the gallery and a caption for each query; the caption of a query of several sentences
+    has the id of its image, and their texts one after the other. ``sentences`` has a caption for each sentence, and
+    ``rows`` says which of them make up each query. ``corpus`` has the texts that stand for the images. ``sources`` are
+    the query set and the corpus as they were given.
+    """
+
+    dataset: Dataset
+    sentences: Dataset
+    rows: tuple[tuple[int, ...], ...]
+    corpus: Dataset
+    sources: tuple[Dataset, Dataset]
+    query: int | str = 0
+    notes: tuple[str, ...] = ()
+
+    @staticmethod
+    def over(dataset: Dataset) -> TextQueries:
+        """All captions of a dataset, each a query of its own, where images are not represented by texts."""
+        rows = tuple((row,) for row in range(len(dataset.caption_ids)))
+        return TextQueries(dataset, dataset, rows, dataset, (dataset, dataset), EACH)
+
+    @property
+    def has_several_sentences(self) -> bool:
+        """Whether queries are more than a single caption."""
+        return self.query == MEAN
+
+    @property
+    def two_sets(self) -> bool:
+        """Whether queries and corpus are of different datasets."""
+        return self.sources[0] is not self.sources[1]
+
+    def average(self, vectors: Array) -> Array:
+        """One vector per query from those of the sentences."""
+        if not self.has_several_sentences:
+            return vectors
+        return np.stack([vectors[list(rows)].mean(axis=0) for rows in self.rows])
+
+
+@dataclass(frozen=True, eq=False)
+class TextOnly:
+    """The queries and the gallery of text-only retrieval.
+
+    ``dataset`` has a caption for every query; ``images`` holds one vector per image, made of the texts that stand for
+    it; ``captions`` the vectors of the queries, and ``sentences`` those of the captions that they consist of.
+    ``image_text`` is how the texts of an image became one vector.
+    """
+
+    dataset: Dataset
+    images: Embeddings
+    captions: Embeddings
+    queries: TextQueries
+    sentences: Embeddings
+    image_text: str
+
+
+def text_only(
+    dataset: Dataset,
+    encoder: Encoder,
+    *,
+    query: int | str = 0,
+    image_text: str | Summariser = MEAN,
+    queries: Dataset | None = None,
+    shared_images: bool = False,
+    cache: Cache | None = None,
+    batch_size: int | None = None,
+    precision: str = "fp32",
+    progress: Progress | None = None,
+) -> TextOnly:
+    """Caption number ``query`` of every image is the query; ``image_text`` makes the image's text of the others.
+
+    ``mean`` is the mean of their vectors; anything else is a summariser (``extractive``, ``transformers:t5-small``, or
+    an object), whose one text per image is encoded. An image needs the query caption and at least one other.
+
+    With a second dataset as ``queries``, the queries are its captions, and all captions of ``dataset`` stand for their
+    images; both are matched by image id. ``query`` may then also be ``mean`` (the vectors of all captions of an image
+    are averaged into one query) or ``each`` (every caption is a query). See :func:`text_queries`.
+    """
+    require_modality(encoder, TEXTS)
+    texts = text_queries(dataset, query, queries, shared_images=shared_images)
+    encoding: dict[str, Any] = {"cache": cache, "batch_size": batch_size, "precision": precision, "progress": progress}
+    groups = caption_rows(texts.corpus)
+    if image_text == MEAN:
+        vectors = np.asarray(encode_captions(texts.corpus, encoder, **encoding).vectors)
+        gallery = np.stack([vectors[rows].mean(axis=0) for rows in groups])
+    else:
+        summarise = load_summariser(image_text) if isinstance(image_text, str) else image_text
+        summaries = summarise([[texts.corpus.texts[row] for row in rows] for rows in groups])
+        gallery = encode_texts(encoder, summaries, **encoding).rows
+    sentences = encode_captions(texts.sentences, encoder, **encoding)
+    asked = texts.average(np.asarray(sentences.vectors))
+    return TextOnly(
+        texts.dataset,
+        Embeddings(texts.dataset.image_ids, gallery, model=label(encoder)),
+        Embeddings(texts.dataset.caption_ids, asked, model=label(encoder)),
+        texts,
+        sentences,
+        str(getattr(image_text, "name", image_text)),
+    )
+
+
+def text_queries(
+    dataset: Dataset, query: int | str = 0, queries: Dataset | None = None, *, shared_images: bool = False
+) -> TextQueries:
+    """Who is a query and what stands for the images, in one dataset or in two.
+
+    Images of two datasets are matched by id, with or without the ending of an image file. A query whose image the
+    corpus lacks raises; images of the corpus that have no query stay in the gallery. With ``shared_images`` both are
+    left out.
+    """
+    query = query_choice(query)
+    if queries is not None:
+        return _from_two_sets(dataset, queries, query, shared_images)
+    if shared_images:
+        raise UsageError(
+            f"{argument('shared_images', True)} without a second text set",
+            fix=f"pass {argument('queries')}, or drop it",
+            option="shared_images",
+        )
+    if not isinstance(query, int):
+        raise UsageError(
+            f"the query caption {query!r} leaves no caption to stand for the image",
+            fix=f"name the caption by its number, or pass a second text set: {argument('queries')}",
+            option="query_caption",
+        )
+    asking, others = _split(dataset, query)
+    asked = replace(dataset, captions=dataset.captions[asking])
+    corpus = replace(dataset, captions=dataset.captions[[row for own in others for row in own]])
+    return TextQueries(asked, asked, _single(asked), corpus, (dataset, dataset), query)
+
+
+def _split(dataset: Dataset, query: int) -> tuple[list[int], list[list[int]]]:
+    """For each image the row of the query caption, and the rows of its others."""
+    rows = caption_rows(dataset)
+    for image, own in zip(dataset.image_ids, rows, strict=True):
+        if len(own) < max(query + 1, 2):
+            raise _too_few_captions(image, len(own), query, ", and another to stand for the image")
+    return [own[query] for own in rows], [own[:query] + own[query + 1 :] for own in rows]
+
+
+def _too_few_captions(image: str, count: int, query: int, other: str = "") -> InputError:
+    return InputError(
+        f"image {image!r} has {count} captions",
+        expected=f"caption number {query} (counted from 0) to ask{other}",
+        fix="select images with enough captions"
+        + where_option("query_caption", f", or ask with a lower {argument('query_caption')}"),
+    )
+
+
+def _single(dataset: Dataset) -> tuple[tuple[int, ...], ...]:
+    return tuple((row,) for row in range(len(dataset.caption_ids)))
+
+
+def _from_two_sets(dataset: Dataset, queries: Dataset, query: int | str, shared_images: bool) -> TextQueries:
+    notes = []
+    matches = match_ids(queries.image_ids, dataset.image_ids)
+    asking = np.bincount(queries.caption_image, minlength=len(queries.image_ids)) > 0
+    described = np.bincount(dataset.caption_image, minlength=len(dataset.image_ids)) > 0
+    answerable = asking & (matches >= 0) & described[matches]
+    if not answerable.any():
+        raise InputError(
+            f"no image of the queries ({queries.name}) is in the corpus ({dataset.name})",
+            expected=f"shared image ids; there are {queries.image_ids[0]!r} and {dataset.image_ids[0]!r}",
+            fix="name two sets of texts about the same images",
+        )
+    unanswered = int((asking & ~answerable).sum())
+    if unanswered:
+        first = queries.image_ids[int(np.argmax(asking & ~answerable))]
+        problem = f"{unanswered:,} of {int(asking.sum()):,} images of the queries have no text in the corpus"
+        if not shared_images:
+            _refuse_unshared(f"{problem} (such as {first!r})")
+        notes.append(f"{problem}: their queries are left out")
+    asked = np.zeros(len(dataset.image_ids), np.bool_)
+    asked[matches[answerable]] = True
+    silent = int((~described).sum())
+    if silent and not shared_images:
+        first = dataset.image_ids[int(np.argmin(described))]
+        _refuse_unshared(f"{silent:,} images of the corpus have no text (such as {first!r})")
+    kept = asked if shared_images else described
+    unasked = int((described & ~asked).sum())
+    if unasked:
+        fate = "are left out" if shared_images else "stay in the gallery"
+        notes.append(f"{unasked:,} of {int(described.sum()):,} images of the corpus have no query, and {fate}")
+    corpus = dataset if kept.all() else dataset.select(np.array(dataset.image_ids)[kept].tolist())
+    return _with_queries(corpus, queries, matches, answerable, query, (queries, dataset), tuple(notes))
+
+
+def _refuse_unshared(problem: str) -> None:
+    raise InputError(
+        problem,
+        expected="a text in the corpus for every image of the queries",
+        fix=f"pass {argument('shared_images', True)} to evaluate the images that both sets have",
+    )
+
+
+def _with_queries(
+    corpus: Dataset, queries: Dataset, matches: Array, answerable: Array, query: int | str,
+    sources: tuple[Dataset, Dataset], notes: tuple[str, ...],
+) -> TextQueries:  # fmt: skip
+    """The corpus' images with the captions of the query set, under the corpus' ids."""
+    known = np.array(sources[1].image_ids, dtype=object)
+    name_of = {image: str(known[row]) for image, row, used in zip(queries.image_ids, matches, answerable, strict=True)
+               if used}  # fmt: skip
+    captions = _renamed(queries.captions, name_of)
+    more: dict[str, Any] = {}
+    if corpus.objects is None and queries.objects is not None:  # the set that has annotations explains
+        more["objects"] = _renamed(queries.objects, name_of)
+        more["relations"] = None if queries.relations is None else _renamed(queries.relations, name_of)
+    sentences = replace(corpus, captions=captions, **more)
+    rows = [own for own in caption_rows(sentences) if own]
+    if query == EACH:
+        return TextQueries(sentences, sentences, _single(sentences), corpus, sources, query, notes)
+    if query == MEAN:
+        asked = replace(sentences, captions=_joined(sentences, rows))
+        return TextQueries(asked, sentences, tuple(map(tuple, rows)), corpus, sources, query, notes)
+    for own in rows:
+        if len(own) <= int(query):
+            raise _too_few_captions(corpus.image_ids[sentences.caption_image[own[0]]], len(own), int(query))
+    asked = replace(sentences, captions=captions[[own[int(query)] for own in rows]])
+    return TextQueries(asked, asked, _single(asked), corpus, sources, query, notes)
+
+
+def _renamed(table: pl.DataFrame, name_of: dict[str, str]) -> pl.DataFrame:
+    """The rows of the images that have a new name, under that name."""
+    known = table.filter(pl.col("image").is_in(list(name_of)))
+    return known.with_columns(image=pl.col("image").replace_strict(name_of, return_dtype=pl.String))
+
+
+def _joined(sentences: Dataset, rows: Sequence[Sequence[int]]) -> pl.DataFrame:
+    """A caption per query: the sentences of an image as one text, under the image's id."""
+    images = [sentences.image_ids[sentences.caption_image[own[0]]] for own in rows]
+    texts = ["".join(sentence_parts([sentences.texts[row] for row in own])) for own in rows]
+    return pl.DataFrame({"caption": images, "image": images, "text": texts}, schema=dict.fromkeys(
+        ("caption", "image", "text"), pl.String))  # fmt: skip
+
+
+def sentence_parts(texts: Sequence[str]) -> list[str]:
+    """The texts as parts of one: each ends as a sentence, and a space comes before the next."""
+    ended = [text if text.rstrip().endswith(_SENTENCE_ENDS) else f"{text}." for text in texts]
+    return [*(f"{text} " for text in ended[:-1]), *ended[-1:]]

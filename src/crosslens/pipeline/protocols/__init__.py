@@ -1,0 +1,1 @@
+"""Protocols of papers: their metrics and conventions under one name."""

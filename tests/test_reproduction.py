@@ -1,0 +1,221 @@
+"""docs/reproduction.md: every table and figure of the papers has a row, and every figure comes from a measurement."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from crosslens.core import CrosslensError
+from tests.test_docs import fault
+
+ROOT = Path(__file__).resolve().parents[1]
+CAPTION = re.compile(r"^(?:\*\*|<\|[^>]*\|>)?(Table|Figure) (\d+)[.:]", re.MULTILINE)
+"""How the papers' texts begin a caption; two of them have a mark before some."""
+GOLDEN = """\
+| | what it shows | command | printed | ours | why they differ, or what is missing |
+|---|---|---|---|---|---|
+| Table 1 | a thing | `crosslens show a \\| sort` | 1.0 | 1.1; not measured (second: needs photos) | rounding |
+| Table 2 | another | – | 2.0 | – | needs the weights |
+| Figure 1 | a drawing | – | no figures | – | nothing to compute: see there |"""
+
+
+@pytest.fixture(autouse=True)
+def scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "reproduce"))
+
+
+@pytest.fixture
+def reproduction() -> ModuleType:
+    import reproduction
+
+    return reproduction
+
+
+@pytest.fixture
+def workplace(reproduction: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """Three small measurements instead of the real ones, and folders of their own."""
+    import measurements
+
+    calls: list[str] = []
+
+    def counted(name: str, figures: dict[str, str]) -> Any:
+        def compute(data: Path) -> dict[str, str]:
+            calls.append(name)
+            if name == "broken":
+                raise CrosslensError("no such thing")
+            return figures
+
+        return measurements.Measurement(name, ("photos",) if name == "starved" else (), compute)
+
+    fakes = {name: counted(name, {"BRIT Table 1": "0.75"}) for name in ("granularity", "broken", "starved")}
+    monkeypatch.setattr(measurements, "MEASUREMENTS", fakes)
+    for name, value in (("PAGE", tmp_path / "page.md"), ("RESULTS", tmp_path / "results")):
+        monkeypatch.setattr(reproduction, name, value)
+    monkeypatch.setenv("CROSSLENS_DATA", str(tmp_path / "data"))
+    return {"calls": calls, "page": tmp_path / "page.md", "results": tmp_path / "results"}
+
+
+# The rows
+
+
+def test_rows_are_complete(reproduction: ModuleType) -> None:
+    import measurements
+
+    used = set()
+    for paper in reproduction.papers():
+        items = [row.item for row in paper.rows]
+        assert len(items) == len(set(items)), paper.name
+        for row in paper.rows:
+            assert all(text.strip() for text in (row.shows, row.printed, row.why)), row.key
+            assert row.status != "measured" or (row.measurements and row.command), row.key
+            used |= set(row.measurements)
+    assert used == set(measurements.MEASUREMENTS), "a measurement without a row, or a row without its measurement"
+
+
+def test_every_caption_of_the_papers_has_a_row(reproduction: ModuleType, shared_data: Path) -> None:
+    folder = shared_data.parent / "papers"
+    if not folder.is_dir():
+        pytest.skip("the papers' texts are not here")
+    for paper in reproduction.papers():
+        captions = {f"{kind} {number}" for kind, number in CAPTION.findall((folder / paper.text).read_text("utf-8"))}
+        assert len(captions) >= 6, paper.text
+        assert captions <= {row.item for row in paper.rows}, paper.name
+
+
+def test_rows_are_numbered_without_gaps(reproduction: ModuleType) -> None:
+    """Also those whose captions the texts lack."""
+    counts = {"FIVE": (5, 3), "BRIT": (5, 1), "EXPL": (13, 10), "RECOS": (3, 7), "IMP": (11, 25)}
+    for paper in reproduction.papers():
+        tables, figures = counts[paper.name]
+        expected = [f"Table {n + 1}" for n in range(tables)] + [f"Figure {n + 1}" for n in range(figures)]
+        assert [row.item for row in paper.rows] == expected
+
+
+def test_commands_exist(reproduction: ModuleType) -> None:
+    rows = [row for paper in reproduction.papers() for row in paper.rows if row.command]
+    assert len(rows) > 50
+    commands = [(row.key, command) for row in rows for command in row.command.split(" && ")]
+    assert not [f"{key}: {wrong}" for key, command in commands if (wrong := fault(command))]
+
+
+def test_a_status_must_be_known(reproduction: ModuleType) -> None:
+    row = {"item": "Table 1", "shows": "a", "printed": "b", "status": "done", "why": "c"}
+    with pytest.raises(CrosslensError, match="done"):
+        reproduction.read_row("BRIT", row)
+
+
+# The page
+
+
+def test_page_shows_what_was_measured(reproduction: ModuleType) -> None:
+    rows = (
+        reproduction.Row(
+            "P", "Table 1", "a thing", "1.0", "measured", "rounding", "crosslens show a | sort", ("first", "second")
+        ),
+        reproduction.Row("P", "Table 2", "another", "2.0", "needed", "the weights"),
+        reproduction.Row("P", "Figure 1", "a drawing", "no figures", "drawing", "see there"),
+    )
+    paper = reproduction.Paper("P", "A paper", "p.txt", rows)
+    outcomes = {
+        "first": reproduction.Outcome({"P Table 1": "1.1"}),
+        "second": reproduction.Outcome({}, "needs photos"),
+    }
+    assert reproduction.paper_table(paper, outcomes) == GOLDEN
+    page = reproduction.page([paper], outcomes, "abc")
+    assert "| P | 3 | 1 | 1 | 0 | 1 |\n| all | 3 | 1 | 1 | 0 | 1 |" in page
+    assert page.endswith(GOLDEN + "\n")
+
+
+def test_committed_page_has_the_rows_as_they_are(reproduction: ModuleType) -> None:
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    for paper in reproduction.papers():
+        section = page.split(f"\n## {paper.name}\n")[1].split("\n## ")[0]
+        lines = {line.split(" | ")[0].strip("| "): line for line in section.splitlines() if line.startswith("| ")}
+        for row in paper.rows:
+            for text in (row.shows, row.command, row.printed, row.why):
+                assert reproduction.cell(text) in lines[row.item], f"{row.key}: run make reproduce ARGS=--page"
+            assert row.status != "measured" or "| not measured" not in lines[row.item], f"{row.key} has no figure"
+
+
+def test_page_and_command_are_documented() -> None:
+    assert "docs/reproduction.md" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "(reproduction.md)" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert "make reproduce" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.search(r"^reproduce: .*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+# A run
+
+
+def test_run_writes_the_page_and_says_what_is_missing(
+    reproduction: ModuleType, workplace: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reproduction.main([]) == 1
+    printed = capsys.readouterr().out
+    assert "broken: no figures: failed: no such thing" in printed
+    assert "starved: no figures: needs photos" in printed
+    assert workplace["calls"] == ["granularity", "broken"]
+    assert "| 0.75 |" in workplace["page"].read_text(encoding="utf-8")
+    assert [file.name for file in workplace["results"].iterdir()] == ["granularity.json"], "nothing half written"
+
+
+def test_second_run_resumes(reproduction: ModuleType, workplace: dict[str, Any]) -> None:
+    assert reproduction.main(["--only", "granularity"]) == 0
+    reproduction.main([])
+    assert workplace["calls"] == ["granularity", "broken"]
+    reproduction.main(["--only", "granularity", "--fresh"])
+    assert workplace["calls"] == ["granularity", "broken", "granularity"]
+
+
+def test_result_of_other_code_or_data_is_measured_again(reproduction: ModuleType, workplace: dict[str, Any]) -> None:
+    reproduction.main(["--only", "granularity"])
+    file = workplace["results"] / "granularity.json"
+    stored = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**stored, "fingerprint": "other", "figures": {"BRIT Table 1": "99"}}), "utf-8")
+    reproduction.main(["--page"])
+    assert "99" not in [cell.strip() for cell in workplace["page"].read_text(encoding="utf-8").split("|")]
+    reproduction.main(["--only", "granularity"])
+    assert workplace["calls"] == ["granularity", "granularity"]
+    data = workplace["page"].parent / "data"
+    data.mkdir()
+    (data / "captions.txt").write_text("a dog", encoding="utf-8")
+    reproduction.main(["--only", "granularity"])
+    assert workplace["calls"] == ["granularity"] * 3
+
+
+def test_unknown_measurement_is_refused(
+    reproduction: ModuleType, workplace: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(CrosslensError, match="granularty"):
+        reproduction.known(["granularty"])
+    with pytest.raises(SystemExit):
+        reproduction.main(["--only", "granularty"])
+    assert "granularty" in capsys.readouterr().err
+    assert not workplace["page"].exists()
+
+
+# The quickest measurements
+
+
+def test_worked_example() -> None:
+    import measurements
+
+    figures = measurements.worked_example(Path())
+    assert figures == {"EXPL Figure 4": "CA 27.27 % (3 of 11), NCS 0.13889, CE 6, SD 33.3 %"}
+
+
+@pytest.mark.slow
+def test_published_lists(shared_data: Path) -> None:
+    import measurements
+
+    figures = measurements.align_lists(shared_data)
+    assert "35.56 / 58.78 / 67.64, rsum 161.98" in figures["BRIT Table 3"]
+    assert "60.44 / 42.20 / 54.40" in figures["BRIT Table 3"]
+    assert "shuffle_all_words 43.08" in figures["BRIT Table 4"]
+    assert "decreased 0.2277, increased 0.1489, unchanged 0.7003" in figures["BRIT Table 5"]
