@@ -49,8 +49,8 @@ def check_pairs(reader: Any, count: int) -> None:
     assert ours.tolist() == theirs
 
 
-def test_path_similarity_of_5_000_pairs(reader: Any) -> None:
-    check_pairs(reader, 5_000)
+def test_path_similarity_of_2_000_pairs(reader: Any) -> None:
+    check_pairs(reader, 2_000)
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ def test_every_graded_metric_is_in_the_suite() -> None:
 
 
 @pytest.mark.parametrize("ties", TIES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=collections())
 def test_agrees_with_the_reference(ties: str, data: Collection) -> None:
     gains = data.gains()
@@ -94,7 +94,7 @@ def test_without_ties_all_modes_agree(spec: MetricSpec, ties: str) -> None:
         np.testing.assert_allclose(compute(spec, ranking, ties, gains), compute(spec, ranking, "stable", gains))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=collections(5, 6))
 def test_modes_stand_in_order(data: Collection) -> None:
     gains = data.gains()

@@ -120,13 +120,29 @@ def _pair_kappa(first: FloatArray, second: FloatArray, weights: KappaWeights) ->
     both = np.isfinite(first) & np.isfinite(second)
     if not both.any():
         return float("nan")
-    levels, codes = np.unique([first[both], second[both]], return_inverse=True)
-    counts = np.zeros((len(levels), len(levels)))
-    np.add.at(counts, tuple(codes.reshape(2, -1)), 1 / both.sum())
-    distance = np.abs(levels[:, None] - levels)
-    disagreement = {"none": (distance > 0).astype(np.float64), "linear": distance, "quadratic": distance**2}[weights]
-    expected = float((disagreement * np.outer(counts.sum(axis=1), counts.sum(axis=0))).sum())
-    return 1 - float((disagreement * counts).sum()) / expected if expected > 0 else float("nan")
+    scores = np.stack([first[both], second[both]])
+    distance = np.abs(scores[0] - scores[1])
+    scores -= scores.mean()  # large scores of a small spread would cancel
+    observed = {"none": distance > 0, "linear": distance, "quadratic": distance**2}[weights].mean()
+    expected = _chance_disagreement(scores, weights)
+    return 1 - float(observed) / expected if expected > 0 else float("nan")
+
+
+def _chance_disagreement(scores: FloatArray, weights: KappaWeights) -> float:
+    """The mean disagreement of a score of the first row with one of the second, drawn independently.
+
+    No table of all pairs of scores: judges may use as many different ones as there are pairs.
+    """
+    if weights == "quadratic":
+        return float((scores**2).mean(axis=1).sum() - 2 * scores.mean(axis=1).prod())
+    levels, codes = np.unique(scores, return_inverse=True)
+    shares = np.stack([np.bincount(row, minlength=len(levels)) for row in codes.reshape(scores.shape)])
+    shares = shares / scores.shape[1]
+    if weights == "none":
+        return float(1 - (shares[0] * shares[1]).sum())
+    # E|a − b| is the integral of P(a ≤ x < b) + P(b ≤ x < a) over x.
+    below = shares.cumsum(axis=1)[:, :-1]
+    return float((np.diff(levels) * (below[0] * (1 - below[1]) + below[1] * (1 - below[0]))).sum())
 
 
 def _judged_twice(judges: FloatArray) -> tuple[FloatArray, BoolArray]:
