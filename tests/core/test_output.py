@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -270,3 +272,24 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "out")], stdout=subprocess.PIPE, check=False)
     assert done.returncode == -signal.SIGKILL
     write_text(tmp_path / "out", "text")
+
+
+def test_folders_that_others_remove_meanwhile_are_no_error(tmp_path: Path) -> None:
+    """A cache that two processes fill: what one is preparing comes and goes while the other looks for leftovers."""
+    ended = threading.Event()
+
+    def prepare() -> None:
+        while not ended.is_set():
+            for number in range(20):
+                (tmp_path / f".{number}{PARTIAL}" / "new").mkdir(parents=True, exist_ok=True)
+            for number in range(20):
+                shutil.rmtree(tmp_path / f".{number}{PARTIAL}", ignore_errors=True)
+
+    writer = threading.Thread(target=prepare, daemon=True)
+    writer.start()
+    try:
+        for _ in range(300):
+            remove_abandoned(tmp_path, resumable=False)
+    finally:
+        ended.set()
+        writer.join()

@@ -136,8 +136,10 @@ def tidy_output(target: str | Path, key: str = "") -> None:
 
 def remove_abandoned(folder: Path, *, resumable: bool = False) -> None:
     """Remove what killed processes were preparing anywhere below ``folder``, except what can be resumed."""
-    for leftover in list(folder.rglob(f".*{PARTIAL}")):
-        if not leftover.is_dir():  # gone with one that contained it
+    # os.walk passes over a folder that another process removes meanwhile, where Path.rglob raises.
+    inside = [Path(parent, name) for parent, names, _ in os.walk(folder) for name in names]
+    for leftover in inside:
+        if not (leftover.name.startswith(".") and leftover.name.endswith(PARTIAL) and leftover.is_dir()):
             continue
         with suppress(ConflictError, OSError), hold_lock(leftover, leftover):
             if resumable or not _read_key(leftover):
