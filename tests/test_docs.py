@@ -230,6 +230,7 @@ def test_lines_are_brought_up_to_date() -> None:
         refreshed(page, ["MedR   3"], "Hit@1   41.0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in WRITTEN if ">>>" in page.read_text(encoding="utf-8")], ids=named)
 def test_examples_on_pages_hold(page: Path) -> None:
     """In a process of its own: an example may register things."""
@@ -249,6 +250,7 @@ def test_links_of_top_pages_lead_somewhere(page: Path) -> None:
     assert not [link for link in links if not (ROOT / link).exists()]
 
 
+@pytest.mark.slow
 def test_site_builds_strictly(tmp_path: Path) -> None:
     """Without --quiet: it would hide warnings from --strict, too."""
     pytest.importorskip("mkdocs", reason="pip install 'crosslens[docs]'")

@@ -87,6 +87,7 @@ def test_versions_are_those_that_synth_writes(call: Call, root: Path) -> None:
         assert stored["provenance"]["dataset"]["fingerprint"] == fresh.fingerprint
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_clean_and_the_next_run_goes_on(root: Path) -> None:
     words = [sys.executable, "-m", "crosslens", *WORDS[:4], "20", "-o", "tryout"]
     running = subprocess.Popen(words, cwd=root, stderr=subprocess.PIPE, text=True, env=os.environ)

@@ -36,6 +36,7 @@ def test_a_parse_is_what_spacy_says(tmp_path: Path) -> None:
     assert list(parse_texts(TEXTS, cache=tmp_path)[1].lemmas) == ["two", "fox", "ride", "a", "tram"]
 
 
+@pytest.mark.slow
 @needs_a_pipeline
 @pytest.mark.usefixtures("small_batches")
 def test_processes_and_caches_change_nothing(tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def test_closure(reader: Any) -> None:
         assert same_ids(WN.hypernym_closure(row), above)
 
 
+@pytest.mark.slow
 def test_morphology(reader: Any) -> None:
     words = WN._tables.words[::40]
     forms = {word + ending for word in words for ending in ("", "s", "es", "ed", "ing", "er", "est")}

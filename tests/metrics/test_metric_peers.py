@@ -70,6 +70,7 @@ def ranx_scores() -> dict[str, dict[str, float]]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", RANX)
 def test_ranx(metric: str, ranx_scores: dict[str, dict[str, float]]) -> None:
     scores, relevant = made_up()

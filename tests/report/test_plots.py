@@ -264,6 +264,7 @@ def chromium() -> str:
     return executable
 
 
+@pytest.mark.slow
 def test_pictures(three: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("kaleido", reason="pip install 'crosslens[plot-static]'")
     monkeypatch.setenv("BROWSER_PATH", chromium())

@@ -355,6 +355,7 @@ def test_nouns_keep_their_number_and_at_most_k_change(caption: Caption, k: int) 
             assert is_plural(edit.after)
 
 
+@pytest.mark.slow
 @needs_the_small_pipeline
 def test_on_real_captions_the_new_words_are_of_the_same_kind(shared_data: Path) -> None:
     lines = (shared_data / "flickr8k" / "Flickr8k.token.txt").read_text(encoding="utf-8").splitlines()
