@@ -40,3 +40,19 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("real datasets are not here: set CROSSLENS_DATA to their folder")
     return folder
+
+
+@pytest.fixture
+def no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For protocols, as where the extra ``language`` is not installed: SPICE takes its time."""
+    from crosslens.core.errors import MissingExtraError
+    from crosslens.pipeline.protocols import following
+
+    load = following.load_similarity
+
+    def refusing(name: str) -> object:
+        if name == "spice":
+            raise MissingExtraError("parsing captions", "spacy", "language")
+        return load(name)
+
+    monkeypatch.setattr(following, "load_similarity", refusing)

@@ -4,25 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from crosslens.core.errors import MissingExtraError
-from crosslens.pipeline.protocols import following
-
 from .conftest import Call, flags
-
-
-@pytest.fixture
-def no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the extra language is not installed: SPICE takes its time."""
-    load = following.load_similarity
-
-    def refusing(name: str) -> object:
-        if name == "spice":
-            raise MissingExtraError("parsing captions", "spacy", "language")
-        return load(name)
-
-    monkeypatch.setattr(following, "load_similarity", refusing)
 
 
 def test_five_names_phi_tokens_and_variants_everywhere(study: Path, call: Call, no_parser: None) -> None:

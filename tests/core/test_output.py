@@ -290,6 +290,7 @@ def test_folders_that_others_remove_meanwhile_are_no_error(tmp_path: Path) -> No
     try:
         for _ in range(300):
             remove_abandoned(tmp_path, resumable=False)
+        assert writer.is_alive(), "it was writing all the time"
     finally:
         ended.set()
         writer.join()

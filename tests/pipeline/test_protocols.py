@@ -32,19 +32,6 @@ def five() -> cl.Run:
     return cl.evaluate(DATASET, scores=SCORES, protocol="five", name="model", **SMALL)
 
 
-@pytest.fixture
-def no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the extra language is not installed."""
-    load = following.load_similarity
-
-    def refusing(name: str) -> object:
-        if name == "spice":
-            raise MissingExtraError("parsing captions", "spacy", "language")
-        return load(name)
-
-    monkeypatch.setattr(following, "load_similarity", refusing)
-
-
 def test_the_five_papers() -> None:
     assert PROTOCOLS.names() == ("brit", "expl", "five", "imp", "recos")
 

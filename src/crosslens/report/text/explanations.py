@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from math import isclose
 
 from crosslens.core import PAGE_WIDTH, Grid
 from crosslens.explanations import OPEN, SATISFIED, VIOLATED, AnnotatedImage, Explanation
@@ -113,7 +112,7 @@ def explanation_grids(explained: Explanation) -> list[tuple[str, Grid]]:
     """The tables of numbers, those without content left out."""
     tables = [
         ("How many", _counts(explained)),
-        (_box_title(explained), _boxes(explained)),
+        ("Boxes, matched by area", _boxes(explained)),
         ("Attributes of matched objects", _attributes(explained)),
         ("Spatial relations", _relations(explained)),
         ("The list", competitor_grid(explained)),
@@ -128,13 +127,6 @@ def _counts(explained: Explanation) -> Grid:
         for name, (mine, other) in explained.comparison.get("counts", {}).items()
     ]
     return Grid(("concept", *_short_names(explained)), tuple(rows), "lrr")
-
-
-def _box_title(explained: Explanation) -> str:
-    """With a note where a box shrinks: as a share of the right image's area, such a difference is below 1."""
-    shrunk = [pair for pair in explained.boxes if pair["ratio"] < 1]
-    bounded = any(isclose(pair["difference"], 1 - pair["ratio"], abs_tol=1e-9) for pair in shrunk)
-    return "Boxes, matched by area" + (" (a smaller box never counts in SD[binary])" if bounded else "")
 
 
 def _boxes(explained: Explanation) -> Grid:
