@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -281,7 +282,8 @@ def test_folders_that_others_remove_meanwhile_are_no_error(tmp_path: Path) -> No
     def prepare() -> None:
         while not ended.is_set():
             for number in range(20):
-                (tmp_path / f".{number}{PARTIAL}" / "new").mkdir(parents=True, exist_ok=True)
+                with suppress(OSError):  # the other side may remove the parent just now
+                    (tmp_path / f".{number}{PARTIAL}" / "new").mkdir(parents=True, exist_ok=True)
             for number in range(20):
                 shutil.rmtree(tmp_path / f".{number}{PARTIAL}", ignore_errors=True)
 
