@@ -66,12 +66,16 @@ bench: $(TEST)  ## measure speed and memory (long; a quiet machine gives better 
 	@for script in benchmarks/*.py; do $(BIN)/python $$script; done
 
 .PHONY: reproduce
-reproduce: $(TEST)  ## every table and figure of the papers that can be made here, and docs/reproduction.md (a quarter of an hour)
+reproduce: $(TEST)  ## every table and figure of the papers that can be made here, and docs/reproduction.md (half an hour)
 	@$(BIN)/python reproduce/reproduction.py $(ARGS)
 
 .PHONY: reproduce-flickr8k
 reproduce-flickr8k: $(TEST)  ## EXPL's text-only table with two small sentence encoders (needs Flickr8k; minutes)
 	@$(BIN)/python reproduce/flickr8k.py
+
+.PHONY: reproduce-imp
+reproduce-imp: $(TEST)  ## an IMP build from Flickr8k photos and COCO captions (needs both; a minute)
+	@$(BIN)/python reproduce/imp_example.py
 
 .PHONY: reproduce-recos
 reproduce-recos: $(TEST)  ## a RECOS benchmark from 1,000 real photos, and two models on it (needs COCO; minutes)
@@ -117,6 +121,14 @@ train-tiny: $(TEST)  ## train the built-in encoder anew and put it into the pack
 .PHONY: reproduce-explain
 reproduce-explain: $(TEST)  ## why text-only retrieval fails on COCO: concepts, causes, confusions (needs the data; minutes)
 	@$(BIN)/python reproduce/explain_coco.py
+
+.PHONY: reproduce-polysemy
+reproduce-polysemy: $(TEST)  ## how diverse the captions of similar photos are in Flickr8k and COCO (needs the data; minutes)
+	@$(BIN)/python reproduce/polysemy.py
+
+.PHONY: reproduce-difficulty
+reproduce-difficulty: $(TEST)  ## how hard real captions are for a panel of nine scorers (needs the data; a quarter of an hour)
+	@$(BIN)/python reproduce/difficulty.py
 
 .PHONY: reproduce-tiny
 reproduce-tiny: $(TEST)  ## what the built-in encoder reaches on scenes it has not seen (minutes)

@@ -33,7 +33,7 @@ from crosslens.report.text.failures import (
     with_interval,
 )
 from flickr8k import encoders
-from pages import real_data, update_page
+from pages import markdown, real_data, update_page
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "explain-coco.md"
 SETS = {"coco_val2017": ".gz", "coco_val2017_1k": ""}
@@ -60,12 +60,6 @@ def explained(dataset: cl.Dataset, name: str, encoder: Encoder) -> Overview:
             resamples=0, output=Path(folder) / name,
         )  # fmt: skip
         return explain_run(run, dataset, "t2t", progress=progress_bar())
-
-
-def markdown(grid: Grid) -> str:
-    """A table as a page shows it."""
-    lines = [grid.header, tuple("---:" if one == "r" else "---" for one in grid.align), *grid.rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
 
 
 def metric_table(found: dict[str, Overview], scope: str) -> str:

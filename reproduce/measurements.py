@@ -2,7 +2,7 @@
 
 A measurement takes the folder of the real data and returns texts by row, such as ``{"BRIT Table 3": "35.56 …"}``. The
 other scripts of this folder have the functions that compute; here their results become one line each. Sizes are chosen
-so that all measurements together take about a quarter of an hour on two cores.
+so that all measurements together take about half an hour on two cores.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import brit
 import crosslens as cl
 import explain_coco
 import granularity
+import imp_rows
 import recos_coco
 import semantics
 import sugar_crepe
@@ -271,6 +272,10 @@ def linear_model(data: Path) -> Figures:
         f"{percent(value['t2i/Hit@1'])}; medR {value['i2t/MedR[all]']:.0f}, {value['t2i/MedR[all]']:.0f}; mAP@R "
         f"{100 * value['i2t/mAP@R']:.3f}, {100 * value['t2i/AP']:.3f}",
     }
+
+
+for _name, _rows in (("difficulty", imp_rows.difficulty_rows), ("polysemy", imp_rows.polysemy_rows)):
+    measurement(_name, "flickr8k", "coco_val2017", "coco_val2017_1k")(_rows)
 
 
 # RECOS

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from crosslens.core.rendering import Grid
+
 
 def real_data(*parts: str) -> Path:
     """The folder of the real datasets; where one of ``parts`` is missing in it, the script ends with exit code 3."""
@@ -17,6 +19,12 @@ def real_data(*parts: str) -> Path:
             print(f"{folder / part} is missing: set CROSSLENS_DATA to the folder that holds {part}", file=sys.stderr)
             raise SystemExit(3)
     return folder
+
+
+def markdown(grid: Grid) -> str:
+    """A table as a page shows it."""
+    lines = [grid.header, tuple("---:" if letter == "r" else "---" for letter in grid.align), *grid.rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
 
 
 def update_page(page: Path, tables: Mapping[str, str], *, write: bool) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import random
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
@@ -108,16 +109,28 @@ def table(phis: Sequence[str], cases: Sequence[Case]) -> str:
     return "\n".join(lines)
 
 
+def failing(cases: Sequence[Case], count: int) -> str:
+    """Swaps that ``semantic`` gets wrong with all other captions, drawn by a fixed seed, for a person to read."""
+    swaps = [case for case in cases if case.file in FILES["swaps"]]
+    wrong = [case for case, right in zip(swaps, preferred("semantic", swaps, "others"), strict=True) if not right]
+    drawn = random.Random(0).sample(wrong, min(count, len(wrong)))
+    return "\n\n".join("\n".join((case.true, case.altered, *(f"  - {text}" for text in case.others))) for case in drawn)
+
+
 def main() -> int:
     """Compute, print, and compare with the page or write into it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--phi", action="append", help="only this φ; may be given again")
     parser.add_argument("--first-half", action="store_true", help="the cases that semantic was fitted with")
+    parser.add_argument("--failing", type=int, metavar="N", help="print N swaps that semantic gets wrong, and stop")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     asked = parser.parse_args()
     cases = read_cases(real_data("sugar_crepe", "coco_val2017"))
     first = first_half(cases)
     chosen = [case for case, is_first in zip(cases, first, strict=True) if is_first == asked.first_half]
+    if asked.failing:
+        print(failing(chosen, asked.failing))
+        return 0
     result = table(asked.phi or list(PHIS), chosen)
     if asked.first_half or asked.phi:
         print(result)

@@ -24,6 +24,7 @@ from reference_pages.registries import (
     scores,
     similarities,
 )
+from reference_pages.training import training
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 NOTE = "<!-- Written by scripts/generate_reference.py: change the code it describes, then run `make docs`. -->\n\n"
@@ -39,6 +40,7 @@ def pages() -> dict[str, str]:
         "readers.md": readers(),
         "encoders.md": encoders(),
         "similarities.md": similarities(),
+        "training.md": training(),
         "perturbations.md": perturbations(),
         "image-perturbations.md": image_perturbations(),
         "exports.md": exports(),

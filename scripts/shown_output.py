@@ -13,11 +13,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIAL, README = ROOT / "docs" / "tutorial.md", ROOT / "README.md"
+_HOW_TO = ("categories.md", "polysemy.md", "second-scorer.md")
+RUNNING = (TUTORIAL, *(ROOT / "docs" / "how-to" / name for name in _HOW_TO))
+"""Pages whose bash and python blocks are run in order; a text block shows what the block before it prints."""
 
 _NUMBER = re.compile(r"(?<![\w@.])[+-]?\d[\d,]*(?:\.\d+)?")
 _BAR = re.compile(r"[▏▎▍▌▋▊▉█]+")
@@ -66,9 +70,14 @@ def numbers(line: str) -> list[float]:
 def alike(shown: str, printed: str) -> bool:
     """Whether two lines say the same, up to a few points or a tenth in their numbers."""
     return outline(shown) == outline(printed) and all(
-        abs(one - two) <= max(_NEAR, _SHARE * abs(two))
-        for one, two in zip(numbers(shown), numbers(printed), strict=True)
+        abs(one - two) <= max(near, _SHARE * abs(two))
+        for one, two, near in zip(numbers(shown), numbers(printed), _tolerances(shown), strict=True)
     )
+
+
+def _tolerances(line: str) -> list[float]:
+    """How far each number may be off: figures with three decimals are shares, others percent or counts."""
+    return [_NEAR / 100 if len(found.partition(".")[2]) >= 3 else _NEAR for found in _NUMBER.findall(line)]
 
 
 def shown_lines(text: str) -> list[str]:
@@ -94,9 +103,9 @@ def refreshed(text: str, shown: Iterable[str], printed: str) -> str:
     return text
 
 
-def _refresh_tutorial(folder: Path) -> str:
-    text, printed = TUTORIAL.read_text(encoding="utf-8"), ""
-    for block in blocks(TUTORIAL):
+def _refresh_running(page: Path, folder: Path) -> str:
+    text, printed = page.read_text(encoding="utf-8"), ""
+    for block in blocks(page):
         if block.language in ("bash", "python"):
             printed = run_block(block, folder)
         elif block.language == "text":
@@ -114,7 +123,8 @@ def _refresh_readme(folder: Path) -> str:
 
 def main() -> None:
     """Bring the figures of the pages up to date."""
-    for page, refresh in ((TUTORIAL, _refresh_tutorial), (README, _refresh_readme)):
+    running = [(page, partial(_refresh_running, page)) for page in RUNNING]
+    for page, refresh in (*running, (README, _refresh_readme)):
         with tempfile.TemporaryDirectory() as folder:
             page.write_text(refresh(Path(folder)), encoding="utf-8")
         print(f"wrote {page.relative_to(ROOT)}")

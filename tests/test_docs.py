@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 
+from crosslens.cli.flags import spread_values
 from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions
 from generate_reference import pages
 from reference_pages.commands import commands
 from reference_pages.registries import registered, split_parameters
-from shown_output import README, TUTORIAL, alike, blocks, outline, refreshed, run_block, shown_lines, typed
+from shown_output import README, RUNNING, alike, blocks, outline, refreshed, run_block, shown_lines, typed
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -127,20 +128,22 @@ def fault(line: str) -> str:
     path = next((" ".join(words[:n]) for n in (3, 2) if " ".join(words[:n]) in COMMANDS), None)
     if path is None:
         return "" if words[1:] in ([], ["--help"], ["--version"]) else "no such command"
-    command, rest = COMMANDS[path], words[len(path.split()) :]
+    command = COMMANDS[path]
+    rest = spread_values(words[len(path.split()) :], command)
     flags = {
         name for one in command.params if getattr(one, "is_flag", False) for name in [*one.opts, *one.secondary_opts]
     }
     known = {name for one in command.params for name in [*one.opts, *one.secondary_opts]} | {"--help", "-h"}
-    positional, skip = [], False
+    values = {name: one.nargs for one in command.params for name in one.opts}
+    positional, skip = [], 0
     for word in rest:
         name = word.split("=")[0]
         if skip:
-            skip = False
+            skip -= 1
         elif word.startswith("-") and word != "-":
             if name not in known:
                 return f"no such option: {name}"
-            skip = "=" not in word and name not in flags | {"--help"}
+            skip = 0 if "=" in word or name in flags | {"--help"} else values.get(name, 1)
         else:
             positional.append(word)
     if skip:
@@ -176,10 +179,11 @@ def test_every_command_is_taught_somewhere() -> None:
 
 
 @pytest.mark.slow
-def test_tutorial_does_what_it_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", RUNNING, ids=named)
+def test_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     """Runs every bash and python block in order; a text block shows lines that the block before it really printed."""
     printed: list[str] = []
-    for block in blocks(TUTORIAL):
+    for block in blocks(page):
         if block.language in ("bash", "python"):
             printed = run_block(block, tmp_path).splitlines()
         elif block.language == "text":
@@ -214,6 +218,8 @@ def test_figures_in_the_readme_are_those_of_the_demo(tmp_path: Path) -> None:
         ("Hit@1   40.5  [34.0, 47.0]", "Hit@1  51.0 [45.0, 58.5]", False),
         ("Hit@1   40.5", "Hit@5   40.5", False),
         ("colour  20  60.0  [50.0, 70.0]   ██████", "colour  20  60.0  [50.0, 70.0]", True),
+        ("cosine 0.751 [0.740, 0.760]", "cosine 0.749 [0.741, 0.757]", True),
+        ("cosine 0.751 [0.740, 0.760]", "cosine 0.871 [0.860, 0.880]", False),
         ("1,200 captions", "1,250 captions", True),
         ("1,200 captions", "2,400 captions", False),
     ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,8 +34,12 @@ ROOF = ("__init__", "__main__")
 ATTIC_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "tools", "stuff"}
 HEAVY = {
     "torch", "datasets", "eccv_caption", "pandas", "matplotlib", "transformers", "sentence_transformers", "onnxruntime",
-    "tokenizers", "huggingface_hub", "open_clip", "plotly", "kaleido", "spacy",
+    "tokenizers", "huggingface_hub", "open_clip", "plotly", "kaleido", "spacy", "faiss", "ftfy",
+    "py3langid", "umap", "sklearn",
 }  # fmt: skip
+DEFINES_MODULES = f"{PACKAGE}.train.models."
+"""The modules that may import torch at once: they define classes that derive from ``torch.nn.Module``. They are only
+imported when a model is looked up; importing the room does not look (test_the_training_room_opens_without_torch)."""
 MOST_LINES = 400
 MOST_FILES = 16
 
@@ -249,8 +255,21 @@ def test_heavy_packages_are_imported_where_they_are_used() -> None:
         f"{one.module}, line {one.line}: {one.target}"
         for one in imports_in(SOURCE)
         if one.at_start and one.target.split(".")[0] in HEAVY
+        if not (one.target.split(".")[0] == "torch" and one.module.startswith(DEFINES_MODULES))
     ]
     assert not faults, "import these inside the function that needs them"
+
+
+def test_the_training_room_opens_without_torch() -> None:
+    """Every name of its door, and the list of recipes."""
+    code = (
+        "import sys, crosslens.train as train\n"
+        "[getattr(train, name) for name in train.__all__]\n"
+        "[train.load_training_recipe(name) for name in train.recipe_names()], list(train.LOSSES)\n"
+        "assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_no_attics_and_no_giants() -> None:

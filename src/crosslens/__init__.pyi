@@ -1,8 +1,13 @@
 from crosslens.analyze import (
     assess_label_quality as label_quality,
+    category_results as category_results,
+    compare_scorers as compare_scorers,
+    dataset_discriminability as discriminability,
     find_missing_positives as missing_positives,
-    measure_agreement as agreement,
-    measure_granularity as granularity,
+    match_threshold as match_threshold,
+    measure_difficulty as difficulty,
+    measure_polysemy as polysemy,
+    read_difficulty as read_difficulty,
     score_hard_negatives as hard_negatives,
 )
 from crosslens.core import (
@@ -31,7 +36,6 @@ from crosslens.data import (
 )
 from crosslens.explanations import (
     concept_metrics as concept_metrics,
-    explain as explain,
     find_counterfactual as counterfactual,
     find_counterfactuals as counterfactuals,
 )
@@ -40,10 +44,13 @@ from crosslens.perturbations import perturb as perturb
 from crosslens.pipeline import (
     Comparison as Comparison,
     Robustness as Robustness,
+    agreement_by_protocol as agreement,
     compare as compare,
     compare_caption_sets as compare_caption_sets,
     drop_table as robustness_table,
     evaluate as evaluate,
+    explain_by_protocol as explain,
+    granularity_by_protocol as granularity,
     robustness as robustness,
     robustness_from_runs as robustness_from_runs,
 )
@@ -57,10 +64,14 @@ __all__ = [
     "by",
     "counterfactual",
     "counterfactuals",
+    "difficulty",
+    "discriminability",
+    "explain",
     "granularity",
     "hard_negatives",
     "label_quality",
     "missing_positives",
+    "polysemy",
     "robustness_table",
 ]
 __version__: str

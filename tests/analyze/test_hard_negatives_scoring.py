@@ -165,7 +165,7 @@ def test_vectors_are_found_by_the_ids_of_the_dataset(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="swap_obj/0:wrong"):
         cl.hard_negatives(cases, images=images, captions=less)
     assert cl.hard_negatives(cases, images=images, captions=less, skip_missing=True, resamples=0).left_out == 1
-    with pytest.raises(InputError, match="none of the cases"):
+    with pytest.raises(InputError, match="none of the pairs"):
         cl.hard_negatives(cases, images=cl.Embeddings.of(images), captions=captions)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.analyze.neighbours import HASH_BITS, NearDuplicates, hash_files, perceptual_hash
+from crosslens.analyze.near_duplicates import HASH_BITS, NearDuplicates, hash_files, perceptual_hash
 from crosslens.build import RecosSettings
 from crosslens.core.errors import InputError
 

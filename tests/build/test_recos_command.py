@@ -16,7 +16,7 @@ import pytest
 import crosslens as cl
 from crosslens.build import RecosSettings
 from crosslens.cli import main
-from crosslens.cli.commands.build import recos
+from crosslens.cli.commands.build.recos import recos
 from crosslens.core import Workspace
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")

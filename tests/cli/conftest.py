@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +10,9 @@ import numpy as np
 import pytest
 
 from crosslens.cli import main
-from crosslens.cli.app import _command_of
-from crosslens.core import Registry, run as run_module, user_code
+from crosslens.core import Registry, user_code
 from crosslens.core.dataset import Dataset
+from crosslens.core.runs import metric_values
 from crosslens.data import READERS, write_dataset
 from crosslens.encode import ENCODERS
 from crosslens.metrics import METRICS
@@ -23,22 +20,7 @@ from crosslens.perturbations import IMAGE_PERTURBATIONS, PERTURBATIONS
 from crosslens.pipeline import PROTOCOLS
 from crosslens.report import EXPORTS
 from crosslens.similarity import SIMILARITIES
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Call = Callable[..., Outcome]
+from tests.commands import Call as Call, Outcome as Outcome, call as call
 
 REGISTRIES: tuple[Registry[Any], ...] = (
     METRICS,
@@ -59,45 +41,13 @@ def forget_plugins() -> Iterator[Callable[[], None]]:
     def forget() -> None:
         user_code._FILES.clear()
         user_code._USER_CODE.clear()
-        run_module._STORED_FACTS.clear()
+        metric_values._STORED_FACTS.clear()
         for registry in REGISTRIES:
             registry._entries = {name: entry for name, entry in registry._entries.items() if not entry.plugin}
 
     forget()
     yield forget
     forget()
-
-
-_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
-_KEYWORD = re.compile(r"(?<![\w./'\"])[a-z_]+=(?=True|False|None|,|;| |$)")
-
-
-def check_named_flags(words: list[str], messages: str) -> None:
-    """Every flag in an error or a note is one of the command that prints it, and none is written as Python does."""
-    command = _command_of(words)
-    known = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
-    for line in messages.splitlines():
-        # Other commands may be proposed, and what was typed in may be repeated.
-        if "crosslens " in line or "pip install" in line or "o such option" in line:
-            continue
-        assert set(_FLAG.findall(line)) <= {*known, "--help"}, line
-        if line.startswith("  fix: "):
-            assert not _KEYWORD.search(line.replace("-D ", "")) or "-D " in line, line
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    """Run ``crosslens`` with these words; a bug's traceback fails the test."""
-
-    def run(*words: str | Path) -> Outcome:
-        capsys.readouterr()
-        code = main([str(word) for word in words])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        check_named_flags([str(word) for word in words], captured.err)
-        return Outcome(code, captured.out, captured.err)
-
-    return run
 
 
 IMAGES, PER_IMAGE, DIMENSION = 40, 3, 64

@@ -124,6 +124,16 @@ def test_several_runs_are_one_table(call: Call, root: Path) -> None:
     assert symmetric["settings"]["base"] == "min"
 
 
+def test_a_protocol_and_another_size_base_contradict_each_other(call: Call, root: Path, tmp_path: Path) -> None:
+    run = root / "runs" / "worse"
+    refused = call("explain", run, "--protocol", "expl", "--size-base", "min", "-o", tmp_path / "why")
+    assert refused.code == 2
+    assert "--size-base min contradicts the protocol expl, which has ground_truth" in refused.err
+    assert not (tmp_path / "why").exists()
+    same = call("explain", run, "--protocol", "expl", "--size-base", "ground_truth", "--json")
+    assert same.json["settings"]["base"] == "ground_truth"
+
+
 def test_a_protocol_is_named_in_every_form(call: Call, root: Path, tmp_path: Path) -> None:
     run = root / "runs" / "worse"
     content = call("explain", run, "--protocol", "expl", "--json", "-o", tmp_path / "why").json
@@ -133,3 +143,25 @@ def test_a_protocol_is_named_in_every_form(call: Call, root: Path, tmp_path: Pat
     printed = call("explain", run, "--protocol", "expl").out
     assert "Protocol expl: Lymperaiou et al." in printed
     assert "binary, T = 1, base A_g" in printed
+
+
+@pytest.mark.slow
+def test_failures_by_a_column_of_a_table(call: Call, root: Path, tmp_path: Path) -> None:
+    run = root / "runs" / "worse"
+    content = call("explain", run, "--json", "-o", tmp_path / "why").json
+    failures = pl.read_parquet(tmp_path / "why" / "failures.parquet")
+    queries = pl.read_parquet(run / "queries.parquet").filter(direction=content["direction"])["query"].to_list()
+    levels = {query: "hard" if row % 3 else "easy" for row, query in enumerate(queries)}
+    table = tmp_path / "levels.csv"
+    pl.DataFrame({"caption": list(levels), "difficulty": list(levels.values())}).write_csv(table)
+    groups = call("explain", run, "--columns", table, "--by", "difficulty", "--json").json["groups"]
+    assert [row["group"] for row in groups] == ["hard", "easy"]
+    for row in groups:
+        own = [query for query in queries if levels[query] == row["group"]]
+        failed = failures.filter(pl.col("query").is_in(own))
+        assert (row["queries"], row["failures"]) == (len(own), failed.height)
+        assert row["share"] == pytest.approx(failed.height / len(own))
+        assert row["object"] == pytest.approx(failed["cause_object"].fill_null(False).mean())
+    printed = call("explain", run, "--columns", table, "--by", "difficulty").out
+    assert "percent of the group's failures" in " ".join(printed.split())
+    assert "--columns requires --by" in call("explain", run, "--columns", table).err

@@ -111,3 +111,26 @@ def test_mistakes(call: Call, scenes: Path, words: tuple[str, ...], message: str
     refused = call("robustness", "--dataset", scenes, *words)
     assert refused.code == 2
     assert message in refused.err
+
+
+def test_drops_by_a_column_of_a_table(call: Call, study: Path, scenes: Path, tmp_path: Path) -> None:
+    import polars as pl
+
+    queries = pl.read_parquet(study / "queries.parquet")
+    ids = queries["query"].unique().sort().to_list()
+    levels = {query: "hard" if row % 3 else "easy" for row, query in enumerate(ids)}
+    table = tmp_path / "levels.parquet"
+    pl.DataFrame({"caption": list(levels), "difficulty": list(levels.values())}).write_parquet(table)
+    groups = call("show", study, "--columns", table, "--by", "difficulty", "--json").json["groups"]
+    assert len(groups) == 2 * len(NAMES.split(","))
+    for row in groups:
+        own = queries.filter(perturbation=row["perturbation"]).filter(
+            pl.col("query").is_in([query for query in ids if levels[query] == row["group"]])
+        )
+        changes = [after - before for before, after in own.select("hits_before", "hits_after").iter_rows()]
+        assert row["change"] == pytest.approx(100 * sum(changes) / len(changes))
+    words = ("robustness", "--dataset", scenes, "--model", "tiny", "--perturbations", NAMES, *QUICK, "-o", study)
+    printed = call(*words, "--columns", table, "--by", "difficulty")
+    assert printed.code == 0, printed.err
+    assert "by difficulty" in " ".join(printed.out.split())
+    assert "--by and --columns require each other" in call(*words, "--by", "difficulty").err

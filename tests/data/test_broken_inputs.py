@@ -86,7 +86,7 @@ blip = reader("blip", captions="b.json")
 C, B, K = files.coco(), files.instances(), files.karpathy()
 LONG = "a.jpg#0\tA dog\n"
 COCO = [
-    Case("folder instead of file", {"c.json/x": ""}, coco, "c.json", "", "is a folder", "", "name the file, or pass split="),
+    Case("folder instead of file", {"c.json/x": ""}, coco, "c.json", "", "is a folder", "", "name the file, or pass split"),
     Case("missing file", {"cc.json": C}, coco, "c.json", "", "no such file", "an existing file", "did you mean cc.json?"),
     Case("missing file, others beside", {"d.json": C, "c.txt": "x"}, coco, "c.json", "", "no such file", "an existing file", "check the path"),
     Case("key twice", {"c.json": json.dumps(C).replace('"image_id": 25', '"image_id": 9, "image_id": 25', 1)}, coco, "c.json", "", "the key 'image_id' occurs twice in {'id': 101, 'image_id': 9, 'image_id': 25, …}", "each key once", "merge the two"),

@@ -17,7 +17,7 @@ pytest.importorskip("onnxruntime", reason="pip install 'crosslens[onnx]'")
 
 from crosslens.core import CrosslensError, Embeddings, UsageError
 from crosslens.encode import ENCODERS, PAIR_SCORERS, Encoder, StoredEmbeddings, load_encoder, load_pair_scorer
-from tests.encode.tiny_models import MODELS, TEXTS, pictures, save_model
+from tests.encode.tiny_models import MODELS, TEXTS, pictures, save_llava, save_model
 
 OWN = """
 import numpy as np
@@ -87,6 +87,7 @@ SCORER_SOURCES: dict[str, Callable[[Path], str]] = {
     "blip": saved("blip"),
     "blip2": saved("blip2"),
     "callable": own_model,
+    "vqa": lambda folder: str(save_llava(folder / "llava")),
 }
 
 

@@ -132,6 +132,52 @@ def dinov2() -> Any:
     )
 
 
+def llava() -> Any:
+    from transformers import LlavaConfig, LlavaForConditionalGeneration
+
+    text = {
+        "model_type": "llama", **TEXT, **MARKS, "num_key_value_heads": 2, "max_position_embeddings": 256,
+    }  # fmt: skip
+    config = LlavaConfig(
+        vision_config={"model_type": "clip_vision_model", **VISION}, text_config=text, image_token_index=IMAGE_TOKEN,
+        vision_feature_layer=-1, vision_feature_select_strategy="default",
+    )  # fmt: skip
+    return LlavaForConditionalGeneration(config)
+
+
+IMAGE_TOKEN = 40
+ANSWERS = ("yes", "no")
+
+
+def save_llava(folder: Path, *, template: str | None = None, seed: int = 0) -> Path:
+    """A random vision-language model with its processor; the words yes and no are tokens."""
+    import torch
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+    from transformers import CLIPImageProcessorPil, LlavaProcessor, PreTrainedTokenizerFast
+
+    torch.manual_seed(seed)
+    model = llava().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    model.save_pretrained(folder)
+    words = {word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, *ANSWERS])}
+    vocabulary = Tokenizer(models.WordLevel({**words, "<image>": IMAGE_TOKEN}, unk_token="[UNK]"))
+    vocabulary.normalizer = normalizers.Lowercase()
+    vocabulary.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=vocabulary, unk_token="[UNK]", pad_token="[PAD]", bos_token="[CLS]", eos_token="[SEP]",
+        additional_special_tokens=["<image>"],
+    )  # fmt: skip
+    size = {"height": SIZE, "width": SIZE}
+    pictures = CLIPImageProcessorPil(image_mean=MEAN, image_std=STD, size={"shortest_edge": SIZE}, crop_size=size)
+    LlavaProcessor(
+        pictures, tokenizer, patch_size=8, vision_feature_select_strategy="default", image_token="<image>",
+        num_additional_image_tokens=1, chat_template=template,
+    ).save_pretrained(folder)  # fmt: skip
+    return folder
+
+
 MODELS: dict[str, Callable[[], Any]] = {
     "clip": clip, "siglip": siglip, "align": align, "altclip": altclip, "groupvit": groupvit, "flava": flava,
     "blip": blip, "blip2": blip2, "dinov2": dinov2,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 import pytest
 
-from crosslens.cli import main
 from crosslens.core import CrosslensError
+from tests.commands import Call as Call, Outcome as Outcome, call as call
 from tests.hostile.writing_commands import make_inputs
 
 SECONDS = 30
@@ -36,32 +35,6 @@ def _bounded_time(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Outcome]
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    """Run ``crosslens`` with these words; an exception that leaves it fails the test, as a traceback would."""
-
-    def run(*words: str | Path) -> Outcome:
-        capsys.readouterr()
-        code = main([str(word) for word in words])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Outcome(code, captured.out, captured.err)
-
-    return run
 
 
 Refused = Callable[..., str]

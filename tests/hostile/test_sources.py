@@ -9,12 +9,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from crosslens.analyze import apply_review
+from crosslens.analyze import apply_review, read_difficulty, read_thresholds
 from crosslens.build import DecisionLog
 from crosslens.core import CrosslensError, Dataset, read_header
 from crosslens.data import load_dataset, read_judgements, read_qrels, read_run, read_table
 from crosslens.encode import load_encoder
 from crosslens.pipeline import Recipe
+from crosslens.report import read_columns
 from crosslens.similarity import load_similarity
 from tests.hostile.conftest import Refused, Refuses, refused_path
 from tests.hostile.inputs import PATHS, SPECIAL, TEXTS
@@ -42,6 +43,10 @@ READ: dict[str, tuple[str, Callable[[Path], object]]] = {
     "review": ("v.csv", lambda path: apply_review(DATASET, path)),
     "JSON-lines review": ("v.jsonl", lambda path: apply_review(DATASET, path)),
     "decision log": ("d.jsonl", DecisionLog.load),
+    "levels of difficulty": ("l.csv", read_difficulty),
+    "Parquet levels": ("l.parquet", read_difficulty),
+    "thresholds": ("thresholds.json", read_thresholds),
+    "columns": ("c.csv", read_columns),
 }
 """Kind of file → its name, and what reads it."""
 TABLES = ("CSV table", "TSV table")

@@ -30,9 +30,7 @@ from crosslens.core import (
     two_columns,
 )
 from crosslens.encode import ENCODERS, to_stderr
-from tests.cli.conftest import Call, call
-
-__all__ = ["call"]
+from tests.hostile.conftest import Call
 
 EVIL = "\x1b]0;title\x07\x1b[2J\x9b8m\x85\x08\x7f\u202e\u2066\u2028\rfake"
 """Title, cleared screen, hidden text, new line, backspaces, reversed text, a line written over."""
@@ -140,7 +138,12 @@ PLACES: dict[str, Sequence[str]] = {
     "missing positives": ["missing-positives", "--dataset", "{root}/data", "--phi", "cider"],
     "explain: unknown query": ["explain", "{root}/one", "--dataset", "{root}/data", "--query", f"none{EVIL}"],
     "labels": ["analyze", "labels", "{root}/one", "--dataset", "{root}/data"],
+    "difficulty": ["analyze", "difficulty", "--runs", f"{{root}}/none{EVIL}", "--calibration", "self"],
+    "filter loss": ["analyze", "filter-loss", f"{{root}}/none{EVIL}.csv"],
+    "columns": ["show", "{root}/one", "--columns", f"{{root}}/none{EVIL}.csv", "--by", "kind"],
     "granularity": ["analyze", "granularity", "--dataset", "{root}/data", "--by", f"kind{EVIL}"],
+    "polysemy": ["analyze", "polysemy", "--dataset", "{root}/data", "--model", f"tiny{EVIL}:x"],
+    "polysemy: by": ["analyze", "polysemy", "--dataset", "{root}/data", "--by", f"kinds{EVIL}", "--model", "tiny"],
     "robustness": ["robustness", "--dataset", "{root}/data", "--model", "callable:{root}/model.py:Letters",
                    "--image-text", "mean", "--perturbations", "char_swap", "--no-cache", "--resamples", "0",
                    "--permutations", "9", "-o", "{tmp}/study"],

@@ -31,9 +31,7 @@ from crosslens.encode import load_encoder, load_summariser
 from crosslens.language.spacy_pipeline import _start
 from crosslens.pipeline import ModelOptions, Recipe, run_recipe
 from crosslens.synth.shards import _drive_worker
-from tests.cli.conftest import Call, call
-
-__all__ = ["call"]
+from tests.hostile.conftest import Call
 
 EVIL = """
 from pathlib import Path

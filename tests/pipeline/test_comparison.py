@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import crosslens as cl
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.core.run import Run
 from crosslens.metrics import measure
@@ -270,3 +271,26 @@ def test_no_marks_without_a_difference(good: Run) -> None:
     same = compare(good, run("again", 0.3), metrics="t2i/MRR", all_pairs=True, permutations=200)
     assert same.beaten("good", "t2i/MRR") == same.beaten("again", "t2i/MRR") == ()
     assert same["t2i/MRR"].low < 0 < same["t2i/MRR"].high, "an interval even where no query differs"
+
+
+def test_a_larger_gallery_is_compared_on_the_queries_that_count() -> None:
+    """Images without captions have no relevant item: they are no queries of i2t, and more items of t2i."""
+    random = np.random.default_rng(3)
+    captions = {f"i{n}": [f"a {n}", f"b {n}"] for n in range(8)}
+    small = cl.Dataset.of(captions)
+    large = cl.Dataset.of({"first": [], **captions, "last": []})
+    before, after = random.normal(size=(8, 16)), random.normal(size=(10, 16))
+    metrics = "Hit@1 MedR MeanR[all]"
+    first = cl.evaluate(small, scores=before, metrics=metrics, resamples=20, name="small")
+    second = cl.evaluate(large, scores=after, metrics=metrics, resamples=20, name="large")
+    for runs in ((first, second), (second, first)):
+        comparison = compare(*runs, permutations=200)
+        for result in comparison.results:
+            means = {run.name: run[result.metric].mean for run in (first, second)}
+            assert result.difference == pytest.approx(means[result.other] - means[result.baseline])
+            assert result.n == (8 if result.metric.startswith("i2t") else 16)
+        assert any("The galleries of t2i differ" in note and "8" in note and "10" in note for note in comparison.notes)
+        assert not any("galleries of i2t" in note for note in comparison.notes), "both have 16 captions"
+    same = cl.evaluate(large, scores=np.vstack([after[:1], before, after[-1:]]), metrics=metrics, resamples=20)
+    for result in compare(first, same, metrics="i2t/Hit@1 i2t/MeanR[all]", permutations=200).results:
+        assert (result.difference, result.wins, result.losses) == (0, 0, 0), "the captions are the same"

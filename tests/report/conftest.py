@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import polars as pl
 import pytest
 
+from crosslens.core import MetricValues, Run
 from crosslens.core.ranking import Ranking
-from crosslens.core.run import MetricValues, Run
+from tests.report.browser import Watched, chromium
 
 IMAGES = ("img1", "img2", "img3", "img4")
 CAPTIONS = tuple(f"img{n}#{m}" for n in range(1, 5) for m in range(2))
@@ -83,3 +86,13 @@ def run() -> Run:
         {"i2t": images, "t2i": captions},
         {"dataset": {"name": "toys", "fingerprint": "abc"}},
     )
+
+
+@pytest.fixture
+def browser_page() -> Iterator[Watched]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'crosslens[test]'")
+    executable = chromium()
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=executable, headless=True, args=["--no-sandbox"])
+        yield Watched(browser.new_page())
+        browser.close()

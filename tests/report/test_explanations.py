@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
@@ -23,7 +22,7 @@ from crosslens.explanations.local.explanation import Explanation
 from crosslens.report.pages.explanations import explanation_page, label_positions
 from crosslens.report.text.explanations import explanation_text
 from crosslens.report.text.failures import size_notes
-from tests.report.test_plots import Watched, chromium
+from tests.report.browser import Watched
 
 NASTY = '<script>alert("x")</script> & "quotes"'
 
@@ -174,22 +173,13 @@ def test_pictures_without_boxes_say_so() -> None:
     assert "Boxes with the same number" not in page
 
 
-@pytest.fixture
-def browser_page() -> Iterator[Watched]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'crosslens[test]'")
-    executable = chromium()
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=executable, headless=True, args=["--no-sandbox"])
-        yield Watched(browser.new_page(viewport={"width": 360, "height": 800}))
-        browser.close()
-
-
 def test_in_a_browser_it_asks_for_nothing_and_fits_a_phone(
     explanations: list[Explanation], tmp_path: Path, browser_page: Watched
 ) -> None:
     path = tmp_path / "why.html"
     path.write_text(explanation_page(explanations, NASTY), encoding="utf-8")
     page: Any = browser_page.page
+    page.set_viewport_size({"width": 360, "height": 800})
     page.goto(path.as_uri())
     assert page.title() == NASTY
     assert page.locator("svg rect.box").count() == 4 * len(explanations)

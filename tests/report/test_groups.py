@@ -126,3 +126,11 @@ def test_json(run: Run) -> None:
     content = group_metrics(run, "category", "t2i/Hit@1").as_dict()
     assert content["by"] == "category"
     assert content["metrics"]["t2i/Hit@1"]["cat"]["n"] == 4
+
+
+def test_groups_of_one_size_are_in_the_order_of_their_names() -> None:
+    """An order that a hash decides would print another table each time."""
+    from crosslens.report.grouped_results import _largest_first
+
+    names = [f"g{n:02}" for n in range(40)]
+    assert _largest_first(pl.Series([*reversed(names), "last", "last", None])) == ["last", *names]

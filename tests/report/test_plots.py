@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +12,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from crosslens.core import MetricValues, Run
 from crosslens.core.errors import ConflictError, CrosslensError, MissingExtraError, UnknownNameError, UsageError
-from crosslens.core.run import MetricValues, Run
 from crosslens.report.groups import group_metrics
 from crosslens.report.plots.group_chart import chart
 from crosslens.report.plots.group_figures import bar_figure, draw_chart, radar_figure, write_plot
 from crosslens.report.plots.style import COLOURS
+from tests.report.browser import Watched, chromium
 
 pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
 
@@ -254,16 +252,6 @@ def test_a_browser_that_fails_is_explained(three: list[Run], tmp_path: Path, mon
 # In a browser
 
 
-def chromium() -> str:
-    """A browser of the system, or a skip."""
-    executable = os.environ.get("CROSSLENS_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    if not executable:
-        pytest.skip(
-            "no Chromium here: install one (Debian: apt-get install chromium), or name it in CROSSLENS_CHROMIUM"
-        )
-    return executable
-
-
 @pytest.mark.slow
 def test_pictures(three: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("kaleido", reason="pip install 'crosslens[plot-static]'")
@@ -274,29 +262,6 @@ def test_pictures(three: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert text in svg
     png = write_plot(chart(three, "task", "t2i/Hit@1"), tmp_path / "radar.PNG", "radar").read_bytes()
     assert png.startswith(b"\x89PNG")
-
-
-class Watched:
-    """A page with all it asked for and complained about."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.requests: list[str] = []
-        self.complaints: list[str] = []
-        page.on("request", lambda request: self.requests.append(request.url))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("console", lambda line: self.complaints.append(line.text))
-        page.on("dialog", lambda dialog: (self.complaints.append("a dialog"), dialog.dismiss()))
-
-
-@pytest.fixture
-def browser_page() -> Iterator[Watched]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'crosslens[test]'")
-    executable = chromium()
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=executable, headless=True, args=["--no-sandbox"])
-        yield Watched(browser.new_page())
-        browser.close()
 
 
 def test_the_page_draws_everything_and_asks_for_nothing(

@@ -96,6 +96,17 @@ def test_same_seed_same_answer() -> None:
     assert bootstrap.estimate(values) == estimate(values, clusters, seed=3), "one draw serves all metrics"
 
 
+def test_columns_are_estimated_as_each_by_itself() -> None:
+    values, clusters = clustered(np.random.default_rng(2))
+    table = np.stack([values, values**2, np.ones_like(values), values, np.full_like(values, np.nan)], axis=1)
+    table[::3, 3] = np.nan
+    bootstrap = Bootstrap(clusters, resamples=100, seed=3)
+    for column, ours in enumerate(bootstrap.estimate_columns(table, level=0.9)):
+        alone = bootstrap.estimate(table[:, column], level=0.9)
+        np.testing.assert_allclose([ours.mean, *ours.interval], [alone.mean, *alone.interval], rtol=1e-12)
+    assert np.isnan(bootstrap.estimate_columns(table)[2].interval).all(), "nothing varies"
+
+
 @pytest.mark.parametrize("statistic", ["mean", "median"])
 def test_order_and_names_of_clusters_do_not_matter(statistic: str) -> None:
     values, clusters = clustered(np.random.default_rng(2))

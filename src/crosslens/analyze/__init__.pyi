@@ -9,16 +9,84 @@ from crosslens.analyze.agreement.measure import (
     HumanAgreement as HumanAgreement,
     measure_agreement as measure_agreement,
 )
+from crosslens.analyze.approximate import ApproximateSearch as ApproximateSearch
+from crosslens.analyze.caption_features import (
+    CaptionFeatures as CaptionFeatures,
+    FeatureChange as FeatureChange,
+    FeatureComparison as FeatureComparison,
+)
+from crosslens.analyze.categories.labels import (
+    NO_CATEGORY as NO_CATEGORY,
+    TOTAL as TOTAL,
+    Categories as Categories,
+)
+from crosslens.analyze.categories.negatives import (
+    ClassificationPairs as ClassificationPairs,
+    classification_pairs as classification_pairs,
+)
+from crosslens.analyze.categories.results import (
+    AUPRC as AUPRC,
+    CategoryResults as CategoryResults,
+    category_results as category_results,
+)
+from crosslens.analyze.categories.retrieval import (
+    ALL as ALL,
+    CATEGORY as CATEGORY,
+    DENOMINATORS as DENOMINATORS,
+    RETRIEVAL_METRICS as RETRIEVAL_METRICS,
+)
+from crosslens.analyze.difficulty.assignment import (
+    DIFFICULTY as DIFFICULTY,
+    Difficulty as Difficulty,
+    check_table_file as check_table_file,
+    measure_difficulty as measure_difficulty,
+    read_difficulty as read_difficulty,
+    write_table as write_table,
+)
+from crosslens.analyze.difficulty.calibration import (
+    THRESHOLDS_FILE as THRESHOLDS_FILE,
+    Calibration as Calibration,
+    calibrate as calibrate,
+    read_thresholds as read_thresholds,
+    write_thresholds as write_thresholds,
+)
+from crosslens.analyze.difficulty.filter_loss import (
+    ALL_LEVELS as ALL_LEVELS,
+    FilterLoss as FilterLoss,
+    measure_filter_loss as measure_filter_loss,
+)
+from crosslens.analyze.difficulty.levels import DEFAULT_LEVELS as DEFAULT_LEVELS
+from crosslens.analyze.difficulty.options import (
+    WEB_THRESHOLDS as WEB_THRESHOLDS,
+    CalibrationOptions as CalibrationOptions,
+)
+from crosslens.analyze.difficulty.stability import Stability as Stability, measure_stability as measure_stability
+from crosslens.analyze.difficulty.threshold import (
+    PrecisionRecall as PrecisionRecall,
+    match_threshold as match_threshold,
+    precision_recall as precision_recall,
+)
+from crosslens.analyze.discriminability.dataset import (
+    BAND_FEATURES as BAND_FEATURES,
+    DatasetDiscriminability as DatasetDiscriminability,
+    DiscriminabilityComparison as DiscriminabilityComparison,
+    compare_discriminability as compare_discriminability,
+    dataset_discriminability as dataset_discriminability,
+)
 from crosslens.analyze.discriminability.measure import (
     Discriminability as Discriminability,
+    default_temperature as default_temperature,
     entropy as entropy,
-    entropy_band as entropy_band,
     entropy_histogram as entropy_histogram,
     measure_discriminability as measure_discriminability,
 )
+from crosslens.analyze.discriminability.options import (
+    DiscriminabilityOptions as DiscriminabilityOptions,
+    entropy_band as entropy_band,
+)
+from crosslens.analyze.farthest import farthest_points as farthest_points
 from crosslens.analyze.granularity.features import FEATURES as FEATURES
 from crosslens.analyze.granularity.measure import (
-    FeatureChange as FeatureChange,
     Granularity as Granularity,
     GranularityComparison as GranularityComparison,
     compare_granularity as compare_granularity,
@@ -46,6 +114,7 @@ from crosslens.analyze.hard_negatives.result import (
     compare_hard_negatives as compare_hard_negatives,
 )
 from crosslens.analyze.label_quality.assess import assess_label_quality as assess_label_quality
+from crosslens.analyze.label_quality.duplicates import words_of as words_of
 from crosslens.analyze.label_quality.review import (
     LabelQuality as LabelQuality,
     ReviewedLabels as ReviewedLabels,
@@ -59,11 +128,38 @@ from crosslens.analyze.missing_positives.search import (
     ThresholdCount as ThresholdCount,
     find_missing_positives as find_missing_positives,
 )
-from crosslens.analyze.neighbours import (
+from crosslens.analyze.near_duplicates import (
     HASH_BITS as HASH_BITS,
     DuplicateEvidence as DuplicateEvidence,
     NearDuplicates as NearDuplicates,
     hash_files as hash_files,
-    nearest_items as nearest_items,
     unit_vectors as unit_vectors,
 )
+from crosslens.analyze.neighbours import Neighbours as Neighbours, nearest_items as nearest_items
+from crosslens.analyze.pair_scores import ImageCaptionPairs as ImageCaptionPairs
+from crosslens.analyze.polysemy.clusters import (
+    ImageCluster as ImageCluster,
+    PolysemyClusters as PolysemyClusters,
+    cluster_images as cluster_images,
+)
+from crosslens.analyze.polysemy.co_captions import (
+    CO_CAPTION_QUANTITIES as CO_CAPTION_QUANTITIES,
+    CaptionDiversity as CaptionDiversity,
+    PairValues as PairValues,
+    measure_caption_diversity as measure_caption_diversity,
+)
+from crosslens.analyze.polysemy.densities import Density as Density, kernel_density as kernel_density
+from crosslens.analyze.polysemy.measure import (
+    CAPTION_DISTANCE as CAPTION_DISTANCE,
+    IMAGE_SIMILARITY as IMAGE_SIMILARITY,
+    NEIGHBOURHOOD_SIZES as NEIGHBOURHOOD_SIZES,
+    Polysemy as Polysemy,
+    check_sizes as check_sizes,
+    measure_polysemy as measure_polysemy,
+)
+from crosslens.analyze.polysemy.options import ClusterOptions as ClusterOptions
+from crosslens.analyze.scorers.comparison import (
+    ScorerComparison as ScorerComparison,
+    compare_scorers as compare_scorers,
+)
+from crosslens.analyze.scorers.cosine_forms import CLIPSCORES as CLIPSCORES, clipscore as clipscore

@@ -1,29 +1,29 @@
-"""Nearest items and near-duplicate images, exactly: neither tile size nor order changes a result.
+"""Nearest items, exactly, of as many vectors as there are: neither tile size nor order changes a result.
 
-Duplicates are found by vectors or by a perceptual hash: pictures that look the same differ in few of its bits, however
-they were saved. Of each colour channel, scaled to 32×32, it takes the 8×8 lowest frequencies of the cosine transform; a
-bit says whether one is above their median. Colours count: two drawings that differ in a colour alone are two pictures.
+Some thousands of queries at a time pass through the tiled ranking of :mod:`crosslens.rank`: float32 products propose
+candidates, cosines in float64 order them. The vectors may be memory-mapped files. Beside them and the result, memory is
+needed for 16 bytes per row, the queries of one pass with their candidates, and a tile of items per core.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.fft import dctn
 
-from crosslens.core import Embeddings, InputError, Progress, SilentProgress, UsageError, stage
-from crosslens.data import REPAIR_IMAGE
-from crosslens.encode import as_picture, read_ahead
+from crosslens.analyze.approximate import ApproximateSearch, build_index, propose
+from crosslens.core import Embeddings, InputError, Progress, SilentProgress, UsageError, check_vectors, stage
+from crosslens.rank import Cosines, ScaledRows, top_lists
 
 Array = np.ndarray[Any, Any]
 
 NO_ITEM = -1
 """In ``without``: no item is left out for this query."""
-_TILE = 4_000_000  # numbers held at once
-_ROUNDING = 1e-12  # how far a matrix product in float64 may be from the sum taken in order, with room to spare
-_SPARE = 16
+_QUERIES = 8_192
+"""Queries at a time: every further pass reads all items again."""
+_CANDIDATES = 1 << 22
+"""Numbers of candidates a core holds, at most: fewer queries at a time for a large k."""
 
 
 class Neighbours(NamedTuple):
@@ -33,6 +33,8 @@ class Neighbours(NamedTuple):
     """n×k positions."""
     cosines: Array
     """n×k, float64."""
+    recall: float | None = None
+    """Of an approximate search, the share of the true nearest that it lists, measured on a sample; None: exact."""
 
 
 def nearest_items(
@@ -42,161 +44,113 @@ def nearest_items(
     *,
     without: Sequence[int] | Array | None = None,
     tile: int | None = None,
+    progress: Progress | None = None,
+    approximate: bool | ApproximateSearch = False,
 ) -> Neighbours:
     """The ``k`` items of highest cosine for each query; ``without`` names an item per query that does not count.
 
     An item with several vectors is as near as the nearest of them. A vector of zeros has the cosine 0 with everything.
+    ``approximate`` looks at a part of the items only (faiss), and measures the recall of the result; an
+    :class:`ApproximateSearch` says how large a part.
     """
-    left, right = unit_vectors(queries, "queries"), unit_vectors(items, "items")
-    if left.ndim != 2:
-        raise UsageError("a query has several vectors", fix="pass one vector per query, such as their mean")
-    if left.shape[1] != right.shape[-1]:
-        problem = f"queries of {left.shape[1]} dimensions and items of {right.shape[-1]}"
-        raise InputError(problem, expected="vectors of one space", fix="encode both with the same model")
-    hidden = np.full(len(left), NO_ITEM) if without is None else np.asarray(without, np.int64)
-    if len(hidden) != len(left) or (len(hidden) and not NO_ITEM <= hidden.min() <= hidden.max() < len(right)):
-        raise UsageError("without has positions outside the items", fix="pass one position, or -1, per query")
-    most = len(right) - int((hidden >= 0).any())
-    if not 1 <= k <= most:
-        raise UsageError(f"{k} neighbours among {most} other items", fix=f"choose k from 1 to {most}")
-    rows = tile or max(1, _TILE // max(len(right), (k + _SPARE) * right[0].size))
-    tiles = [
-        _of_tile(left[start : start + rows], right, k, hidden[start : start + rows])
-        for start in range(0, len(left), rows)
-    ]
-    if not tiles:
-        return Neighbours(np.empty((0, k), np.int64), np.empty((0, k)))
-    return Neighbours(*(np.concatenate(parts) for parts in zip(*tiles, strict=True)))
+    left, right = _checked(queries, "queries"), _checked(items, "items")
+    hidden = _check_request(left, right, k, without)
+    left_rows = ScaledRows(left)
+    right_rows = left_rows if right is left else ScaledRows(right.reshape(-1, right.shape[-1]))
+    several = 1 if right.ndim == 2 else right.shape[1]
+    search = _Request(left_rows, right_rows, several, hidden, k, tile, progress or SilentProgress())
+    if not approximate:
+        return search.exact(np.arange(len(left)))
+    if several > 1:
+        raise UsageError("approximate search takes one vector per item", fix="search exactly, or pass their means")
+    return search.approximate(ApproximateSearch() if approximate is True else approximate)
 
 
-def unit_vectors(vectors: Embeddings | Array, what: str = "vectors") -> Array:
-    """Vectors of length 1 in float64; vectors of zeros stay."""
+class _Request(NamedTuple):
+    """What is searched for, checked."""
+
+    queries: ScaledRows
+    items: ScaledRows
+    several: int
+    hidden: Array
+    k: int
+    tile: int | None
+    progress: Progress
+
+    @property
+    def depth(self) -> int:
+        """An item that does not count may be among the nearest, so one more is listed."""
+        return self.k + int((self.hidden >= 0).any())
+
+    def exact(self, rows: Array) -> Neighbours:
+        """The nearest items of some queries."""
+        from crosslens.rank import TILE  # compiled code: slow to import
+
+        size = max(1, min(_QUERIES, _CANDIDATES // self.depth))
+        result = Neighbours(np.empty((len(rows), self.k), np.int64), np.empty((len(rows), self.k)))
+        starts = range(0, len(rows), size)
+        gallery = len(self.items.vectors) // self.several
+        with stage(self.progress, "nearest items", len(starts) * -(-gallery // (self.tile or TILE))) as shown:
+            for start in starts:
+                part = slice(start, start + size)
+                scorer = Cosines(self.queries, rows[part], self.items, several=self.several)
+                listed, cosines = top_lists(scorer, self.depth, tile=self.tile, progress=shown)
+                self._keep(rows[part], listed, cosines, result, part)
+        return result
+
+    def approximate(self, settings: ApproximateSearch) -> Neighbours:
+        """The nearest items of all queries among those that an index proposes."""
+        n = len(self.queries.vectors)
+        index = build_index(self.items, settings, self.progress)
+        result = Neighbours(np.empty((n, self.k), np.int64), np.empty((n, self.k)))
+        starts, short = range(0, n, _QUERIES), np.zeros(n, bool)
+        with stage(self.progress, "approximate search", len(starts)) as shown:
+            for start in starts:
+                rows = np.arange(start, min(start + _QUERIES, n))
+                listed = propose(index, self.queries, rows, self.depth)
+                short[rows] = (listed < 0).any(axis=1)
+                self._keep(rows, *self._in_order(rows, listed), result, slice(start, start + len(rows)))
+                shown.advance()
+        if short.any():  # the lists that were looked at hold too few items
+            exact = self.exact(np.flatnonzero(short))
+            result.items[short], result.cosines[short] = exact.items, exact.cosines
+        sample = settings.sample_of(n)
+        # As good as a true neighbour is what is equally near.
+        true = result.cosines[sample] >= self.exact(sample).cosines[:, -1:]
+        return result._replace(recall=float(true.mean()) if n else None)
+
+    def _in_order(self, rows: Array, listed: Array) -> tuple[Array, Array]:
+        """Proposed items by their exact cosines, and those."""
+        queries = np.repeat(np.arange(len(rows)), self.depth)
+        cosines = Cosines(self.queries, rows, self.items).exact(queries, listed.reshape(-1)).reshape(listed.shape)
+        order = np.lexsort((listed, -cosines))
+        return np.take_along_axis(listed, order, 1), np.take_along_axis(cosines, order, 1)
+
+    def _keep(self, rows: Array, listed: Array, cosines: Array, result: Neighbours, part: slice) -> None:
+        """Store the first ``k`` items of each list that count."""
+        kept = np.argsort(listed == self.hidden[rows, None], axis=1, kind="stable")[:, : self.k]
+        result.items[part], result.cosines[part] = (np.take_along_axis(a, kept, 1) for a in (listed, cosines))
+
+
+def _checked(vectors: Embeddings | Array, what: str) -> Array:
     if isinstance(vectors, Embeddings):
         if vectors.variance is not None:
             raise UsageError(f"{what} are distributions", fix="pass their means as plain vectors")
-        vectors = vectors.vectors
-    array = np.asarray(vectors, np.float64)
-    length = np.sqrt((array * array).sum(axis=-1, keepdims=True))
-    return np.asarray(np.divide(array, length, out=np.zeros_like(array), where=length > 0))
+        return vectors.vectors
+    return check_vectors(vectors, what)
 
 
-def _of_tile(queries: Array, items: Array, k: int, hidden: Array) -> tuple[Array, Array]:
-    scores = _products(queries, items)
-    own = np.flatnonzero(hidden >= 0)
-    scores[own, hidden[own]] = -np.inf
-    # A matrix product sums in an arbitrary order: it only proposes candidates, exact sums in a fixed order decide.
-    proposed = min(k + _SPARE, scores.shape[1])
-    candidates = np.argpartition(-scores, proposed - 1, axis=1)[:, :proposed]
-    cosines = _exact(queries[:, None, :], items[candidates])
-    cosines[np.take_along_axis(scores, candidates, 1) == -np.inf] = -np.inf
-    order = np.lexsort((candidates, -cosines))[:, :k]
-    kept, best = np.take_along_axis(candidates, order, 1), np.take_along_axis(cosines, order, 1)
-    if proposed < scores.shape[1]:
-        lowest = np.take_along_axis(scores, candidates, 1).min(axis=1)
-        for row in np.flatnonzero(best[:, -1] - lowest <= 2 * _ROUNDING):  # more ties than were proposed
-            every = _exact(queries[row], items)
-            if hidden[row] >= 0:
-                every[hidden[row]] = -np.inf
-            kept[row] = np.lexsort((np.arange(len(every)), -every))[:k]
-            best[row] = every[kept[row]]
-    return kept, best
-
-
-def _products(queries: Array, items: Array) -> Array:
-    flat = queries @ items.reshape(-1, items.shape[-1]).T
-    return np.asarray(flat if items.ndim == 2 else flat.reshape(len(queries), *items.shape[:2]).max(axis=2))
-
-
-def _exact(queries: Array, items: Array) -> Array:
-    """Cosines summed in one fixed order, independent of the tile."""
-    if items.ndim == queries.ndim + (2 if queries.ndim == 1 else 1):  # several vectors per item
-        return np.asarray((queries[..., None, :] * items).sum(axis=-1).max(axis=-1))
-    return np.asarray((queries * items).sum(axis=-1))
-
-
-HASH_BITS = 192
-_SIDE, _LOW = 32, 8
-
-
-def perceptual_hash(picture: Any) -> Array:
-    """The 192 bits of a picture, 64 for each of red, green and blue."""
-    from PIL import Image
-
-    small = np.asarray(picture.convert("RGB").resize((_SIDE, _SIDE), Image.Resampling.BOX), np.float64)
-    waves = dctn(small, axes=(0, 1), norm="ortho")[:_LOW, :_LOW].reshape(_LOW * _LOW, 3)
-    # The first is the mean brightness: it says nothing about what is where.
-    return np.asarray((waves > np.median(waves[1:], axis=0) + 1e-6).T.reshape(-1))
-
-
-def hash_files(files: Sequence[str], progress: Progress | None = None) -> Array:
-    """n×192 bits; an unreadable file raises with its name."""
-    progress = progress or SilentProgress()
-    rows = np.zeros((len(files), HASH_BITS), bool)
-
-    def bits_of(file: str) -> Array:
-        try:
-            return perceptual_hash(as_picture(file))
-        except InputError as error:
-            error.fix = error.fix or REPAIR_IMAGE
-            raise
-
-    with stage(progress, "hashing pictures", len(files)):
-        for row, bits in enumerate(read_ahead(bits_of, files)):
-            rows[row] = bits
-            progress.advance()
-    return rows
-
-
-class DuplicateEvidence(NamedTuple):
-    """Why two images count as one: ``by`` vectors (the cosine) or hash (the number of different bits)."""
-
-    by: str
-    number: float
-
-
-class NearDuplicates:
-    """All pairs of near-duplicates, computed once."""
-
-    def __init__(self, vectors: Array, hashes: Array | None, cosine: float, bits: int) -> None:
-        """``vectors`` of length 1; ``hashes`` n×192 bits, or None where there are no pictures."""
-        self._duplicates: dict[int, dict[int, DuplicateEvidence]] = {}
-        if cosine <= 1:
-            self._by_vectors(vectors, cosine)
-        if hashes is not None and bits >= 0:
-            self._by_hashes(hashes, bits)
-
-    def among(self, image: int, others: Iterable[int]) -> tuple[int, DuplicateEvidence] | None:
-        """The first of ``others`` that is the same picture as ``image``, in ascending order; None if there is none."""
-        duplicates = self._duplicates.get(image, {})
-        chosen = duplicates.keys() & (others if isinstance(others, (set, frozenset)) else set(others))
-        return (min(chosen), duplicates[min(chosen)]) if chosen else None
-
-    def pairs(self) -> Iterator[tuple[int, int, DuplicateEvidence]]:
-        """Every pair once, the lower row first, in ascending order."""
-        for left in sorted(self._duplicates):
-            for right in sorted(self._duplicates[left]):
-                if left < right:
-                    yield left, right, self._duplicates[left][right]
-
-    def _by_vectors(self, vectors: Array, cosine: float) -> None:
-        rows = max(1, _TILE // len(vectors))
-        for start in range(0, len(vectors), rows):
-            near = vectors[start : start + rows] @ vectors.T >= cosine - 1e-9
-            for row, other in zip(*np.nonzero(near), strict=True):
-                exact = float((vectors[start + row] * vectors[other]).sum())
-                # Rounding must not make an image differ from its very copy, whose cosine is 1 − 1e-16.
-                if start + row < other and exact >= cosine - 1e-12:
-                    self._add(start + row, other, DuplicateEvidence("vectors", exact))
-
-    def _by_hashes(self, hashes: Array, bits: int) -> None:
-        signs = np.where(hashes, np.float32(1), np.float32(-1))  # whole numbers up to 192: exact in float32
-        rows = max(1, _TILE // len(signs))
-        for start in range(0, len(signs), rows):
-            different = (HASH_BITS - signs[start : start + rows] @ signs.T) / 2
-            for row, other in zip(*np.nonzero(different <= bits), strict=True):
-                if start + row < other:
-                    self._add(start + row, other, DuplicateEvidence("hash", float(different[row, other])))
-
-    def _add(self, left: int, right: int, evidence: DuplicateEvidence) -> None:
-        self._duplicates.setdefault(int(left), {}).setdefault(int(right), evidence)
-        self._duplicates.setdefault(int(right), {}).setdefault(int(left), evidence)
+def _check_request(queries: Array, items: Array, k: int, without: Sequence[int] | Array | None) -> Array:
+    """The item that does not count for each query, or ``NO_ITEM``; a request that cannot be met raises."""
+    if queries.ndim != 2:
+        raise UsageError("a query has several vectors", fix="pass one vector per query, such as their mean")
+    if queries.shape[1] != items.shape[-1]:
+        problem = f"queries of {queries.shape[1]} dimensions and items of {items.shape[-1]}"
+        raise InputError(problem, expected="vectors of one space", fix="encode both with the same model")
+    hidden = np.full(len(queries), NO_ITEM) if without is None else np.asarray(without, np.int64)
+    if len(hidden) != len(queries) or (len(hidden) and not NO_ITEM <= hidden.min() <= hidden.max() < len(items)):
+        raise UsageError("without has positions outside the items", fix="pass one position, or -1, per query")
+    most = len(items) - int((hidden >= 0).any())
+    if not 1 <= k <= most:
+        raise UsageError(f"{k} neighbours among {most} other items", fix=f"choose k from 1 to {most}")
+    return hidden

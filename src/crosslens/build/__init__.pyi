@@ -18,7 +18,28 @@ from crosslens.build.grammar.protocol import (
     GrammarCheck as GrammarCheck,
     load_grammar_check as load_grammar_check,
 )
-from crosslens.build.log import DecisionLog as DecisionLog
+from crosslens.build.imp.annotation import CHANGES as CHANGES, VERDICTS as VERDICTS
+from crosslens.build.imp.benchmark import AGREE as AGREE, ANNOTATE as ANNOTATE, DONE as DONE, Imp as Imp
+from crosslens.build.imp.build import build_imp as build_imp
+from crosslens.build.imp.card import (
+    agreement_line as agreement_line,
+    dropped_captions as dropped_captions,
+    next_step as next_step,
+)
+from crosslens.build.imp.cleaning.captions import (
+    CleanedCaptions as CleanedCaptions,
+    clean_captions as clean_captions,
+    cleaning_rules as cleaning_rules,
+)
+from crosslens.build.imp.cleaning.duplicates import near_duplicates as near_duplicates
+from crosslens.build.imp.cleaning.files import (
+    check_cleaned_output as check_cleaned_output,
+    read_captions as read_captions,
+    write_cleaned as write_cleaned,
+)
+from crosslens.build.imp.cleaning.settings import CleaningSettings as CleaningSettings
+from crosslens.build.imp.settings import SamplingSettings as SamplingSettings, SelectionSettings as SelectionSettings
+from crosslens.build.log import IMP as IMP, RECOS as RECOS, DecisionLog as DecisionLog
 from crosslens.build.pages import (
     check_summary as check_summary,
     grammar_counts as grammar_counts,

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from crosslens.analyze import DiscriminabilityOptions
 from crosslens.build.quotas import Quotas
-from crosslens.core import Options, UsageError, argument, option
+from crosslens.core import UsageError, argument, option
 
 if TYPE_CHECKING:
     from crosslens.analyze import Discriminability
@@ -17,15 +18,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class RecosSettings(Options):
+class RecosSettings(DiscriminabilityOptions):
     """What decides a RECOS build besides its candidates, encoders and generator.
 
     The check: dis(t) over the ``k`` most similar images must lie in the band of ``eta``.
     """
 
-    k: int = option(20, "How many nearest images a description is compared with.", metavar="N", minimum=2)
-    eta: float = option(0.8, "The share of entropies, 0 to ln k, that is kept; larger keeps more.", metavar="SHARE")
-    temperature: float | None = option(None, "Of the softmax. [default: 1 / the encoder's logit scale]", metavar="T")
     descriptions: int = option(5, "How many each image has.", metavar="N", minimum=1)
     attempts: int = option(3, "How often a description may be rewritten.", metavar="N", minimum=0)
     originals: int | None = option(
@@ -55,10 +53,9 @@ class RecosSettings(Options):
     seed: int = option(0, "Decides which candidates become originals.", metavar="N")
 
     def __post_init__(self) -> None:
-        from crosslens.analyze import HASH_BITS, entropy_band
+        from crosslens.analyze import HASH_BITS
 
         super().__post_init__()
-        entropy_band(self.k, self.eta)
         if self.quota is not None:
             if self.originals is not None:
                 raise UsageError(
@@ -70,10 +67,6 @@ class RecosSettings(Options):
         for name, most in (("duplicate_cosine", 2), ("duplicate_bits", HASH_BITS)):
             if not getattr(self, name) <= most:  # also where it is NaN
                 raise UsageError(f"{name} = {getattr(self, name)}", fix=f"{name} must be at most {most}", option=name)
-        if self.temperature is not None and not self.temperature > 0:
-            raise UsageError(
-                f"temperature = {self.temperature}", fix="temperature must be above 0", option="temperature"
-            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
-from crosslens.analyze import Discriminability, NearDuplicates, hash_files, measure_discriminability
+from crosslens.analyze import (
+    Discriminability,
+    NearDuplicates,
+    default_temperature,
+    hash_files,
+    measure_discriminability,
+)
 from crosslens.build.benchmark import RecosSettings
 from crosslens.build.encoding import EncodedCandidates
 from crosslens.build.quotas import Quotas, even_quotas
@@ -88,17 +94,10 @@ class CandidatePool:
         """The settings', or the inverse of the encoder's logit scale; without either it raises with a proposal."""
         if self.settings.temperature is not None:
             return self.settings.temperature
-        if self.encoded.logit_scale:
-            return 1 / self.encoded.logit_scale
-        centre = 0.0
-        if len(self.encoded.captions.ids):
-            owners = self.encoded.dataset.caption_image.tolist()
-            centre = self.whole.measure(self.encoded.captions, owners, 1.0).centring_temperature()
-        middle = f"; {centre:.2g} puts the median of these descriptions in the middle of the band" if centre else ""
-        raise UsageError(
-            f"{self.encoded.captions.model or 'the encoder'} has no logit scale to take the temperature from",
-            fix=f"pass {argument('temperature')}: 1 is the paper's, 0.01 CLIP's{middle}",
-        )
+        encoded = self.encoded
+        owners = encoded.dataset.caption_image.tolist()
+        at = partial(self.whole.measure, encoded.captions, owners) if owners else None
+        return default_temperature(encoded.logit_scale, encoded.captions.model or "the encoder", at)
 
     @property
     def checks_selected(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from crosslens.analyze import unit_vectors
-from crosslens.core import Dataset, Embeddings, InputError, Progress, UsageError, argument, positions
+from crosslens.core import Dataset, Embeddings, InputError, Progress, UsageError, align_embeddings, argument
 from crosslens.data import image_files
 from crosslens.encode import (
     IMAGES,
@@ -20,11 +20,10 @@ from crosslens.encode import (
     EncodeOptions,
     Encoder,
     StoredEmbeddings,
-    caption_rows,
     encode_captions,
     encode_dataset,
     encode_texts,
-    load_summariser,
+    images_from_captions,
 )
 
 _IMAGE_SOURCES = (
@@ -135,11 +134,12 @@ def encode_candidates(
         vectors[part], content[part] = encoded.images, encoded.content
         skipped |= encoded.skipped
         dataset = dataset.select(encoded.dataset.image_ids) if encoded.skipped else dataset
-    vectors = {part: _select(embeddings, dataset) for part, embeddings in vectors.items()}
+    vectors = {part: align_embeddings(embeddings, dataset.image_ids, "image") for part, embeddings in vectors.items()}
     captions = encode_captions(dataset, encoders.texts, **how)
     notes: list[str] = []
     if encoders.image_text is not None:
-        vectors["gallery"] = _images_from_captions(dataset, captions, encoders, how)
+        # None is left out: a description is never compared with its own image.
+        vectors["gallery"] = images_from_captions(dataset, captions, encoders.texts, encoders.image_text, **how)
         if "pictures" not in vectors:
             notes.append("no encoder looks at images: their likeness to each other is that of their captions")
             missing = len(dataset.image_ids) - len(vectors["gallery"].ids)
@@ -160,30 +160,6 @@ def encode_candidates(
         notes=tuple(notes),
         skipped=skipped,
     )
-
-
-def _images_from_captions(
-    dataset: Dataset, captions: Embeddings, encoders: Encoders, how: Mapping[str, Any]
-) -> Embeddings:
-    """An image is what its captions say. None is left out: a description is never compared with its own image."""
-    rows_of = {image: rows for image, rows in zip(dataset.image_ids, caption_rows(dataset), strict=True) if rows}
-    if not rows_of:
-        raise InputError("no image has a caption", expected="captions that represent the images", fix=_IMAGE_SOURCES)
-    ids, rows = tuple(rows_of), list(rows_of.values())
-    if encoders.image_text == MEAN:
-        vectors = np.stack([np.asarray(captions.vectors)[own].mean(axis=0) for own in rows])
-        return Embeddings(ids, vectors, model=captions.model)
-    assert encoders.image_text is not None
-    texts = load_summariser(encoders.image_text)([[dataset.texts[row] for row in own] for own in rows])
-    return Embeddings(ids, encode_texts(encoders.texts, texts, **how).rows, model=captions.model)
-
-
-def _select(embeddings: Embeddings, dataset: Dataset) -> Embeddings:
-    """The vectors of the images that every encoder could read."""
-    if embeddings.ids == dataset.image_ids:
-        return embeddings
-    rows = positions(dataset.image_ids, embeddings.ids, "image", any_ending=embeddings.has_names)
-    return Embeddings(dataset.image_ids, np.asarray(embeddings.vectors)[rows], model=embeddings.model)
 
 
 def _flat(embeddings: Embeddings) -> Array:

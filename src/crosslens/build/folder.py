@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
-import polars as pl
-
 from crosslens.build.benchmark import Recos
+from crosslens.build.copied_images import copied_paths, copy_pictures, with_files
 from crosslens.build.generators.protocol import Generator
 from crosslens.build.generators.recorded import Recorded
 from crosslens.build.log import DecisionLog
 from crosslens.build.pages import build_page, regeneration_list, version_page
+from crosslens.build.sheets import write_sheet
 from crosslens.build.verification import SHEET, VerificationSheet, sheet_table, unused_verdicts
 from crosslens.core import (
     DATASET_LAYOUT,
@@ -30,7 +28,6 @@ from crosslens.core import (
     workspace,
     write_text,
 )
-from crosslens.data import MEMBER_SEPARATOR, read_image_bytes
 
 LOG = "decisions.jsonl"
 ANSWERS = "answers"
@@ -109,17 +106,17 @@ class BuildFolder:
         new.mkdir()
         versions = dict(recos.versions)
         if copy_images:
-            files = _copy(versions["v2"], new / "images")
-            versions = {name: _with_files(dataset, files, self.target / name) for name, dataset in versions.items()}
+            files = copy_pictures(versions["v2"], new / "images")
+            versions = {name: with_files(dataset, files, self.target / name) for name, dataset in versions.items()}
         for name, dataset in versions.items():
             (new / name).mkdir()
             dataset.write_into(new / name)
             write_text(new / name / "README.md", version_page(name, dataset))
         write_text(new / "README.md", build_page(recos, versions, copied=copy_images))
-        regeneration_list(recos).write_csv(new / "regenerate.csv")
-        sheet_table(versions, recos.sheet).write_csv(new / SHEET)
+        write_sheet(regeneration_list(recos), new / "regenerate.csv")
+        write_sheet(sheet_table(versions, recos.sheet), new / SHEET)
         recos.log.save(new / LOG)
-        self._work.publish(_LAYOUT, [*self._copied_images(), *_paths(new / "images")])
+        self._work.publish(_LAYOUT, [*self._copied_images(), *copied_paths(new / "images")])
         return versions
 
     def _copied_images(self) -> list[str]:
@@ -159,31 +156,3 @@ def build_folder(
         return
     with workspace(target, key, keep=(ANSWERS,)) as work:
         yield BuildFolder(target, key, sheet, work, overwrite=overwrite)
-
-
-def _copy(dataset: Dataset, folder: Path) -> dict[str, str]:
-    """Copy every picture once; returns each image's path, seen from the folder of a version."""
-    folder.mkdir()
-    files: dict[str, str] = {}
-    used: set[str] = set()
-    for image, file in dataset.images.select("image", "file").iter_rows():
-        stem = re.sub(r"[^\w.-]+", "_", image)[:100].strip(".") or "image"
-        ending = Path(file.partition(MEMBER_SEPARATOR)[2] or file).suffix
-        stem = stem.removesuffix(ending) if ending else stem
-        name, number = f"{stem}{ending}", 1
-        while name.casefold() in used:
-            number += 1
-            name = f"{stem}-{number}{ending}"
-        used.add(name.casefold())
-        files[image] = f"../images/{name}"
-        (folder / name).write_bytes(read_image_bytes(file))
-    return files
-
-
-def _paths(folder: Path) -> list[str]:
-    return [f"{folder.name}/{file.name}" for file in folder.iterdir()] if folder.is_dir() else []
-
-
-def _with_files(dataset: Dataset, files: Mapping[str, str], home: Path) -> Dataset:
-    column = pl.Series("file", [files[image] for image in dataset.image_ids], dtype=pl.String)
-    return replace(dataset, images=dataset.images.with_columns(column), home=home)

@@ -7,9 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from crosslens import __version__
 from crosslens.core import FormatVersionError, InputError, UsageError, parse_json, read_text_file, write_text
 
-FORMAT, VERSION = "crosslens/recos-decisions", 1
+RECOS, IMP = "crosslens/recos-decisions", "crosslens/imp-decisions"
+"""The format of a log, which tells what was built."""
+VERSION = 1
 _NEAR = 1e-4  # how much a logged number may differ when it is computed again on another machine
 
 LogEntry = dict[str, Any]
@@ -41,8 +44,8 @@ class DecisionLog:
         write_text(file, "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in self.entries))
 
     @staticmethod
-    def load(file: str | Path) -> DecisionLog:
-        """Read what :meth:`save` wrote."""
+    def load(file: str | Path, form: str = RECOS) -> DecisionLog:
+        """Read what :meth:`save` wrote: the log of one kind of build."""
         file = Path(file)
         if file.is_dir():
             file = file / "decisions.jsonl"
@@ -58,9 +61,9 @@ class DecisionLog:
                     f"not an entry of a decision log: {error}", file=file, row=f"line {number}", fix="write it again"
                 ) from error
             entries.append(entry)
-        if not entries or entries[0].get("format") != FORMAT:
+        if not entries or entries[0].get("format") != form:
             raise InputError(
-                "not a decision log", file=file, expected=f"a first line with {FORMAT!r}", fix="check the path"
+                "not a decision log", file=file, expected=f"a first line with {form!r}", fix="check the path"
             )
         if entries[0].get("version") != VERSION:
             raise FormatVersionError(
@@ -87,6 +90,24 @@ class DecisionLog:
                 f"the repeated build has {len(repeated):,} decisions, the log {len(logged):,}",
                 fix="use the same encoder, crosslens and cache as the first build",
             )
+
+
+def log_head(form: str, key: str, inputs: Mapping[str, Any], **about: Any) -> LogEntry:
+    """The first entry of a log: its format, the key of the build, its inputs, and what else is worth knowing."""
+    first = {"step": "settings", "format": form, "version": VERSION, "crosslens": __version__, "key": key}
+    return {**first, **inputs, **about}
+
+
+def check_inputs(logged: Mapping[str, Any], head: Mapping[str, Any], about: Iterable[str] = ()) -> None:
+    """Raise unless a repeated build has the inputs of the logged one; ``about`` names what is no input."""
+    if logged["key"] == head["key"]:
+        return
+    ignored = {"step", "format", "version", "crosslens", "key", *about}
+    parts = [part for part in {**head, **logged} if part not in ignored and logged.get(part) != head.get(part)]
+    raise UsageError(
+        f"the log is of another build: different {', '.join(parts) or 'key'}",
+        fix="pass the candidates and encoders of the first build, unchanged, and no other setting",
+    )
 
 
 def _plain(value: Any) -> Any:

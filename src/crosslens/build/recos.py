@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from crosslens import __version__
 from crosslens.analyze import Discriminability
 from crosslens.build.benchmark import Recos, RecosSettings
 from crosslens.build.candidates import CandidatePool
@@ -18,7 +17,7 @@ from crosslens.build.folder import BuildFolder, build_folder
 from crosslens.build.generators.protocol import Generator, Request, identity, load_generator
 from crosslens.build.generators.recorded import AnswerSource
 from crosslens.build.grammar.protocol import GrammarCheck, load_grammar_check
-from crosslens.build.log import FORMAT, VERSION, DecisionLog
+from crosslens.build.log import RECOS, DecisionLog, check_inputs, log_head
 from crosslens.build.originals import OriginalSelector
 from crosslens.build.pages import build_notes, check_summary
 from crosslens.build.selection import BenchmarkImage, ImageSelector, verdict_facts, version_dataset
@@ -66,7 +65,7 @@ def build_recos(
         inputs = _inputs(dataset, candidates, writer, checker, sheet, copy_images)
         head = _head(inputs, candidates, origin)
         if repeat is not None:
-            _check_head(repeat.head, head)
+            check_inputs(repeat.head, head, ("origin", "left_out"))
         with build_folder(output, head["key"], sheet, overwrite=overwrite) as folder:
             if folder is not None and folder.finished:
                 if folder.unused_verdicts:
@@ -209,20 +208,7 @@ def _inputs(
 def _head(inputs: dict[str, Any], candidates: CandidatePool, origin: Mapping[str, Any] | None) -> dict[str, Any]:
     """The first entry of the log: the inputs, and a key made from them."""
     key = fingerprint("recos", inputs)
-    left_out = dict(candidates.encoded.skipped)
-    about = {"step": "settings", "format": FORMAT, "version": VERSION, "crosslens": __version__, "key": key}
-    return {**about, **inputs, "left_out": left_out, "origin": dict(origin or {})}
-
-
-def _check_head(logged: Mapping[str, Any], head: Mapping[str, Any]) -> None:
-    if logged["key"] == head["key"]:
-        return
-    about = {"step", "format", "version", "crosslens", "key", "origin", "left_out"}
-    parts = [part for part in {**head, **logged} if part not in about and logged.get(part) != head.get(part)]
-    raise UsageError(
-        f"the log is of another build: different {', '.join(parts) or 'key'}",
-        fix="pass the candidates and encoders of the first build, unchanged, and no other setting",
-    )
+    return log_head(RECOS, key, inputs, left_out=dict(candidates.encoded.skipped), origin=dict(origin or {}))
 
 
 @dataclass

@@ -6,17 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from crosslens.analyze import DuplicateEvidence
 from crosslens.build.candidates import CandidatePool
+from crosslens.build.copied_images import absolute_file
 from crosslens.build.descriptions import ImageDescription
 from crosslens.build.log import DecisionLog
 from crosslens.core import Card, Dataset
-from crosslens.data import MEMBER_SEPARATOR
 
 _SHOWN = 5  # how many images passed over are named in one entry
 NOTES = {
@@ -127,7 +126,7 @@ def version_dataset(name: str, candidates: CandidatePool, members: Sequence[Benc
     }
     files = candidates.encoded.files
     if files is not None:
-        columns["file"] = [_absolute(files[member.image]) for member in members]
+        columns["file"] = [absolute_file(files[member.image]) for member in members]
     images = chosen.images.with_columns(pl.Series(name, rows, dtype=pl.String) for name, rows in columns.items())
     rows = [
         (text.caption, ids[member.image], text.text, text.origin, round(text.dis, 6))
@@ -155,8 +154,3 @@ def _which(members: Sequence[BenchmarkImage]) -> str:
     if roles["confusable"] == roles["original"]:
         return "each original"
     return f"{roles['confusable']:,} of {roles['original']:,} originals"
-
-
-def _absolute(file: str) -> str:
-    archive, mark, member = file.partition(MEMBER_SEPARATOR)
-    return f"{Path(archive).expanduser().resolve()}{mark}{member}"

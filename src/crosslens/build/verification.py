@@ -15,8 +15,9 @@ from typing import Any
 import polars as pl
 
 from crosslens.build.generators.protocol import folded
+from crosslens.build.sheets import read_columns
 from crosslens.core import Dataset, InputError, fingerprint, reading
-from crosslens.data import RowName, check_known, check_unique, existing_file, format_suffix, read_records, read_table
+from crosslens.data import check_known, check_unique, existing_file
 
 SHEET = "verify.csv"
 OK, BAD, CORRECTION = "ok", "bad", "correction"
@@ -97,7 +98,7 @@ def read_sheet(path: str | Path, dataset: Dataset) -> VerificationSheet:
     """A filled-in sheet (.csv, .tsv or .jsonl) on descriptions of the images of ``dataset``."""
     path = existing_file(path)
     with reading(path):
-        columns, row_name = _columns(path)
+        columns, row_name = read_columns(path, COLUMNS, _NEEDED, SHEET)
         rows = [
             SheetRow(image, caption, origin, description.strip(), verdict.strip().casefold(), correction.strip())
             for image, caption, origin, description, verdict, correction in zip(
@@ -138,34 +139,11 @@ def unused_verdicts(file: Path, sheet: VerificationSheet) -> int:
     if not file.is_file():
         return 0
     with reading(file):
-        columns, _ = _columns(file)
+        columns, _ = read_columns(file, COLUMNS, _NEEDED, SHEET)
     known = {(row.caption, row.verdict, row.correction) for row in sheet.judged}
     rows = zip(columns["caption"], columns["verdict"], columns["correction"], strict=True)
     return sum(bool(verdict or correction) and (caption, verdict, correction) not in known
                for caption, verdict, correction in rows)  # fmt: skip
-
-
-def _columns(path: Path) -> tuple[dict[str, list[str]], RowName]:
-    if format_suffix(path) == ".jsonl":
-        records = read_records(path)
-        for name in _NEEDED:
-            records.values(name)
-        values = {name: ["" if value is None else str(value) for value in records.optional(name)] for name in COLUMNS}
-        return values, records.row_name
-    frame, row_name = read_table(path)
-    missing = [name for name in _NEEDED if name not in frame.columns]
-    if missing:
-        raise InputError(
-            f"no column {missing[0]!r}",
-            row="line 1",
-            expected=f"the columns {', '.join(_NEEDED)}",
-            fix=f"fill in the {SHEET} of a benchmark, and keep its header",
-        )
-    empty = [""] * frame.height
-    return {
-        name: [value or "" for value in frame[name].cast(pl.String)] if name in frame.columns else empty
-        for name in COLUMNS
-    }, row_name
 
 
 def _checked(row: SheetRow, where: int | str, candidate: tuple[str, str] | None) -> SheetRow:

@@ -16,22 +16,27 @@ import typer
 from crosslens import __version__
 from crosslens.cli.commands import (
     analyze,
-    build,
     caption_sets,
     data,
+    difficulty,
     evaluate,
     explain,
+    gallery,
     hard_negatives,
     plots,
+    polysemy,
     protocols,
     relevance,
     robustness,
     runs,
     scenes,
+    train,
 )
+from crosslens.cli.commands.build import clean, imp, recos
+from crosslens.cli.commands.panels import categories, scorers
 from crosslens.cli.console import print_note, print_result
 from crosslens.cli.exit_codes import EXIT_CODES, INTERRUPTED
-from crosslens.cli.flags import flag_spelling
+from crosslens.cli.flags import flag_spelling, refuse_repeated_pairs, spread_values
 from crosslens.core import (
     TRACEBACK_VARIABLE,
     CrosslensError,
@@ -61,7 +66,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "robustness": robustness.robustness,
     "counterfactual": explain.counterfactual,
     "explain": explain.explain,
+    "gallery": gallery.gallery,
     "missing-positives": relevance.missing_positives,
+    "train": train.train_command,
 }
 """In the order in which the help text lists them."""
 GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
@@ -70,10 +77,19 @@ GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
         {"describe": data.describe, "convert": data.convert, "formats": data.formats},
     ),
     "analyze": (
-        "Analyze a dataset: granularity, label quality.",
-        {"granularity": analyze.granularity, "labels": analyze.labels},
+        "Analyze a dataset: captions, labels, polysemy.",
+        {
+            "granularity": analyze.granularity,
+            "discriminability": analyze.discriminability,
+            "labels": analyze.labels,
+            "polysemy": polysemy.polysemy,
+            "difficulty": difficulty.difficulty,
+            "filter-loss": difficulty.filter_loss,
+            "categories": categories.categories,
+            "scorers": scorers.scorers,
+        },
     ),
-    "build": ("Build new benchmarks from candidates.", {"recos": build.recos}),
+    "build": ("Build new benchmarks from candidates.", {"recos": recos.recos, "imp": imp.imp, "clean": clean.clean}),
 }
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
@@ -145,6 +161,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         _check_words(words)
+        refuse_repeated_pairs(words, _command_of(words))
+        words = spread_values(words, _command_of(words))
         code = _root_command()(args=words, prog_name="crosslens", standalone_mode=False)
         sys.stdout.flush()
     except CrosslensError as error:

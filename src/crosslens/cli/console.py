@@ -81,7 +81,8 @@ def print_notes(notes: Iterable[Any]) -> None:
 def print_written(files: Sequence[object]) -> None:
     """Say where results were written, if anywhere."""
     if files:
-        print_note(f"\nwritten to {' and '.join(map(str, files))}")
+        *most, last = map(str, files)
+        print_note(f"\nwritten to {', '.join(most)} and {last}" if most else f"\nwritten to {last}")
 
 
 def terminal_width() -> int | None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import crosslens.core as core
 import crosslens.data as data
-from crosslens.core import Options, UsageError, option
+import crosslens.explanations as explanations
+from crosslens.core import InputError, Options, UsageError, option
 
 DATASET_WORDS = '"NAME KEY=VALUE …"|PATH'
 """The metavar of options that name a dataset in one word."""
@@ -87,6 +88,15 @@ def load_dataset_words(words: str, options: DatasetOptions | None = None) -> cor
     return replace(options, dataset=None, data=(*pairs, *options.data)).load(source)
 
 
+def load_datasets(every: Sequence[str], options: DatasetOptions) -> list[core.Dataset]:
+    """Load what each of the words names; reader options as flags are refused for several datasets."""
+    if len(every) > 1 and options != DatasetOptions():
+        raise UsageError(
+            "reader options with several datasets", fix='write them with each: --dataset "coco captions=a.json"'
+        )
+    return [load_dataset_words(words, options) for words in every]
+
+
 def _split_words(words: str) -> tuple[str, list[str]]:
     if words.strip() and Path(words).exists():  # a path may hold spaces
         return words, []
@@ -97,6 +107,27 @@ def _split_words(words: str) -> tuple[str, list[str]]:
     if not parts:
         raise UsageError("the name of the dataset is empty", fix="name a path, or a reader with its options")
     return parts[0], parts[1:]
+
+
+def picture_files(
+    dataset: core.Dataset, runs: Iterable[core.Run] = (), folder: str | Path | None = None
+) -> dict[str, str]:
+    """The image files that exist, by image; a folder that is named must hold them, those of runs are only tried."""
+    if folder is not None:
+        folders: list[Path | None] = [Path(folder)]
+    else:
+        known = (explanations.image_folder_of(run) for run in runs)
+        folders = [*dict.fromkeys(path for path in known if path is not None), None]
+    for candidate in folders:
+        try:
+            files = data.image_files(dataset, candidate, skip_bad=True)
+        except InputError:
+            if folder is not None:
+                raise
+        else:
+            paired = zip(dataset.image_ids, files, strict=True)
+            return {image: file for image, file in paired if data.outer_file(file).is_file()}
+    return {}
 
 
 def key_values(flag: str, pairs: Sequence[str], example: str, known: dict[str, str] | None = None) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
@@ -18,6 +18,7 @@ from crosslens.core import (
     Options,
     Spelling,
     UsageError,
+    check_number,
     declarations,
     load_plugin,
     option,
@@ -70,6 +71,15 @@ class IntervalOptions(Options):
 
 
 @dataclass(frozen=True)
+class ColumnOptions(Options):
+    """Columns to group by that are in a file of their own."""
+
+    columns: Path | None = option(
+        None, "More columns for --by: a .parquet or .csv table with a column caption or image.", metavar="FILE"
+    )
+
+
+@dataclass(frozen=True)
 class Flags:
     """How a command takes an options class: ``Annotated[EncodeOptions, Flags(without=("skip_bad",))]``.
 
@@ -104,6 +114,7 @@ def expand_options(function: F) -> F:
     hints = get_type_hints(function, include_extras=True)
     parameters: list[inspect.Parameter] = []
     expanded: dict[str, tuple[type[Options], set[str]]] = {}
+    own_types: dict[str, str] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         kind, flags = _options_class(hints[name])
         if kind is not None:
@@ -113,6 +124,7 @@ def expand_options(function: F) -> F:
         elif isinstance(parameter.default, Field):
             declared = parameter.default.metadata["option"]
             parameters.append(_flag(name, hints[name], parameter.default.default, declared))
+            own_types[name] = str(parameter.annotation)
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
     keeps_plugins = "plugin" in hints
@@ -130,6 +142,8 @@ def expand_options(function: F) -> F:
         plugins = arguments["plugin"] if keeps_plugins else arguments.pop("plugin")
         for file in plugins or ():  # before anything looks a name up
             load_plugin(file)
+        for name, kind in own_types.items():  # an options class checks its own
+            check_number(name, arguments[name], kind)
         options = {name: _collect(kind, own, arguments) for name, (kind, own) in expanded.items()}
         return function(**arguments, **options)
 
@@ -174,8 +188,8 @@ class _Repeat:
         annotation, *details = get_args(parameter.annotation) or (parameter.annotation,)
         info = next((detail for detail in details if isinstance(detail, typer.models.OptionInfo)), None)
         kinds = [part for part in get_args(annotation) if part is not type(None)]
-        kind = annotation if get_origin(annotation) is list or not kinds else kinds[0]
-        if info is None or kind is bool or get_origin(kind) is list:
+        kind = annotation if get_origin(annotation) in (list, tuple) or not kinds else kinds[0]
+        if info is None or kind is bool or get_origin(kind) in (list, tuple):
             return None
         required = parameter.default is inspect.Parameter.empty
         flag = max(info.param_decls or (f"--{parameter.name.replace('_', '-')}",), key=len)
@@ -247,6 +261,8 @@ def _flag_type(annotation: str) -> Any:
         if name in outer:
             return kind
     inner = next(_TYPES[name] for name in re.findall(r"\w+", annotation) if name in _TYPES)
+    if re.search(r"tuple\[(\w+), \1\]", annotation):  # exactly two values
+        return tuple[inner, inner]  # type: ignore[valid-type]
     return list[inner]  # type: ignore[valid-type]
 
 
@@ -292,12 +308,50 @@ def flag_spelling(command: Any) -> Spelling:
     return spell
 
 
+SEVERAL = " …"
+"""How the metavar of a flag ends that takes several values at once: ``--runs a b c``."""
+
+
+def refuse_repeated_pairs(words: Sequence[str], command: Any) -> None:
+    """Raise where a flag of two values is given twice: the parser would silently keep the last."""
+    for parameter in getattr(command, "params", ()):
+        if parameter.param_type_name == "option" and parameter.nargs > 1 and not parameter.multiple:
+            times = sum(word.partition("=")[0] in parameter.opts for word in words)
+            if times > 1:
+                flag = max(parameter.opts, key=len)
+                raise UsageError(f"{flag} is given {times} times", fix=f"pass {flag} {parameter.metavar} once")
+
+
+def spread_values(words: Sequence[str], command: Any) -> list[str]:
+    """The words of a command line with ``--runs a b`` written as ``--runs a --runs b``, which the parser can read."""
+    several = {
+        flag
+        for parameter in getattr(command, "params", ())
+        if parameter.param_type_name == "option" and (parameter.metavar or "").endswith(SEVERAL)
+        for flag in parameter.opts
+    }
+    spread: list[str] = []
+    flag, taken = None, 0
+    for word in words:
+        if word.startswith("-") and word != "-":
+            flag, taken = word if word in several else None, 0
+            spread.append(word)
+        elif flag is not None:
+            spread += [flag, word] if taken else [word]
+            taken += 1
+        else:
+            spread.append(word)
+    return spread
+
+
 def _typed_in(value: str) -> str:
     """A value as it is typed in a shell, from how Python writes it."""
     try:
         content = ast.literal_eval(value)
     except (ValueError, SyntaxError):
         return value
+    if isinstance(content, tuple):
+        return " ".join(map(str, content))
     return str(content).lower() if isinstance(content, bool) else str(content)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import crosslens.core as core
+import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.cli.console import print_json, print_note, print_notes, print_result, terminal_width
-from crosslens.core import InputError, UsageError
+from crosslens.core import CrosslensError, InputError, UsageError
 
 _MAX_SHOWN = 5
 
@@ -26,6 +28,50 @@ def load_run(folder: Path) -> core.Run:
         raise InputError(
             problem, file=folder, expected="a run folder, as evaluate -o writes it", fix=_nearest_runs(folder)
         ) from error
+
+
+def load_runs(folders: Sequence[Path], columns: Path | None = None) -> list[core.Run]:
+    """The runs in folders, with the columns of a table beside their own; notes are printed once."""
+    runs = [load_run(folder) for folder in folders]
+    if columns is None:
+        return runs
+    table = report.read_columns(columns)
+    added = [report.add_columns(run, table) for run in runs]
+    print_notes(dict.fromkeys(note for _, notes in added for note in notes))
+    return [run for run, _ in added]
+
+
+def check_same_captions(runs: Mapping[str, core.Run]) -> None:
+    """Raise for runs over different captions: drawn datasets, or splits, may have the same ids."""
+    (first, one), *others = runs.items()
+    for name, run in others:
+        if _fingerprint(run) == _fingerprint(one):
+            continue
+        with suppress(_Unknown):
+            if _captions(run) != _captions(one):
+                raise UsageError(
+                    f"{name} is over another dataset than {first}",
+                    fix="name runs over the same captions",
+                    code="different-datasets",
+                    option="runs",
+                )
+
+
+class _Unknown(Exception):
+    """A run does not say which captions it is over."""
+
+
+def _fingerprint(run: core.Run) -> str | None:
+    return (run.provenance.get("dataset") or {}).get("fingerprint")
+
+
+def _captions(run: core.Run) -> dict[str, str]:
+    """Caption id → text."""
+    try:
+        dataset = explanations.dataset_of_run(run)
+    except CrosslensError as error:
+        raise _Unknown from error
+    return dict(zip(dataset.caption_ids, dataset.texts, strict=True))
 
 
 def load_study(folder: Path) -> pipeline.Robustness | None:
@@ -45,6 +91,24 @@ def load_studies(folders: Sequence[Path]) -> dict[str, pipeline.Robustness] | No
         name = folder.resolve().name
         studies[name if name not in studies else str(folder)] = study
     return studies
+
+
+def drops_by_column(study: pipeline.Robustness, by: str | None, columns: Path) -> report.GroupedTable:
+    """The drops of a study within each group of a column of the table."""
+    if by is None:
+        raise UsageError("--columns requires --by", fix="name one of its columns: --by difficulty")
+    queries = list(dict.fromkeys(map(str, study.queries["query"])))
+    labels, notes = report.read_columns(columns).groups(by, queries, f"{study.direction} queries")
+    print_notes(notes)
+    return report.drops_by(study, labels, by)
+
+
+def print_groups(table: report.GroupedTable, *, json: bool) -> None:
+    """Print a table with a row per group."""
+    if json:
+        print_json(table.as_dict())
+    else:
+        print_result(table.text(terminal_width()))
 
 
 def _nearest_runs(folder: Path) -> str:

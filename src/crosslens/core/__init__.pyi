@@ -1,3 +1,10 @@
+from crosslens.core.chat.address import read_address as read_address, refuse_network as refuse_network
+from crosslens.core.chat.endpoint import Cancelled as Cancelled, Endpoint as Endpoint, Message as Message
+from crosslens.core.chat.pictures import (
+    MEDIA as MEDIA,
+    picture_file_url as picture_file_url,
+    picture_url as picture_url,
+)
 from crosslens.core.dataset import (
     DATASET_LAYOUT as DATASET_LAYOUT,
     OBJECT_COLUMNS as OBJECT_COLUMNS,
@@ -8,6 +15,8 @@ from crosslens.core.dataset import (
 from crosslens.core.embeddings import (
     EMBEDDINGS_LAYOUT as EMBEDDINGS_LAYOUT,
     Embeddings as Embeddings,
+    align_embeddings as align_embeddings,
+    as_array as as_array,
     check_vectors as check_vectors,
 )
 from crosslens.core.errors import (
@@ -34,6 +43,7 @@ from crosslens.core.hashing import (
 from crosslens.core.ids import (
     Ids as Ids,
     as_ids as as_ids,
+    distinct_names as distinct_names,
     frozen as frozen,
     has_image_ending as has_image_ending,
     match_ids as match_ids,
@@ -42,7 +52,11 @@ from crosslens.core.ids import (
     without_image_ending as without_image_ending,
 )
 from crosslens.core.input_files.arrays import content_kind as content_kind, open_array as open_array
-from crosslens.core.input_files.image_names import ImageName as ImageName
+from crosslens.core.input_files.image_names import (
+    ImageName as ImageName,
+    images_below as images_below,
+    unknown_images as unknown_images,
+)
 from crosslens.core.input_files.json_text import (
     decode as decode,
     is_encodable as is_encodable,
@@ -91,6 +105,7 @@ from crosslens.core.long_work import (
 from crosslens.core.options import (
     Declaration as Declaration,
     Options as Options,
+    check_number as check_number,
     declarations as declarations,
     option as option,
     refuse_unknown as refuse_unknown,
@@ -132,22 +147,24 @@ from crosslens.core.rendering import (
     Printable as Printable,
     two_columns as two_columns,
 )
-from crosslens.core.run import (
+from crosslens.core.run import Run as Run
+from crosslens.core.runs.metric_values import (
     ASSUMED_FACTS as ASSUMED_FACTS,
     BOTH as BOTH,
+    MetricFacts as MetricFacts,
+    MetricValues as MetricValues,
+    Statistic as Statistic,
+    Unit as Unit,
+    read_facts as read_facts,
+    split_name as split_name,
+    stored_facts as stored_facts,
+)
+from crosslens.core.runs.stored_run import (
     QUERIES_FILE as QUERIES_FILE,
     RECIPE_FILE as RECIPE_FILE,
     RUN_FILE as RUN_FILE,
     RUN_LAYOUT as RUN_LAYOUT,
-    MetricFacts as MetricFacts,
-    MetricValues as MetricValues,
-    Run as Run,
-    Statistic as Statistic,
-    Unit as Unit,
     check_stored_protocol as check_stored_protocol,
-    read_facts as read_facts,
-    split_name as split_name,
-    stored_facts as stored_facts,
 )
 from crosslens.core.safety.terminal import (
     printable as printable,

@@ -12,7 +12,7 @@ import numpy as np
 
 from crosslens.core.errors import InputError, reading
 from crosslens.core.hashing import fingerprint
-from crosslens.core.ids import Ids, as_ids, frozen
+from crosslens.core.ids import Ids, as_ids, frozen, positions
 from crosslens.core.input_files.stored import (
     require_entries,
 )
@@ -83,6 +83,15 @@ class Embeddings:
         parts = {"ids": self.ids, "vectors": self.vectors, "variance": self.variance, "model": self.model}
         return fingerprint("embeddings", parts)
 
+    def part(self, rows: np.ndarray[Any, Any] | slice, ids: Ids | None = None) -> Embeddings:
+        """Some of the embeddings, under these ids or their own."""
+        if isinstance(rows, slice) and rows == slice(None):
+            return self
+        if ids is None:
+            ids = self.ids[rows] if isinstance(rows, slice) else tuple(self.ids[row] for row in rows)
+        variance = None if self.variance is None else self.variance[rows]
+        return Embeddings(ids, self.vectors[rows], variance, self.model)
+
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the vectors (``.npy``) and their ids (Parquet) as a folder."""
         return write_folder(
@@ -128,3 +137,39 @@ def check_vectors(values: Any, what: str) -> np.ndarray[Any, Any]:
                 f"{value} in {what}", row=row, expected="finite numbers", fix="encode that item again, or drop it"
             )
     return array
+
+
+def align_embeddings(vectors: Any, ids: Ids, what: str) -> Embeddings:
+    """Embeddings in the order of ``ids``: arrays must have that order already, Embeddings are matched by id."""
+    if not isinstance(vectors, Embeddings):
+        array = as_array(vectors, f"{what} embeddings")
+        if array.ndim < 2 or len(array) != len(ids):
+            raise InputError(
+                f"{what} embeddings of shape {array.shape} for {len(ids)} {what}s",
+                expected=f"one row per {what}, in the order of the dataset's {what} ids",
+                fix="encode the same split, or pass Embeddings with ids",
+            )
+        return Embeddings(ids, array)
+    if vectors.ids == ids:
+        return vectors
+    try:
+        order = positions(ids, vectors.ids, what, any_ending=vectors.has_names)
+    except InputError as error:
+        raise InputError(
+            f"no embedding for {what} {ids[error.row] if isinstance(error.row, int) else ''!r}",
+            expected=f"a vector for each of the {len(ids)} {what}s of the dataset",
+            fix="encode the missing items, or select the images that have one",
+        ) from error
+    # In the dataset's own spelling: an id may lack the ending of an image file.
+    return vectors.part(order, ids)
+
+
+def as_array(values: Any, what: str) -> np.ndarray[Any, Any]:
+    """A numpy array from lists, memory maps (left on disk) or torch tensors on any device."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
+    try:
+        return np.asanyarray(values)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} cannot be read as an array: {error}", expected="a table of numbers") from error

@@ -105,3 +105,15 @@ def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def distinct_names(names: Iterable[str]) -> list[str]:
+    """The names, of which the second and further of the same get a number: ``coco``, ``coco (2)``."""
+    taken: list[str] = []
+    for name in names:
+        label, number = name, 1
+        while label in taken:
+            number += 1
+            label = f"{name} ({number})"
+        taken.append(label)
+    return taken

@@ -56,7 +56,7 @@ class Options:
         for entry in fields(self):
             if "option" in entry.metadata:
                 value = getattr(self, entry.name)
-                _check_number(entry.name, value, str(entry.type))
+                check_number(entry.name, value, str(entry.type))
                 _check(entry.name, value, entry.metadata["option"])
 
     @classmethod
@@ -84,7 +84,7 @@ def refuse_unknown(arguments: Iterable[str], known: Iterable[str]) -> None:
         raise UnknownNameError("option", name, known)
 
 
-def _check_number(name: str, value: Any, annotation: str) -> None:
+def check_number(name: str, value: Any, annotation: str) -> None:
     """Raise unless a number is one, and of a size that arrays and files can hold."""
     types = {part.strip() for part in annotation.split("|")} - {"None"}
     if value is None or types not in ({"int"}, {"float"}):

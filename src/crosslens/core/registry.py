@@ -103,4 +103,4 @@ class Registry(Generic[T]):
 def _import_all(name: str) -> None:
     module = import_module(name)
     for part in pkgutil.iter_modules(getattr(module, "__path__", ())):
-        import_module(f"{name}.{part.name}")
+        _import_all(f"{name}.{part.name}")

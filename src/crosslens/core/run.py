@@ -9,144 +9,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
-import numpy as np
 import polars as pl
 
 from crosslens.core.errors import ConflictError, InputError, UnknownNameError, argument
 from crosslens.core.hashing import fingerprint
-from crosslens.core.ids import Ids, frozen
-from crosslens.core.input_files.json_text import (
-    read_text_file,
+from crosslens.core.input_files.json_text import read_text_file
+from crosslens.core.input_files.tables import read_parquet_file
+from crosslens.core.integrity import verification
+from crosslens.core.output.workspace import atomic_folder
+from crosslens.core.ranking import Ranking
+from crosslens.core.rendering import PAGE_WIDTH, Grid
+from crosslens.core.runs.metric_values import MetricValues, split_name
+from crosslens.core.runs.stored_run import (
+    QUERIES_FILE,
+    RECIPE_FILE,
+    RESERVED,
+    RUN_FILE,
+    RUN_LAYOUT,
+    StoredRankings,
+    check_stored,
+    ranking_header,
+    stored_values,
 )
-from crosslens.core.input_files.stored import (
-    require_entries,
-)
-from crosslens.core.input_files.tables import (
-    read_parquet_file,
-    require_columns,
-)
-from crosslens.core.integrity import (
-    Manifest,
-    verification,
-)
-from crosslens.core.output.layout import (
-    Layout,
-)
-from crosslens.core.output.workspace import (
-    atomic_folder,
-)
-from crosslens.core.ranking import (
-    RANKING_LAYOUT,
-    Ranking,
-)
-from crosslens.core.rendering import (
-    PAGE_WIDTH,
-    Grid,
-)
-from crosslens.core.storage import (
-    FORMAT_VERSION,
-    HEADER_FILE,
-    json_form,
-    parquet_bytes,
-    read_manifest,
-    write_header,
-)
-
-Statistic = Literal["mean", "median", "floor-median"]
-Unit = Literal["share", "rank", "points", "number"]
-
-
-@dataclass(frozen=True)
-class MetricFacts:
-    """What a reader of a metric's values has to know: its direction, its unit, whether it is taken over pairs.
-
-    Stored with every run, for a run may be read where the metric itself is not installed.
-    """
-
-    higher_is_better: bool = True
-    unit: Unit = "share"
-    pooled: bool = False
-
-
-ASSUMED_FACTS = MetricFacts()
-"""Those of a metric that nobody knows, neither this crosslens nor the run: nearly all metrics are shares."""
-
-_STORED_FACTS: dict[str, MetricFacts] = {}
-
-
-def stored_facts(name: str) -> MetricFacts | None:
-    """What the runs and studies that were loaded say about a metric."""
-    return _STORED_FACTS.get(name)
-
-
-@dataclass(frozen=True, eq=False)
-class MetricValues:
-    """One metric of one run: one number per query (NaN: excluded, as it has no relevant item), and its figure.
-
-    ``clusters`` names the image each query belongs to: intervals and tests resample images, not queries.
-    ``mean`` is the headline figure; where the metric is a median (``MedR``) it is that median: see ``statistic``.
-    """
-
-    name: str
-    query_ids: Ids
-    values: np.ndarray[Any, np.dtype[np.float64]]
-    clusters: np.ndarray[Any, np.dtype[np.int64]]
-    mean: float
-    low: float
-    high: float
-    statistic: Statistic = "mean"
-    level: float = 0.95
-    facts: MetricFacts | None = None
-    """None in a run of a version that did not store them."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", frozen(self.values))
-        object.__setattr__(self, "clusters", frozen(self.clusters))
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        return self.low, self.high
-
-    @property
-    def n(self) -> int:
-        """How many queries count."""
-        return int(np.isfinite(self.values).sum())
-
-    @property
-    def excluded(self) -> int:
-        """How many queries have no relevant item, or (graded metrics) nothing to compare with."""
-        return len(self.values) - self.n
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form: fractions, never percent."""
-        names = ("mean", "low", "high", "n", "excluded", "statistic", "level")
-        return {name: json_form(getattr(self, name)) for name in names} | (asdict(self.facts) if self.facts else {})
-
-    def __repr__(self) -> str:
-        return f"MetricValues({self.name}: {self.mean:.4f} [{self.low:.4f}, {self.high:.4f}], n={self.n})"
-
-
-RUN_FILE = "run.json"
-QUERIES_FILE = "queries.parquet"
-RECIPE_FILE = "recipe.toml"
-RUN_LAYOUT = Layout("a run", RUN_FILE, (QUERIES_FILE, RECIPE_FILE, *RANKING_LAYOUT.within("ranking-*")))
-BOTH = "both"
-"""The direction of a metric that sums over both, such as ``Rsum``; its queries are the images."""
-
-_NUMBERS = (pl.Float64, pl.Float32, pl.Int64, pl.Int32, pl.Boolean, pl.Null)
-_QUERY_COLUMNS = {"direction": pl.String, "query": pl.String, "cluster": (pl.Int64, pl.Int32, pl.UInt32, pl.UInt64)}
-_RESERVED = tuple(_QUERY_COLUMNS)
-
-
-def split_name(name: str) -> tuple[str, str]:
-    """``t2i/Hit@5`` is the metric ``Hit@5`` of the direction ``t2i``; without a direction it spans both."""
-    direction, slash, metric = name.partition("/")
-    # An option may hold a slash of its own: NCS[embed:some/model]@10.
-    return (direction, metric) if slash and "[" not in direction else (BOTH, name)
+from crosslens.core.storage import FORMAT_VERSION, parquet_bytes, read_manifest, write_header
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +107,7 @@ class Run:
             )
             extra = self.columns.get(direction)
             if extra is not None:
-                taken = {*_RESERVED, *(split_name(name)[1] for name in self.values)}
+                taken = {*RESERVED, *(split_name(name)[1] for name in self.values)}
                 extra = extra.rename({c: f"{c}_" for c in extra.columns if c in taken})
                 frame = pl.concat([frame, extra], how="horizontal")
             metrics = {split_name(name)[1]: self.values[name].values for name in names}
@@ -249,7 +138,7 @@ class Run:
         (folder / QUERIES_FILE).write_bytes(parquet_bytes(self.queries()))
         if self.recipe:
             (folder / RECIPE_FILE).write_text(self.recipe, encoding="utf-8")
-        files = [QUERIES_FILE, *([RECIPE_FILE] if self.recipe else []), *map(_ranking_header, self.rankings)]
+        files = [QUERIES_FILE, *([RECIPE_FILE] if self.recipe else []), *map(ranking_header, self.rankings)]
         write_header(folder / RUN_FILE, self.as_dict(), files)
 
     @staticmethod
@@ -270,14 +159,14 @@ class Run:
         if not isinstance(metrics, dict):
             expected = "an entry 'metrics'"
             raise InputError("no metrics", file=path / RUN_FILE, expected=expected, fix="repeat the evaluation")
-        _check_stored(content, queries, path)
+        check_stored(content, queries, path)
         plain = {split_name(name)[1] for name in metrics}
         per_direction = {key[0]: part for key, part in queries.partition_by("direction", as_dict=True).items()}
-        free = [name for name in queries.columns if name not in plain and name not in _RESERVED]
+        free = [name for name in queries.columns if name not in plain and name not in RESERVED]
         return Run(
             content.get("name", path.name),
-            {name: _values(name, figures, per_direction) for name, figures in metrics.items()},
-            _StoredRankings(path, manifest, verify),
+            {name: stored_values(name, figures, per_direction) for name, figures in metrics.items()},
+            StoredRankings(path, manifest, verify),
             {str(direction): part.select(free) for direction, part in per_direction.items()} if free else {},
             content.get("provenance", {}) | ({"protocol": content["protocol"]} if content.get("protocol") else {}),
             read_text_file(recipe) if has_recipe else "",
@@ -295,98 +184,3 @@ class Run:
             for name, metric in self.values.items()
         ]
         return f"{self.label}\n\n{Grid(header, tuple(rows), 'lrrrr').text(PAGE_WIDTH)}"
-
-
-def _check_stored(content: Mapping[str, Any], queries: pl.DataFrame, folder: Path) -> None:
-    """Raise for a figure of another type, or a metric without its values per query."""
-    file = folder / RUN_FILE
-    require_entries(content, {"name": str, "provenance": dict, "protocol": dict}, file)
-    check_stored_protocol(content.get("protocol", {}), file)
-    require_columns(queries, _QUERY_COLUMNS, folder / QUERIES_FILE)
-    directions = set(queries["direction"])
-    for name, figures in content["metrics"].items():
-        require_entries(figures, {"statistic": str, "level": float}, file, inside=name)
-        numbers = {part: float for part in ("mean", "low", "high") if figures.get(part) is not None}
-        require_entries(figures, numbers, file, inside=name)
-        direction, metric = split_name(name)
-        if figures.get("statistic") not in get_args(Statistic) or direction not in directions:
-            problem = f"{name} has the statistic {figures.get('statistic')!r:.40}, and queries of {sorted(directions)}"
-            raise InputError(
-                problem, file=file, expected="the figures that crosslens wrote", fix="repeat the evaluation"
-            )
-        require_columns(queries, {metric: _NUMBERS}, folder / QUERIES_FILE)
-
-
-def check_stored_protocol(protocol: Mapping[str, Any], file: Path) -> None:
-    """Raise unless a stored protocol is one: its name, its paper, φ and conventions as texts."""
-    if not protocol:
-        return
-    types = {"name": str, "paper": str, "phi": list, "tokens": dict, "conventions": list}
-    require_entries(protocol, types, file, inside="protocol")
-    for convention in protocol.get("conventions", []):
-        require_entries(convention, {"key": str, "value": str, "about": str}, file, inside="protocol")
-
-
-def _values(name: str, figures: Mapping[str, Any], queries: Mapping[Any, pl.DataFrame]) -> MetricValues:
-    direction, metric = split_name(name)
-    table = queries[direction]
-    mean, low, high = (
-        float("nan") if figures.get(part) is None else float(figures[part]) for part in ("mean", "low", "high")
-    )
-    return MetricValues(
-        name,
-        tuple(table["query"]),
-        table[metric].cast(pl.Float64).fill_null(float("nan")).to_numpy(),
-        table["cluster"].to_numpy(),
-        mean,
-        low,
-        high,
-        figures["statistic"],
-        figures.get("level", 0.95),
-        read_facts(name, figures),
-    )
-
-
-def _ranking_header(direction: str) -> str:
-    """The file that stands for a ranking in a run's list of files: it holds the hashes of the ranking's own."""
-    return f"ranking-{direction}/{HEADER_FILE}"
-
-
-def read_facts(name: str, figures: Mapping[str, Any]) -> MetricFacts | None:
-    """The facts of a metric among its stored figures, if they are there; from then on :func:`stored_facts` has them."""
-    values = {entry.name: figures[entry.name] for entry in fields(MetricFacts) if entry.name in figures}
-    if values.get("unit", "share") not in get_args(Unit):
-        del values["unit"]  # of a later version
-    if not values:
-        return None
-    _STORED_FACTS[name] = MetricFacts(**values)
-    return _STORED_FACTS[name]
-
-
-class _StoredRankings(Mapping[str, Ranking]):
-    """The rankings of a run folder, read on demand: most viewers never need them."""
-
-    def __init__(self, folder: Path, manifest: Manifest, verify: bool) -> None:
-        directions = (part.name.removeprefix("ranking-") for part in sorted(folder.glob("ranking-*")))
-        known = manifest.hashes
-        self._folders = {
-            direction: folder / f"ranking-{direction}"
-            for direction in directions
-            if known is None or _ranking_header(direction) in known
-        }
-        self._manifest, self._verify = manifest, verify
-        self._loaded: dict[str, Ranking] = {}
-
-    def __getitem__(self, direction: str) -> Ranking:
-        if direction not in self._loaded:
-            folder = self._folders[direction]
-            with verification(self._verify):
-                self._manifest.check_folder((_ranking_header(direction),))
-                self._loaded[direction] = Ranking.load(folder)
-        return self._loaded[direction]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._folders)
-
-    def __len__(self) -> int:
-        return len(self._folders)

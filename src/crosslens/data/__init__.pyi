@@ -1,5 +1,9 @@
 from crosslens.data.description import DatasetDescription as DatasetDescription, Spread as Spread, describe as describe
-from crosslens.data.extra_images import EXTRA_IMAGES as EXTRA_IMAGES, read_image_names as read_image_names
+from crosslens.data.extra_images import (
+    EXTRA_IMAGES as EXTRA_IMAGES,
+    read_image_names as read_image_names,
+    read_images as read_images,
+)
 from crosslens.data.io.arrays import (
     ARRAY_SUFFIXES as ARRAY_SUFFIXES,
     Side as Side,
@@ -40,7 +44,7 @@ from crosslens.data.io.rankings import (
     write_run as write_run,
 )
 from crosslens.data.io.records import REGION_SIDES as REGION_SIDES, Records as Records, read_records as read_records
-from crosslens.data.io.tables import PLAIN_SUFFIXES as PLAIN_SUFFIXES, read_table as read_table
+from crosslens.data.io.tables import PLAIN_SUFFIXES as PLAIN_SUFFIXES, read_table as read_table, typed as typed
 from crosslens.data.judgements.eccv import read_eccv as read_eccv
 from crosslens.data.judgements.judgements import (
     Judgements as Judgements,

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Dataset, ImageName, InputError, reading
+import polars as pl
+
+from crosslens.core import Dataset, ImageName, InputError, images_below, reading, unknown_images
 from crosslens.data.io.checks import RowName, check_ids, counted, on_lines
-from crosslens.data.io.files import existing_file, format_suffix, numbered_lines, read_json
-from crosslens.data.io.records import IMAGE_COLUMNS, read_records
+from crosslens.data.io.files import existing_file, format_stem, format_suffix, numbered_lines, read_json
+from crosslens.data.io.records import IMAGE_COLUMNS, no_captions, read_records
 from crosslens.data.io.tables import read_table, split_csv, split_lines
 
 EXTRA_IMAGES = "extra_images"
 """The option of every dataset that names them."""
 
 _IDS, _FILES = ("id", *IMAGE_COLUMNS[:-1]), ("file", IMAGE_COLUMNS[-1])
+_IMAGES = {"image": pl.String, "file": pl.String}
 _EXPECTED = "an image per row: its id or its file, or an object (a row) with id, file or both"
 
 
@@ -80,3 +83,19 @@ def _image_name(row: Any, index: int, row_name: RowName) -> ImageName:
     if image is None or file is None:
         return ImageName.of(values[0])
     return ImageName(values[0], values[1].replace("\\", "/"))
+
+
+def read_images(path: str | Path) -> Dataset:
+    """The images in a folder, or those that a list names, as a dataset without captions.
+
+    A list may name an image several times: a table of captions is a list of its images, too.
+    """
+    path = Path(path).expanduser()
+    is_folder = path.is_dir()
+    names = [ImageName.of(name) for name in images_below(path)] if is_folder else read_image_names(path)
+    with reading(path):
+        images = unknown_images(list(dict.fromkeys(names)), (), ())
+        table = pl.DataFrame({"image": list(images), "file": list(images.values())}, schema=_IMAGES)
+        return Dataset(
+            path.name if is_folder else format_stem(path), table, no_captions(), home=path if is_folder else path.parent
+        )

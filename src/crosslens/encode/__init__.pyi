@@ -36,6 +36,7 @@ from crosslens.encode.pair_scorers import (
     load_pair_scorer as load_pair_scorer,
     score_pairs as score_pairs,
 )
+from crosslens.encode.similarity import word_encoder as word_encoder
 from crosslens.encode.stream import encode_images as encode_images, encode_texts as encode_texts
 from crosslens.encode.summaries import (
     SUMMARISERS as SUMMARISERS,
@@ -45,6 +46,7 @@ from crosslens.encode.summaries import (
 from crosslens.encode.text_retrieval import (
     TextOnly as TextOnly,
     TextQueries as TextQueries,
+    images_from_captions as images_from_captions,
     sentence_parts as sentence_parts,
     text_only as text_only,
     text_queries as text_queries,

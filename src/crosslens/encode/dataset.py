@@ -1,4 +1,4 @@
-"""A dataset through an encoder: embeddings of its images and captions."""
+"""The embeddings of a dataset's images and captions: through an encoder, or given and brought into its order."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import numpy as np
 from crosslens.core import (
     Dataset,
     Embeddings,
-    Ids,
     Progress,
     UsageError,
+    align_embeddings,
     fingerprint,
-    positions,
 )
 from crosslens.data import image_files
 from crosslens.encode.adapters.stored_embeddings import StoredEmbeddings
@@ -93,18 +92,10 @@ def _content(vectors: Vectors) -> str:
 
 def _stored(dataset: Dataset, encoder: StoredEmbeddings) -> Encoded:
     images, captions = (
-        None if kind not in encoder.stored else _select(encoder.stored[kind], ids, what)
+        None if kind not in encoder.stored else align_embeddings(encoder.stored[kind], ids, what)
         for kind, ids, what in ((IMAGES, dataset.image_ids, "image"), (TEXTS, dataset.caption_ids, "caption"))
     )
     return Encoded(dataset, images, captions, {}, encoder.revision)
-
-
-def _select(stored: Embeddings, ids: Ids, what: str) -> Embeddings:
-    if stored.ids == ids:
-        return stored
-    rows = positions(ids, stored.ids, what, any_ending=stored.has_names)
-    variance = None if stored.variance is None else stored.variance[rows]
-    return Embeddings(ids, stored.vectors[rows], variance, stored.model)
 
 
 def encode_captions(dataset: Dataset, encoder: Encoder, **encoding: Any) -> Embeddings:

@@ -69,14 +69,14 @@ def load_semantic(
 
 
 def _as_text_encoder(model: Encoder, cache: Cache | None) -> TextEncoder:
-    return TextEncoder(model.name, model.revision, _vectors_of(model, cache), _words_of(model))
+    return TextEncoder(model.name, model.revision, _vectors_of(model, cache), word_encoder(model))
 
 
 def _vectors_of(model: Encoder, cache: Cache | None) -> Callable[[Sequence[str], Progress | None], Array]:
     return lambda texts, progress: encode_texts(model, texts, cache=cache, progress=progress).rows
 
 
-def _words_of(model: Encoder) -> WordVectors | None:
+def word_encoder(model: Encoder) -> WordVectors | None:
     """Vectors of words, in batches of similar lengths; not cached, for they take ten times the room of the texts'."""
     encode_words = getattr(model, "encode_words", None)
     if encode_words is None or not getattr(model, "gives_words", True):

@@ -136,6 +136,22 @@ def text_only(
     )
 
 
+def images_from_captions(
+    dataset: Dataset, captions: Embeddings, encoder: Encoder, image_text: str, **encoding: Any
+) -> Embeddings:
+    """One vector per image that has captions, made of all of them: their mean, or a summariser's text."""
+    rows_of = {image: rows for image, rows in zip(dataset.image_ids, caption_rows(dataset), strict=True) if rows}
+    if not rows_of:
+        expected = "captions that represent the images"
+        raise InputError("no image has a caption", expected=expected, fix="check the captions of the dataset")
+    ids, groups = tuple(rows_of), list(rows_of.values())
+    if image_text == MEAN:
+        vectors = np.stack([np.asarray(captions.vectors)[rows].mean(axis=0) for rows in groups])
+        return Embeddings(ids, vectors, model=captions.model)
+    texts = load_summariser(image_text)([[dataset.texts[row] for row in rows] for rows in groups])
+    return Embeddings(ids, encode_texts(encoder, texts, **encoding).rows, model=captions.model)
+
+
 def text_queries(
     dataset: Dataset, query: int | str = 0, queries: Dataset | None = None, *, shared_images: bool = False
 ) -> TextQueries:

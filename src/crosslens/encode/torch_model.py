@@ -64,7 +64,10 @@ class Compute:
 
 
 class PretrainedModel:
-    """A model of the transformers library on its device, with its tokenizer and image processor, if it has them."""
+    """A model of the transformers library on its device, with its tokenizer and image processor, if it has them.
+
+    ``joint``: with a processor that takes pictures and texts together, as models that answer in words have.
+    """
 
     def __init__(
         self,
@@ -77,6 +80,7 @@ class PretrainedModel:
         types: Sequence[str] = (),
         images: bool = True,
         texts: bool = True,
+        joint: bool = False,
         longest: int | None = None,
     ) -> None:
         self.name = name_of(kind, source)
@@ -97,6 +101,9 @@ class PretrainedModel:
             self._tokenizer: Any = None
             if texts:
                 self._tokenizer = library.AutoTokenizer.from_pretrained(folder, **_SAFE)
+            self._processor: Any = None
+            if joint:
+                self._processor = library.AutoProcessor.from_pretrained(folder, **_SAFE, backend="pil")
         self._longest = _longest_text(self._tokenizer, self.model.config, longest)
 
     def _pixels(self, pictures: Sequence[Any]) -> dict[str, Any]:

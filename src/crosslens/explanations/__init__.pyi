@@ -34,12 +34,14 @@ from crosslens.explanations.counterfactuals.search import (
 from crosslens.explanations.failures import (
     TEXT_TO_TEXT as TEXT_TO_TEXT,
     failed_queries as failed_queries,
+    first_relevant as first_relevant,
     item_rows as item_rows,
     query_outcomes as query_outcomes,
     ranking_of as ranking_of,
 )
 from crosslens.explanations.local.explainer import explain_queries as explain_queries
 from crosslens.explanations.local.explanation import Explanation as Explanation
+from crosslens.explanations.overview.causes import CAUSES as CAUSES, cause_column as cause_column
 from crosslens.explanations.overview.comparison import (
     OverviewComparison as OverviewComparison,
     compare_overviews as compare_overviews,

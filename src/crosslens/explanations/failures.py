@@ -60,7 +60,7 @@ def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction
     ``margin_at_least``  the same where the relevant item lies beyond the top k: the difference to the last score
     """
     ranking = ranking_of(run, direction, dataset)
-    best, rank = _first_relevant(ranking)
+    best, rank = first_relevant(ranking)
     gallery = item_rows(ranking, dataset)
     # Of items that only ready-made lists name, nothing is known that could be compared.
     outside = ((ranking.top_items != UNRANKED) & (gallery[ranking.top_items] < 0)).any(axis=1)
@@ -133,7 +133,7 @@ def _spelled_as(dataset: Dataset, ranking: Ranking) -> Ranking:
     return ranking if same else replace(ranking, query_ids=query_ids, item_ids=item_ids)
 
 
-def _first_relevant(ranking: Ranking) -> tuple[Array, Array]:
+def first_relevant(ranking: Ranking) -> tuple[Array, Array]:
     """Per query the first ranked relevant item, and its rank; ties are ranked in gallery order, as in the lists."""
     far = np.iinfo(np.int64).max
     ranks = np.where(ranking.above == UNRANKED, far, 1 + ranking.above + ranking.tied_before)

@@ -24,6 +24,7 @@ from crosslens.language.scene_graphs import (
     scene_graph as scene_graph,
 )
 from crosslens.language.scene_words import (
+    CO_CAPTION_QUANTITIES as CO_CAPTION_QUANTITIES,
     COLOURS as COLOURS,
     COUNTED_AS as COUNTED_AS,
     FEMALE as FEMALE,
@@ -32,7 +33,6 @@ from crosslens.language.scene_words import (
     KINDS as KINDS,
     MALE as MALE,
     NUMBERS as NUMBERS,
-    QUANTITIES as QUANTITIES,
     SHE as SHE,
     SIDES as SIDES,
     SIZES as SIZES,

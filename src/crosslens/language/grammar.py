@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from crosslens.language.parse import Parse, is_phrase, repaired
 from crosslens.language.scene_words import (
     ALWAYS_PAIRS,
+    CO_CAPTION_QUANTITIES,
     COUNTED_AS,
     FEMALE,
     FIXED_PHRASES,
@@ -14,7 +15,6 @@ from crosslens.language.scene_words import (
     IT,
     KINDS,
     MALE,
-    QUANTITIES,
     RELATIVE,
     SHE,
     SIDES,
@@ -120,7 +120,7 @@ class Grammar:
     def _see_quantity(self, token: int, of: int) -> None:
         """*a group of people*, *two of the sheep*: the first word is absorbed, and refers to the second."""
         lemma = self.parse.lemmas[token]
-        noun = lemma in QUANTITIES or lemma in COUNTED_AS or lemma in KINDS
+        noun = lemma in CO_CAPTION_QUANTITIES or lemma in COUNTED_AS or lemma in KINDS
         if (self.is_noun(token) and noun) or self.parse.pos[token] in ("NUM", "DET", "PRON"):
             for whole in self.below(of, "pobj"):
                 self.quantity_of[token] = whole

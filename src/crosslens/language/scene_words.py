@@ -36,7 +36,7 @@ ALWAYS_PAIRS = word_set("""binoculars glasses goggles jeans pants pliers scissor
     trousers""")
 """A pair of these is one thing."""
 
-QUANTITIES = word_set(
+CO_CAPTION_QUANTITIES = word_set(
     """array assortment bit bunch cluster collection crowd flock gaggle group handful herd host line litter load lot
     mass mixture multitude number pack pile plenty queue range row school selection series set stack string swarm team
     ton variety"""

@@ -20,13 +20,23 @@ from crosslens.pipeline.curves import (
 from crosslens.pipeline.demo import Demo as Demo, require_extras as require_extras, require_model as require_model
 from crosslens.pipeline.encoding import note_skipped as note_skipped
 from crosslens.pipeline.evaluation import evaluate as evaluate
-from crosslens.pipeline.inputs import align_embeddings as align_embeddings
 from crosslens.pipeline.options import (
     CaptionSetOptions as CaptionSetOptions,
     EvaluateArguments as EvaluateArguments,
     EvaluateOptions as EvaluateOptions,
     RobustnessOptions as RobustnessOptions,
     SignificanceOptions as SignificanceOptions,
+)
+from crosslens.pipeline.panel.scores import (
+    ModelScores as ModelScores,
+    parse_source as parse_source,
+    read_panel as read_panel,
+)
+from crosslens.pipeline.panel.thresholds import calibrate_panel as calibrate_panel
+from crosslens.pipeline.protocols.analyses import (
+    agreement_by_protocol as agreement_by_protocol,
+    explain_by_protocol as explain_by_protocol,
+    granularity_by_protocol as granularity_by_protocol,
 )
 from crosslens.pipeline.protocols.protocol import (
     PROTOCOLS as PROTOCOLS,

@@ -28,6 +28,7 @@ from crosslens.core import (
     Progress,
     Run,
     UsageError,
+    align_embeddings,
     argument,
     positions,
     spelled_as,
@@ -49,7 +50,7 @@ from crosslens.metrics import (
 from crosslens.pipeline.comparison_results import CaptionSets, MetricChange
 from crosslens.pipeline.encoding import load_dual_encoder, note_skipped, stream_options
 from crosslens.pipeline.evaluation import evaluate
-from crosslens.pipeline.inputs import align_both, align_embeddings
+from crosslens.pipeline.inputs import align_both
 from crosslens.pipeline.options import CaptionSetOptions, refuse_other_keywords
 from crosslens.statistics import Samples, correct, paired_samples
 

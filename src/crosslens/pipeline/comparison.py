@@ -12,6 +12,7 @@ import numpy as np
 
 from crosslens.core import (
     BOTH,
+    IMAGE_TO_TEXT,
     CrosslensError,
     Ids,
     InputError,
@@ -74,7 +75,7 @@ def compare(
     results = [replace(result, adjusted_p=float(p)) for result, p in zip(results, adjusted, strict=True)]
     return Comparison(
         named[0].name, tuple(other.name for other in named[1:]), tuple(results), correction, permutations, seed,
-        named[0][names[0]].level, _notes(notes, loaded, named), all_pairs,
+        named[0][names[0]].level, _notes(notes, loaded, named, {split_name(name)[0] for name in names}), all_pairs,
         {run.name: {name: (run[name].mean, run[name].low, run[name].high) for name in names} for run in named},
     )  # fmt: skip
 
@@ -85,7 +86,7 @@ class _Aligned(NamedTuple):
     baseline: FloatArray
     other: FloatArray
     order: IntArray
-    """The row of each of the baseline's queries in the other run."""
+    """The row of each of the baseline's queries in the other run; −1 where it is not there, and does not count."""
 
 
 def _compared(name: str, baseline: Run, other: Run, permutations: int, seed: int) -> MetricComparison:
@@ -123,8 +124,9 @@ def _tested(name: str, baseline: Run, other: Run, aligned: _Aligned, permutation
         second, rows = _pairs(name, baseline)
         first, other_rows = _pairs(name, other)
         queries = len(ours.query_ids)
-        counts = np.bincount(rows, minlength=queries), np.bincount(other_rows, minlength=queries)[aligned.order]
-        if not np.array_equal(*counts):
+        counts = np.bincount(rows, minlength=queries)
+        others = np.bincount(other_rows, minlength=len(other[name].query_ids))[aligned.order]
+        if not np.array_equal(counts, np.where(aligned.order >= 0, others, 0)):
             raise InputError(f"{name}: the runs differ in how many items are relevant to a query", fix=_SAME_TRUTH)
         first = _reordered(first, other_rows, aligned.order)
         clusters, strata = clusters[rows], None if strata is None else strata[rows]
@@ -138,20 +140,25 @@ _SAME_TRUTH = "evaluate both runs on the same dataset with the same relevance"
 
 
 def _align(name: str, baseline: Run, other: Run) -> _Aligned:
-    """Match queries by id; both runs must have the same ones, and count the same ones."""
+    """Match queries by id; both runs must count the same ones.
+
+    A query that has no relevant item may be in one of them only: images without captions enlarge the gallery of t2i,
+    and change nothing about i2t.
+    """
     ours, theirs = baseline[name], other[name]
     for run, compared in ((baseline, other), (other, baseline)):
         rows = match_ids(run[name].query_ids, compared[name].query_ids)
-        missing = [query for query, row in zip(run[name].query_ids, rows, strict=True) if row < 0]
+        counted = ~np.isnan(run[name].values)
+        missing = [run[name].query_ids[row] for row in np.flatnonzero(counted & (rows < 0))]
         if missing:
             raise InputError(
-                f"{name}: {len(missing):,} of the {len(run[name].query_ids):,} queries of {run.name!r} are not in "
+                f"{name}: {len(missing):,} of the {int(counted.sum()):,} queries of {run.name!r} are not in "
                 f"{compared.name!r}, the first is {missing[0]!r}",
                 expected="the same queries in both runs",
                 fix=_SAME_TRUTH,
             )
     order = match_ids(ours.query_ids, theirs.query_ids)
-    values = theirs.values[order]
+    values = np.where(order >= 0, theirs.values[order], np.nan)
     apart = np.isnan(values) != np.isnan(ours.values)
     if apart.any():
         raise InputError(
@@ -183,9 +190,8 @@ def _ranking(name: str, run: Run) -> Ranking:
 
 def _reordered(values: FloatArray, rows: IntArray, order: IntArray) -> FloatArray:
     """Pairs brought into another order of queries; those of a query stay together."""
-    new_row = np.empty_like(order)
-    new_row[order] = np.arange(len(order))
-    return values[np.argsort(new_row[rows], kind="stable")]
+    new_row = {int(row): position for position, row in enumerate(order) if row >= 0}
+    return values[np.argsort([new_row[int(row)] for row in rows], kind="stable")]
 
 
 def _strata(run: Run, values: MetricValues) -> IntArray | None:
@@ -228,8 +234,23 @@ def _require_same_measure(name: str, runs: tuple[Run, ...]) -> None:
                     )
 
 
-def _notes(own: Iterable[str], runs: tuple[Run, ...], named: tuple[Run, ...]) -> tuple[str, ...]:
-    return (*own, *notes_on_protocols(runs), *_notes_on_ties(named), *_notes_on_plugins(named))
+def _notes(own: Iterable[str], runs: tuple[Run, ...], named: tuple[Run, ...], directions: set[str]) -> tuple[str, ...]:
+    return (
+        *own, *notes_on_protocols(runs), *_notes_on_galleries(named, directions), *_notes_on_ties(named),
+        *_notes_on_plugins(named),
+    )  # fmt: skip
+
+
+def _notes_on_galleries(runs: tuple[Run, ...], directions: set[str]) -> list[str]:
+    """Say where the same queries were searched for among more items: a larger gallery alone lowers the figures."""
+    notes = []
+    for direction in sorted(directions - {BOTH}):
+        items = "captions" if direction == IMAGE_TO_TEXT else "images"
+        sizes = {run.name: run.provenance.get("dataset", {}).get(items) for run in runs}
+        if None not in sizes.values() and len(set(sizes.values())) > 1:
+            listed = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+            notes.append(f"The galleries of {direction} differ, and larger ones are harder: {listed} {items}.")
+    return notes
 
 
 def notes_on_protocols(runs: Iterable[Run]) -> list[str]:

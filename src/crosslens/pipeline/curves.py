@@ -113,17 +113,17 @@ def curve(
     return Curves(name, k, direction, non_gt, counts, values, dataset.name, similarity, by_image)
 
 
-def parse_counts(text: str) -> tuple[int, ...]:
-    """Values of m as people write them: ``1..50``, ``1,5,10``, ``1..10,20,30``."""
+def parse_counts(text: str, name: str = "m") -> tuple[int, ...]:
+    """Values of m (or of ``name``) as people write them: ``1..50``, ``1,5,10``, ``1..10,20,30``."""
     counts: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*([1-9]\d*)\s*(?:\.\.\s*([1-9]\d*)\s*)?", part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if last < first:
-            raise UsageError(f"cannot read the values of m {text!r}", fix="write them as 1..50, or as 1,5,10,20")
+            raise UsageError(f"cannot read the values of {name} {text!r}", fix="write them as 1..50, or as 1,5,10,20")
         counts += range(first, min(last, first + _MOST_POINTS) + 1)
     if len(counts) > _MOST_POINTS:
-        raise UsageError(f"more than {_MOST_POINTS:,} values of m", fix="name fewer, such as 1,5,10,20,50")
+        raise UsageError(f"more than {_MOST_POINTS:,} values of {name}", fix="name fewer, such as 1,5,10,20,50")
     return tuple(dict.fromkeys(counts))
 
 

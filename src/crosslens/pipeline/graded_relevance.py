@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Dataset, Progress, Ranking, Relevance, UsageError, argument, fingerprint, reading
+from crosslens.core import Dataset, Progress, Ranking, Relevance, UsageError, argument, as_array, fingerprint, reading
 from crosslens.metrics import OWN_SCORES, RSUM_CUTOFFS, GainMatrix, MetricRequest, compute, family_of, format_count
-from crosslens.pipeline.inputs import ScoreSource, as_array, score_source
+from crosslens.pipeline.inputs import ScoreSource, score_source
 from crosslens.similarity import (
     SIMILARITIES,
     CacheChoice,

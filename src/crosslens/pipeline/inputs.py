@@ -13,14 +13,14 @@ from crosslens.core import (
     TEXT_TO_IMAGE,
     Dataset,
     Embeddings,
-    Ids,
     InputError,
     RankedLists,
     Relevance,
     UsageError,
+    align_embeddings,
     argument,
+    as_array,
     fingerprint,
-    positions,
 )
 from crosslens.pipeline.known_ids import TEXT_TO_TEXT, direction_of, judgements_over
 from crosslens.pipeline.row_counts import check_row_count
@@ -68,10 +68,10 @@ def score_source(
     left, right = align_both(dataset, images, captions)
     name = score or default_score(left.kind, right.kind)
     # A wrong name or mismatched dimensions should be found before the long work.
-    scorer_of(_part(left, slice(0, 1)), _part(right, slice(0, 1)), name)
+    scorer_of(left.part(slice(0, 1)), right.part(slice(0, 1)), name)
 
     def restricted(rows: Array | slice, columns: Array | slice) -> Scorer:
-        return scorer_of(_part(left, rows), _part(right, columns), name)
+        return scorer_of(left.part(rows), right.part(columns), name)
 
     return ScoreSource(restricted, {"images": _facts(left), "captions": _facts(right)}, name)
 
@@ -94,42 +94,6 @@ def align_both(dataset: Dataset, images: Any, captions: Any) -> tuple[Embeddings
             check_row_count(what, counts[what], dataset, counts.get(other))
     left = align_embeddings(arrays["image"], dataset.image_ids, "image")
     return left, align_embeddings(arrays["caption"], dataset.caption_ids, "caption")
-
-
-def align_embeddings(vectors: Any, ids: Ids, what: str) -> Embeddings:
-    """Embeddings in the order of ``ids``: arrays must have that order already, Embeddings are matched by id."""
-    if not isinstance(vectors, Embeddings):
-        array = as_array(vectors, f"{what} embeddings")
-        if array.ndim < 2 or len(array) != len(ids):
-            raise InputError(
-                f"{what} embeddings of shape {array.shape} for {len(ids)} {what}s",
-                expected=f"one row per {what}, in the order of the dataset's {what} ids",
-                fix="encode the same split, or pass Embeddings with ids",
-            )
-        return Embeddings(ids, array)
-    if vectors.ids == ids:
-        return vectors
-    try:
-        order = positions(ids, vectors.ids, what, any_ending=vectors.has_names)
-    except InputError as error:
-        raise InputError(
-            f"no embedding for {what} {ids[error.row] if isinstance(error.row, int) else ''!r}",
-            expected=f"a vector for each of the {len(ids)} {what}s of the dataset",
-            fix="encode the missing items, or select the images that have one",
-        ) from error
-    # In the dataset's own spelling: an id may lack the ending of an image file.
-    return _part(vectors, order, ids)
-
-
-def as_array(values: Any, what: str) -> Array:
-    """A numpy array from lists, memory maps (left on disk) or torch tensors on any device."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
-    try:
-        return np.asanyarray(values)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{what} cannot be read as an array: {error}", expected="a table of numbers") from error
 
 
 def _matrix_source(dataset: Dataset, matrix: Array) -> ScoreSource:
@@ -208,13 +172,3 @@ def lists_by_direction(
     if len(directions) != 1:
         raise UsageError(f"one run, but {len(directions)} directions", fix="pass run={'i2t': …, 't2i': …} for both")
     return {directions[0]: lists}
-
-
-def _part(embeddings: Embeddings, rows: Array | slice, ids: Ids | None = None) -> Embeddings:
-    """Some of the embeddings, under these ids or their own."""
-    if isinstance(rows, slice) and rows == slice(None):
-        return embeddings
-    if ids is None:
-        ids = embeddings.ids[rows] if isinstance(rows, slice) else tuple(embeddings.ids[row] for row in rows)
-    variance = None if embeddings.variance is None else embeddings.variance[rows]
-    return Embeddings(ids, embeddings.vectors[rows], variance, embeddings.model)

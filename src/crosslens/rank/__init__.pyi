@@ -1,4 +1,5 @@
-from crosslens.rank.kernels import scale_to_unit as scale_to_unit
+from crosslens.rank.cosines import Cosines as Cosines, ScaledRows as ScaledRows, inverse_lengths as inverse_lengths
+from crosslens.rank.kernels import cosine_of as cosine_of, scale_to_unit as scale_to_unit
 from crosslens.rank.rank import (
     BACKENDS as BACKENDS,
     rank_both as rank_both,
@@ -15,5 +16,8 @@ from crosslens.rank.scorers import (
     InnerProduct as InnerProduct,
     ScoreMatrix as ScoreMatrix,
     Scorer as Scorer,
+    rounding_bound as rounding_bound,
     unit_rows as unit_rows,
 )
+from crosslens.rank.tiles import TILE as TILE
+from crosslens.rank.top_pass import top_lists as top_lists

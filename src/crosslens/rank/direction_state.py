@@ -24,14 +24,16 @@ class Direction:
     """The relevant items of every query with their exact scores, sorted by score within a query.
 
     ``as_rows`` says whether the queries are the rows or the columns of a tile. A tile's score below ``low`` is below
-    the relevant item for certain, one above ``high`` above it; between the two only exact scores tell.
+    the relevant item for certain, one above ``high`` above it; between the two only exact scores tell. Without
+    ``relevance`` only the top lists are of interest.
     """
 
-    relevance: Relevance
+    relevance: Relevance | None
     scorer: Scorer
     as_rows: bool
     keep: int
     slack: Array
+    offsets: Array
     order: Array
     rows: Array
     relevant: Array
@@ -52,21 +54,24 @@ class Direction:
         if (slack != 0).any():
             low, high = np.nextafter(low, np.float32(-np.inf)), np.nextafter(high, np.float32(np.inf))
         keep = min(depth, len(relevance.item_ids))
-        return Direction(
-            relevance, scorer, as_rows, keep, slack, order, rows, relevance.items[order], targets, low, high
-        )
+        relevant, offsets = relevance.items[order], relevance.offsets
+        return Direction(relevance, scorer, as_rows, keep, slack, offsets, order, rows, relevant, targets, low, high)
+
+    @staticmethod
+    def of_rows(scorer: Scorer, depth: int) -> Direction:
+        """The top lists of the rows, without anything relevant."""
+        offsets, none, bound = np.zeros(scorer.shape[0] + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+        targets = np.empty(0, scorer.precision)
+        keep = min(depth, scorer.shape[1])
+        return Direction(None, scorer, True, keep, scorer.row_slack, offsets, none, none, none, targets, bound, bound)
 
     @property
     def queries(self) -> int:
-        return len(self.relevance.query_ids)
+        return self.scorer.shape[0 if self.as_rows else 1]
 
     @property
     def gallery(self) -> int:
-        return len(self.relevance.item_ids)
-
-    @property
-    def offsets(self) -> Array:
-        return self.relevance.offsets
+        return self.scorer.shape[1 if self.as_rows else 0]
 
     @property
     def capacity(self) -> int:
@@ -116,7 +121,8 @@ class PassTally:
 def assemble(direction: Direction, name: str, tallies: Sequence[PassTally]) -> Ranking:
     """The ranking of one direction: add up what the workers counted, order the candidates by exact scores."""
     relevance, offsets = direction.relevance, direction.offsets
-    top_items, top_scores = _top(direction, tallies)
+    assert relevance is not None
+    top_items, top_scores = top_of(direction, tallies)
     above, above_upto, tied, tied_before = (
         np.sum([getattr(tally, part) for tally in tallies], axis=0)
         for part in ("above", "above_upto", "tied", "tied_before")
@@ -140,7 +146,8 @@ def assemble(direction: Direction, name: str, tallies: Sequence[PassTally]) -> R
     )
 
 
-def _top(direction: Direction, tallies: Sequence[PassTally]) -> tuple[Array, Array]:
+def top_of(direction: Direction, tallies: Sequence[PassTally]) -> tuple[Array, Array]:
+    """The top lists of one direction and their exact scores."""
     fill = np.stack([tally.fill for tally in tallies])
     overflowed = (fill < 0).any(axis=0)
     fill[:, overflowed] = 0

@@ -44,6 +44,44 @@ def scale_to_unit(vectors: Array, out: Array) -> int:
 
 
 @compiled
+def squared_lengths(vectors: Array, scale: Array, out: Array) -> None:
+    """The sum of squares of every row, each number times its row's ``scale``, in ascending order of the dimensions."""
+    for i in range(vectors.shape[0]):
+        total = 0.0
+        for j in range(vectors.shape[1]):
+            value = np.float64(vectors[i, j]) * scale[i]
+            total += value * value
+        out[i] = total
+
+
+@compiled
+def scale_rows(vectors: Array, factors: Array, out: Array) -> None:
+    """Rows times their factors, rounded once to float32."""
+    for i in range(vectors.shape[0]):
+        row, rounded, factor = vectors[i], out[i], factors[i]
+        for j in range(row.size):
+            rounded[j] = np.float32(np.float64(row[j]) * factor)
+
+
+@compiled
+def cosine_of(product: float, left_square: float, right_square: float) -> float:
+    """The cosine of two vectors by their inner product and squared lengths; 0 where a vector is zeros."""
+    square = left_square * right_square
+    # The root of a squared number is that number: copies of a vector have the cosine 1, to the bit.
+    return max(-1.0, min(1.0, product / np.sqrt(square))) if square > 0 else 0.0
+
+
+@compiled
+def pair_cosines(left: Array, left_squares: Array, right: Array, right_squares: Array, out: Array) -> None:
+    """``out[p]`` = cosine of ``left[p]`` and ``right[p]``, summed in float64 in ascending order of the dimensions."""
+    for p in range(out.size):
+        total = 0.0
+        for j in range(left.shape[1]):
+            total += left[p, j] * right[p, j]
+        out[p] = cosine_of(total, left_squares[p], right_squares[p])
+
+
+@compiled
 def transpose(tile: Array) -> Array:
     """A transposed copy, in blocks: walking down whole columns would miss the cache at every step."""
     height, width = tile.shape

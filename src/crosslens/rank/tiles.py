@@ -8,7 +8,7 @@ keeps its tallies in a checkpoint folder, so that an interruption costs minutes 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -116,6 +116,33 @@ class Collector:
                 self.decide()
 
 
+def share_out(
+    blocks: Iterable[int],
+    threads: int,
+    progress: Progress,
+    work: Callable[[Iterator[int], int, threading.Event], None],
+) -> None:
+    """Call ``work`` in every thread, with blocks that no other thread has, its number, and a sign to stop."""
+    remaining, lock, stop = iter(blocks), threading.Lock(), threading.Event()
+
+    def remaining_blocks() -> Iterator[int]:
+        while not stop.is_set():
+            with lock:
+                block = next(remaining, None)
+            if block is None:
+                return
+            yield block
+            with lock:
+                progress.advance()
+
+    with threadpool_limits(1 if threads > 1 else None, "blas"), ThreadPoolExecutor(threads) as pool:
+        jobs = [pool.submit(work, remaining_blocks(), worker, stop) for worker in range(threads)]
+        try:
+            wait_for_all(jobs)
+        finally:
+            stop.set()
+
+
 @dataclass
 class Pass:
     """A pass over all tiles: ``outer`` runs along the axis that workers share out, ``inner`` along the other."""
@@ -135,31 +162,15 @@ class Pass:
 
     def run(self, blocks: range, threads: int, progress: Progress) -> None:
         """Look at all tiles of these blocks of the outer axis."""
-        remaining, lock, stop = iter(blocks), threading.Lock(), threading.Event()
-
-        def remaining_blocks() -> Iterator[int]:
-            while not stop.is_set():
-                with lock:
-                    block = next(remaining, None)
-                if block is None:
-                    return
-                yield block
-                with lock:
-                    progress.advance()
-
         threads = max(1, min(threads, len(blocks)))
         while len(self.inner_tallies) < threads:
             self.inner_tallies.append(PassTally.of(self.inner))
-        with threadpool_limits(1 if threads > 1 else None, "blas"), ThreadPoolExecutor(threads) as pool:
-            jobs = [pool.submit(self._work, remaining_blocks(), tally, stop) for tally in self.inner_tallies[:threads]]
-            try:
-                wait_for_all(jobs)
-            finally:
-                stop.set()
+        share_out(blocks, threads, progress, self._work)
 
-    def _work(self, blocks: Iterator[int], inner_tally: PassTally, stop: threading.Event) -> None:
+    def _work(self, blocks: Iterator[int], worker: int, stop: threading.Event) -> None:
         size, hits = self.tile, Hits.of(self.tile)
-        outer, inner = Collector(self.outer, self.outer_tally, size), Collector(self.inner, inner_tally, size)
+        outer = Collector(self.outer, self.outer_tally, size)
+        inner = Collector(self.inner, self.inner_tallies[worker], size)
         for first in blocks:
             outer_part = slice(first, min(first + size, self.outer.queries))
             for second in range(0, self.inner.queries, size):

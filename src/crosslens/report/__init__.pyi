@@ -1,3 +1,8 @@
+from crosslens.report.added_columns import (
+    ColumnTable as ColumnTable,
+    add_columns as add_columns,
+    read_columns as read_columns,
+)
 from crosslens.report.export.files import (
     EXPORTS as EXPORTS,
     render_export as render_export,
@@ -9,8 +14,23 @@ from crosslens.report.export.tables import (
     grid_latex as grid_latex,
     grid_markdown as grid_markdown,
 )
+from crosslens.report.galleries import (
+    Gallery as Gallery,
+    GalleryItem as GalleryItem,
+    GalleryList as GalleryList,
+    GalleryQuery as GalleryQuery,
+    retrieval_gallery as retrieval_gallery,
+)
+from crosslens.report.grouped_results import (
+    GroupedTable as GroupedTable,
+    compare_groups as compare_groups,
+    drops_by as drops_by,
+    failures_by as failures_by,
+    grouped_comparison_text as grouped_comparison_text,
+)
 from crosslens.report.groups import (
     column_of as column_of,
+    group_members as group_members,
     group_metrics as group_metrics,
     group_names as group_names,
     groupable_metrics as groupable_metrics,
@@ -19,13 +39,28 @@ from crosslens.report.pages.caption_changes import (
     changes_page as changes_page,
     counterfactuals_page as counterfactuals_page,
 )
+from crosslens.report.pages.disagreements import disagreements_page as disagreements_page
 from crosslens.report.pages.explanations import explanation_page as explanation_page
+from crosslens.report.pages.gallery import gallery_page as gallery_page
+from crosslens.report.pages.hardest_pairs import hardest_pairs_page as hardest_pairs_page
+from crosslens.report.pages.imp import imp_page as imp_page
+from crosslens.report.pages.polysemy import clusters_page as clusters_page
+from crosslens.report.plots.categories import (
+    categories_figure as categories_figure,
+    write_categories_plot as write_categories_plot,
+)
 from crosslens.report.plots.curves import (
     curve_facts as curve_facts,
     curve_grid as curve_grid,
     curve_title as curve_title,
     write_curves as write_curves,
 )
+from crosslens.report.plots.difficulty import (
+    write_precision_recall as write_precision_recall,
+    write_shares as write_shares,
+)
+from crosslens.report.plots.entropies import write_entropies as write_entropies
+from crosslens.report.plots.filter_loss import write_filter_loss as write_filter_loss
 from crosslens.report.plots.group_chart import Chart as Chart, chart as chart
 from crosslens.report.plots.group_figures import (
     bar_figure as bar_figure,
@@ -39,6 +74,11 @@ from crosslens.report.plots.heat_maps import (
     write_heat_map as write_heat_map,
 )
 from crosslens.report.plots.panels import write_distributions as write_distributions, write_scatter as write_scatter
+from crosslens.report.plots.polysemy import write_densities as write_densities, write_polysemy as write_polysemy
+from crosslens.report.plots.scorers import (
+    scorers_figure as scorers_figure,
+    write_scorers_plot as write_scorers_plot,
+)
 from crosslens.report.plots.style import figure_suffix as figure_suffix
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
 from crosslens.report.selection import select_metrics as select_metrics
@@ -46,6 +86,7 @@ from crosslens.report.text.annotations import (
     label_quality_text as label_quality_text,
     reviewed_text as reviewed_text,
 )
+from crosslens.report.text.benchmarks.imp import imp_text as imp_text
 from crosslens.report.text.caption_changes import (
     CaptionChanges as CaptionChanges,
     changes_text as changes_text,
@@ -55,6 +96,7 @@ from crosslens.report.text.caption_changes import (
     plain_summary as plain_summary,
 )
 from crosslens.report.text.counterfactuals import counterfactuals_text as counterfactuals_text
+from crosslens.report.text.difficulty import difficulty_text as difficulty_text
 from crosslens.report.text.drop_table import (
     drop_table_text as drop_table_text,
     render_drop_table as render_drop_table,
@@ -65,6 +107,15 @@ from crosslens.report.text.failures import (
     concepts_grid as concepts_grid,
     concepts_text as concepts_text,
     overview_text as overview_text,
+)
+from crosslens.report.text.panels.categories import (
+    check_categories_file as check_categories_file,
+    results_grid as results_grid,
+)
+from crosslens.report.text.polysemy import (
+    clusters_text as clusters_text,
+    curves_text as curves_text,
+    diversity_text as diversity_text,
 )
 from crosslens.report.text.protocols import (
     protocol_description as protocol_description,

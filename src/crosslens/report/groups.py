@@ -130,6 +130,18 @@ def column_of(run: Run, column: str) -> str:
     return match
 
 
+def group_members(run: Run, direction: str, column: str) -> dict[str, tuple[str, ...]]:
+    """The query ids of each group of a direction, the largest group first; queries without a value are in none."""
+    name = next((name for name in run if split_name(name)[0] == direction), None)
+    labels = None if name is None else _labels(run, name, column_of(run, column))
+    if name is None or labels is None:
+        raise UsageError(
+            f"the {direction} queries of the run {run.name!r} have no {column}", fix="choose another column"
+        )
+    ids = run[name].query_ids
+    return {group: tuple(ids[row] for row in rows) for group, rows in _members(labels) if group != NO_VALUE}
+
+
 def group_names(run: Run) -> list[str]:
     """The columns that queries can usefully be grouped by: not those that differ for each of them."""
     names = {name for direction in run.columns for name in grouping_columns(run, direction).columns}

@@ -23,9 +23,20 @@ from crosslens.statistics.judges import (
     cohen_kappa as cohen_kappa,
     judge_agreement as judge_agreement,
 )
+from crosslens.statistics.method_agreement import (
+    SCALES as SCALES,
+    BlandAltman as BlandAltman,
+    bland_altman as bland_altman,
+    rescaled as rescaled,
+)
 from crosslens.statistics.paired import (
     PairedChange as PairedChange,
     Samples as Samples,
     paired_samples as paired_samples,
 )
 from crosslens.statistics.permutation import PairedTest as PairedTest, paired_permutation as paired_permutation
+from crosslens.statistics.precision_recall import (
+    AREAS as AREAS,
+    Area as Area,
+    auprc as auprc,
+)

@@ -105,6 +105,43 @@ class Bootstrap:
         )
         return Estimate(figure, float(low), float(high))
 
+    def estimate_columns(self, values: FloatArray, *, level: float = 0.95) -> list[Estimate]:
+        """The mean of each column of ``values`` (queries × columns) with its interval, as :meth:`estimate` gives it.
+
+        Columns that have a value for the same queries share every draw: a million queries are drawn once, not once
+        per column.
+        """
+        require_level(level)
+        values = np.asarray(values, np.float64)
+        estimates: dict[int, Estimate] = {}
+        for columns in _alike(np.isnan(values)):
+            shared = values[:, columns]
+            ends = self._column_intervals(shared[~np.isnan(shared[:, 0])], ~np.isnan(shared[:, 0]), level)
+            for column, (low, high) in zip(columns, ends, strict=True):
+                estimates[column] = Estimate(aggregate(values[:, column], "mean", self.strata), low, high)
+        return [estimates[column] for column in range(values.shape[1])]
+
+    def _column_intervals(self, values: FloatArray, counted: Any, level: float) -> list[tuple[float, float]]:
+        """The intervals of columns without gaps; ``counted`` says which queries their rows are."""
+        none = (float("nan"), float("nan"))
+        if self.strata is not None:
+            raise UsageError("columns in strata", fix="estimate every column by itself")
+        distinct, groups = np.unique(self.clusters[counted], return_inverse=True)
+        if not self.resamples or len(distinct) < 2:
+            return [none] * values.shape[1]
+        sums = np.stack([np.bincount(groups, column, len(distinct)) for column in values.T], axis=1)
+        counts = np.bincount(groups, minlength=len(distinct)).astype(np.float64)
+        replicates = np.concatenate(
+            [
+                np.einsum("rc,cs->rs", weights, sums) / weighted_sums(weights, counts)[:, None]
+                for weights in self.weights(len(distinct))
+            ]
+        )
+        return [
+            none if np.ptp(column) == 0 else percentiles(means, level)
+            for column, means in zip(values.T, replicates.T, strict=True)
+        ]
+
     def replicates(self, values: FloatArray, statistic: Statistic = "mean", rows: IntArray | None = None) -> FloatArray:
         """The figure of every resample, in the order drawn; clusters without a value are not part of the sample."""
         require_statistic(statistic)
@@ -142,6 +179,14 @@ class Bootstrap:
             chosen = random.integers(0, size, size=(min(_ROWS, self.resamples - start), size), dtype=np.uint32)
             # A byte is enough: a count is at most ``size``, and above 255 only with a chance below 1e-500.
             yield np.array([np.bincount(row, minlength=size) for row in chosen], np.uint8)
+
+
+def _alike(missing: Any) -> list[list[int]]:
+    """The columns of a table of truths, those that are equal together."""
+    groups: dict[bytes, list[int]] = {}
+    for column in range(missing.shape[1]):
+        groups.setdefault(np.packbits(missing[:, column]).tobytes(), []).append(column)
+    return list(groups.values())
 
 
 def valid_bounds(values: FloatArray, bounds: Bounds | None) -> Bounds | None:

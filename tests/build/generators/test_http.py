@@ -356,7 +356,11 @@ def test_an_abandoned_stream_asks_no_further(server: Server) -> None:
         ("http:http://127.0.0.1/v1?model=x&pictures=", {}, "pictures= .*\n.*true or false"),
         ("http:http://127.0.0.1/v1?model=x&timeout=nan", {}, "timeout must be above 0"),
         ("http:http://127.0.0.1/v1?model=x&retries=-1", {}, "others at least 0"),
-        ("http:http://127.0.0.1/v1?modle=x", {}, "no option 'modle'\n.*known: model, pictures, workers, timeout"),
+        (
+            "http:http://127.0.0.1/v1?modle=x",
+            {},
+            "no option 'modle'\n.*known: model, pictures, workers, max_descriptions, timeout",
+        ),
     ],
 )
 def test_bad_settings_are_explained(name: str, options: dict[str, Any], problem: str) -> None:

@@ -21,6 +21,7 @@ from crosslens.build import (
 )
 from crosslens.build.generators.annotations import ImageContents
 from crosslens.build.generators.transfer import transfer
+from crosslens.build.grammar.words import problems_of_words
 from crosslens.core.dataset import Dataset
 from crosslens.core.errors import UnknownNameError, UsageError
 from crosslens.data.readers.coco import read_coco
@@ -116,6 +117,19 @@ def test_vaguer_leaves_whole_sentences() -> None:
 
 
 # Describe
+
+
+@pytest.mark.parametrize("caption", ["a red dog near a boat", "Two dogs and a boat", "a dog  in a red boat ", "a dog!"])
+@pytest.mark.parametrize("purpose", [SHARPER, VAGUER, CONFUSABLE, DESCRIBE])
+def test_what_it_writes_is_what_the_grammar_check_asks_for(purpose: str, caption: str) -> None:
+    """Captions of COCO often lack a capital or a full stop; what is made of them must not."""
+    dog, boat = ObjectAnnotation("dog", box=LEFT), ObjectAnnotation("boat", box=RIGHT)
+    cat = ObjectAnnotation("cat", box=LEFT)
+    more = {"original_objects": (dog, boat)} if purpose == CONFUSABLE else {}
+    objects = (cat, boat) if purpose == CONFUSABLE else (dog, boat)
+    for text in ask(purpose, caption, objects=objects, **more):
+        rules = {problem.partition(":")[0] for problem in problems_of_words(text)}
+        assert not rules & {"capital", "full stop"}, text
 
 
 def test_describe_tells_everything_from_annotations() -> None:

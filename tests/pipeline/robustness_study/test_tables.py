@@ -140,6 +140,20 @@ def test_several_seeds_show_their_spread() -> None:
     assert len(result.changes) == 2
 
 
+def test_the_sum_of_a_direction_is_the_same_whether_or_not_it_is_named() -> None:
+    dataset = captions(5)
+    vectors = Letters().encode_texts(dataset.texts)
+    ready: dict[str, Any] = {"images": vectors[::3], "captions": vectors, "variants": {"mine": vectors[::-1].copy()}}
+    added, named = (
+        cl.robustness(dataset, **ready, metrics=metrics, directions=["t2i"], **QUICK).drops.filter(
+            pl.col("metric") == "t2i/Rsum"
+        )
+        for metrics in ("Hit@1", "Hit@1 t2i/Rsum")
+    )
+    assert added.height == 1
+    assert added.equals(named)
+
+
 def test_any_choice_of_metrics_works() -> None:
     dataset = captions(5)
     vectors = Letters().encode_texts(dataset.texts)

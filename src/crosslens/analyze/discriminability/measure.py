@@ -8,14 +8,15 @@ over-detailed. Near ln k every image fits as well as any other: it says too litt
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from crosslens.analyze.discriminability.options import check_temperature, entropy_band
 from crosslens.analyze.neighbours import Neighbours, nearest_items
-from crosslens.core import Embeddings, Ids, UsageError
+from crosslens.core import Embeddings, Ids, UsageError, argument
 
 Array = np.ndarray[Any, Any]
 
@@ -65,14 +66,31 @@ def measure_discriminability(
     on the tile nor on the order of images or captions. The paper's temperature is 1, at which every value is near ln k;
     a model's own is the inverse of its logit scale.
     """
-    _check_temperature(temperature)
+    check_temperature(temperature)
     neighbours = nearest_items(captions, images, k, without=own, tile=tile)
     return Discriminability(captions.ids, entropy(neighbours.cosines, temperature), neighbours, temperature)
 
 
+def default_temperature(
+    logit_scale: float | None, encoder: str, at: Callable[[float], Discriminability] | None
+) -> float:
+    """The inverse of the encoder's logit scale; without one it raises, with a value that suits these descriptions.
+
+    ``at`` measures them at a temperature; None where there are none.
+    """
+    if logit_scale:
+        return 1 / logit_scale
+    centre = 0.0 if at is None else at(1.0).centring_temperature()
+    middle = f"; {centre:.2g} puts the median of these descriptions in the middle of the band" if centre else ""
+    raise UsageError(
+        f"{encoder} has no logit scale to take the temperature from",
+        fix=f"pass {argument('temperature')}: 1 is the paper's, 0.01 CLIP's{middle}",
+    )
+
+
 def entropy(cosines: Array, temperature: float) -> Array:
     """The entropy, in nats, of softmax(cosines / temperature) along the last axis: from 0 to ln k."""
-    _check_temperature(temperature)
+    check_temperature(temperature)
     shifted = np.asarray(cosines, np.float64)
     shifted = (shifted - shifted.max(axis=-1, keepdims=True)) / temperature
     weights = np.exp(shifted)
@@ -80,15 +98,6 @@ def entropy(cosines: Array, temperature: float) -> Array:
     # −Σ p ln p with p = w / total; written so that a weight that underflows to 0 adds 0.
     values = np.log(total) - (weights * shifted).sum(axis=-1) / total
     return np.asarray(np.clip(values, 0.0, math.log(cosines.shape[-1])))
-
-
-def entropy_band(k: int, eta: float) -> tuple[float, float]:
-    """[(1−η)/2 · ln k, (1+η)/2 · ln k]: what is kept. A larger η keeps more."""
-    if not 0 < eta <= 1:
-        raise UsageError(
-            f"eta = {eta}", fix="choose it above 0, up to 1: the share of ln k that the band covers", option="eta"
-        )
-    return (1 - eta) / 2 * math.log(k), (1 + eta) / 2 * math.log(k)
 
 
 def entropy_histogram(values: Array, k: int, eta: float | None = None, *, bins: int = 20, width: int = 40) -> str:
@@ -103,9 +112,3 @@ def entropy_histogram(values: Array, k: int, eta: float | None = None, *, bins: 
         for left, right, count in zip(edges, edges[1:], counts, strict=False)
     ]
     return "\n".join(lines)
-
-
-def _check_temperature(temperature: float) -> None:
-    if not (temperature > 0 and math.isfinite(temperature)):
-        problem = f"temperature = {temperature}"
-        raise UsageError(problem, fix="choose a number above 0, such as 0.01 (CLIP's) or 1", option="temperature")

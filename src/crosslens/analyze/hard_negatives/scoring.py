@@ -10,34 +10,27 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze.hard_negatives.cases import HardNegatives
+from crosslens.analyze.pair_scores import ImageCaptionPairs, encoding_keywords, exact_scores, finite_score
 from crosslens.core import (
     Dataset,
     Embeddings,
     InputError,
     Progress,
     UnknownNameError,
-    argument,
-    is_inexact,
-    match_ids,
     reading,
     spelled_as,
     without_image_ending,
 )
 from crosslens.data import RowName, check_ids, check_known, format_suffix, image_names, read_records, read_table
 from crosslens.encode import (
-    IMAGES,
     TEXTS,
-    Cache,
     EncodeOptions,
     Encoder,
     PairScorer,
-    SecondStage,
-    StoredEmbeddings,
-    encode_dataset,
     encode_texts,
     require_modality,
 )
-from crosslens.rank import default_score, scorer_of
+from crosslens.rank import default_score
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
@@ -63,34 +56,12 @@ def vector_scores(
     negatives: HardNegatives, images: Embeddings, captions: Embeddings, score: str | None = None
 ) -> FloatArray:
     """The scores of vectors matched by id; NaN for a pair without vectors."""
-    name = score or default_score(images.kind, captions.kind)
-    pairs = negatives.pairs
-    rows = match_ids(negatives.dataset.image_ids, images.ids, any_ending=images.has_names)[pairs["image"].to_numpy()]
-    columns = match_ids(negatives.dataset.caption_ids, captions.ids)[pairs["caption"].to_numpy()]
-    if not ((rows >= 0) & (columns >= 0)).any():
-        raise InputError(
-            "the vectors belong to none of the cases",
-            expected=f"images such as {negatives.dataset.image_ids[0]!r} and captions such as "
-            f"{negatives.dataset.caption_ids[0]!r}",
-            fix=f"encode the dataset of the cases ({argument('write_dataset')} writes it)",
-        )
-    return _exact_scores(images, captions, name, rows, columns)
+    return _pairs(negatives).from_vectors(images, captions, score)
 
 
-def _exact_scores(images: Embeddings, captions: Embeddings, name: str, rows: IntArray, columns: IntArray) -> FloatArray:
-    """The score of each pair of positions; NaN where one is −1."""
-    known = (rows >= 0) & (columns >= 0)
-    scores = np.full(len(rows), np.nan)
-    scores[known] = scorer_of(images, captions, name).exact(rows[known], columns[known])
-    return scores
-
-
-def _encoding(options: EncodeOptions, progress: Progress | None) -> dict[str, Any]:
-    cache = options.cache
-    if not isinstance(cache, Cache):  # without a folder nothing is cached
-        cache = None if cache is None or cache is False else Cache(None if cache is True else cache)
-    shared = {"batch_size": options.batch_size, "precision": options.precision}
-    return {"cache": cache, "progress": progress, **shared}
+def _pairs(negatives: HardNegatives) -> ImageCaptionPairs:
+    own = negatives.pairs
+    return ImageCaptionPairs(negatives.dataset, own["image"].to_numpy(), own["caption"].to_numpy())
 
 
 def model_scores(
@@ -106,27 +77,15 @@ def model_scores(
     Unreadable pictures raise, or score NaN with ``skip_bad``.
     """
     if described is not None:
-        return _text_only_scores(negatives, encoder, described, score, _encoding(options, progress))
-    for modality in (IMAGES, TEXTS):
-        require_modality(encoder, modality)
-    if isinstance(encoder, StoredEmbeddings):
-        return vector_scores(negatives, encoder.stored[IMAGES], encoder.stored[TEXTS], score)
-    sources: dict[str, Any] = {"image_folder": options.image_folder, "skip_bad": options.skip_bad}
-    encoded = encode_dataset(negatives.dataset, encoder, **sources, **_encoding(options, progress))
-    assert encoded.images is not None
-    assert encoded.captions is not None
-    return vector_scores(negatives, encoded.images, encoded.captions, score)
+        return _text_only_scores(negatives, encoder, described, score, encoding_keywords(options, progress))
+    return _pairs(negatives).from_model(encoder, options, score, progress)
 
 
 def pair_model_scores(
     negatives: HardNegatives, scorer: PairScorer, options: EncodeOptions, progress: Progress | None = None
 ) -> FloatArray:
     """The scores of a model that takes a picture and a text together; every picture must be readable."""
-    dataset = negatives.dataset
-    stage = SecondStage.over(dataset, scorer, image_folder=options.image_folder, **_encoding(options, progress))
-    pairs = negatives.pairs.select("image", "caption").iter_rows()
-    named = [(dataset.image_ids[image], dataset.caption_ids[caption]) for image, caption in pairs]
-    return np.asarray(stage.score(named, progress), np.float64)
+    return _pairs(negatives).from_pair_model(scorer, options, progress)
 
 
 def _text_only_scores(
@@ -157,7 +116,7 @@ def _text_only_scores(
     rows = np.array([mean_of.get(image, -1) for image in case_images], np.int64)
     captions = Embeddings.of(vectors[len(used) :])
     name = score or default_score("single")
-    return _exact_scores(Embeddings.of(means), captions, name, rows, negatives.pairs["caption"].to_numpy())
+    return exact_scores(Embeddings.of(means), captions, name, rows, negatives.pairs["caption"].to_numpy())
 
 
 def _other_captions(negatives: HardNegatives, described: Dataset, shown: list[tuple[int, int]]) -> list[list[int]]:
@@ -261,18 +220,4 @@ def _caption_ids(frame: pl.DataFrame, negatives: HardNegatives, row_name: RowNam
 
 
 def _numbers(frame: pl.DataFrame, row_name: RowName) -> list[float]:
-    numbers = []
-    for row, value in enumerate(frame["score"]):
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = float("nan")
-        if not np.isfinite(number) or is_inexact(value):
-            raise InputError(
-                f"the score is {value!r}",
-                row=row_name(row),
-                expected="a finite number; whole ones up to 2⁵³",
-                fix="score this pair again",
-            )
-        numbers.append(number)
-    return numbers
+    return [finite_score(value, row_name(row)) for row, value in enumerate(frame["score"])]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.analyze.neighbours import HASH_BITS, DuplicateEvidence, NearDuplicates, hash_files, unit_vectors
+from crosslens.analyze.near_duplicates import HASH_BITS, DuplicateEvidence, NearDuplicates, hash_files, unit_vectors
 from crosslens.core import Dataset, Embeddings, InputError, Progress, SilentProgress, positions, stage
 from crosslens.data import read_image_bytes
 from crosslens.encode import read_ahead

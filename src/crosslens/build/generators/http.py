@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from crosslens.build.generators.chat import Cancelled, Endpoint, Message
 from crosslens.build.generators.prompts import (
     REVISION,
     SYSTEM,
@@ -21,9 +17,19 @@ from crosslens.build.generators.prompts import (
     request_prompt,
 )
 from crosslens.build.generators.protocol import GENERATORS, Generator, GeneratorSettings, Notify, Request
-from crosslens.core import IMAGE_BYTES, InputError, UsageError, argument, derive_seed, regular_bytes
+from crosslens.core import (
+    Cancelled,
+    Endpoint,
+    InputError,
+    Message,
+    UsageError,
+    argument,
+    derive_seed,
+    picture_file_url,
+    read_address,
+    refuse_network,
+)
 
-_MEDIA = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".gif": "gif"}
 _REPAIRS = 2
 _MAX_DESCRIPTIONS = 1000
 _MOST_REPEATED = 4000  # characters of an unusable answer that are sent back to the model
@@ -31,10 +37,6 @@ _YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0
 _OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
     "pictures": (lambda text: _YES_NO[text.lower()], "true or false"),
     "workers": (int, "a whole number"),
-    "timeout": (float, "a number of seconds"),
-    "retries": (int, "a whole number"),
-    "first_wait": (float, "a number of seconds"),
-    "max_bytes": (int, "a whole number"),
     "max_descriptions": (int, "a whole number"),
 }
 
@@ -42,33 +44,10 @@ _OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
 @GENERATORS.register("http", needs_source=True, example="http:http://127.0.0.1:8000/v1?model=NAME")
 def load_http(source: str, settings: GeneratorSettings) -> Generator:
     """A language model behind an OpenAI-compatible address, which may see the images; key: CROSSLENS_API_KEY."""
-    parts = urlsplit(source)
-    query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    for name in (*query, *settings.options):
-        if name not in ("model", *_OPTIONS):
-            known = ", ".join(("model", *_OPTIONS))
-            raise UsageError(f"the generator http has no option {name!r}", fix=f"known: {known}")
-    model = settings.model or query.pop("model", "")
-    if not model:
-        raise UsageError(f"no model is named for {source}", fix="append ?model=NAME to the address")
-    options = {name: _value(name, text) for name, text in query.items() if name != "model"} | settings.options
-    own = {name: options.pop(name) for name in ("pictures", "workers", "max_descriptions") if name in options}
-    endpoint = Endpoint(urlunsplit(parts._replace(query="", fragment="")), model, **options)
-    if settings.offline and not endpoint.local:
-        raise UsageError(
-            f"{endpoint.host} is on the network, and {argument('offline', True)} forbids it",
-            fix="use a server on this machine, or the generator rules",
-        )
+    endpoint, own = read_address(source, "generator http", _OPTIONS, settings.options, settings.model or "")
+    if settings.offline:
+        refuse_network(endpoint, "the generator rules")
     return HttpGenerator(endpoint, notify=settings.notify, **own)
-
-
-def _value(name: str, text: str) -> Any:
-    """The value of an option in the address."""
-    convert, expected = _OPTIONS[name]
-    try:
-        return convert(text)
-    except (ValueError, KeyError):
-        raise UsageError(f"{name}={text} in the address of the generator", fix=f"give {expected}") from None
 
 
 class HttpGenerator:
@@ -78,13 +57,9 @@ class HttpGenerator:
         self, endpoint: Endpoint, *, notify: Notify, pictures: bool = False, workers: int = 4,
         max_descriptions: int = _MAX_DESCRIPTIONS,
     ) -> None:  # fmt: skip
-        limits = {"workers": workers, "max_bytes": endpoint.max_bytes, "max_descriptions": max_descriptions}
-        for name, value in limits.items():
+        for name, value in (("workers", workers), ("max_descriptions", max_descriptions)):
             if value < 1:
                 raise UsageError(f"{name} = {value}", fix=f"{name} must be at least 1", option=name)
-        if not endpoint.timeout > 0 or not endpoint.first_wait >= 0 or endpoint.retries < 0:
-            values = f"timeout={endpoint.timeout:g}, retries={endpoint.retries}, first_wait={endpoint.first_wait:g}"
-            raise UsageError(values, fix="the timeout must be above 0, the others at least 0")
         self.name = f"http:{endpoint.model}@{endpoint.host}"
         self.revision = f"prompt-{REVISION}"
         self.sees_pictures = pictures
@@ -171,18 +146,5 @@ class HttpGenerator:
             )
         return [
             {"type": "text", "text": text},
-            {"type": "image_url", "image_url": {"url": _data_url(request.file)}},
+            {"type": "image_url", "image_url": {"url": picture_file_url(request.file)}},
         ]
-
-
-def _data_url(file: Path) -> str:
-    media = _MEDIA.get(file.suffix.lower())
-    if media is None:
-        raise InputError(
-            "not an image format that can be sent", file=file, expected=", ".join(_MEDIA), fix="convert the image"
-        )
-    try:
-        content = regular_bytes(file, IMAGE_BYTES)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=file, fix="check the file") from None
-    return f"data:image/{media};base64,{base64.b64encode(content).decode()}"

@@ -40,7 +40,7 @@ class RuleGenerator:
     """The rule-based generator; the same request always gets the same answer."""
 
     name = "rules"
-    revision = "1"
+    revision = "2"
     sees_pictures = False
 
     def generate(self, requests: Sequence[Request]) -> list[tuple[str, ...]]:
@@ -53,7 +53,8 @@ class RuleGenerator:
         # The lists in an order drawn by the seed; within each the best stays first.
         order = random_stream(request.seed, "rules", request.image, request.purpose).permutation(len(lists))
         dealt = chain.from_iterable(zip_longest(*(lists[at] for at in order)))
-        new = {folded(text): text for text in dealt if text and folded(text) not in known}
+        # A version of a caption without a capital or a full stop would lack them too.
+        new = {folded(text): sentence(text.strip()) for text in dealt if text and folded(text) not in known}
         first = request.attempt * request.wanted
         return tuple(new.values())[first : first + request.wanted]
 
@@ -91,7 +92,7 @@ def _describe(contents: ImageContents, rivals: Sequence[str]) -> list[str]:
         for chosen in combinations(groups, min(size, len(groups))):
             sentences += _about(chosen, contents.setting_phrase)
     sentences += _together(groups, contents.setting_phrase)
-    return list(dict.fromkeys(sentence(text) for text in sentences))
+    return list(dict.fromkeys(sentences))
 
 
 def _about(groups: Sequence[ObjectGroup], at: str) -> Iterator[str]:

@@ -1,10 +1,11 @@
-"""``crosslens analyze``: how fine-grained captions are, and which labels may be wrong."""
+"""``crosslens analyze``: how fine-grained and how discriminable captions are, and which labels may be wrong."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,13 +15,25 @@ import crosslens.data as data
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
-from crosslens.analyze import LabelSettings
+from crosslens.analyze import DiscriminabilityOptions, LabelSettings
+from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json
-from crosslens.cli.console import check_outputs, print_json, print_result, print_written, progress_bar, terminal_width
-from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_dataset_words
+from crosslens.cli.console import (
+    check_outputs,
+    print_json,
+    print_note,
+    print_result,
+    print_written,
+    progress_bar,
+    terminal_width,
+)
+from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_datasets, picture_files
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
-from crosslens.core import InputError, Options, UsageError, option
+from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @command(
@@ -52,17 +65,9 @@ def granularity(
     per caption with intervals. Several datasets stand side by side, with the change against the first; where they
     describe the same images, the change is paired by image.
     """
-    if len(dataset) > 1 and source != DatasetOptions():
-        raise UsageError(
-            "reader options with several datasets", fix='write them with each: --dataset "coco captions=a.json"'
-        )
-    check_outputs(plot, output, overwrite=overwrite)
-    if output is not None and output.suffix.lower() not in (".parquet", ".csv"):
-        raise UsageError(f"{output} is neither .parquet nor .csv", fix="end the name in .parquet or .csv")
-    if plot is not None:
-        report.figure_suffix(plot)  # a name that cannot be written is refused before the work begins
+    check_files(plot, output, overwrite=overwrite)
     paper, record = followed(protocol, "granularity")
-    sets = _caption_sets([load_dataset_words(words, source) for words in dataset], by)
+    sets = caption_sets(load_datasets(dataset, source), by)
     progress = progress_bar()
     comparison = analyze.compare_granularity(
         [analyze.measure_granularity(captions, threads=threads, progress=progress) for captions in sets],
@@ -70,7 +75,7 @@ def granularity(
     )
     if paper is not None:
         comparison = comparison.only(paper.setting("granularity", "features"))
-    written = [] if output is None else [_write_table(comparison.sets, output)]
+    written = [] if output is None else [_write_comparison(comparison, output)]
     if plot is not None:
         written.append(report.write_distributions(comparison, plot, overwrite=overwrite))
     if json:
@@ -81,7 +86,8 @@ def granularity(
     print_written(written)
 
 
-def _caption_sets(datasets: list[core.Dataset], by: str | None) -> list[core.Dataset]:
+def caption_sets(datasets: list[core.Dataset], by: str | None) -> list[core.Dataset]:
+    """The datasets, or one dataset's captions split by a column."""
     if by is None:
         return datasets
     if len(datasets) > 1:
@@ -92,16 +98,113 @@ def _caption_sets(datasets: list[core.Dataset], by: str | None) -> list[core.Dat
     return parts
 
 
-def _write_table(sets: tuple[analyze.Granularity, ...], output: Path) -> Path:
+def check_files(plot: Path | None, table: Path | None, *, overwrite: bool) -> None:
+    """Raise for a name that cannot be written, before the work begins."""
+    check_outputs(plot, table, overwrite=overwrite)
+    check_table_name(table)
+    if plot is not None:
+        report.figure_suffix(plot)
+
+
+def check_table_name(output: Path | None) -> None:
+    """Raise for a table's file that is neither Parquet nor CSV."""
+    if output is not None and output.suffix.lower() not in (".parquet", ".csv"):
+        raise UsageError(f"{output} is neither .parquet nor .csv", fix="end the name in .parquet or .csv")
+
+
+def _write_comparison(comparison: analyze.FeatureComparison[Any], output: Path) -> Path:
+    return write_tables({part.name: part.table for part in comparison.sets}, output)
+
+
+def write_tables(tables: Mapping[str, pl.DataFrame], output: Path) -> Path:
+    """The tables of several datasets in one file, under a column with the name of the dataset."""
     import polars as pl
 
-    table = pl.concat([part.table.select(pl.lit(part.name).alias("dataset"), pl.all()) for part in sets])
+    named = [part.select(pl.lit(name).alias("dataset"), pl.all()) for name, part in tables.items()]
+    table = pl.concat(named, how="diagonal")
     with core.atomic_file(output) as partial:
         if output.suffix.lower() == ".csv":
             table.write_csv(partial)
         else:
             partial.write_bytes(core.parquet_bytes(table))
     return output
+
+
+@command(
+    "crosslens analyze discriminability --dataset scenes --model tiny",
+    'crosslens analyze discriminability --dataset "coco captions=val2014.json" \\',
+    "    --dataset captions.jsonl --model sentence:all-MiniLM-L6-v2 \\",
+    "    --image-text mean --temperature 0.05 --plot dis.html",
+    "crosslens analyze discriminability --dataset captions.jsonl \\",
+    "    --image-embeddings images.npy --caption-embeddings captions.npy \\",
+    "    --temperature 0.01 -o dis.parquet",
+)
+def discriminability(
+    source: Annotated[DatasetOptions, Flags(without=("dataset",))],
+    encode: EncodeOptions,
+    settings: DiscriminabilityOptions,
+    intervals: IntervalOptions,
+    dataset: list[str] = option(
+        ..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS
+    ),
+    model: str | None = option(None, "A model that encodes (see crosslens encode --list).", metavar="KIND:SOURCE"),
+    image_text: str | None = option(
+        None,
+        "For a model of texts: an image is the mean of its captions' vectors (mean), or a summary of them "
+        "(extractive).",
+        metavar="HOW",
+    ),
+    image_embeddings: list[str] | None = option(
+        None, "Instead of a model, image vectors: a file or folder per dataset, in their order.", metavar="FILE"
+    ),
+    caption_embeddings: list[str] | None = option(None, "The captions' vectors, likewise.", metavar="FILE"),
+    show: int = option(10, "Print the N least and the N most discriminable captions.", metavar="N", minimum=0),
+    plot: Path | None = option(None, "Plot the histograms: .html, .svg, .png or .pdf.", metavar="FILE"),
+    output: Path | None = option(None, "Every caption's values: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Measure how well captions single out an image.
+
+    dis(t) is the entropy of a model's guess which of the k most similar images, its own left out, a caption means: 0
+    where it is sure of one, ln k where all fit equally well. Several datasets stand side by side, with the change
+    against the first; where they describe the same images, the change is paired by image.
+    """
+    check_files(plot, output, overwrite=overwrite)
+    loaded = load_datasets(dataset, source)
+    encoding = replace(encode, cache=open_cache(encode), notify=print_note)
+    measured = [
+        analyze.dataset_discriminability(
+            part, model, image_text=image_text, **vectors, **vars(settings), **vars(encoding), progress=progress_bar()
+        )
+        for part, vectors in zip(loaded, _embeddings(loaded, image_embeddings, caption_embeddings), strict=True)
+    ]
+    for part in measured:
+        pipeline.note_skipped(dict(part.skipped), print_note)
+    comparison = analyze.compare_discriminability(measured, **vars(intervals))
+    written = [] if output is None else [_write_comparison(comparison, output)]
+    if plot is not None:
+        written.append(report.write_entropies(comparison, plot, overwrite=overwrite))
+    if json:
+        print_json({**comparison.as_dict(show), "files": list(map(str, written))})
+        return
+    print_result(comparison.text(terminal_width(), shown=show))
+    print_written(written)
+
+
+def _embeddings(
+    datasets: list[core.Dataset], images: list[str] | None, captions: list[str] | None
+) -> list[dict[str, Any]]:
+    """The vectors of each dataset; none where no file is named."""
+    if not images and not captions:
+        return [{} for _ in datasets]
+    for flag, files in (("--image-embeddings", images or []), ("--caption-embeddings", captions or [])):
+        if len(files) != len(datasets):
+            counts = f"{flag} is given {len(files)} times for {len(datasets)} datasets"
+            raise UsageError(counts, fix="name a file for each dataset, in their order")
+    named = zip(datasets, images or [], captions or [], strict=True)
+    pairs = [pipeline.read_both(part, left, right) for part, left, right in named]
+    return [{"images": left, "captions": right} for left, right in pairs]
 
 
 @dataclass(frozen=True)
@@ -172,7 +275,7 @@ def labels(
     result = analyze.assess_label_quality(
         dataset,
         loaded,
-        pictures=None if no_pictures else _picture_files(dataset, loaded, encode.image_folder),
+        pictures=None if no_pictures else picture_files(dataset, loaded.values(), encode.image_folder),
         images=None if image_embeddings is None else _image_vectors(dataset, image_embeddings),
         direction=direction,
         words=not no_words,
@@ -202,27 +305,8 @@ def _load_runs(folders: list[Path], source: DatasetOptions) -> tuple[dict[str, c
     return runs, dataset or explanations.dataset_of_run(next(iter(runs.values())))
 
 
-def _picture_files(dataset: core.Dataset, runs: dict[str, core.Run], folder: str | Path | None) -> dict[str, str]:
-    """The image files that exist; a folder that is named must hold them, others are only tried."""
-    if folder is not None:
-        folders: list[Path | None] = [Path(folder)]
-    else:
-        known = (explanations.image_folder_of(run) for run in runs.values())
-        folders = [*dict.fromkeys(path for path in known if path is not None), None]
-    for candidate in folders:
-        try:
-            files = data.image_files(dataset, candidate, skip_bad=True)
-        except InputError:
-            if folder is not None:
-                raise
-        else:
-            paired = zip(dataset.image_ids, files, strict=True)
-            return {image: file for image, file in paired if data.outer_file(file).is_file()}
-    return {}
-
-
 def _image_vectors(dataset: core.Dataset, path: Path) -> core.Embeddings:
-    return pipeline.align_embeddings(pipeline.read_vectors(path, "image"), dataset.image_ids, "image")
+    return core.align_embeddings(pipeline.read_vectors(path, "image"), dataset.image_ids, "image")
 
 
 def _apply(

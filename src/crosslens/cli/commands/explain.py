@@ -26,8 +26,8 @@ from crosslens.cli.console import (
     use_colour,
 )
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
-from crosslens.cli.stored_runs import load_run
+from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Json, Overwrite, command
+from crosslens.cli.stored_runs import load_run, load_runs, print_groups
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.explanations import CounterfactualOptions
@@ -82,6 +82,8 @@ def explain(
     query: list[str] | None = option(None, "A query to explain in full, by its id; may be repeated.", metavar="ID"),
     direction: str | None = option(None, "[default: the one that has the query; texts first]", metavar="t2i|t2t|i2t"),
     protocol: str | None = option(None, PROTOCOL_HELP.format("expl"), metavar="NAME"),
+    by: str | None = option(None, "All failures: how many and why, by a column of the dataset.", metavar="COLUMN"),
+    added: ColumnOptions,
     html: Path | None = option(None, "A page that needs no other file: pictures, boxes, every fact.", metavar="FILE"),
     failures: FailureOptions,
     overwrite: Overwrite = False,
@@ -104,12 +106,21 @@ def explain(
     settings = {} if paper is None else dict(paper.settings["explain"])
     if paper is not None and failures.size_base != settings["base"]:
         raise paper.contradiction("size_base", failures.size_base, settings["base"])
-    loaded = load_run(runs[0])
+    if added.columns is not None and by is None:
+        raise UsageError("--columns requires --by", fix="name one of its columns: --by difficulty")
+    loaded = load_runs(runs[:1], added.columns)[0]
     options = source.reader_options()
     dataset = explanations.dataset_of_run(loaded, source.dataset, **options)
     if source.dataset is None and not options and (changed := explanations.dataset_change(loaded, dataset)):
         print_note(f"note: {changed}")
-    if query:
+    if by is not None:
+        if query or len(runs) > 1 or failures.compare or failures.output or html:
+            raise UsageError("--by is for all failures of one run, printed", fix="drop --by, or the other options")
+        overview = explanations.explain_run(loaded, dataset, direction, **_with_options(settings, failures))
+        groups = report.group_members(loaded, overview.direction, by)
+        labels = {query: group for group, queries in groups.items() for query in queries}
+        print_groups(report.failures_by(overview, labels, by), json=json)
+    elif query:
         _explain_queries(
             loaded, dataset, query, direction, image_folder=encode.image_folder, html=html, json=json,
             settings=settings, record=record,

@@ -13,8 +13,8 @@ import crosslens.report as report
 from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json
 from crosslens.cli.console import print_json, print_note, print_result, print_written, progress_bar, terminal_width
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
-from crosslens.cli.stored_runs import load_run, load_studies
+from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, IntervalOptions, Json, Overwrite, Threads, command
+from crosslens.cli.stored_runs import load_run, load_runs, load_studies
 from crosslens.core import UnknownNameError, option
 
 _MAX_GROUPS = 20
@@ -30,10 +30,12 @@ _RUN_DATASET = "The runs' dataset. [default: the one that the first run's recipe
 )
 def plot(
     runs: Annotated[list[Path], typer.Argument(help="One or more run folders, or robustness studies.")],
+    *,
     output: Path = option(..., "Ends in .html, .svg, .png or .pdf.", metavar="FILE", flags=OUTPUT),
     by: str | None = option(
         None, f"{_BY} Studies by dataset: the mean over models. [default: all queries together]", metavar="COLUMN"
     ),
+    added: ColumnOptions,
     metric: str | None = option(None, "Such as t2i/Hit@5. [default: t2i/Hit@1, or the first shared]", metavar="NAME"),
     kind: str | None = option(None, "bar, radar or both. [default: both; bar for an image file]", metavar="NAME"),
     all_groups: bool = option(False, "Every group, not only the 20 largest.", flags=("--all",)),
@@ -56,7 +58,7 @@ def plot(
         else:
             print_note(f"written to {file}")
         return
-    loaded = [load_run(folder) for folder in runs]
+    loaded = load_runs(runs, added.columns)
     drawn = report.chart(loaded, by, metric, largest=None if all_groups else _MAX_GROUPS)
     if metric is None:
         print_note(f"note: {drawn.metric}; choose another with --metric")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import crosslens.analyze as analyze
 import crosslens.core as core
 import crosslens.data as data
+import crosslens.pipeline as pipeline
 import crosslens.report as report
 import crosslens.similarity as similarities
 from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json
@@ -68,14 +69,13 @@ def agreement(
     if kendall not in ("b", "c"):
         raise UsageError(f"--kendall {kendall}", fix="--kendall must be b or c")
     check_outputs(output, overwrite=overwrite)
-    paper, record = followed(protocol, "agreement")
-    functions = [] if paper is None else list(paper.setting("agreement", "phi"))
-    functions = list(dict.fromkeys([*functions, *(phi or ())])) or ["cider"]
+    _, record = followed(protocol, "agreement")
     dataset = source.load()
-    result = analyze.measure_agreement(
+    result = pipeline.agreement_by_protocol(
         dataset,
         data.read_judgements(judgements, dataset, form, skip_unknown=skip_unknown),
-        functions,
+        tuple(dict.fromkeys(phi)) if phi else None,
+        protocol=protocol,
         without_references=without_references,
         pooled=pooled,
         threads=threads,

@@ -26,7 +26,8 @@ from crosslens.cli.console import (
     use_colour,
 )
 from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, key_values, load_dataset_words, typed
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, Threads, command
+from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Json, Overwrite, Threads, command
+from crosslens.cli.stored_runs import drops_by_column, print_groups
 from crosslens.core import UnknownNameError, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import RobustnessOptions
@@ -49,6 +50,7 @@ from crosslens.pipeline import RobustnessOptions
 )
 def robustness(
     source: DatasetOptions,
+    *,
     encode: Annotated[EncodeOptions, Flags(without=("skip_bad",))],
     settings: Annotated[RobustnessOptions, Flags(without=("level",))],
     model: list[str] | None = option(
@@ -96,6 +98,8 @@ def robustness(
         metavar="NAMES",
         joins=" ",
     ),
+    by: str | None = option(None, "The drops by a column of --columns, instead of the tables.", metavar="COLUMN"),
+    added: ColumnOptions,
     output: Path | None = option(
         None, "Gets a run per model and variant, and the tables.", metavar="FOLDER", flags=OUTPUT
     ),
@@ -111,6 +115,10 @@ def robustness(
     """
     names = None if tables is None else tables.replace(",", " ").split()
     check_tables(names)
+    if (by is None) != (added.columns is None):
+        raise UsageError("--by and --columns require each other", fix="pass --columns FILE and --by COLUMN")
+    if added.columns is not None:
+        report.read_columns(added.columns)  # a table that cannot be read is refused before the work begins
     if html is not None:
         report.figure_suffix(html)
     check_outputs(html, overwrite=overwrite)
@@ -142,7 +150,10 @@ def robustness(
             perturbations=perturbations,
             **{**common, **encoding, "options": perturbing, "notify": print_note},
         )
-    print_study(study, names, html=html, overwrite=overwrite, json=json)
+    if by is not None and added.columns is not None:
+        print_groups(drops_by_column(study, by, added.columns), json=json)
+    else:
+        print_study(study, names, html=html, overwrite=overwrite, json=json)
     if not json:
         print_written([] if output is None else [output])
 

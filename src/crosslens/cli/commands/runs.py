@@ -11,8 +11,8 @@ import crosslens.core as core
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.cli.console import print_file, print_json, print_note, print_notes, print_result, terminal_width
-from crosslens.cli.flags import OUTPUT, Json, Overwrite, command
-from crosslens.cli.stored_runs import load_run, load_studies
+from crosslens.cli.flags import OUTPUT, ColumnOptions, Json, Overwrite, command
+from crosslens.cli.stored_runs import drops_by_column, load_run, load_runs, load_studies, print_groups
 from crosslens.core import UsageError, option
 
 _MAX_METRICS = 2
@@ -26,16 +26,19 @@ _LARGEST = f"note: the {_MAX_GROUPS} largest groups; --all shows every group"
     'crosslens show runs/clip-b32 --by category --metrics "t2i/MedR Hit@1" --json',
     "crosslens show runs/clip-b32 runs/siglip --by category --metrics t2i/Hit@1",
     "crosslens show runs/rob-coco runs/rob-flickr30k --by dataset",
+    "crosslens show runs/clip-b32 --columns difficulty.parquet --by difficulty",
 )
 def show(
     runs: Annotated[
         list[Path], typer.Argument(help="Run folders, or robustness studies: one, or several to put side by side.")
     ],
+    *,
     by: str | None = option(
         None,
         "Group by a column of the dataset, or by caption_length; studies by dataset: the mean over models.",
         metavar="COLUMN",
     ),
+    added: ColumnOptions,
     metrics: str | None = option(None, 'Only these, such as "Hit@1 t2i/MedR".', metavar="NAMES", joins=" "),
     all_groups: bool = option(False, "Every group, not only the largest.", flags=("--all",)),
     tables: str | None = option(
@@ -48,12 +51,16 @@ def show(
     To test whether runs differ, use `crosslens compare`.
     """
     if (studies := load_studies(runs)) is not None:
+        if added.columns is not None:
+            print_groups(drops_by_column(next(iter(studies.values())), by, added.columns), json=json)
+            return
         _show_studies(studies, by, metrics, tables, json=json)
         return
-    if len(runs) > 1:
-        _show_several([load_run(folder) for folder in runs], by, metrics, all_groups=all_groups, json=json)
+    loaded = load_runs(runs, added.columns)
+    if len(loaded) > 1:
+        _show_several(loaded, by, metrics, all_groups=all_groups, json=json)
         return
-    run = load_run(runs[0])
+    run = loaded[0]
     if by is not None:
         _show_groups(run, by, metrics, all_groups=all_groups, json=json)
     elif json:
@@ -131,12 +138,16 @@ def _first_of_each_direction(names: list[str]) -> list[str]:
 @command(
     "crosslens compare runs/clip-b32 runs/siglip",
     'crosslens compare runs/clip-b32 runs/siglip --metrics "t2i/Hit@1 i2t/mAP@R"',
+    "crosslens compare runs/a runs/b --columns difficulty.parquet --by difficulty",
     "crosslens compare runs/a runs/b runs/c --all-pairs",
     "crosslens compare runs/a runs/b runs/c --all-pairs --latex > table.tex",
 )
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Two or more run folders; the first is compared with the others.")],
+    *,
     metrics: str | None = option(None, 'Only these, such as "t2i/Hit@1 i2t/mAP@R".', metavar="NAMES", joins=" "),
+    by: str | None = option(None, "Compare within each group of a column of the dataset.", metavar="COLUMN"),
+    added: ColumnOptions,
     correction: str = option("holm", "For multiple comparisons: holm, bh or none.", metavar="NAME"),
     permutations: int = option(10_000, "Permutations of the paired test.", metavar="N", minimum=1, maximum=10_000_000),
     seed: int = option(0, "Seed of the permutations.", metavar="N"),
@@ -150,7 +161,15 @@ def compare(
     """
     if len(runs) < 2:
         raise UsageError("a comparison requires two runs", fix="name a second run folder")
-    loaded = [load_run(folder) for folder in runs]
+    loaded = load_runs(runs, added.columns)
+    if by is not None:
+        if latex:
+            raise UsageError("--latex does not go with --by", fix="drop one of them, or use --json")
+        options: dict[str, Any] = {"correction": correction, "permutations": permutations, "seed": seed}
+        _compare_groups(
+            report.compare_groups(loaded, by, metrics=metrics, all_pairs=all_pairs, **options), by, json=json
+        )
+        return
     comparison = pipeline.compare(
         *loaded, metrics=metrics, all_pairs=all_pairs, correction=correction, permutations=permutations, seed=seed
     )
@@ -160,6 +179,13 @@ def compare(
         print_result(report.comparison_latex(comparison).removesuffix("\n"))
     else:
         print_result(comparison.text(terminal_width()))
+
+
+def _compare_groups(compared: dict[str, pipeline.Comparison], column: str, *, json: bool) -> None:
+    if json:
+        print_json({"by": column, "groups": {group: comparison.as_dict() for group, comparison in compared.items()}})
+        return
+    print_result(report.grouped_comparison_text(compared, column, terminal_width()))
 
 
 @command(

@@ -80,7 +80,11 @@ def demo(
         Path("runs/demo"), "Where pictures, runs and plots are written.", metavar="FOLDER", flags=OUTPUT
     ),
     images: int = option(
-        240, "How many scenes to draw; the largest gallery has 16 times as many.", metavar="N", minimum=3
+        240,
+        "How many scenes to draw; the largest gallery has 16 times as many.",
+        metavar="N",
+        minimum=3,
+        maximum=1_000_000,
     ),
     seed: int = option(7, "Seed of the scenes.", metavar="N"),
     model: str = option("tiny", "The encoder: the built-in one, or KIND:SOURCE as in encode.", metavar="NAME"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, UsageError, reading
+from crosslens.core import Dataset, InputError, UsageError, argument, reading
 from crosslens.data.io.checks import box_columns, check_known, check_unique
 from crosslens.data.io.files import json_file, read_json
 from crosslens.data.io.records import Records, as_series, text_columns
@@ -87,7 +87,8 @@ def _open(path: str | Path, kind: str, split: str | None) -> tuple[Any, Path]:
             names = sorted(file.name for file in path.glob(f"{kind}_*.json*"))
             known = ", ".join(name.removeprefix(f"{kind}_").partition(".")[0] for name in names) or "none here"
             raise UsageError(
-                f"{path} is a folder", fix=f"name the file, or pass split= for one of its {kind} files ({known})"
+                f"{path} is a folder",
+                fix=f"name the file, or pass {argument('split')} for one of its {kind} files ({known})",
             )
         path = json_file(path, f"{kind}_{split}")
     return read_json(path), path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, match_ids, reading, without_image_ending
+from crosslens.core import Dataset, InputError, argument, match_ids, reading, without_image_ending
 from crosslens.data.io.checks import check_ids, check_texts, check_unique, number_within, on_lines, wrong_width
 from crosslens.data.io.files import format_stem, numbered_lines, read_lines
 from crosslens.data.io.records import text_columns
@@ -125,6 +125,8 @@ def _columns(header: list[str]) -> tuple[int, int | None]:
     image = next((named.index(name) for name in _IMAGE if name in named), None)
     if image is None or named[-1] not in _TEXT:
         expected = "a header such as image,caption or image_name| comment_number| comment, the caption last"
-        fix = "add the header, or read the file as 'plain' with image_column= and text_column="
+        fix = (
+            f"add the header, or read the file as 'plain' with {argument('image_column')} and {argument('text_column')}"
+        )
         raise InputError(f"the first line is {', '.join(header)!r:.80}", row="line 1", expected=expected, fix=fix)
     return image, next((named.index(name) for name in _NUMBER if name in named), None)

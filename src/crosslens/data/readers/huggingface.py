@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, MissingExtraError, UsageError, reading
+from crosslens.core import Dataset, InputError, MissingExtraError, UsageError, argument, reading
 from crosslens.data.io.checks import by_row, check_ids, check_texts, check_unique, ids_or_numbers
 from crosslens.data.io.image_paths import MEMBER_SEPARATOR, arrow_table
 from crosslens.data.io.records import text_columns
@@ -164,7 +164,7 @@ def _only(splits: Any, split: str | None, source: str) -> Any:
         return next(iter(splits.values()))
     if split not in splits:
         problem = f"{source} has several splits" if split is None else f"{source} has no split {split!r}"
-        raise UsageError(problem, fix=f"pass split= one of: {', '.join(splits)}")
+        raise UsageError(problem, fix=f"pass {argument('split')}, one of: {', '.join(splits)}")
     return splits[split]
 
 

@@ -19,9 +19,9 @@ from crosslens.explanations.concepts.lexicon import (
     word_set,
 )
 from crosslens.language import (
+    CO_CAPTION_QUANTITIES,
     COUNTED_AS,
     NUMBERS,
-    QUANTITIES,
     Parse,
     PositionedGraph,
     is_number,
@@ -211,7 +211,7 @@ GENERIC_NOUNS = word_set(
 """Nouns that no image can lack."""
 LIGHT_VERBS = word_set("appear be contain feature get go have include like look make prepare see seem show take use")
 """Verbs that are too unspecific to be absent from an image."""
-VAGUE_ATTRIBUTES = QUANTITIES | word_set("different few many more other own same several various")
+VAGUE_ATTRIBUTES = CO_CAPTION_QUANTITIES | word_set("different few many more other own same several various")
 """Attributes that no image can contradict."""
 PARTICLES = word_set("back close down front in near off on out round side top up")
 """Prepositions and particles that WordNet lists as verbs too."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from crosslens.language import (
+    CO_CAPTION_QUANTITIES,
     COUNTED_AS,
     KINDS,
-    QUANTITIES,
     SAME_IN_PLURAL,
     is_number,
     is_plural,
@@ -72,7 +72,9 @@ def _may_change(agreement: NumberAgreement, noun: int, token: Token) -> bool:
         return False
     if agreement.is_hidden_verb(noun) or agreement.is_predicate(noun) or _goes_on(agreement.tokens, noun):
         return False
-    return token.lemma not in QUANTITIES | KINDS | _IDIOMS | set(COUNTED_AS) and (token.text.islower() or noun == 0)
+    return token.lemma not in CO_CAPTION_QUANTITIES | KINDS | _IDIOMS | set(COUNTED_AS) and (
+        token.text.islower() or noun == 0
+    )
 
 
 def _goes_on(tokens: tuple[Token, ...], noun: int) -> bool:
@@ -153,7 +155,12 @@ def _counted(agreement: NumberAgreement, noun: int) -> bool:
     if token.arc != "pobj":
         return False
     whole = agreement.tokens[link.head]
-    counts = whole.lemma in QUANTITIES or whole.lemma in COUNTED_AS or whole.lemma in _PARTS or whole.pos != "NOUN"
+    counts = (
+        whole.lemma in CO_CAPTION_QUANTITIES
+        or whole.lemma in COUNTED_AS
+        or whole.lemma in _PARTS
+        or whole.pos != "NOUN"
+    )
     of = link.text.lower() == "of" and counts
     return of or link.text.lower() in _TOGETHER
 

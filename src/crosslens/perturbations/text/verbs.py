@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from crosslens.language import COUNTED_AS, QUANTITIES, inflected, load_wordnet, word_set
+from crosslens.language import CO_CAPTION_QUANTITIES, COUNTED_AS, inflected, load_wordnet, word_set
 from crosslens.perturbations.caption import Caption, Edits, Token, replaced
 from crosslens.perturbations.draws import Draws
 from crosslens.perturbations.registry import CannotApply, perturbation
@@ -84,7 +84,7 @@ def _subject(tokens: tuple[Token, ...], verb: int) -> int | None:
 
 
 def _counted(tokens: tuple[Token, ...], noun: int) -> int:
-    if tokens[noun].lemma not in QUANTITIES and tokens[noun].lemma not in COUNTED_AS:
+    if tokens[noun].lemma not in CO_CAPTION_QUANTITIES and tokens[noun].lemma not in COUNTED_AS:
         return noun
     links = [at for at, token in enumerate(tokens) if token.head == noun and token.text.lower() == "of"]
     return next((at for at, token in enumerate(tokens) if token.head in links and token.arc == "pobj"), noun)

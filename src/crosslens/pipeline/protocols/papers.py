@@ -153,6 +153,10 @@ IMP = add_protocol(
                        "of 531 beside an R@10 of 38.8 % cannot be that of the best-ranked item"),
             Convention("mAP@R", "i2t/mAP@R, t2i/AP", "a t2i mAP@R above R@1 with one relevant item can only be the "
                        "full average precision"),
+            Convention("Easy, Medium, Hard", "analyze categories", "t2i R@5 of Table 4 divides by all captions: its "
+                       "columns add up to Table 3; crosslens shows the share of the category's own beside it"),
+            Convention("AUPRC", "average precision", "each category's pairs against one rejected caption per image: "
+                       "analyze categories --rejected FILE"),
             Convention("ties", "stable", _ARGSORT),
         ),
     )

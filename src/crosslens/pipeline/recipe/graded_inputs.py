@@ -25,11 +25,13 @@ from crosslens.core import (
 from crosslens.data import ARRAY_SUFFIXES, existing_file, read_array
 from crosslens.encode import EncodeOptions
 from crosslens.metrics import OWN_SCORES, parse_metrics
-from crosslens.pipeline.encoding import encode_with_model
+from crosslens.pipeline.encoding import LoadedInputs, encode_with_model
 from crosslens.pipeline.graded_relevance import option_values
 from crosslens.pipeline.recipe.options import ModelOptions, parse_named_input, parse_named_inputs
 from crosslens.pipeline.recipe.recipe import Recipe
 from crosslens.similarity import load_similarity
+
+Load = Callable[[Recipe, EncodeOptions, Progress | None], LoadedInputs]
 
 _MATRIX_SUFFIXES = (*ARRAY_SUFFIXES, ".csv")
 
@@ -66,7 +68,7 @@ def relevance_encoders(
     dataset: Dataset | None,
     options: EncodeOptions,
     progress: Progress | None,
-    load: Callable[[Recipe, EncodeOptions, Progress | None], Any],
+    load: Load,
 ) -> dict[str, Any]:
     """The scores of the relevance encoders that the metrics name; ``load`` reads the inputs of another run."""
     sources = parse_named_inputs(recipe.inputs.scores_from, "scores_from")
@@ -111,22 +113,10 @@ def _refuse_unused(sources: Iterable[str], names: Sequence[str], key: str, examp
 
 
 def _from_run(
-    folder: Path, dataset: Dataset | None, options: EncodeOptions, progress: Progress | None, load: Callable[..., Any]
+    folder: Path, dataset: Dataset | None, options: EncodeOptions, progress: Progress | None, load: Load
 ) -> Any:
     """The vectors or scores that a stored run was computed from."""
-    read_manifest(folder / RUN_FILE, "run")[1].check_folder((RECIPE_FILE,))
-    file = existing_file(folder / RECIPE_FILE)
-    try:
-        with code_named_by(file):  # whoever made that run chose what it names
-            loaded = load(Recipe.read(file).absolute(), options, progress)
-    except UntrustedCodeError:
-        raise
-    except CrosslensError as error:
-        raise InputError(
-            f"the inputs of this run cannot be read again: {error.problem}",
-            file=folder,
-            fix="name its embeddings or its score matrix instead",
-        ) from error
+    loaded = inputs_of_run(folder, options, progress, load)[1]
     if loaded.images is not None and loaded.captions is not None:
         return loaded.images, loaded.captions
     same = dataset is not None and loaded.dataset is not None and (
@@ -141,6 +131,26 @@ def _from_run(
             fix="name such a run, or a score matrix (.npy, images × captions)",
         )  # fmt: skip
     return loaded.scores
+
+
+def inputs_of_run(
+    folder: Path, options: EncodeOptions, progress: Progress | None, load: Load
+) -> tuple[Recipe, LoadedInputs]:
+    """The recipe of a stored run, and what it names, read by ``load``."""
+    read_manifest(folder / RUN_FILE, "run")[1].check_folder((RECIPE_FILE,))
+    file = existing_file(folder / RECIPE_FILE)
+    try:
+        with code_named_by(file):  # whoever made that run chose what it names
+            recipe = Recipe.read(file)
+            return recipe, load(recipe.absolute(), options, progress)
+    except UntrustedCodeError:
+        raise
+    except CrosslensError as error:
+        raise InputError(
+            f"the inputs of this run cannot be read again: {error.problem}",
+            file=folder,
+            fix="name its embeddings or its score matrix instead",
+        ) from error
 
 
 def _from_embeddings(folder: Path) -> tuple[Embeddings, Embeddings]:

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import UnknownNameError, UsageError, json_form
+from crosslens.metrics import bounds_of
 from crosslens.pipeline.comparison import unused_label
 from crosslens.pipeline.robustness_study.study_directory import Robustness
 from crosslens.pipeline.robustness_study.tables import direction_rsum
-from crosslens.pipeline.robustness_study.variant_runner import DIRECTION_RSUM
 from crosslens.statistics import Bootstrap, difference_bounds
 
 BY_DATASET = "dataset"
@@ -179,8 +179,10 @@ def _interval(metric: str, name: str, parts: Sequence[_Part]) -> tuple[float, fl
         return nothing
     change = np.mean([table["change"].to_numpy() for table in tables], axis=0)
     bootstrap = Bootstrap(tables[0]["cluster"].to_numpy(), testing.get("resamples", 1000), testing.get("seed", 0))
-    bounds = difference_bounds(DIRECTION_RSUM)
-    return bootstrap.estimate(change, level=testing.get("level", 0.95), bounds=bounds).interval
+    bounds = bounds_of(metric)
+    return bootstrap.estimate(
+        change, level=testing.get("level", 0.95), bounds=bounds and difference_bounds(bounds)
+    ).interval
 
 
 def _number(value: float | None) -> float:

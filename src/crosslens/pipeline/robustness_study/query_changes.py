@@ -14,9 +14,9 @@ from crosslens.language import parse_texts
 from crosslens.metrics import RSUM_CUTOFFS
 from crosslens.perturbations import Caption, Edit, Perturbed, Token, perturbations_with
 from crosslens.pipeline.options import SignificanceOptions
-from crosslens.pipeline.robustness_study.variant_runner import DIRECTION_RSUM, FloatArray, IntArray, QueryResults
+from crosslens.pipeline.robustness_study.variant_runner import FloatArray, IntArray, QueryResults
 from crosslens.pipeline.robustness_study.variants import BoolArray, Variant
-from crosslens.statistics import Bootstrap, difference_bounds
+from crosslens.statistics import Bootstrap
 
 CHANGE_GROUPS = ("decreased", "increased", "unchanged")
 CHANGE_FIGURES = ("Hit@1", "Hit@10", "MRR@10", "MRR", "Fails")
@@ -274,8 +274,9 @@ def word_rows(
 def _row(
     model: str, name: str, part: str, change: FloatArray, clusters: Any, options: SignificanceOptions
 ) -> dict[str, Any]:
+    most = 100.0 * len(RSUM_CUTOFFS)
     estimate = Bootstrap(clusters, options.resamples, options.seed).estimate(
-        change, level=options.level, bounds=difference_bounds(DIRECTION_RSUM)
+        change, level=options.level, bounds=(-most, most)
     )
     return {
         "model": model, "perturbation": name, "part_of_speech": part, "captions": len(change),

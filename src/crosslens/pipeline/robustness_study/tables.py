@@ -39,7 +39,7 @@ from crosslens.pipeline.robustness_study.query_changes import (
     word_rows,
 )
 from crosslens.pipeline.robustness_study.study_directory import Robustness
-from crosslens.pipeline.robustness_study.variant_runner import DIRECTION_RSUM, IntArray, QueryResults
+from crosslens.pipeline.robustness_study.variant_runner import IntArray, QueryResults
 from crosslens.pipeline.robustness_study.variants import CAPTION_COLUMNS, ORIGINAL, BoolArray, Variant
 from crosslens.statistics import Bootstrap, aggregate, correct, difference_bounds, paired_permutation
 
@@ -58,7 +58,7 @@ were touched: captions that changed, images that have such a caption; ``applied_
 
 
 def direction_rsum(direction: str) -> str:
-    """The part of ``Rsum`` that is of one direction: Hit@1 + Hit@5 + Hit@10 in percent, from 0 to 300."""
+    """The metric ``Rsum`` of one direction. Studies have it whether or not it is among their metrics."""
     return f"{direction}/Rsum"
 
 
@@ -69,11 +69,14 @@ def drop_rows(
     permutations, seed = options.permutations, options.seed
     comparison = compare(original.run, changed.run, correction="none", permutations=permutations, seed=seed)
     tests = {test.metric: (test.difference, test.low, test.high, test.p_value) for test in comparison.results}
-    rsum = paired_permutation(
-        100 * changed.hits, 100 * original.hits, original.clusters,
-        permutations=permutations, resamples=options.resamples, level=options.level, seed=seed, bounds=DIRECTION_RSUM,
-    )  # fmt: skip
-    tests[direction_rsum(original.direction)] = rsum.difference, *rsum.interval, rsum.p_value
+    name = direction_rsum(original.direction)
+    if name not in tests:  # the metrics of the study are named, and this is not among them
+        rsum = paired_permutation(
+            100 * changed.hits, 100 * original.hits, original.clusters,
+            permutations=permutations, resamples=options.resamples, level=options.level, seed=seed,
+            bounds=bounds_of(name),
+        )  # fmt: skip
+        tests[name] = rsum.difference, *rsum.interval, rsum.p_value
     rows = []
     for metric, test in tests.items():
         before, after = _values(metric, original), _values(metric, changed)
@@ -116,7 +119,7 @@ def higher_is_better(metric: str) -> bool:
 
 
 def _values(metric: str, results: QueryResults) -> MetricValues:
-    if metric != direction_rsum(results.direction):
+    if metric in results.run.values:
         return results.run[metric]
     values, nan = 100 * results.hits, float("nan")
     return MetricValues(metric, results.query_ids, values, results.clusters, aggregate(values), nan, nan)

@@ -37,8 +37,6 @@ from crosslens.pipeline.robustness_study.study_directory import StudyDirectory
 from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant
 from crosslens.rank import Scorer
 
-DIRECTION_RSUM = (0.0, 300.0)
-"""Between which the Rsum of one direction lies: three hits, in percent."""
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 

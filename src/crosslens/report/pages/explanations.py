@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import cycle
-from pathlib import Path
 from typing import NamedTuple
 
-from crosslens.core import CrosslensError
-from crosslens.data import read_image_bytes
-from crosslens.encode import decode_image
 from crosslens.explanations import OPEN, SATISFIED, VIOLATED, AnnotatedImage, Explanation, ImageObject
 from crosslens.report.html import folded, folded_table, html_page, links
+from crosslens.report.pages.pictures import EmbeddedImage, embed_image
 from crosslens.report.text.explanations import (
     DIRECTION_NAMES,
     concept_list,
@@ -32,38 +26,11 @@ PALETTE = (
     "#ad1457", "#33691e",
 )  # fmt: skip
 """Dark enough for white letters on them."""
-_LARGEST = 640
-_QUALITY = 82
 _PLAIN_SIZE = (400.0, 300.0)
 _MOST_LABELS = 14
 _LETTER = 0.56  # of a letter's height: how wide it is
 _MOST_STEPS = 4
 """How many label heights a label may be away from the edge of its box."""
-
-
-@dataclass(frozen=True)
-class EmbeddedImage:
-    """A picture file, made small, as an address that holds it; with its size in pixels before that."""
-
-    address: str
-    width: float
-    height: float
-
-
-def embed_image(file: str | Path | None) -> EmbeddedImage | None:
-    """The picture in a file; None where there is no such file, it is none, or Pillow is missing."""
-    if file is None:
-        return None
-    try:
-        picture = decode_image(read_image_bytes(file))
-    except (CrosslensError, OSError):
-        return None
-    width, height = picture.size
-    picture.thumbnail((_LARGEST, _LARGEST))
-    content = io.BytesIO()
-    picture.save(content, "JPEG", quality=_QUALITY)
-    address = "data:image/jpeg;base64," + base64.b64encode(content.getvalue()).decode("ascii")
-    return EmbeddedImage(address, float(width), float(height))
 
 
 def draw_boxes(

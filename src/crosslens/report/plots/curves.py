@@ -63,7 +63,8 @@ def curve_figure(curves: Curves) -> Any:
     drawn = objects.Figure()
     for index, (run, families) in enumerate(curves.values.items()):
         for family in CURVE_FAMILIES:
-            band = _band(objects, curves, families[family], style.COLOURS[index])
+            ends = ([values.low for values in families[family]], [values.high for values in families[family]])
+            band = style.interval_band(curves.counts, *ends, style.COLOURS[index])
             if band is not None:
                 drawn.add_trace(band)
             drawn.add_trace(_line(objects, curves, run, family, style.COLOURS[index]))
@@ -92,21 +93,6 @@ def _line(objects: Any, curves: Curves, run: str, family: str, colour: str) -> A
             for m, values in zip(curves.counts, figures, strict=True)
         ],
         hoverinfo="text",
-    )
-
-
-def _band(objects: Any, curves: Curves, figures: tuple[MetricValues, ...], colour: str) -> Any | None:
-    if not all(isfinite(values.low) and isfinite(values.high) for values in figures):
-        return None
-    return objects.Scatter(
-        x=[*curves.counts, *reversed(curves.counts)],
-        y=[*(values.high for values in figures), *(values.low for values in reversed(figures))],
-        mode="lines",
-        line={"width": 0},
-        fill="toself",
-        fillcolor=style.translucent(colour, 0.14),
-        showlegend=False,
-        hoverinfo="skip",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,7 @@ def scatter_figure(agreement: HumanAgreement) -> Any:
     columns = min(2, len(names))
     rows = ceil(len(names) / columns)
     titles = [_panel_title(agreement, name) for name in names]
-    drawn = _panels(titles, columns, horizontal_spacing=0.09, vertical_spacing=min(0.2, 0.24 / rows))
+    drawn = style.panel_figure(titles, columns, horizontal_spacing=0.09, vertical_spacing=min(0.2, 0.24 / rows))
     objects = style.plotly_objects()
     dots, shaken = _sample(agreement), _shaken(agreement)
     for index, name in enumerate(names):
@@ -68,7 +67,7 @@ def scatter_figure(agreement: HumanAgreement) -> Any:
         drawn.update_xaxes(
             title={"text": style.label(name), "standoff": 6, "font": {"size": 12, "color": style.SOFT}}, **at
         )
-    _style_panels(drawn)
+    style.style_panels(drawn)
     drawn.update_yaxes(title={"text": "people's score", "font": {"size": 12, "color": style.SOFT}}, col=1)
     pairs, shown = len(agreement.truth), int(dots.sum())
     subtitle = f"{pairs:,} judged pairs" + (f", {shown:,} of them drawn" if shown < pairs else "")
@@ -97,7 +96,7 @@ def distribution_figure(comparison: GranularityComparison) -> Any:
     style.check_series_count(len(comparison.sets), "caption sets")
     columns = 3
     rows = ceil(len(FEATURES) / columns)
-    drawn = _panels(list(FEATURES.values()), columns, horizontal_spacing=0.07, vertical_spacing=0.3 / rows)
+    drawn = style.panel_figure(list(FEATURES.values()), columns, horizontal_spacing=0.07, vertical_spacing=0.3 / rows)
     objects = style.plotly_objects()
     for index, feature in enumerate(FEATURES):
         at = {"row": index // columns + 1, "col": index % columns + 1}
@@ -108,7 +107,7 @@ def distribution_figure(comparison: GranularityComparison) -> Any:
             drawn.add_vline(
                 x=granularity[feature], line={"color": style.COLOURS[number], "width": 1, "dash": "dot"}, **at
             )
-    _style_panels(drawn)
+    style.style_panels(drawn)
     drawn.update_yaxes(tickformat=".0%", rangemode="tozero")
     subtitle = f"the share of captions with each value; dotted: the mean; {_sizes(comparison)}"
     top, inner, bottom = 128, rows * 210, 40
@@ -125,19 +124,6 @@ def write_distributions(comparison: GranularityComparison, output: str | Path, *
     """Draw the distributions into a file: a page (``.html``) that opens without a network, or an image."""
     figures, tables = (lambda: [distribution_figure(comparison)]), (lambda: [_means_table(comparison)])
     return style.write_figures(output, _GRANULARITY, figures, tables, overwrite=overwrite)
-
-
-def _panels(titles: Sequence[str], columns: int, **spacing: float) -> Any:
-    style.plotly_objects()
-    from plotly.subplots import make_subplots
-
-    return make_subplots(ceil(len(titles) / columns), columns, subplot_titles=titles, **spacing)
-
-
-def _style_panels(drawn: Any) -> None:
-    drawn.update_annotations(font={"size": 13, "color": style.INK})
-    drawn.update_xaxes(gridcolor=style.FAINT, zeroline=False, linecolor=style.SOFT)
-    drawn.update_yaxes(gridcolor=style.FAINT, zeroline=False, linecolor=style.SOFT)
 
 
 def _dots(objects: Any, across: Array, up: Array, words: str, colour: str, *, first: bool) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
-from math import isfinite
+from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#4
 """Okabe and Ito's palette without its yellow, which is too light for paper."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
-_FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
+FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 INK, SOFT, FAINT = "#1A1A1A", "#666666", "#E3E3E3"
 CLEAR = "rgba(0, 0, 0, 0)"
 WIDTH = 860
@@ -85,7 +85,7 @@ def figure_layout(
         "template": "none",
         "width": WIDTH,
         "height": height,
-        "font": {"family": _FONT, "size": font_size, "color": INK},
+        "font": {"family": FONT, "size": font_size, "color": INK},
         "title": {
             "text": f"<b>{label(title)}</b>",
             "subtitle": {"text": subtitle, "font": {"size": 12.5, "color": SOFT}},
@@ -94,6 +94,37 @@ def figure_layout(
         },
         "hoverlabel": {"bgcolor": "white", "font": {"size": 12.5, "color": INK}, "align": "left"},
     }  # fmt: skip
+
+
+def panel_figure(titles: Sequence[str], columns: int, **spacing: float) -> Any:
+    """An empty figure of panels with these titles, row by row."""
+    plotly_objects()
+    from plotly.subplots import make_subplots
+
+    return make_subplots(ceil(len(titles) / columns), columns, subplot_titles=titles, **spacing)
+
+
+def style_panels(drawn: Any) -> None:
+    """Titles and axes of panels, once they are drawn."""
+    drawn.update_annotations(font={"size": 13, "color": INK})
+    drawn.update_xaxes(gridcolor=FAINT, zeroline=False, linecolor=SOFT)
+    drawn.update_yaxes(gridcolor=FAINT, zeroline=False, linecolor=SOFT)
+
+
+def interval_band(across: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str) -> Any | None:
+    """Intervals along a line as a translucent band; None where one of them is not known."""
+    if not all(map(isfinite, (*low, *high))):
+        return None
+    return plotly_objects().Scatter(
+        x=[*across, *reversed(across)],
+        y=[*high, *reversed(low)],
+        mode="lines",
+        line={"width": 0},
+        fill="toself",
+        fillcolor=translucent(colour, 0.14),
+        showlegend=False,
+        hoverinfo="skip",
+    )
 
 
 HTML = ".html"
@@ -144,12 +175,14 @@ def figures_page(figures: Sequence[Any], title: str, tables: Sequence[str]) -> s
     """A page that needs no other file: plotly's script once, the figures, and their numbers as tables."""
     from plotly.offline import get_plotlyjs
 
-    parts = [
-        drawn.to_html(full_html=False, include_plotlyjs=False, div_id=f"figure-{number}", config=_CONFIG)
-        for number, drawn in enumerate(figures, start=1)
-    ]
-    body = "\n".join([*(f"<figure>{part}</figure>" for part in parts), *tables])
+    body = "\n".join([*(figure_html(drawn, number) for number, drawn in enumerate(figures, start=1)), *tables])
     return html_page(title, body, style=_STYLE, script=get_plotlyjs(), heading=False)
+
+
+def figure_html(drawn: Any, number: int) -> str:
+    """A figure of a page that has plotly's script already."""
+    part = drawn.to_html(full_html=False, include_plotlyjs=False, div_id=f"figure-{number}", config=_CONFIG)
+    return f"<figure>{part}</figure>"
 
 
 def figure_image(drawn: Any, suffix: str) -> bytes:

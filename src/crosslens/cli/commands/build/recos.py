@@ -1,4 +1,4 @@
-"""``crosslens build``: new benchmarks from candidates."""
+"""``crosslens build recos``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import crosslens.data as data
 import crosslens.encode as encode
 import crosslens.pipeline as pipeline
 from crosslens.build import RecosSettings
+from crosslens.cli.commands.build.origins import MODEL, absolute, is_given, refuse_on_repeat, resolved
 from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.console import (
     confirm_code,
@@ -28,7 +29,6 @@ from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, TrustCodeFlag, c
 from crosslens.core import PAGE_WIDTH, Options, UsageError, code_named_by, declarations, option, trusting
 from crosslens.encode import EncodeOptions
 
-_MODEL = "KIND:SOURCE"
 _ENCODERS = ("encoder", "text_encoder", "image_encoder")
 _ORIGIN = (*_ENCODERS, "image_text", "image_folder", "precision", "skip_bad")
 
@@ -39,12 +39,12 @@ class RecosInputs(Options):
 
     candidates: str | None = option(None, "The candidates: a reader's name, or a dataset's path.", metavar="NAME|PATH")
     encoder: str | None = option(
-        None, "Compares descriptions with images (see crosslens encode --list).", metavar=_MODEL
+        None, "Compares descriptions with images (see crosslens encode --list).", metavar=MODEL
     )
     text_encoder: str | None = option(
-        None, "Encodes the descriptions, where --encoder holds images only (same space).", metavar=_MODEL
+        None, "Encodes the descriptions, where --encoder holds images only (same space).", metavar=MODEL
     )
-    image_encoder: str | None = option(None, "Compares images with each other. [default: --encoder]", metavar=_MODEL)
+    image_encoder: str | None = option(None, "Compares images with each other. [default: --encoder]", metavar=MODEL)
     image_text: str | None = option(
         None,
         "For an --encoder of texts: an image is the mean of its captions' vectors (mean), or a summary of "
@@ -135,24 +135,15 @@ def _refuse_settings(context: typer.Context, *, new_verdicts: bool) -> None:
 
     With new verdicts descriptions may have to be written, by whichever generator the command names.
     """
-    for name in (*declarations(RecosSettings), "copy_images", *(() if new_verdicts else ("generator", "grammar"))):
-        if _on_command_line(context, name):
-            raise UsageError(
-                f"--{name.replace('_', '-')} does not go with --repeat, which takes its settings from the log",
-                fix=f"drop --{name.replace('_', '-')}",
-            )
-
-
-def _on_command_line(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+    writers = () if new_verdicts else ("generator", "grammar")
+    refuse_on_repeat(context, (*declarations(RecosSettings), "copy_images", *writers))
 
 
 def _logged(log: build.DecisionLog, context: typer.Context) -> dict[str, Any]:
     """Where the log says the inputs are; what the command line names (data that was moved) takes precedence."""
     origin = dict(log.head["origin"])
-    parts = {name: origin[name] for name in _ORIGIN if name in origin and not _on_command_line(context, name)}
-    if "candidates" in origin and not _on_command_line(context, "candidates"):
+    parts = {name: origin[name] for name in _ORIGIN if name in origin and not is_given(context, name)}
+    if "candidates" in origin and not is_given(context, "candidates"):
         parts |= {"candidates": origin["candidates"], "options": origin["options"]}
     return parts | {"copy_images": log.head["copy_images"]}
 
@@ -162,24 +153,16 @@ def _logged_writers(log: build.DecisionLog, context: typer.Context, generator: s
 
     An address that a log names is not called unasked: only the built-in generator is.
     """
-    if not _on_command_line(context, "generator"):
+    if not is_given(context, "generator"):
         named = log.head["generator"]
         generator = "none" if named is None or named["name"] != "rules" else "rules"
-    if not _on_command_line(context, "grammar"):
+    if not is_given(context, "grammar"):
         grammar = log.head["grammar"]["name"] if "grammar" in log.head else "none"
     return generator, grammar
 
 
 def _origin(source: str, options: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """The inputs that the command names, as absolute paths."""
-
-    def resolved(path: str) -> str:
-        return str(Path(path).expanduser().resolve())
-
-    def absolute(value: Any) -> Any:
-        is_path = isinstance(value, str) and value and Path(value).expanduser().exists()
-        return resolved(value) if is_path else value
-
     origin = {"candidates": absolute(source), "options": {name: absolute(value) for name, value in options.items()}}
     for name in _ORIGIN:
         value = arguments[name]

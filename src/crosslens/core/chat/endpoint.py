@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from crosslens.build.generators.transport import Allowance, OversizedAnswer, content_of, opener
-from crosslens.core import CrosslensError, UsageError
+from crosslens.core.chat.transport import Allowance, OversizedAnswer, content_of, opener
+from crosslens.core.errors import CrosslensError, UsageError
 
 KEY = "CROSSLENS_API_KEY"
 """The environment variable that holds the key; it is sent, and never shown or written."""
@@ -84,10 +84,25 @@ class Endpoint:
         except _Refused as refusal:
             if refusal.status == 400 and "response_format" in refusal.message:
                 del body["response_format"]  # older servers do not know it; the answer is read strictly anyway
-                try:
-                    return _content(self._post_with_retries(body), self)
-                except _Refused as second:
-                    refusal = second
+                return _content(self._explained_post(body), self)
+            raise self._explained(refusal) from None
+
+    def first_token(self, messages: Sequence[Message], *, alternatives: int = 20) -> dict[str, float]:
+        """The likeliest first tokens of the answer with the logarithms of their probabilities."""
+        body = {
+            "model": self.model,
+            "messages": list(messages),
+            "temperature": 0,
+            "max_tokens": 1,
+            "logprobs": True,
+            "top_logprobs": alternatives,
+        }
+        return _log_probabilities(self._explained_post(body), self)
+
+    def _explained_post(self, body: Mapping[str, Any]) -> bytes:
+        try:
+            return self._post_with_retries(body)
+        except _Refused as refusal:
             raise self._explained(refusal) from None
 
     def _post_with_retries(self, body: Mapping[str, Any]) -> bytes:
@@ -172,6 +187,20 @@ def _content(raw: bytes, endpoint: Endpoint) -> str:
             fix="check the address: it should be an OpenAI-compatible one, usually ending in /v1",
         )
     return content
+
+
+def _log_probabilities(raw: bytes, endpoint: Endpoint) -> dict[str, float]:
+    try:
+        first = json.loads(raw)["choices"][0]["logprobs"]["content"][0]
+        tokens = {str(entry["token"]): float(entry["logprob"]) for entry in [first, *first["top_logprobs"]]}
+    except (ValueError, LookupError, TypeError, RecursionError):
+        tokens = {}
+    if not tokens or not all(value <= 1e-6 for value in tokens.values()):
+        raise CrosslensError(
+            f"{endpoint.host} sends no log probabilities of tokens: {_excerpt(raw)!r}",
+            fix="use a server and a model that answer logprobs=true with top_logprobs",
+        )
+    return tokens
 
 
 def _message(error: urllib.error.HTTPError, allowance: Allowance) -> str:

@@ -1,0 +1,335 @@
+"""A level for every pair by the votes of a panel, and the table that keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze.difficulty.levels import Levels
+from crosslens.analyze.difficulty.threshold import check_threshold
+from crosslens.analyze.ground_truth import ground_truth_of
+from crosslens.core import (
+    Dataset,
+    InputError,
+    Printable,
+    Relevance,
+    UsageError,
+    argument,
+    json_form,
+    parquet_bytes,
+    parse_json,
+    reading,
+    require_entries,
+)
+from crosslens.data import existing_file, format_suffix, read_table, writing_bytes
+from crosslens.statistics import Estimate, share_of_sums
+
+Array = np.ndarray[Any, Any]
+
+DIFFICULTY = "difficulty"
+TABLE_SUFFIXES = (".parquet", ".csv")
+_COLUMNS: Mapping[str, Any] = {
+    "caption": pl.String, "image": pl.String, "votes": pl.Int64, "models": pl.Int64, DIFFICULTY: pl.String
+}  # fmt: skip
+_FACTS = "crosslens/difficulty"
+"""Key of the facts in the metadata of the Parquet file."""
+
+
+@dataclass(frozen=True, eq=False)
+class Difficulty(Printable):
+    """The level of every pair (``table``), and what it was decided by; prints as the share of each level.
+
+    ``table`` has a row per caption (per relevant pair, where a caption has several images): ``caption``, ``image``,
+    ``votes`` (models that say it matches), ``models`` (models that voted on it), ``difficulty``, and ``score[NAME]`` of
+    every model. ``thresholds`` are those the models voted by; ``mapping`` names the levels in order.
+    """
+
+    table: pl.DataFrame
+    dataset: str = ""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    mapping: str = Levels.parse().text
+    tie_breaker: str | None = None
+    names: tuple[str, ...] = ()
+    """The levels of a table that does not say how they came about; otherwise those of the mapping."""
+
+    def __len__(self) -> int:
+        return self.table.height
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The names of the levels, in the order of the mapping: easiest first."""
+        return self.names or Levels.parse(self.mapping).names
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models whose scores the table holds, the tie-breaker too."""
+        return tuple(name[len("score[") : -1] for name in self.table.columns if name.startswith("score["))
+
+    @property
+    def panel(self) -> tuple[str, ...]:
+        """The models that vote on every pair."""
+        return tuple(model for model in self.models if model != self.tie_breaker)
+
+    def scores(self, model: str) -> Array:
+        """A model's score of every row."""
+        return self.table[f"score[{model}]"].to_numpy()
+
+    def counts(self) -> dict[str, int]:
+        """How many rows have each level."""
+        labels = self.table[DIFFICULTY].to_list()
+        return {level: labels.count(level) for level in self.levels}
+
+    def shares(self, level: float = 0.95) -> dict[str, Estimate]:
+        """The share of each level with its interval over images."""
+        _, images = np.unique(self.table["image"].to_numpy(), return_inverse=True)
+        sizes = np.bincount(images)
+        labels = self.table[DIFFICULTY].to_numpy()
+        return {
+            name: share_of_sums(np.bincount(images, labels == name, len(sizes)), sizes, level) for name in self.levels
+        }
+
+    def hardest(self, count: int | None = None) -> pl.DataFrame:
+        """The rows with the fewest votes first; of equal votes, those furthest below the thresholds.
+
+        ``margin`` is the mean over models of score less threshold, in standard deviations of the model's scores here.
+        """
+        margins = np.zeros(len(self))
+        known = [model for model in self.models if model in self.thresholds]
+        for model in known:
+            scores = self.scores(model)
+            margins += (scores - self.thresholds[model]) / (float(scores.std()) or 1.0) / len(known)
+        table = self.table.with_columns(pl.Series("margin", margins))
+        return table.sort("votes", "margin", "caption", "image").head(self.table.height if count is None else count)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the rows, as JSON can hold it."""
+        counts = self.counts()
+        shares = {
+            name: {"pairs": counts[name], "share": share.mean, "low": share.low, "high": share.high}
+            for name, share in self.shares().items()
+        }
+        return dict(json_form({**self._facts(), "pairs": len(self), "levels": shares}))
+
+    def write(self, path: str | Path) -> Path:
+        """Write the table as .parquet, which keeps the thresholds too, or as .csv; an existing file is replaced."""
+        return write_table(self.table, path, {_FACTS: json.dumps(self._facts(), ensure_ascii=False)})
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "dataset": self.dataset,
+            "models": list(self.panel),
+            "thresholds": dict(self.thresholds),
+            "mapping": self.mapping,
+            "tie_breaker": self.tie_breaker,
+        }
+
+
+def write_table(table: pl.DataFrame, path: str | Path, metadata: Mapping[str, str] | None = None) -> Path:
+    """Write a table as .parquet, with its metadata, or as .csv; an existing file is replaced."""
+    suffix = check_table_file(path)
+    with writing_bytes(path) as out:
+        if suffix == ".csv":
+            table.write_csv(out)
+        else:
+            out.write(parquet_bytes(table, metadata=dict(metadata or {})))
+    return Path(path)
+
+
+def check_table_file(path: str | Path) -> str:
+    """The ending of a file of levels; raises for one that cannot be written."""
+    suffix = format_suffix(Path(path))
+    if suffix not in TABLE_SUFFIXES:
+        raise UsageError(
+            f"{path} is neither .parquet nor .csv", fix="end the name in .parquet or .csv", option="output"
+        )
+    return suffix
+
+
+def read_difficulty(path: str | Path) -> Difficulty:
+    """Read what :meth:`Difficulty.write` wrote, or any table with the columns caption, image and difficulty."""
+    path = existing_file(path)
+    table = read_table(path).frame
+    missing = [name for name in ("caption", "image", DIFFICULTY) if name not in table.columns]
+    if missing:
+        raise InputError(
+            f"no column {missing[0]!r} (columns: {', '.join(table.columns) or 'none'})",
+            file=path,
+            expected="a table of levels, as crosslens analyze difficulty -o writes it",
+            fix="check the path",
+        )
+    kinds = {name: kind for name, kind in _COLUMNS.items() if name in table.columns}
+    scores = dict.fromkeys((name for name in table.columns if name.startswith("score[")), pl.Float64)
+    try:
+        table = table.with_columns(pl.col(name).cast(kind) for name, kind in {**kinds, **scores}.items())
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"not a table of levels: {error}", file=path, fix="write it again") from error
+    facts = _read_facts(path)
+    own = tuple(str(name) for name in table[DIFFICULTY].unique(maintain_order=True) if name is not None)
+    usual = set(own) <= set(Levels.parse().names)
+    return Difficulty(
+        table,
+        str(facts.get("dataset", path.stem)),
+        {str(name): float(value) for name, value in facts.get("thresholds", {}).items()},
+        facts.get("mapping", ""),
+        facts.get("tie_breaker"),
+        () if "mapping" in facts else Levels.parse().names if usual else own,
+    )
+
+
+def _read_facts(path: Path) -> dict[str, Any]:
+    if format_suffix(path) != ".parquet":
+        return {}
+    stored = pl.read_parquet_metadata(path).get(_FACTS)
+    if stored is None:
+        return {}
+    with reading(path):
+        facts = parse_json(stored)
+    kinds = {"dataset": str, "thresholds": dict, "mapping": str}
+    require_entries(facts, kinds, path)
+    require_entries(facts["thresholds"], dict.fromkeys(facts["thresholds"], float), path, inside="thresholds")
+    return dict(facts)
+
+
+def measure_difficulty(
+    dataset: Dataset,
+    scores: Mapping[str, Any],
+    thresholds: Mapping[str, float],
+    *,
+    tie_breaker: str | None = None,
+    mapping: str | None = None,
+    relevance: Relevance | None = None,
+) -> Difficulty:
+    """How hard each caption's pair with its image is for a panel of models.
+
+    ``scores`` has a matrix of images × captions per model, ``thresholds`` the score from which on that model says that
+    a pair matches (see :func:`match_threshold`). A pair that every model matches is easy, one that none does is hard,
+    the rest is medium; ``mapping`` can say otherwise: ``"easy=5-6 medium=2-4 hard=0-1"`` counts votes, and shares are
+    written in percent.
+
+    ``tie_breaker`` names one of the models. It is not part of the panel, which must then be of an even size; where the
+    panel disagrees, its vote is added to the others'. ``relevance`` names the pairs where a caption has several images:
+    the table then has a row per pair.
+    """
+    images, captions = dataset_pairs(dataset, relevance)
+    _check_models(scores, thresholds)
+    values = {model: pair_scores(dataset, matrix, images, captions, model) for model, matrix in scores.items()}
+    return assign_levels(
+        [dataset.caption_ids[row] for row in captions],
+        [dataset.image_ids[row] for row in images],
+        values,
+        thresholds,
+        dataset=dataset.name,
+        tie_breaker=tie_breaker,
+        mapping=mapping,
+    )
+
+
+def dataset_pairs(dataset: Dataset, relevance: Relevance | None = None) -> tuple[Array, Array]:
+    """The rows of images and captions of every relevant pair, in the order of the captions."""
+    truth = ground_truth_of(dataset, relevance).relevant()
+    order = np.lexsort((truth.rows, truth.items))
+    return truth.rows[order], truth.items[order]
+
+
+def assign_levels(
+    captions: Sequence[str],
+    images: Sequence[str],
+    scores: Mapping[str, Array],
+    thresholds: Mapping[str, float],
+    *,
+    dataset: str = "",
+    tie_breaker: str | None = None,
+    mapping: str | None = None,
+) -> Difficulty:
+    """The levels of pairs whose scores are known: one score per pair and model."""
+    _check_models(scores, thresholds)
+    checked = {model: check_threshold(thresholds[model], model) for model in scores}
+    matches = {model: values >= checked[model] for model, values in scores.items()}
+    levels = Levels.parse(mapping)
+    votes, voted = count_votes(matches, tie_breaker)
+    panel = len(matches) - (tie_breaker is not None)
+    columns: dict[str, Any] = {
+        "caption": list(captions),
+        "image": list(images),
+        "votes": votes,
+        "models": voted,
+        DIFFICULTY: name_levels(votes, voted, levels, panel, tie_breaker=tie_breaker is not None),
+        **{f"score[{model}]": np.asarray(values, np.float64) for model, values in scores.items()},
+    }
+    return Difficulty(pl.DataFrame(columns, schema_overrides=_COLUMNS), dataset, checked, levels.text, tie_breaker)
+
+
+def count_votes(matches: Mapping[str, Array], tie_breaker: str | None = None) -> tuple[Array, Array]:
+    """How many models say that each pair matches, and how many were asked.
+
+    The tie-breaker is asked where the panel, of an even size, is not unanimous.
+    """
+    if tie_breaker is not None and tie_breaker not in matches:
+        fix = f"name one of {', '.join(matches)}"
+        raise UsageError(f"the tie-breaker {tie_breaker!r} is no model of the panel", fix=fix, option="tie_breaker")
+    panel = [votes for model, votes in matches.items() if model != tie_breaker]
+    if not panel:
+        raise UsageError("no model in the panel besides the tie-breaker", fix="add models", option="scores")
+    votes: Array = np.asarray(np.sum(panel, axis=0, dtype=np.int64))
+    asked = np.full(len(votes), len(panel), np.int64)
+    if tie_breaker is None:
+        return votes, asked
+    if len(panel) % 2:
+        raise UsageError(
+            f"besides the tie-breaker the panel has an odd number of models: {len(panel)}",
+            fix=f"use an even number of models besides it, or leave out {argument('tie_breaker')}",
+            option="tie_breaker",
+        )
+    disagree = (votes > 0) & (votes < len(panel))
+    return votes + (disagree & matches[tie_breaker]), asked + disagree
+
+
+def name_levels(votes: Array, asked: Array, levels: Levels, panel: int, *, tie_breaker: bool) -> Array:
+    """The level of every pair by its votes; all votes that the panel could cast must have one."""
+    possible = [(count, panel) for count in range(panel + 1)]
+    if tie_breaker:  # a unanimous panel does not ask it
+        possible = [(0, panel), (panel, panel), *((count, panel + 1) for count in range(1, panel + 1))]
+    named = np.empty(len(votes), object)
+    for (count, models), name in levels.names_of(possible).items():
+        named[(votes == count) & (asked == models)] = name
+    return named
+
+
+def pair_scores(dataset: Dataset, scores: Any, images: Array, captions: Array, model: str) -> Array:
+    """The scores of single pairs (rows of the dataset), from a matrix of images × captions or a scorer of them."""
+    shape = (len(dataset.image_ids), len(dataset.caption_ids))
+    computed = hasattr(scores, "exact")
+    matrix = scores if computed else np.asanyarray(scores)
+    if matrix.shape != shape:
+        transposed = matrix.shape == shape[::-1]
+        raise InputError(
+            f"scores of {model} of shape {'×'.join(map(str, matrix.shape))}",
+            expected=f"{shape[0]} images × {shape[1]} captions, in the dataset's order",
+            fix="transpose them" if transposed else "check that scores and dataset are of the same split",
+        )
+    values = matrix.exact(images, captions) if computed else matrix[images, captions]
+    if values.dtype.kind not in "fiu":
+        raise InputError(f"scores of {model} are of type {values.dtype}", expected="real numbers")
+    values = np.asarray(values, np.float64)
+    if not np.isfinite(values).all():
+        row = int(np.argmax(~np.isfinite(values)))
+        image, caption = dataset.image_ids[images[row]], dataset.caption_ids[captions[row]]
+        problem = f"{model} scores image {image!r} and caption {caption!r} as {values[row]}"
+        raise InputError(problem, expected="finite scores", fix="find out why the model gave NaN or infinity")
+    return values
+
+
+def _check_models(scores: Mapping[str, Any], thresholds: Mapping[str, Any]) -> None:
+    if not scores:
+        raise UsageError("no models", fix="pass the scores of at least one model", option="scores")
+    for model in scores:
+        if model not in thresholds:
+            known = ", ".join(map(str, thresholds)) or "none"
+            fix = f"add it to the thresholds (there are: {known})"
+            raise UsageError(f"no threshold for {model}", fix=fix, option="thresholds")

@@ -1,0 +1,159 @@
+"""What filtering by similarity throws away: the share of valid captions below a threshold (IMP 6.2).
+
+Web data are filtered by the cosine of CLIP: LAION kept pairs from 0.28 on (0.30 for its first release), and DataComp
+reports the thresholds that keep given shares of its pool. Captions that people confirmed can fall below them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze.difficulty.assignment import DIFFICULTY, Difficulty
+from crosslens.analyze.difficulty.options import WEB_THRESHOLDS
+from crosslens.core import InputError, Printable, UsageError, argument, json_form
+from crosslens.statistics import Estimate, share_of_sums
+
+Array = np.ndarray[Any, Any]
+
+ALL_LEVELS = "all"
+_CURVE_POINTS = 101
+
+
+@dataclass(frozen=True, eq=False)
+class FilterLoss(Printable):
+    """The share of valid captions that each threshold throws away, by level; prints as a table.
+
+    ``table`` has a row per threshold and level (``all``, then the levels): ``threshold``, ``keeps`` (the share of web
+    pairs that reach it, null where they are not known), ``level``, ``pairs``, ``lost``, ``low``, ``high``. ``curve`` is
+    the same without intervals over the whole range of scores.
+    """
+
+    table: pl.DataFrame
+    curve: pl.DataFrame
+    dataset: str
+    model: str
+    web_pairs: int = 0
+    level: float = 0.95
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        return tuple(self.table["level"].unique(maintain_order=True))
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        content = {
+            "dataset": self.dataset,
+            "model": self.model,
+            "web_pairs": self.web_pairs,
+            "level": self.level,
+            "thresholds": self.table.to_dicts(),
+            "curve": self.curve.to_dicts(),
+        }
+        return dict(json_form(content))
+
+
+def measure_filter_loss(
+    difficulty: Difficulty,
+    model: str | None = None,
+    *,
+    thresholds: Sequence[float] | None = None,
+    keep: Sequence[float] = (),
+    web_scores: Any = None,
+    level: float = 0.95,
+) -> FilterLoss:
+    """What share of a dataset's pairs a filter of one model's scores throws away, by level.
+
+    A pair is lost where its score is below the threshold. ``thresholds`` are numbers (default: those LAION filtered
+    with, unless ``keep`` is given); ``keep`` are shares of ``web_scores``, the same model's scores of unfiltered pairs:
+    each becomes the highest score that at least that share of them reaches. ``model`` names the scores; it may be left
+    out where there is one.
+    """
+    name = _model(difficulty, model)
+    scores = difficulty.scores(name)
+    if not len(scores):
+        raise InputError("no pairs", expected="a table of levels with at least one pair")
+    web = None if web_scores is None else _web(web_scores)
+    chosen = _thresholds(thresholds, keep, web)
+    _, images = np.unique(difficulty.table["image"].to_numpy(), return_inverse=True)
+    labels = difficulty.table[DIFFICULTY].to_numpy()
+    groups = {ALL_LEVELS: np.ones(len(scores), np.bool_)} | {kind: labels == kind for kind in difficulty.levels}
+    rows = []
+    for threshold in chosen:
+        keeps = None if web is None else float(np.mean(web >= threshold))
+        for kind, members in groups.items():
+            lost = _share(scores[members] < threshold, images[members], level)
+            rows.append((threshold, keeps, kind, int(members.sum()), lost.mean, lost.low, lost.high))
+    columns = {"threshold": pl.Float64, "keeps": pl.Float64, "level": pl.String, "pairs": pl.Int64}
+    columns |= dict.fromkeys(("lost", "low", "high"), pl.Float64)
+    table = pl.DataFrame(rows, schema=columns, orient="row")
+    return FilterLoss(
+        table, _curve(scores, groups, chosen), difficulty.dataset, name, 0 if web is None else len(web), level
+    )
+
+
+def _share(lost: Array, images: Array, level: float) -> Estimate:
+    if not len(lost):
+        return Estimate(float("nan"), float("nan"), float("nan"))
+    return share_of_sums(np.bincount(images, lost), np.bincount(images), level)
+
+
+def _curve(scores: Array, groups: Mapping[str, Array], thresholds: Sequence[float]) -> pl.DataFrame:
+    """The loss from the lowest to the highest score or threshold."""
+    low, high = min(scores.min(), *thresholds), max(scores.max(), *thresholds)
+    steps = np.linspace(low, high, _CURVE_POINTS)
+    parts = []
+    for kind, members in groups.items():
+        if members.any():
+            lost = np.searchsorted(np.sort(scores[members]), steps, side="left") / members.sum()
+            parts.append(pl.DataFrame({"threshold": steps, "level": [kind] * len(steps), "lost": lost}))
+    return pl.concat(parts)
+
+
+def _model(difficulty: Difficulty, model: str | None) -> str:
+    known = ", ".join(difficulty.models) or "none"
+    if model is None:
+        if len(difficulty.models) != 1:
+            problem = f"the table has scores of {len(difficulty.models)} models"
+            raise UsageError(problem, fix=f"pass {argument('model')} with one of them: {known}", option="model")
+        return difficulty.models[0]
+    if model not in difficulty.models:
+        raise UsageError(
+            f"the table has no scores of {model!r}",
+            fix=f"pass {argument('model')} with one of: {known}",
+            option="model",
+        )
+    return model
+
+
+def _web(scores: Any) -> Array:
+    array = np.asarray(scores)
+    if array.dtype.kind not in "fiu" or not array.size:
+        raise InputError(f"web scores of type {array.dtype}, {array.size} of them", expected="numbers, one per pair")
+    values = array.reshape(-1).astype(np.float64)
+    if not np.isfinite(values).all():
+        row = int(np.argmax(~np.isfinite(values)))
+        raise InputError(f"{values[row]} among the web scores", row=row, expected="finite numbers")
+    return values
+
+
+def _thresholds(thresholds: Sequence[float] | None, keep: Sequence[float], web: Array | None) -> list[float]:
+    """All thresholds in ascending order, each once."""
+    for share in keep:
+        if not 0 < share <= 1:
+            fix = "use shares above 0, up to 1: 0.3 keeps 30%"
+            raise UsageError(f"keep = {share}", fix=fix, option="keep")
+    if keep and web is None:
+        fix = "pass the same model's scores of unfiltered web pairs"
+        raise UsageError("a share of web pairs to keep, without their scores", fix=fix, option="web_scores")
+    given = WEB_THRESHOLDS if thresholds is None and not keep else thresholds or ()
+    for threshold in given:
+        if not np.isfinite(threshold):
+            raise UsageError(f"threshold = {threshold}", fix="use finite numbers", option="thresholds")
+    falling = np.empty(0) if web is None else np.sort(web)[::-1]
+    kept = [float(falling[int(np.ceil(round(share * len(falling), 9))) - 1]) for share in keep]
+    return sorted({*map(float, given), *kept})

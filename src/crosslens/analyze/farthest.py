@@ -1,0 +1,149 @@
+"""Farthest-point sampling: rows that cover a set of vectors evenly, each as far as possible from the others.
+
+The first pick is drawn with the seed. Each further one is the row whose nearest pick is farthest away; of rows equally
+far the lowest. This is the greedy choice itself, not an approximation: a plain loop in float64 gives the same result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from crosslens.core import (
+    Embeddings,
+    InputError,
+    Progress,
+    SilentProgress,
+    UnknownNameError,
+    UsageError,
+    argument,
+    check_vectors,
+    random_stream,
+    stage,
+)
+from crosslens.rank import ScaledRows, inverse_lengths, rounding_bound
+
+Array = np.ndarray[Any, Any]
+
+METRICS = ("cosine", "euclidean")
+_BATCH = 256
+"""Picks between two passes over all rows, at most."""
+_FEW_DIMENSIONS = 16
+"""Up to here exact distances cost no more than products."""
+
+
+def farthest_points(
+    vectors: Embeddings | Array,
+    count: int,
+    *,
+    seed: int = 0,
+    metric: str = "cosine",
+    progress: Progress | None = None,
+) -> Array:
+    """Positions of ``count`` rows in the order of choice, each the farthest from all rows before it.
+
+    The first is drawn with the ``seed``. A vector of zeros has the cosine 0 with everything. Rows equally far away are
+    taken in ascending order, so copies of rows that are chosen already come last. Neither memory mapping nor the number
+    of threads changes the result.
+    """
+    array = _checked(vectors, metric)
+    if not 1 <= count <= len(array):
+        most = len(array)
+        problem = f"{argument('count', count)}, but there are {most:,} vectors"
+        raise UsageError(problem, fix=f"choose {argument('count')} from 1 to {most:,}", option="count")
+    first = int(random_stream(seed, "farthest points").integers(len(array)))
+    search = _Search(ScaledRows(array, one_scale=metric == "euclidean"), metric == "cosine", first, count)
+    with stage(progress or SilentProgress(), "farthest points", count) as shown:
+        shown.advance()
+        while search.number < count:
+            shown.advance(search.step())
+    return search.chosen
+
+
+def _checked(vectors: Embeddings | Array, metric: str) -> Array:
+    """One vector per row; numbers other than float32 and float64 are converted."""
+    if metric not in METRICS:
+        raise UnknownNameError("metric", metric, METRICS)
+    if isinstance(vectors, Embeddings):
+        if vectors.variance is not None:
+            raise UsageError("vectors are distributions", fix="pass their means as plain vectors")
+        array = vectors.vectors
+    else:
+        array = check_vectors(vectors, "vectors")
+    if array.ndim != 2:
+        raise InputError(f"vectors of shape {array.shape}", expected="one vector per item (n×d)")
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    return array
+
+
+class _Search:
+    """The state of a search: the picks so far, and an upper bound of every row's distance to the nearest of them.
+
+    Distances to the nearest pick only fall, so an old one is a bound of the present one. The bounds of all rows are
+    lowered a batch of picks at a time, by fast float32 products and a proven bound of their error; in between, only
+    rows whose bound is the largest are looked at, by exact distances (:func:`choose`). So the products, which are
+    inexact, save work and decide nothing.
+    """
+
+    def __init__(self, rows: ScaledRows, cosine: bool, first: int, count: int) -> None:
+        n, d = rows.vectors.shape
+        self.rows, self.cosine = rows, cosine
+        self.chosen, self.picks, self.squares = np.empty(count, np.int64), np.empty((d, count)), np.empty(count)
+        self.bounds, self.seen, self.known = np.full(n, np.inf), np.zeros(n, np.int32), np.ones(n, np.bool_)
+        self.heap = np.arange(n)
+        self.chosen[0], self.picks[:, 0], self.squares[0] = first, rows.exact(first), rows.squares[first]
+        self.bounds[first] = -np.inf
+        self.number, self.accounted = 1, 0
+
+    def step(self) -> int:
+        """Lower all bounds by the latest picks, choose the next ones; returns how many."""
+        from crosslens.analyze.farthest_kernels import build_heap, choose
+
+        rows, before = self.rows, self.number
+        with threadpool_limits(1, "blas"):
+            rows.for_each_part(self._lower_exactly if len(self.picks) <= _FEW_DIMENSIONS else self._lower)
+        self.accounted = before
+        build_heap(self.heap, self.bounds)
+        self.number = choose(
+            rows.vectors, rows.scale, rows.squares, self.cosine, self.heap, self.bounds, self.seen, self.known,
+            self.chosen, self.picks, self.squares, before, min(before + _BATCH, len(self.chosen)), rows.vectors.size,
+        )  # fmt: skip
+        return self.number - before
+
+    def _lower_exactly(self, part: slice) -> None:
+        from crosslens.analyze.farthest_kernels import lower_exactly
+
+        rows = self.rows
+        lower_exactly(
+            rows.vectors[part], rows.scale[part], rows.squares[part], self.picks, self.squares,
+            self.accounted, self.number, self.cosine, self.bounds[part], self.seen[part],
+        )  # fmt: skip
+
+    def _lower(self, part: slice) -> None:
+        from crosslens.analyze.farthest_kernels import lower_bounds
+
+        rows, new = self.rows, slice(self.accounted, self.number)
+        picks, squares, own = self.picks[:, new], self.squares[new], rows.squares[part]
+        if self.cosine:
+            products = rows.unit(part) @ (picks * inverse_lengths(squares)).astype(np.float32)
+        else:
+            products = rows.rounded(part, rows.scale[part]) @ picks.astype(np.float32)
+        slack = self._slack(own, float(squares.max()))
+        lower_bounds(
+            products, own, squares, slack, self.cosine, self.number,
+            self.bounds[part], self.seen[part], self.known[part],
+        )  # fmt: skip
+
+    def _slack(self, squares: Array, largest: float) -> Array:
+        """How far a distance from float32 products may be off, for rows of these squared lengths and picks up to one.
+
+        Both vectors are rounded, then every product and every sum; float64 rounds as well, far less.
+        """
+        bound = rounding_bound(len(self.picks) + 4)
+        if self.cosine:
+            return np.full(len(squares), bound)
+        lengths, farthest = np.sqrt(squares), np.sqrt(largest)
+        return np.asarray(2 * bound * lengths * farthest + bound * 2**-26 * (lengths + farthest) ** 2 + 2.0**-100)

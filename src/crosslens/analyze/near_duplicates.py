@@ -1,0 +1,119 @@
+"""Near-duplicate images, exactly: neither tile size nor order changes a result.
+
+Duplicates are found by vectors or by a perceptual hash: pictures that look the same differ in few of its bits, however
+they were saved. Of each colour channel, scaled to 32×32, it takes the 8×8 lowest frequencies of the cosine transform; a
+bit says whether one is above their median. Colours count: two drawings that differ in a colour alone are two pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.fft import dctn
+
+from crosslens.core import Embeddings, InputError, Progress, SilentProgress, UsageError, stage
+from crosslens.data import REPAIR_IMAGE
+from crosslens.encode import as_picture, read_ahead
+
+Array = np.ndarray[Any, Any]
+
+_TILE = 4_000_000  # numbers held at once
+HASH_BITS = 192
+_SIDE, _LOW = 32, 8
+
+
+def unit_vectors(vectors: Embeddings | Array, what: str = "vectors") -> Array:
+    """Vectors of length 1 in float64; vectors of zeros stay."""
+    if isinstance(vectors, Embeddings):
+        if vectors.variance is not None:
+            raise UsageError(f"{what} are distributions", fix="pass their means as plain vectors")
+        vectors = vectors.vectors
+    array = np.asarray(vectors, np.float64)
+    length = np.sqrt((array * array).sum(axis=-1, keepdims=True))
+    return np.asarray(np.divide(array, length, out=np.zeros_like(array), where=length > 0))
+
+
+def perceptual_hash(picture: Any) -> Array:
+    """The 192 bits of a picture, 64 for each of red, green and blue."""
+    from PIL import Image
+
+    small = np.asarray(picture.convert("RGB").resize((_SIDE, _SIDE), Image.Resampling.BOX), np.float64)
+    waves = dctn(small, axes=(0, 1), norm="ortho")[:_LOW, :_LOW].reshape(_LOW * _LOW, 3)
+    # The first is the mean brightness: it says nothing about what is where.
+    return np.asarray((waves > np.median(waves[1:], axis=0) + 1e-6).T.reshape(-1))
+
+
+def hash_files(files: Sequence[str], progress: Progress | None = None) -> Array:
+    """n×192 bits; an unreadable file raises with its name."""
+    progress = progress or SilentProgress()
+    rows = np.zeros((len(files), HASH_BITS), bool)
+
+    def bits_of(file: str) -> Array:
+        try:
+            return perceptual_hash(as_picture(file))
+        except InputError as error:
+            error.fix = error.fix or REPAIR_IMAGE
+            raise
+
+    with stage(progress, "hashing pictures", len(files)):
+        for row, bits in enumerate(read_ahead(bits_of, files)):
+            rows[row] = bits
+            progress.advance()
+    return rows
+
+
+class DuplicateEvidence(NamedTuple):
+    """Why two images count as one: ``by`` vectors (the cosine) or hash (the number of different bits)."""
+
+    by: str
+    number: float
+
+
+class NearDuplicates:
+    """All pairs of near-duplicates, computed once."""
+
+    def __init__(self, vectors: Array, hashes: Array | None, cosine: float, bits: int) -> None:
+        """``vectors`` of length 1; ``hashes`` n×192 bits, or None where there are no pictures."""
+        self._duplicates: dict[int, dict[int, DuplicateEvidence]] = {}
+        if cosine <= 1:
+            self._by_vectors(vectors, cosine)
+        if hashes is not None and bits >= 0:
+            self._by_hashes(hashes, bits)
+
+    def among(self, image: int, others: Iterable[int]) -> tuple[int, DuplicateEvidence] | None:
+        """The first of ``others`` that is the same picture as ``image``, in ascending order; None if there is none."""
+        duplicates = self._duplicates.get(image, {})
+        chosen = duplicates.keys() & (others if isinstance(others, (set, frozenset)) else set(others))
+        return (min(chosen), duplicates[min(chosen)]) if chosen else None
+
+    def pairs(self) -> Iterator[tuple[int, int, DuplicateEvidence]]:
+        """Every pair once, the lower row first, in ascending order."""
+        for left in sorted(self._duplicates):
+            for right in sorted(self._duplicates[left]):
+                if left < right:
+                    yield left, right, self._duplicates[left][right]
+
+    def _by_vectors(self, vectors: Array, cosine: float) -> None:
+        rows = max(1, _TILE // len(vectors))
+        for start in range(0, len(vectors), rows):
+            near = vectors[start : start + rows] @ vectors.T >= cosine - 1e-9
+            for row, other in zip(*np.nonzero(near), strict=True):
+                exact = float((vectors[start + row] * vectors[other]).sum())
+                # Rounding must not make an image differ from its very copy, whose cosine is 1 − 1e-16.
+                if start + row < other and exact >= cosine - 1e-12:
+                    self._add(start + row, other, DuplicateEvidence("vectors", exact))
+
+    def _by_hashes(self, hashes: Array, bits: int) -> None:
+        signs = np.where(hashes, np.float32(1), np.float32(-1))  # whole numbers up to 192: exact in float32
+        rows = max(1, _TILE // len(signs))
+        for start in range(0, len(signs), rows):
+            different = (HASH_BITS - signs[start : start + rows] @ signs.T) / 2
+            for row, other in zip(*np.nonzero(different <= bits), strict=True):
+                if start + row < other:
+                    self._add(start + row, other, DuplicateEvidence("hash", float(different[row, other])))
+
+    def _add(self, left: int, right: int, evidence: DuplicateEvidence) -> None:
+        self._duplicates.setdefault(int(left), {}).setdefault(int(right), evidence)
+        self._duplicates.setdefault(int(right), {}).setdefault(int(left), evidence)

@@ -1,0 +1,1 @@
+"""How polysemous a dataset is: similar images with diverse captions (IMP)."""

@@ -1,0 +1,240 @@
+"""Clusters of similar images (UMAP, then HDBSCAN), and how diverse the captions in each of them are.
+
+UMAP draws a map in two dimensions and HDBSCAN finds its dense parts; every figure of a cluster is computed from the
+vectors themselves. A cluster's polysemy is its image similarity times its caption diversity: it is high where images
+are similar and captions are not.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze.near_duplicates import unit_vectors
+from crosslens.analyze.polysemy.measure import joint_vectors
+from crosslens.analyze.polysemy.neighbourhoods import CaptionGroups
+from crosslens.analyze.polysemy.options import ClusterOptions
+from crosslens.core import (
+    Dataset,
+    Ids,
+    MissingExtraError,
+    Progress,
+    SilentProgress,
+    UnknownNameError,
+    UsageError,
+    argument,
+    derive_seed,
+    frozen,
+    json_form,
+    random_stream,
+    stage,
+)
+
+Array = np.ndarray[Any, Any]
+
+_MOST_CAPTIONS = 5_000
+"""Captions of a cluster up to which every pair is compared; of more, a sample of as many."""
+_ROWS_AT_ONCE = 512
+
+
+@dataclass(frozen=True)
+class ImageCluster:
+    """A cluster: its images, nearest to its middle first, and its figures; NaN where there is nothing to compare.
+
+    ``image_similarity`` is the mean cosine of two of its images, ``caption_diversity`` the mean angle between captions
+    of different images; ``purity`` is the share of the images whose ``category`` is the most frequent.
+    """
+
+    number: int
+    rows: tuple[int, ...]
+    image_similarity: float
+    caption_diversity: float
+    purity: float
+    category: str | None
+
+    @property
+    def size(self) -> int:
+        return len(self.rows)
+
+    @property
+    def polysemy(self) -> float:
+        """Image similarity times caption diversity."""
+        return self.image_similarity * self.caption_diversity
+
+
+@dataclass(frozen=True, eq=False)
+class PolysemyClusters:
+    """The clusters of a dataset, the most polysemous first, and the map: a point per image.
+
+    ``labels`` has the number of each image's cluster, counted from 1; 0: it is in none.
+    """
+
+    name: str
+    image_ids: Ids
+    clusters: tuple[ImageCluster, ...]
+    labels: Array
+    map: Array
+    purity_by: str | None
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """One row per cluster."""
+        return pl.DataFrame(
+            {
+                "cluster": pl.Series([cluster.number for cluster in self.clusters], dtype=pl.Int64),
+                "images": pl.Series([cluster.size for cluster in self.clusters], dtype=pl.Int64),
+                **{
+                    name: pl.Series([getattr(cluster, name) for cluster in self.clusters], dtype=pl.Float64)
+                    for name in ("image_similarity", "caption_diversity", "polysemy", "purity")
+                },
+                "category": pl.Series([cluster.category for cluster in self.clusters], dtype=pl.String),
+            }
+        ).fill_nan(None)
+
+    @property
+    def purity(self) -> float:
+        """The mean purity over the images that are in a cluster."""
+        sizes = [(cluster.size, cluster.purity) for cluster in self.clusters if not np.isnan(cluster.purity)]
+        return sum(size * purity for size, purity in sizes) / sum(size for size, _ in sizes) if sizes else float("nan")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        facts = {"purity_by": self.purity_by, "purity": self.purity, "clusters": self.table.to_dicts()}
+        return {"images_in_no_cluster": int((self.labels == 0).sum()), **json_form(facts)}
+
+
+def cluster_images(
+    dataset: Dataset,
+    *,
+    images: Any,
+    captions: Any,
+    visual: Any | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **options: Any,
+) -> PolysemyClusters:
+    """Cluster the images by their vectors (``visual``, or else ``images``), and measure each cluster.
+
+    The same seed gives the same clusters. ``options`` are those of :class:`ClusterOptions`. Images and captions are
+    vectors of a joint space, as in :func:`crosslens.polysemy`.
+    """
+    settings = ClusterOptions.of(options)
+    _, right, looks = joint_vectors(dataset, images, captions, visual)
+    categories = _categories(dataset, settings.purity_by)
+    if len(looks) <= settings.umap_neighbours:
+        rule = (
+            f"{argument('umap_neighbours', settings.umap_neighbours)} must be below the number of images, {len(looks)}"
+        )
+        raise UsageError(rule, fix="choose fewer neighbours, or more images", option="umap_neighbours")
+    progress = progress or SilentProgress()
+    unit = unit_vectors(looks)
+    with stage(progress, "drawing the map of images", 1):
+        points = draw_map(unit, settings.umap_neighbours, seed)
+    parts = dense_parts(points, settings.min_cluster_size)
+    groups = CaptionGroups.of(dataset.caption_image, len(looks))
+    measured = []
+    with stage(progress, "measuring clusters", len(parts)):
+        for rows in parts:
+            diversity = caption_diversity(right, *_captions_of(rows, groups, seed))
+            purity, category = _purity(categories, rows)
+            order = rows[np.argsort(-(unit[rows] @ unit[rows].mean(axis=0)), kind="stable")]
+            measured.append(
+                ImageCluster(0, tuple(order.tolist()), _similarity(unit[rows]), diversity, purity, category)
+            )
+            progress.advance()
+    measured.sort(key=lambda cluster: (-np.nan_to_num(cluster.polysemy, nan=-np.inf), -cluster.size, cluster.rows))
+    return _numbered(dataset, measured, points, settings.purity_by)
+
+
+def draw_map(unit: Array, neighbours: int, seed: int) -> Array:
+    """UMAP's map of vectors of length 1: n×2. One thread, so that a seed gives one map."""
+    try:
+        import umap
+    except ImportError as error:
+        raise MissingExtraError("the map of images", "umap-learn", "polysemy") from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about threads and disconnected parts, which are what is looked for
+        mapper = umap.UMAP(
+            n_neighbors=neighbours, n_components=2, min_dist=0.0, metric="cosine", n_jobs=1,
+            random_state=derive_seed(seed, "map") % 2**32,
+        )  # fmt: skip
+        return np.asarray(mapper.fit_transform(unit.astype(np.float32)), np.float64)
+
+
+def dense_parts(points: Array, min_cluster_size: int) -> list[Array]:
+    """HDBSCAN's clusters: the rows of each; rows in none of them are noise."""
+    try:
+        from sklearn.cluster import HDBSCAN
+    except ImportError as error:
+        raise MissingExtraError("clusters of images", "scikit-learn", "polysemy") from error
+    if len(points) < min_cluster_size:
+        return []
+    labels = HDBSCAN(min_cluster_size=min_cluster_size, copy=True).fit_predict(points)
+    return [np.flatnonzero(labels == label) for label in range(labels.max(initial=-1) + 1)]
+
+
+def caption_diversity(captions: Array, rows: Array, images: Array) -> float:
+    """The mean angle between two of these captions that belong to different images; NaN where there are no such two."""
+    unit = unit_vectors(captions[rows])
+    total, count = 0.0, 0
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        stop = min(start + _ROWS_AT_ONCE, len(rows))
+        others = images[start:stop, None] != images[None, :]
+        others &= np.arange(start, stop)[:, None] < np.arange(len(rows))[None, :]
+        angles = np.arccos(np.clip(unit[start:stop] @ unit.T, -1.0, 1.0))
+        total, count = total + float(angles[others].sum()), count + int(others.sum())
+    return total / count if count else float("nan")
+
+
+def _captions_of(rows: Array, groups: CaptionGroups, seed: int) -> tuple[Array, Array]:
+    """The captions of these images, or a sample of them, and the image of each."""
+    owner, captions = groups.spread(rows)
+    if len(captions) > _MOST_CAPTIONS:
+        random = random_stream(seed, "captions of a cluster", len(captions))
+        chosen = np.sort(random.choice(len(captions), _MOST_CAPTIONS, replace=False))
+        owner, captions = owner[chosen], captions[chosen]
+    return captions, rows[owner]
+
+
+def _similarity(unit: Array) -> float:
+    """The mean cosine of two different rows, from the length of their sum: no matrix of all pairs."""
+    count = len(unit)
+    own = float((unit * unit).sum())  # less than the number of rows where vectors of zeros are among them
+    return (float((unit.sum(axis=0) ** 2).sum()) - own) / (count * (count - 1)) if count > 1 else float("nan")
+
+
+def _categories(dataset: Dataset, column: str | None) -> Sequence[Any] | None:
+    if column is None:
+        return None
+    if column not in dataset.images.columns:
+        error = UnknownNameError("column of the images", column, dataset.images.columns)
+        error.option = "purity_by"
+        raise error
+    return dataset.images[column].to_list()
+
+
+def _purity(categories: Sequence[Any] | None, rows: Array) -> tuple[float, str | None]:
+    """The share of the most frequent category among the images that have one, and its name."""
+    known = [str(categories[row]) for row in rows if categories[row] is not None] if categories is not None else []
+    if not known:
+        return float("nan"), None
+    name, count = min(Counter(known).items(), key=lambda counted: (-counted[1], counted[0]))
+    return count / len(known), name
+
+
+def _numbered(
+    dataset: Dataset, clusters: Sequence[ImageCluster], points: Array, purity_by: str | None
+) -> PolysemyClusters:
+    labels = np.zeros(len(points), np.int64)
+    numbered = []
+    for number, cluster in enumerate(clusters, start=1):
+        labels[list(cluster.rows)] = number
+        numbered.append(replace(cluster, number=number))
+    return PolysemyClusters(dataset.name, dataset.image_ids, tuple(numbered), frozen(labels), frozen(points), purity_by)

@@ -1,0 +1,1 @@
+"""Two scorers of the same pairs: do they agree, and where not?"""

@@ -1,0 +1,266 @@
+"""IMP: far-apart images, captions of similar images that people judged, and of the good ones the most diverse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.build.imp.agreement import measure_agreement
+from crosslens.build.imp.annotation import GOOD, Verdict
+from crosslens.build.imp.benchmark import DONE, Imp, benchmark_dataset, rejected_captions
+from crosslens.build.imp.candidates import Candidates
+from crosslens.build.imp.card import build_notes
+from crosslens.build.imp.cleaning.settings import CleaningSettings
+from crosslens.build.imp.diversity import pairwise_mean, select_diverse
+from crosslens.build.imp.folder import STAGES, ImpFolder, Page, building, tables_fingerprint
+from crosslens.build.imp.leakage import CAPTION, IMAGE, Corpus, find_leaks, read_corpus
+from crosslens.build.imp.settings import SamplingSettings, SelectionSettings
+from crosslens.build.imp.sources import ImpSources
+from crosslens.build.imp.stages import CandidateStages, StageTables, Tables, spreads_of
+from crosslens.build.imp.verdicts import PeoplesVerdicts, read_verdicts
+from crosslens.build.log import IMP, DecisionLog, check_inputs, log_head
+from crosslens.core import Dataset, Embeddings, Progress, UsageError, argument, fingerprint, hold_output
+from crosslens.encode import TEXTS, EncodeOptions, Encoder, load_encoder
+
+_ABOUT = ("origin", "left_out", "notes", "status")
+
+
+def build_imp(
+    images: Dataset,
+    pool: Dataset,
+    encoder: str | Encoder | None = None,
+    settings: SamplingSettings | None = None,
+    *,
+    cleaning: CleaningSettings | None = None,
+    selection: SelectionSettings | None = None,
+    text_encoder: str | Encoder | None = None,
+    image_embeddings: Embeddings | None = None,
+    pool_embeddings: Embeddings | None = None,
+    pool_images: str | Path | None = None,
+    annotations: Sequence[str | Path] = (),
+    corpora: Sequence[str | Path] = (),
+    output: str | Path | None = None,
+    page: Page | None = None,
+    copy_images: bool = False,
+    overwrite: bool = False,
+    repeat: DecisionLog | None = None,
+    origin: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Imp:
+    """Build an IMP benchmark from ``images`` and the captions of a ``pool`` of other images.
+
+    ``encoder`` compares images; ``image_embeddings`` and ``pool_embeddings`` are vectors to use in its place.
+    ``text_encoder`` compares captions (default: ``encoder``, if it encodes texts). ``annotations`` are filled-in
+    sheets; without any, those in ``output`` count. As long as verdicts are missing, the sheets are written and the
+    result's ``status`` says what is next. ``corpora`` are searched for the benchmark's captions and pictures.
+    ``repeat`` is the log of an earlier build: its verdicts are used, and every decision must come out the same.
+    ``page`` makes an HTML page of the benchmark. ``options`` are those of :class:`crosslens.encode.EncodeOptions`.
+    """
+    encoding = EncodeOptions.of(options)
+    with hold_output(output):
+        visual = None if encoder is None else load_encoder(encoder, encoding)
+        texts = _text_encoder(visual, text_encoder, encoding)
+        sources = ImpSources(
+            images, pool, visual, texts, image_embeddings, pool_embeddings, pool_images, encoding, progress
+        )
+        stages = CandidateStages(sources, settings or SamplingSettings(), cleaning or CleaningSettings(), progress)
+        checked = [read_corpus(path) for path in corpora]
+        build = _Build(stages, selection or SelectionSettings(), checked, copy_images, dict(origin or {}), repeat)
+        target = None if output is None else Path(output)
+        with building(target, stages.key) as work:
+            folder = None if target is None else ImpFolder(target)
+            resumed = folder is not None and folder.is_of(stages.key)
+            candidates, sampling = build.candidates(
+                folder if resumed else None, None if work is None else work.beside(STAGES)
+            )
+            people = build.people(candidates, annotations or (folder.sheets if folder and resumed else ()))
+            imp = build.begin(candidates, sampling, people)
+            key = imp.log.head["key"]
+            if folder is not None and isinstance(sampling, DecisionLog) and folder.finished(key):
+                imp = folder.load(imp, people)
+                return replace(imp, notes=build_notes(imp))
+            if folder is not None:
+                folder.refuse(stages.key, people, key=key, overwrite=overwrite)
+            imp = build.finish(imp, people)
+            if folder is None or work is None:
+                return imp
+            return folder.write(work, imp, people, page, copy_images=copy_images)
+
+
+def _text_encoder(visual: Encoder | None, named: str | Encoder | None, options: EncodeOptions) -> Encoder:
+    if named is not None:
+        return load_encoder(named, options)
+    if visual is None or TEXTS not in visual.abilities:
+        raise UsageError(
+            f"{'no encoder' if visual is None else visual.name} encodes texts: the captions of an image are compared "
+            "in the end",
+            fix=f"name a text encoder: {argument('text_encoder')}", option="text_encoder",
+        )  # fmt: skip
+    return visual
+
+
+@dataclass(frozen=True)
+class _Build:
+    """The steps of a build, in their order."""
+
+    stages: CandidateStages
+    selection: SelectionSettings
+    corpora: Sequence[Corpus]
+    copy_images: bool
+    origin: Mapping[str, Any]
+    repeat: DecisionLog | None
+
+    @cached_property
+    def settings(self) -> SamplingSettings:
+        return self.stages.settings
+
+    def candidates(self, folder: ImpFolder | None, kept: Path | None) -> tuple[Candidates, Tables | DecisionLog]:
+        """Those in the folder, where they are whole; otherwise those of the stages. And what is known of sampling."""
+        if folder is not None and folder.log is not None and self.repeat is None:
+            stored = folder.candidates()
+            if stored is not None:
+                return stored, folder.log
+        return self.stages.run(StageTables(kept))
+
+    def people(self, candidates: Candidates, paths: Sequence[str | Path]) -> PeoplesVerdicts:
+        """What the sheets say, or the log that is repeated."""
+        if self.repeat is not None:
+            return PeoplesVerdicts.of_log(self.repeat.of("annotated"), candidates.kept, self.settings.annotators)
+        return read_verdicts(paths, candidates.kept, self.settings.annotators)
+
+    def begin(self, candidates: Candidates, sampling: Tables | DecisionLog, people: PeoplesVerdicts) -> Imp:
+        """The build up to the verdicts, with the log so far."""
+        head = self._head(sampling, people)
+        if self.repeat is not None:
+            check_inputs(self.repeat.head, head, _ABOUT)
+        log = DecisionLog([head])
+        if isinstance(sampling, DecisionLog):
+            spreads = [
+                {name: value for name, value in entry.items() if name != "step"} for entry in sampling.of("spread")
+            ]
+            table = pl.DataFrame(spreads)
+        else:
+            table = sampling["spreads"]
+        for spread in spreads_of(table):
+            log("spread", **asdict(spread))
+        for row in candidates.images.drop("file").iter_rows(named=True):
+            log("sampled", **row)
+        dropped = dict(sorted(candidates.captions["reason"].drop_nulls().value_counts().iter_rows()))
+        facts = {"captions": candidates.captions.height, "kept": candidates.kept.height, "dropped": dropped}
+        log("candidates", **facts, fingerprint=tables_fingerprint(candidates))
+        if self.repeat is not None:
+            self.repeat.check_same(log, so_far=True)  # verdicts on other candidates would mean nothing
+        return Imp(
+            people.status, candidates, spreads_of(table), log, waiting=people.waiting, notes=tuple(head["notes"])
+        )
+
+    def finish(self, imp: Imp, people: PeoplesVerdicts) -> Imp:
+        """The build as far as the verdicts allow."""
+        if people.key is not None:
+            for entry in people.entries():
+                imp.log("annotated", **entry)
+            agreement = measure_agreement(people.sheets)
+            imp.log("agreement", **asdict(agreement))
+            imp = replace(imp, agreement=agreement)
+        if people.status == DONE:
+            imp = self._select(imp, people.final)
+        if self.repeat is not None:
+            self.repeat.check_same(imp.log)
+            imp = replace(imp, log=self.repeat)
+        return replace(imp, notes=build_notes(imp))
+
+    def _head(self, sampling: Tables | DecisionLog, people: PeoplesVerdicts) -> dict[str, Any]:
+        inputs = {
+            **self.stages.inputs,
+            "candidates_key": self.stages.key,
+            "selection": asdict(self.selection),
+            "text_encoder": self.stages.sources.text_identity,
+            "corpora": [corpus.describe() for corpus in self.corpora],
+            "copy_images": self.copy_images,
+            "verdicts": people.key,
+        }
+        if isinstance(sampling, DecisionLog):
+            about = {name: sampling.head[name] for name in ("left_out", "notes")}
+        else:
+            about = {"left_out": dict(sampling["left_out"].iter_rows()), "notes": sampling["notes"]["note"].to_list()}
+        key = fingerprint("imp", {**inputs, "status": people.status})
+        inputs["settings"] = {**inputs["settings"], **{name: list(getattr(self.settings, name))
+                              for name in ("band", "cluster_sizes")}}  # fmt: skip
+        inputs["cleaning"] = {name: list(value) if isinstance(value, tuple) else value
+                              for name, value in inputs["cleaning"].items()}  # fmt: skip
+        return log_head(IMP, key, inputs, **about, origin=dict(self.origin), status=people.status)
+
+    def _select(self, imp: Imp, verdicts: Mapping[str, Verdict]) -> Imp:
+        """Leakage, and five diverse captions of each image."""
+        for caption, verdict in verdicts.items():
+            imp.log("verdict", caption=caption, verdict=list(vars(verdict).values()))
+        good = [
+            (image, caption, verdicts[caption].correction or text)
+            for image, caption, text in imp.candidates.kept.select("image", "caption", "text").iter_rows()
+            if verdicts[caption].verdict == GOOD
+        ]
+        leaks = self._leaks(imp, good)
+        chosen = self._choose(imp, self._without(good, leaks))
+        if not chosen:
+            raise UsageError(
+                f"no image has {self.settings.captions} good captions",
+                fix=f"judge more candidates, or pass fewer {argument('captions')}",
+            )
+        dataset = benchmark_dataset(imp.candidates, chosen, verdicts, self.stages.sources.images, imp.log)
+        rejected = rejected_captions(imp.candidates.kept, verdicts)
+        sizes = {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids), "rejected": rejected.height}
+        imp.log("benchmark", **sizes)
+        return replace(imp, dataset=dataset, rejected=rejected, leaks=leaks)
+
+    def _leaks(self, imp: Imp, good: Sequence[tuple[str, str, str]]) -> pl.DataFrame | None:
+        if not self.corpora:
+            return None
+        having = {image for image, _, _ in good}
+        rows = imp.candidates.images.select("image", "file").iter_rows()
+        files = {image: file for image, file in rows if file is not None and image in having}
+        leaks = find_leaks(good, files, self.corpora, bits=self.selection.leak_bits, progress=self.stages.progress)
+        for row in leaks.iter_rows(named=True):
+            imp.log("leak", **row)
+        return leaks
+
+    def _without(self, good: Sequence[tuple[str, str, str]], leaks: pl.DataFrame | None) -> list[tuple[str, str, str]]:
+        """The good captions, without those that a corpus has, if that is asked for."""
+        if leaks is None or not self.selection.drop_leaks:
+            return list(good)
+        captions = set(leaks.filter(kind=CAPTION)["caption"])
+        images = set(leaks.filter(kind=IMAGE)["image"])
+        return [row for row in good if row[0] not in images and row[1] not in captions]
+
+    def _choose(self, imp: Imp, good: Sequence[tuple[str, str, str]]) -> dict[str, list[str]]:
+        """Image → the ids of its captions, in the order of sampling."""
+        needed = self.settings.captions
+        by_image: dict[str, list[int]] = {image: [] for image in imp.candidates.images["image"]}
+        for row, (image, _, _) in enumerate(good):
+            by_image[image].append(row)
+        kept = sorted(row for rows in by_image.values() if len(rows) >= needed for row in rows)
+        texts = list(dict.fromkeys(good[row][2] for row in kept))
+        vectors = self.stages.sources.encode_captions(texts) if texts else np.zeros((0, 1))
+        vector_of = {text: number for number, text in enumerate(texts)}
+        chosen: dict[str, list[str]] = {}
+        judged = set(imp.candidates.kept["image"])
+        for image, rows in by_image.items():
+            if not rows or len(rows) < needed:
+                if image in judged:
+                    imp.log("selected", image=image, good=len(rows), verdict="too few good captions")
+                continue
+            own = vectors[[vector_of[good[row][2]] for row in rows]]
+            seed = self.settings.seed
+            picked = select_diverse(own, needed, self.selection.diverse, seed=seed, image=image)
+            chosen[image] = [good[rows[at]][1] for at in picked]
+            imp.log(
+                "selected", image=image, good=len(rows), captions=chosen[image],
+                similarity=pairwise_mean(own[picked]), similarity_of_all=pairwise_mean(own),
+            )  # fmt: skip
+        return chosen

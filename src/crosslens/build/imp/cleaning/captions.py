@@ -1,0 +1,148 @@
+"""Clean captions: repair each, drop what cannot be repaired, and say why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from crosslens.build.imp.cleaning.checks import missing_part
+from crosslens.build.imp.cleaning.duplicates import near_duplicates
+from crosslens.build.imp.cleaning.languages import LanguageFilter
+from crosslens.build.imp.cleaning.rules import REPAIRS, reason_to_drop, repair
+from crosslens.build.imp.cleaning.settings import ANY_LANGUAGE, CleaningSettings
+from crosslens.core import InputError, Printable, Progress, SilentProgress, is_encodable, stage
+from crosslens.language import parse_texts
+
+_SCHEMA: dict[str, Any] = {
+    "text": pl.String,
+    "cleaned": pl.String,
+    "kept": pl.Boolean,
+    "reason": pl.String,
+    "changes": pl.List(pl.String),
+}
+NEAR_DUPLICATE = "near_duplicate"
+_EVERY = 1_000
+_PLACEHOLDER = re.compile(r"<(\w+)>")
+_ENGLISH = "en"
+
+
+@dataclass(frozen=True, eq=False)
+class CleanedCaptions(Printable):
+    """What became of every caption.
+
+    ``table`` has a row per text, in the order given: ``text`` (as given), ``cleaned`` (null if dropped), ``kept``,
+    ``reason`` (null if kept) and ``changes`` (names of the repairs that changed it).
+    """
+
+    table: pl.DataFrame
+    settings: CleaningSettings = field(default_factory=CleaningSettings)
+
+    @property
+    def reasons(self) -> pl.DataFrame:
+        """How many captions each reason drops, the most frequent first, with the first such caption."""
+        return _counted(self.table.filter(~pl.col("kept")).select("reason", example="text"), "reason")
+
+    @property
+    def repairs(self) -> pl.DataFrame:
+        """How many captions each repair changed, the most frequent first, with the first such caption."""
+        return _counted(self.table.select(repair="changes", example="text").explode("repair").drop_nulls(), "repair")
+
+    def without_near_duplicates(self, threshold: float, *, seed: int = 0) -> CleanedCaptions:
+        """Also without the kept captions that nearly repeat an earlier one (see :func:`near_duplicates`)."""
+        kept = self.table.with_row_index("row").filter("kept")
+        groups = near_duplicates(kept["cleaned"].to_list(), threshold=threshold, seed=seed)
+        repeated = kept.filter(pl.Series(groups) != pl.int_range(pl.len()))["row"]
+        is_repeated = pl.int_range(pl.len()).is_in(repeated.implode())
+        table = self.table.with_columns(
+            cleaned=pl.when(is_repeated).then(None).otherwise("cleaned"),
+            kept=pl.col("kept") & ~is_repeated,
+            reason=pl.when(is_repeated).then(pl.lit(NEAR_DUPLICATE)).otherwise("reason"),
+        )
+        return replace(self, table=table)
+
+
+def _counted(table: pl.DataFrame, name: str) -> pl.DataFrame:
+    counted = table.group_by(name, maintain_order=True).agg(captions=pl.len(), example=pl.col("example").first())
+    return counted.sort("captions", descending=True, maintain_order=True)
+
+
+def clean_captions(
+    texts: Sequence[str], settings: CleaningSettings | None = None, *, progress: Progress | None = None
+) -> CleanedCaptions:
+    """Clean web titles: repair what can be repaired, drop the rest with a reason.
+
+    A cleaned caption depends on its text and the settings alone, and cleaning it again changes nothing. The rules are
+    listed in ``cleaning_rules()``.
+    """
+    settings, progress = settings or CleaningSettings(), progress or SilentProgress()
+    _check(texts)
+    languages = LanguageFilter(settings.languages)
+    needs_language = settings.tagging or ANY_LANGUAGE not in settings.languages
+    rows: list[tuple[str, str, str | None, list[str], str | None]] = []
+    with stage(progress, "cleaning captions", len(texts)):
+        for number, text in enumerate(texts, start=1):
+            cleaned, changes = repair(text, settings)
+            reason, language = reason_to_drop(cleaned, settings), None
+            if reason is None and needs_language:
+                language = languages.language(cleaned)
+                reason = None if language else "language"
+            rows.append((text, cleaned, reason, changes, language))
+            if number % _EVERY == 0:
+                progress.advance(_EVERY)
+    if settings.tagging:
+        rows = _tagged(rows, progress)
+    table = pl.DataFrame(
+        [
+            (text, cleaned if reason is None else None, reason is None, reason, changes)
+            for text, cleaned, reason, changes, _ in rows
+        ],
+        schema=_SCHEMA,
+        orient="row",
+    )
+    return CleanedCaptions(table, settings)
+
+
+Row = tuple[str, str, str | None, list[str], str | None]
+
+
+def _tagged(rows: list[Row], progress: Progress) -> list[Row]:
+    """The rows, where English captions without a noun, or a verb or adjective, have this as their reason."""
+    english = [row for row, (_, _, reason, _, language) in enumerate(rows) if reason is None and language == _ENGLISH]
+    if not english:
+        return rows
+    rows = list(rows)
+    for in_lower_case in (False, True):  # a tagger takes capitalised words for names: a second look where it fails
+        texts = [_for_tagging(rows[row][1], in_lower_case) for row in english]
+        parses = parse_texts(texts, progress=progress).table
+        for row, pos, tags in zip(english, parses["pos"].to_list(), parses["tags"].to_list(), strict=True):
+            text, cleaned, _, changes, language = rows[row]
+            rows[row] = (text, cleaned, missing_part(pos, tags), changes, language)
+        english = [row for row in english if rows[row][2] is not None]
+    return rows
+
+
+def _for_tagging(text: str, in_lower_case: bool) -> str:
+    """A text with placeholders as words."""
+    text = _PLACEHOLDER.sub(r"\1", text)
+    return text.lower() if in_lower_case else text
+
+
+def _check(texts: Sequence[str]) -> None:
+    if isinstance(texts, str):
+        raise InputError("one text where a list of texts belongs", fix="put it into a list")
+    for row, text in enumerate(texts):
+        if not isinstance(text, str) or not is_encodable(text):
+            raise InputError(f"{text!r:.60} is not a text", row=row, expected="texts", fix="remove or correct this row")
+
+
+def cleaning_rules() -> pl.DataFrame:
+    """Every repair in its order, then every reason for dropping a caption: ``rule``, ``kind``, ``about``."""
+    from crosslens.build.imp.cleaning.rules import REASONS
+
+    rows = [(rule.name, "repair", rule.about) for rule in REPAIRS]
+    rows += [(name, "reason", about) for name, about in REASONS.items()]
+    return pl.DataFrame(rows, schema=["rule", "kind", "about"], orient="row")

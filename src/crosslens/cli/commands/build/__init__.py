@@ -1,0 +1,1 @@
+"""``crosslens build``: new benchmarks."""

@@ -1,0 +1,280 @@
+"""``crosslens analyze difficulty`` and ``filter-loss``: how hard pairs are, and which of them a filter loses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import crosslens.analyze as analyze
+import crosslens.core as core
+import crosslens.data as data
+import crosslens.pipeline as pipeline
+import crosslens.report as report
+from crosslens.analyze import CalibrationOptions
+from crosslens.cli.commands.evaluate import open_cache
+from crosslens.cli.console import (
+    check_outputs,
+    confirm_code,
+    print_json,
+    print_note,
+    print_result,
+    print_written,
+    progress_bar,
+    terminal_width,
+)
+from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_dataset_words, picture_files
+from crosslens.cli.flags import OUTPUT, SEVERAL, Flags, Json, Overwrite, TrustCodeFlag, command
+from crosslens.cli.stored_runs import load_run
+from crosslens.core import Options, UsageError, option
+from crosslens.encode import EncodeOptions
+
+
+@dataclass(frozen=True)
+class ThresholdOptions(Options):
+    """Where the models' thresholds come from and go to."""
+
+    calibration: tuple[str, ...] = option(
+        (), "Where thresholds come from: runs of the same models over a calibration set (NAME=RUN where names differ), "
+        "NAME=SCORES.npy, NAME=NUMBER, or self (the evaluated pairs).", metavar=f"RUN|NAME=NUMBER{SEVERAL}",
+    )  # fmt: skip
+    calibration_dataset: str | None = option(
+        None, "The dataset of score matrices among --calibration.", metavar=DATASET_WORDS
+    )
+    thresholds: Path | None = option(None, "Thresholds that --save-thresholds wrote.", metavar="FILE")
+    save_thresholds: Path | None = option(None, "Keep the thresholds and what they come from, as JSON.", metavar="FILE")
+
+
+@dataclass(frozen=True)
+class DifficultyFiles(Options):
+    """What is written."""
+
+    output: Path | None = option(None, "Every pair: .parquet or .csv.", metavar="FILE", flags=OUTPUT)
+    plot: Path | None = option(None, "The shares as bars: .html, .svg, .png or .pdf.", metavar="FILE")
+    pr_plot: Path | None = option(
+        None, "Precision and recall of every model: .html, .svg, .png or .pdf.", metavar="FILE"
+    )
+    page: Path | None = option(None, "The hardest pairs with pictures: .html.", metavar="FILE")
+
+    def check(self, overwrite: bool, *more: Path | None) -> None:
+        """Raise for names that cannot be written, before the work begins."""
+        check_outputs(self.output, self.plot, self.pr_plot, self.page, *more, overwrite=overwrite)
+        if self.output is not None:
+            analyze.check_table_file(self.output)
+        for figure in (self.plot, self.pr_plot):
+            if figure is not None:
+                report.figure_suffix(figure)
+
+
+@command(
+    "crosslens analyze difficulty --runs runs/clip runs/siglip runs/blip \\",
+    "    --calibration cal/clip cal/siglip cal/blip -o difficulty.parquet",
+    "crosslens analyze difficulty --runs runs/* --calibration self \\",
+    "    --page hardest.html",
+    "crosslens analyze difficulty --dataset coco.jsonl --runs a=a.npy b=b.npy \\",
+    "    --calibration a=0.26 b=0.22 --mapping 'easy=2 hard=0-1'",
+    "crosslens analyze difficulty --runs runs/* --thresholds thresholds.json \\",
+    "    --tie-breaker clip-g --stability 5 --plot shares.html",
+)
+def difficulty(
+    *,
+    runs: list[str] = option(
+        ...,
+        "The panel: run folders of one dataset, or NAME=SCORES.npy (images × captions).",
+        metavar=f"RUN|NAME=FILE{SEVERAL}",
+    ),
+    choice: ThresholdOptions,
+    calibration: CalibrationOptions,
+    tie_breaker: str | None = option(
+        None, "The model that is asked where the others, of an even number, disagree.", metavar="NAME"
+    ),
+    mapping: str | None = option(
+        None,
+        f"Levels by votes or shares: 'easy=5-6 medium=2-4 hard=0-1'. [default: {analyze.DEFAULT_LEVELS}]",
+        metavar="LEVELS",
+    ),
+    stability: int | None = option(None, "Repeat with random panels of N models: Cohen's κ.", metavar="N", minimum=1),
+    repeats: int = option(10, "How many random panels.", metavar="N", minimum=2, maximum=1000),
+    files: DifficultyFiles,
+    show: int = option(5, "How many of the hardest pairs are printed.", metavar="N", minimum=0),
+    beside: list[Path] | None = option(
+        None, "Tables of other datasets, to show their shares beside.", metavar=f"FILE{SEVERAL}"
+    ),
+    source: Annotated[
+        DatasetOptions, Flags(help={"dataset": "What score matrices are over. [default: as in the first run's recipe]"})
+    ],
+    qrels: Path | None = option(
+        None, "The pairs, where captions have several images. [default: each caption with its image]", metavar="FILE"
+    ),
+    encode: Annotated[EncodeOptions, Flags(only=("device", "cache", "offline", "image_folder"))],
+    trust_code: TrustCodeFlag = False,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Measure how hard each pair is for a panel of models.
+
+    Each model says whether a caption and its image match: whether their score reaches the model's threshold, that of
+    the highest F1 on a calibration set. Easy: all say so; hard: none does; medium: the rest.
+    """
+    files.check(overwrite, choice.save_thresholds)
+    others = [analyze.read_difficulty(file) for file in beside or ()]
+    stored = [load_run(Path(name)) for _, name in map(pipeline.parse_source, runs) if _is_run(name)]
+    keywords: dict[str, Any] = {
+        "encoding": replace(encode, cache=open_cache(encode), notify=print_note),
+        "trust_code": True if trust_code else confirm_code,
+        "progress": progress_bar(),
+    }
+    panel = pipeline.read_panel(runs, source.load_if_given(), **keywords)
+    thresholds = _thresholds(panel, choice, calibration, keywords)
+    dataset = panel[0].dataset
+    result = analyze.measure_difficulty(
+        dataset,
+        {member.name: member.scores for member in panel},
+        {name: chosen.threshold for name, chosen in thresholds.items()},
+        tie_breaker=tie_breaker,
+        mapping=mapping,
+        relevance=None if qrels is None else data.read_qrels(qrels),
+    )
+    panels = None
+    if stability is not None:
+        panels = analyze.measure_stability(result, stability, repeats=repeats, seed=calibration.seed)
+    page = None
+    if files.page is not None:
+        page = report.hardest_pairs_page(result, dataset, picture_files(dataset, stored, encode.image_folder))
+    written = _write(result, others, thresholds, files, choice.save_thresholds, page, overwrite=overwrite)
+    if json:
+        print_json(_as_json(result, others, thresholds, panels, show, written))
+        return
+    texts = dict(zip(dataset.caption_ids, dataset.texts, strict=True))
+    print_result(
+        report.difficulty_text(
+            result, terminal_width(), beside=others, calibrations=thresholds, stability=panels, texts=texts, shown=show
+        )
+    )
+    print_written(written)
+
+
+def _is_run(name: str) -> bool:
+    return Path(name).suffix.lower() not in data.ARRAY_SUFFIXES
+
+
+def _thresholds(
+    panel: list[pipeline.ModelScores],
+    choice: ThresholdOptions,
+    settings: CalibrationOptions,
+    keywords: dict[str, Any],
+) -> dict[str, analyze.Calibration]:
+    if not choice.calibration and choice.thresholds is None:
+        raise UsageError(
+            "no thresholds",
+            fix="pass --calibration with runs over a calibration set, NAME=NUMBER or self, or --thresholds FILE",
+        )
+    words = choice.calibration_dataset
+    return pipeline.calibrate_panel(
+        panel,
+        choice.calibration,
+        known=None if choice.thresholds is None else analyze.read_thresholds(choice.thresholds),
+        dataset=None if words is None else load_dataset_words(words),
+        settings=vars(settings),
+        **keywords,
+    )
+
+
+def _write(
+    result: analyze.Difficulty,
+    others: list[analyze.Difficulty],
+    thresholds: dict[str, analyze.Calibration],
+    files: DifficultyFiles,
+    save_thresholds: Path | None,
+    page: str | None,
+    *,
+    overwrite: bool,
+) -> list[Path]:
+    written = []
+    if files.pr_plot is not None:  # first: it is the only one that can be refused now
+        written.append(report.write_precision_recall(thresholds, files.pr_plot, overwrite=overwrite))
+    if files.output is not None:
+        written.append(result.write(files.output))
+    if save_thresholds is not None:
+        written.append(analyze.write_thresholds(save_thresholds, thresholds))
+    if files.plot is not None:
+        written.append(report.write_shares([result, *others], files.plot, overwrite=overwrite))
+    if files.page is not None and page is not None:
+        core.write_text(files.page, page)
+        written.append(files.page)
+    return written
+
+
+def _as_json(
+    result: analyze.Difficulty,
+    others: list[analyze.Difficulty],
+    thresholds: dict[str, analyze.Calibration],
+    panels: analyze.Stability | None,
+    show: int,
+    written: list[Path],
+) -> dict[str, Any]:
+    return {
+        **result.as_dict(),
+        "calibration": {name: chosen.as_dict() for name, chosen in thresholds.items()},
+        "beside": [other.as_dict() for other in others],
+        "stability": None if panels is None else panels.as_dict(),
+        "hardest": result.hardest(show).to_dicts(),
+        "files": list(map(str, written)),
+    }
+
+
+_THRESHOLDS = ", ".join(map(str, analyze.WEB_THRESHOLDS))
+
+
+@command(
+    "crosslens analyze filter-loss difficulty.parquet --model clip-b32",
+    "crosslens analyze filter-loss difficulty.parquet --model clip-b32 \\",
+    "    --web-scores datacomp.npy --keep 0.9 0.4 0.1 --plot loss.html",
+)
+def filter_loss(
+    table: Annotated[Path, typer.Argument(help="The table that crosslens analyze difficulty -o wrote.")],
+    *,
+    model: str | None = option(None, "Whose scores filter. [default: the only model]", metavar="NAME"),
+    threshold: list[float] | None = option(
+        None,
+        f"Pairs below it are lost. [default without --keep: {_THRESHOLDS}, LAION's for CLIP ViT-B/32]",
+        metavar=f"SCORE{SEVERAL}",
+    ),
+    keep: list[float] | None = option(
+        None, "Thresholds that keep this share of --web-scores.", metavar=f"SHARE{SEVERAL}"
+    ),
+    web_scores: Path | None = option(
+        None, "The same model's scores of unfiltered web pairs: .npy, .npz, .safetensors, .pt.", metavar="FILE"
+    ),
+    plot: Path | None = option(None, "Curves: .html, .svg, .png or .pdf.", metavar="FILE"),
+    output: Path | None = option(None, "The table: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Measure which valid captions a filter throws away.
+
+    Web data are filtered by a model's score of image and text. This is the share of a dataset's pairs that such a
+    filter would lose, over all and by level of difficulty.
+    """
+    check_outputs(plot, output, overwrite=overwrite)
+    if plot is not None:
+        report.figure_suffix(plot)
+    if output is not None:
+        analyze.check_table_file(output)
+    result = analyze.measure_filter_loss(
+        analyze.read_difficulty(table),
+        model,
+        thresholds=threshold or None,
+        keep=keep or (),
+        web_scores=None if web_scores is None else data.read_array(web_scores),
+    )
+    written = [] if output is None else [analyze.write_table(result.table, output)]
+    if plot is not None:
+        written.append(report.write_filter_loss(result, plot, overwrite=overwrite))
+    if json:
+        print_json({**result.as_dict(), "files": list(map(str, written))})
+        return
+    print_result(result.text(terminal_width()))
+    print_written(written)

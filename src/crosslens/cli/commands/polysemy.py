@@ -1,0 +1,314 @@
+"""``crosslens analyze polysemy``: similar images with diverse captions, as curves, densities and clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import crosslens.analyze as analyze
+import crosslens.core as core
+import crosslens.encode as encoders
+import crosslens.pipeline as pipeline
+import crosslens.report as report
+from crosslens.analyze import ClusterOptions
+from crosslens.cli.commands.analyze import caption_sets, check_table_name, write_tables
+from crosslens.cli.commands.evaluate import open_cache
+from crosslens.cli.console import (
+    check_outputs,
+    print_json,
+    print_note,
+    print_result,
+    print_written,
+    progress_bar,
+    terminal_width,
+)
+from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_datasets, picture_files
+from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, command
+from crosslens.core import Options, UsageError, option
+from crosslens.encode import EncodeOptions
+
+_VECTORS = "in the order of the datasets: .npy, .npz, .safetensors, .pt or a folder."
+
+
+@dataclass(frozen=True)
+class VectorOptions(Options):
+    """Which vectors the datasets have: a model's, or files, one per dataset."""
+
+    model: str | None = option(None, "The joint encoder of images and captions.", metavar="KIND:SOURCE")
+    visual_model: str | None = option(
+        None, "An image encoder that decides which images are similar. [default: --model]", metavar="KIND:SOURCE"
+    )
+    text_model: str | None = option(
+        None, "A text encoder that compares co-captions: sentences, and words if it can.", metavar="KIND:SOURCE"
+    )
+    image_embeddings: tuple[Path, ...] = option((), f"Instead of --model, image vectors {_VECTORS}", metavar="PATH")
+    caption_embeddings: tuple[Path, ...] = option((), f"Instead of --model, caption vectors {_VECTORS}", metavar="PATH")
+    visual_embeddings: tuple[Path, ...] = option(
+        (), f"Instead of --visual-model, image vectors {_VECTORS}", metavar="PATH"
+    )
+
+    def check(self, datasets: int) -> None:
+        """Raise unless every dataset has one source of each kind of vectors."""
+        files = self.image_embeddings or self.caption_embeddings
+        if bool(files) == (self.model is not None):
+            problem = "both a model and embeddings" if files else "no vectors of images and captions"
+            raise UsageError(problem, fix="pass --model, or --image-embeddings and --caption-embeddings")
+        if self.visual_model is not None and self.visual_embeddings:
+            raise UsageError("both --visual-model and --visual-embeddings", fix="pass one of them")
+        for name in ("image", "caption") if files else ():
+            self._check_count(name, datasets)
+        if self.visual_embeddings:
+            self._check_count("visual", datasets)
+
+    def _check_count(self, name: str, datasets: int) -> None:
+        given = len(getattr(self, f"{name}_embeddings"))
+        if given != datasets:
+            problem = f"--{name}-embeddings must be given once per dataset: {given} for {datasets}"
+            raise UsageError(problem, fix="repeat it, in the order of the datasets")
+
+
+@dataclass(frozen=True)
+class MeasureOptions(Options):
+    """What is measured."""
+
+    sizes: str = option("1,5,10,25,50,100", "Neighbourhood sizes R, such as 1..100.", metavar="LIST")
+    approximate: bool = option(False, "Search neighbours with faiss: faster; its recall is measured and printed.")
+    clusters: bool = option(False, "Cluster the images (also with --page).")
+    no_cider: bool = option(False, "Do not compare co-captions by CIDEr.")
+
+
+@dataclass(frozen=True)
+class PolysemyFiles(Options):
+    """The files that are written."""
+
+    output: Path | None = option(None, "The curves as a table: .parquet or .csv.", metavar="FILE", flags=OUTPUT)
+    per_image: Path | None = option(None, "Every image's values: .parquet or .csv.", metavar="FILE")
+    plot: Path | None = option(None, "The curves of all datasets: .html, .svg, .png or .pdf.", metavar="FILE")
+    density: Path | None = option(None, "Densities of similarity: .html, .svg, .png or .pdf.", metavar="FILE")
+    page: Path | None = option(None, "Clusters with pictures and captions: .html.", metavar="FILE")
+
+    def check(self, overwrite: bool) -> None:
+        """Raise for names that cannot be written, before the work begins."""
+        check_outputs(*vars(self).values(), overwrite=overwrite)
+        for table in (self.output, self.per_image):
+            check_table_name(table)
+        for figure in (self.plot, self.density):
+            if figure is not None:
+                report.figure_suffix(figure)
+        if self.page is not None and self.page.suffix.lower() != ".html":
+            raise UsageError(f"{self.page} is not .html", fix="end the name in .html")
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """One dataset and what was measured of it."""
+
+    dataset: core.Dataset
+    curves: analyze.Polysemy
+    diversity: analyze.CaptionDiversity
+    clusters: analyze.PolysemyClusters | None
+
+    @property
+    def name(self) -> str:
+        return self.dataset.name
+
+    def as_dict(self) -> dict[str, Any]:
+        clusters = {} if self.clusters is None else {"clusters": self.clusters.as_dict()}
+        return {**self.curves.as_dict(), "diversity": self.diversity.as_dict(), **clusters}
+
+    def per_image(self) -> Any:
+        import polars as pl
+
+        table = self.curves.per_image.hstack(self.diversity.per_image.drop("image"))
+        if self.clusters is None:
+            return table
+        labels = pl.Series("cluster", self.clusters.labels)
+        return table.with_columns(pl.when(labels > 0).then(labels).alias("cluster"))
+
+
+@command(
+    "crosslens analyze polysemy --dataset captions.jsonl \\",
+    "    --model clip:openai/clip-vit-base-patch32 --image-folder photos",
+    'crosslens analyze polysemy --dataset "coco captions=val2017.json" \\',
+    "    --dataset flickr.jsonl --model clip:openai/clip-vit-base-patch32 \\",
+    "    --visual-model dinov2:facebook/dinov2-base --sizes 1..100 \\",
+    "    --plot polysemy.html --density densities.html",
+    "crosslens analyze polysemy --dataset captions.jsonl \\",
+    "    --image-embeddings img.npy --caption-embeddings cap.npy \\",
+    "    --page clusters.html --purity-by category",
+)
+def polysemy(
+    source: Annotated[DatasetOptions, Flags(without=("dataset",))],
+    vectors: VectorOptions,
+    encode: EncodeOptions,
+    measures: MeasureOptions,
+    intervals: IntervalOptions,
+    settings: ClusterOptions,
+    files: PolysemyFiles,
+    dataset: list[str] = option(
+        ..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS
+    ),
+    by: str | None = option(None, "Split one dataset's captions by this column, such as style.", metavar="COLUMN"),
+    show: int = option(10, "How many clusters are printed.", metavar="N", minimum=0),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Measure how diverse the captions of similar images are.
+
+    For each image its R nearest images: how similar they are, and how far their captions are from the image. Several
+    datasets stand side by side. Also compares the captions of one image with each other, and clusters the images.
+    """
+    sizes = pipeline.parse_counts(measures.sizes, "R")
+    files.check(overwrite)
+    vectors.check(len(dataset))
+    whole = load_datasets(dataset, source)
+    whole = [replace(loaded, name=name) for loaded, name in zip(whole, _names(dataset, whole), strict=True)]
+    parts = caption_sets(whole, by)
+    models = _Models(vectors, encode, whole)
+    for loaded in whole:  # before the long work, for each of them
+        analyze.check_sizes(sizes, loaded)
+    measures = replace(measures, clusters=measures.clusters or files.page is not None)
+    if settings.purity_by is not None and not measures.clusters:
+        raise UsageError("--purity-by requires --clusters or --page", fix="pass one of them")
+    measured = [
+        _measure(models.encode(loaded, 0 if by else number), sizes, measures, intervals, settings)
+        for number, loaded in enumerate(parts)
+    ]
+    written = _write(measured, files, encode, overwrite)
+    if json:
+        print_json({"datasets": [result.as_dict() for result in measured], "files": list(map(str, written))})
+        return
+    width = terminal_width()
+    texts = [
+        report.curves_text([result.curves for result in measured], width),
+        report.diversity_text([result.diversity for result in measured], width),
+        *(report.clusters_text(result.clusters, width, show) for result in measured if result.clusters is not None),
+    ]
+    print_result("\n\n\n".join(texts))
+    print_written(written)
+
+
+def _names(words: Sequence[str], datasets: Sequence[core.Dataset]) -> list[str]:
+    """A name of its own for each dataset: of several that are called the same, the path or the reader."""
+    names = [loaded.name for loaded in datasets]
+    typed = [Path(word.rstrip("/")).name for word in words]
+    return core.distinct_names(
+        name if names.count(name) == 1 else word for name, word in zip(names, typed, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class _DatasetVectors:
+    """A dataset with its vectors, as the measuring functions take them."""
+
+    dataset: core.Dataset
+    images: Any
+    captions: Any
+    visual: Any = None
+    sentences: Any = None
+    words: Any = None
+
+
+class _Models:
+    """The encoders that the flags name, loaded once for all datasets."""
+
+    def __init__(self, vectors: VectorOptions, encode: EncodeOptions, whole: Sequence[core.Dataset]) -> None:
+        self._vectors, self._whole = vectors, whole
+        options = replace(encode, notify=print_note)
+        self._joint, self._visual, self._text = (
+            None if name is None else encoders.load_encoder(name, options)
+            for name in (vectors.model, vectors.visual_model, vectors.text_model)
+        )
+        for encoder, kinds in (
+            (self._joint, (encoders.IMAGES, encoders.TEXTS)),
+            (self._visual, (encoders.IMAGES,)),
+            (self._text, (encoders.TEXTS,)),
+        ):
+            for kind in kinds if encoder is not None else ():
+                assert encoder is not None
+                encoders.require_modality(encoder, kind)
+        self._images: dict[str, Any] = {
+            "image_folder": encode.image_folder, "skip_bad": encode.skip_bad, **self._stream(encode),
+        }  # fmt: skip
+        self._texts = self._stream(encode)
+
+    @staticmethod
+    def _stream(encode: EncodeOptions) -> dict[str, Any]:
+        return {
+            "cache": open_cache(encode), "batch_size": encode.batch_size, "precision": encode.precision,
+            "progress": progress_bar(),
+        }  # fmt: skip
+
+    def encode(self, dataset: core.Dataset, number: int) -> _DatasetVectors:
+        """The vectors of a dataset or of a part of it, from the models or from the files of dataset ``number``."""
+        given = self._vectors
+        images = self._stored(given.image_embeddings, number, "image")
+        captions = self._stored(given.caption_embeddings, number, "caption")
+        visual = self._stored(given.visual_embeddings, number, "image")
+        if self._joint is not None:
+            encoded = encoders.encode_dataset(dataset, self._joint, **self._images)
+            pipeline.note_skipped(encoded.skipped, print_note)
+            dataset, images, captions = encoded.dataset, encoded.images, encoded.captions
+        if self._visual is not None:
+            seen = encoders.encode_dataset(dataset, self._visual, **self._images)
+            dataset, visual = seen.dataset, seen.images
+        sentences = None if self._text is None else encoders.encode_captions(dataset, self._text, **self._texts)
+        teller = self._text or self._joint
+        words = None if teller is None else encoders.word_encoder(teller)
+        return _DatasetVectors(dataset, images, captions, visual, sentences, words)
+
+    def _stored(self, paths: Sequence[Path], number: int, side: Literal["image", "caption"]) -> Any:
+        """Vectors under their ids: a file without them is in the order of its whole dataset."""
+        if not paths:
+            return None
+        whole = self._whole[number]
+        ids = whole.image_ids if side == "image" else whole.caption_ids
+        return core.align_embeddings(pipeline.read_vectors(paths[number], side), ids, side)
+
+
+def _measure(
+    given: _DatasetVectors,
+    sizes: Sequence[int],
+    measures: MeasureOptions,
+    intervals: IntervalOptions,
+    settings: ClusterOptions,
+) -> _Measured:
+    joint = {"images": given.images, "captions": given.captions, "progress": progress_bar()}
+    curves = analyze.measure_polysemy(
+        given.dataset, sizes=sizes, visual=given.visual, approximate=measures.approximate, **joint, **vars(intervals)
+    )
+    diversity = analyze.measure_caption_diversity(
+        given.dataset,
+        sentences=given.sentences,
+        words=given.words,
+        cider=not measures.no_cider,
+        **joint,
+        **vars(intervals),
+    )
+    if not measures.clusters:
+        return _Measured(given.dataset, curves, diversity, None)
+    clusters = analyze.cluster_images(
+        given.dataset, visual=given.visual, seed=intervals.seed, **joint, **vars(settings)
+    )
+    return _Measured(given.dataset, curves, diversity, clusters)
+
+
+def _write(measured: Sequence[_Measured], files: PolysemyFiles, encode: EncodeOptions, overwrite: bool) -> list[Path]:
+    written = []
+    if files.output is not None:
+        written.append(write_tables({result.name: result.curves.table for result in measured}, files.output))
+    if files.per_image is not None:
+        written.append(write_tables({result.name: result.per_image() for result in measured}, files.per_image))
+    if files.plot is not None:
+        written.append(report.write_polysemy([result.curves for result in measured], files.plot, overwrite=overwrite))
+    if files.density is not None:
+        diversity = [result.diversity for result in measured]
+        written.append(report.write_densities(diversity, files.density, overwrite=overwrite))
+    if files.page is not None:
+        pictures = {result.name: picture_files(result.dataset, (), encode.image_folder) for result in measured}
+        pages = [(result.clusters, result.dataset) for result in measured if result.clusters is not None]
+        core.write_text(files.page, report.clusters_page(pages, pictures))
+        written.append(files.page)
+    return written

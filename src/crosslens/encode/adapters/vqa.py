@@ -1,0 +1,157 @@
+"""VQAScore: the probability that a vision-language model answers "Yes" when asked whether a picture shows a text.
+
+Lin et al., Evaluating Text-to-Visual Generation with Image-to-Text Generation (ECCV 2024). The model is a local one of
+the transformers library, or any behind an OpenAI-compatible address that returns log probabilities of tokens.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import (
+    MEDIA,
+    CrosslensError,
+    Endpoint,
+    UsageError,
+    fingerprint,
+    picture_file_url,
+    picture_url,
+    read_address,
+    refuse_network,
+)
+from crosslens.encode.encoder import Array
+from crosslens.encode.images import as_pictures
+from crosslens.encode.options import EncodeOptions, Notify
+from crosslens.encode.pair_scorers import PAIR_SCORERS, PairScorer
+from crosslens.encode.torch_model import PretrainedModel
+
+QUESTION = 'Does this figure show "{}"? Please answer yes or no.'
+YES, NO = "yes", "no"
+_SPELLINGS = ("Yes", "yes", " Yes", " yes")
+_WORKERS: Mapping[str, tuple[Callable[[str], Any], str]] = {"workers": (int, "a whole number")}
+
+
+@PAIR_SCORERS.register("vqa", example="llava-hf/llava-1.5-7b-hf", extra="encoders")
+def load_vqa(source: str, options: EncodeOptions) -> PairScorer:
+    """VQAScore: the probability of "Yes" from a vision-language model, local or http://…/v1?model=NAME."""
+    if not source.startswith(("http://", "https://")):
+        return LocalVqa(source, options)
+    endpoint, own = read_address(source, "scorer vqa", _WORKERS, {})
+    if options.offline:
+        refuse_network(endpoint, "a model folder")
+    return HttpVqa(endpoint, options.notify, **own)
+
+
+class LocalVqa(PretrainedModel):
+    """A vision-language model of the transformers library, asked on this machine."""
+
+    def __init__(self, source: str, options: EncodeOptions) -> None:
+        super().__init__(
+            "vqa",
+            source,
+            options,
+            "a pair scorer",
+            "AutoModelForImageTextToText",
+            images=False,
+            texts=False,
+            joint=True,
+        )
+        self.revision += f"-{_question_hash()}"
+        tokenizer = self._processor.tokenizer
+        tokenizer.padding_side = "left"  # the answer begins right after the last token of the question
+        if tokenizer.pad_token is None:
+            tokenizer.pad_token = tokenizer.eos_token
+        self._yes = _single_tokens(tokenizer, source)
+
+    def score_pairs(self, images: Sequence[Any], texts: Sequence[str]) -> Array:
+        """The probability that the first token of the answer is "Yes", in any of its spellings."""
+        prompts = [self._prompt(QUESTION.format(text)) for text in texts]
+        # One list per prompt: processors of models that take several pictures ask for that.
+        pictures = [[picture] for picture in as_pictures(images)]
+        inputs = self._processor(images=pictures, text=prompts, padding=True, return_tensors="pt")
+        torch = self._compute.torch
+        with torch.inference_mode():
+            answer = self.model.generate(
+                **self._compute.inputs(dict(inputs)), max_new_tokens=1, do_sample=False,
+                output_logits=True, return_dict_in_generate=True,
+            )  # fmt: skip
+            probabilities = torch.softmax(answer.logits[0].float(), dim=-1)
+            return self._compute.numpy(probabilities[:, self._yes].sum(dim=-1))
+
+    def _prompt(self, question: str) -> str:
+        if getattr(self._processor, "chat_template", None):
+            content = [{"type": "image"}, {"type": "text", "text": question}]
+            message = [{"role": "user", "content": content}]
+            return str(self._processor.apply_chat_template(message, add_generation_prompt=True, tokenize=False))
+        mark = getattr(self._processor, "image_token", None)
+        return f"{mark}\n{question}" if isinstance(mark, str) else question
+
+
+def _single_tokens(tokenizer: Any, source: str) -> list[int]:
+    """The tokens that say yes."""
+    encoded = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in _SPELLINGS]
+    single = {ids[0] for ids in encoded if len(ids) == 1} - {tokenizer.unk_token_id}
+    if not single:
+        raise UsageError(f"{source} has no single token for Yes", fix="use another vision-language model")
+    return sorted(single)
+
+
+class HttpVqa:
+    """A vision-language model behind an OpenAI-compatible address, several requests at a time."""
+
+    def __init__(self, endpoint: Endpoint, notify: Notify, workers: int = 4) -> None:
+        if workers < 1:
+            raise UsageError(f"workers = {workers}", fix="workers must be at least 1", option="workers")
+        self.name = f"vqa:{endpoint.model}@{endpoint.host}"
+        self.revision = _question_hash()
+        self._endpoint, self._notify, self._workers = endpoint, notify, workers
+        self._announced = False
+
+    def score_pairs(self, images: Sequence[Any], texts: Sequence[str]) -> Array:
+        """The probability of "Yes" among the likeliest first tokens that the server names."""
+        if not self._announced:
+            self._announced = True
+            where = f"{self._endpoint.host} (model {self._endpoint.model})"
+            self._notify(f"note: captions and pictures are sent to {where}")
+        with ThreadPoolExecutor(self._workers) as pool:
+            return np.array(list(pool.map(self._ask, images, texts)), np.float32)
+
+    def _ask(self, image: Any, text: str) -> float:
+        content = [
+            {"type": "image_url", "image_url": {"url": _url(image)}},
+            {"type": "text", "text": QUESTION.format(text)},
+        ]
+        tokens = self._endpoint.first_token([{"role": "user", "content": content}])
+        said = {word: sum(exp(value) for token, value in tokens.items() if _plain(token) == word) for word in (YES, NO)}
+        if not said[YES] and not said[NO]:
+            likeliest = max(tokens, key=lambda token: tokens[token])
+            raise CrosslensError(
+                f"{self._endpoint.model} answers {likeliest!r}, and neither yes nor no is among its likeliest words",
+                fix="use a model that answers directly, without thinking first",
+            )
+        return min(1.0, said[YES])
+
+
+def _question_hash() -> str:
+    """Other questions, other scores."""
+    return fingerprint("vqa", {"question": QUESTION})[:12]
+
+
+def _plain(token: str) -> str:
+    """A token without the mark of a word's beginning, its case and its punctuation."""
+    return token.strip(" ▁Ġ.,!\n\"'").lower()
+
+
+def _url(image: Any) -> str:
+    if isinstance(image, str | Path) and Path(image).suffix.lower() in MEDIA and Path(image).is_file():
+        return picture_file_url(Path(image))
+    buffer = io.BytesIO()
+    as_pictures([image])[0].save(buffer, format="PNG")
+    return picture_url(buffer.getvalue())

@@ -1,0 +1,1 @@
+"""Panels of models: the scores of stored runs or of files, and the thresholds that go with them."""

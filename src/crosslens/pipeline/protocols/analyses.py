@@ -1,0 +1,102 @@
+"""Explanations, agreement with people and granularity as the rooms below measure them, by a paper's protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, overload
+
+from crosslens.analyze import Granularity, HumanAgreement, measure_agreement, measure_granularity
+from crosslens.core import Dataset, Progress, Run
+from crosslens.data import Judgements
+from crosslens.explanations import Explanation, Overview, explain
+from crosslens.pipeline.protocols.protocol import find_protocol
+from crosslens.similarity import Phi
+
+
+@overload
+def explain_by_protocol(
+    run: Run | str | Path, query: None = None, *, protocol: str | None = None, **options: Any
+) -> Overview: ...
+@overload
+def explain_by_protocol(
+    run: Run | str | Path, query: str, *, protocol: str | None = None, **options: Any
+) -> Explanation: ...
+@overload
+def explain_by_protocol(
+    run: Run | str | Path, query: Sequence[str], *, protocol: str | None = None, **options: Any
+) -> list[Explanation]: ...
+
+
+def explain_by_protocol(
+    run: Run | str | Path, query: str | Sequence[str] | None = None, *, protocol: str | None = None, **options: Any
+) -> Overview | Explanation | list[Explanation]:
+    """Why a query retrieved what it did: in full for one query or a list of them; without any, over all failures.
+
+    ``run`` is a run or its folder. ``dataset`` is a dataset, a reader's name or a path with ``dataset_options`` for the
+    reader; by default the one that the run's recipe names. ``direction``: ``t2i``, ``t2t`` or ``i2t``; by default the
+    one that has the query, captions first. ``protocol`` names a paper to follow, such as ``expl``; its notes say so.
+    ``options`` for named queries: ``threshold``, ``base``, ``areas`` and ``competitors``; for all failures: ``depth``,
+    ``threshold``, ``base``, ``areas``, ``minimum``, ``resamples``, ``level``, ``seed`` and ``progress``.
+    """
+    paper = find_protocol(protocol, "explain")
+    if paper is None:
+        return explain(run, query, **options)
+    settled = paper.settings["explain"]
+    for key in settled.keys() & options.keys():
+        if options[key] != settled[key]:
+            raise paper.contradiction(key, options[key], settled[key])
+    result = explain(run, query, **{**options, **settled})
+    note = f"The figures follow the protocol {paper.name}."
+    if isinstance(result, list):
+        return [replace(explained, notes=(*explained.notes, note)) for explained in result]
+    return replace(result, notes=(*result.notes, note))
+
+
+def agreement_by_protocol(
+    dataset: Dataset,
+    judgements: Judgements | str | Path,
+    phi: Phi | Sequence[Phi] | Mapping[str, Phi] | None = None,
+    *,
+    protocol: str | None = None,
+    **options: Any,
+) -> HumanAgreement:
+    """How well each φ agrees with people: Pearson, Spearman, Kendall τ-b and τ-c, with intervals that resample images.
+
+    Without ``phi`` it is CIDEr. ``protocol`` names a paper to follow, such as ``five``: its φ come first, those named
+    behind them. ``options``: ``ground_truth``, ``without_references``, ``pooled``, ``resamples``, ``level``, ``seed``,
+    ``threads`` and ``progress``, as in :func:`crosslens.analyze.measure_agreement`.
+    """
+    paper = find_protocol(protocol, "agreement")
+    if paper is None:
+        return measure_agreement(dataset, judgements, ("cider",) if phi is None else phi, **options)
+    settled = tuple(paper.setting("agreement", "phi"))
+    if isinstance(phi, Mapping):
+        return measure_agreement(dataset, judgements, {**{name: name for name in settled}, **phi}, **options)
+    named = [] if phi is None else list(phi) if isinstance(phi, Sequence) and not isinstance(phi, str) else [phi]
+    functions = [*settled, *(function for function in named if function not in settled)]
+    return measure_agreement(dataset, judgements, functions, **options)
+
+
+def granularity_by_protocol(
+    captions: Dataset | Mapping[str, str] | Iterable[str],
+    *,
+    protocol: str | None = None,
+    name: str | None = None,
+    pipeline: str | None = None,
+    cache: str | Path | bool = True,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Granularity:
+    """Measure how fine-grained captions are; the result maps every feature to its mean over the captions.
+
+    ``captions`` are texts, ``{id: text}`` or a dataset, whose images are what intervals resample. Captions are parsed
+    by spaCy (``pipeline`` names one that is installed; ``cache`` and ``threads`` as in parsing); parses are cached, so
+    that a second call takes seconds. ``protocol`` names a paper to follow, such as ``brit``: only its features.
+    """
+    paper = find_protocol(protocol, "granularity")
+    measured = measure_granularity(
+        captions, name=name, pipeline=pipeline, cache=cache, threads=threads, progress=progress
+    )
+    return measured if paper is None else measured.only(paper.setting("granularity", "features"))

@@ -1,0 +1,135 @@
+"""Cosines in float64, of vectors that may lie on disk: fast in tiles, exact for single pairs.
+
+The exact cosine of two vectors is Σab / √(Σa² · Σb²), each sum in float64 over the dimensions in ascending order, cut
+to [-1, 1]. A vector of zeros has the cosine 0 with everything, and copies of a vector have the cosine 1.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import available_cores, wait_for_all
+from crosslens.rank.scorers import check_dimensions, rounding_bound
+
+Array = np.ndarray[Any, Any]
+
+_ROWS = 2_048
+_PAIRS = 1_024
+
+
+class ScaledRows:
+    """Vectors (n×d, possibly memory-mapped) and, for each, a power of two that brings it near 1 and its squared length.
+
+    Multiplying with a power of two rounds nothing, and keeps squares of very large and very small numbers in range.
+    Beside the vectors, which are neither copied nor loaded, this takes 16 bytes per row.
+    """
+
+    def __init__(self, vectors: Array, *, one_scale: bool = False) -> None:
+        """``one_scale`` multiplies all rows with the same power of two, which keeps distances in proportion."""
+        from crosslens.rank.kernels import squared_lengths
+
+        self.vectors: Array = np.asarray(vectors)  # of a memory-mapped array a view, which stays on disk
+        self.scale, self.squares = np.ones(len(vectors)), np.empty(len(vectors))
+
+        def find_scale(part: slice) -> None:
+            block = self._block(part)
+            size = np.maximum(block.max(axis=1), -block.min(axis=1))
+            exponent = np.clip(np.frexp(size)[1], -1_000, 1_000)
+            self.scale[part] = np.where(size > 0, np.exp2(-exponent.astype(np.float64)), np.inf)
+
+        def find_squares(part: slice) -> None:
+            squared_lengths(self._block(part), self.scale[part], self.squares[part])
+
+        self.for_each_part(find_scale)
+        if one_scale:
+            self.scale[:] = self.scale.min(initial=np.inf)
+        self.scale[np.isinf(self.scale)] = 1  # zeros
+        self.for_each_part(find_squares)
+
+    def for_each_part(self, work: Callable[[slice], None]) -> None:
+        """Call ``work`` with slices that cover all rows, on all cores."""
+        with ThreadPoolExecutor(available_cores()) as pool:
+            starts = range(0, len(self.vectors), _ROWS)
+            wait_for_all([pool.submit(work, slice(start, start + _ROWS)) for start in starts])
+
+    def exact(self, rows: Array | int) -> Array:
+        """Rows in float64, scaled."""
+        return np.asarray(self.vectors[rows], np.float64) * self.scale[rows, ..., None]
+
+    def unit(self, part: slice | Array) -> Array:
+        """Rows of length 1, rounded to float32; rows of zeros stay."""
+        return self.rounded(part, self.scale[part] * inverse_lengths(self.squares[part]))
+
+    def rounded(self, part: slice | Array, factors: Array) -> Array:
+        """Rows times their factors, rounded to float32."""
+        from crosslens.rank.kernels import scale_rows
+
+        block = self._block(part)
+        out = np.empty(block.shape, np.float32)
+        scale_rows(block, factors, out)
+        return out
+
+    def _block(self, part: slice | Array) -> Array:
+        block = self.vectors[part]
+        return block if block.dtype in (np.float32, np.float64) else block.astype(np.float64)
+
+
+def inverse_lengths(squares: Array) -> Array:
+    """1 / length by squared length; 0 for vectors of zeros."""
+    return np.divide(1, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
+
+
+class Cosines:
+    """Cosines of the chosen ``rows`` of queries with all items; of an item with ``several`` rows the highest counts."""
+
+    precision: type[np.floating[Any]] = np.float64
+
+    def __init__(self, queries: ScaledRows, rows: Array, items: ScaledRows, *, several: int = 1) -> None:
+        check_dimensions(queries.vectors, items.vectors)
+        self._queries, self._rows, self._items, self._several = queries, rows, items, several
+        self._units = queries.unit(rows)
+        self._buffer = threading.local()
+        self.shape = (len(self._units), len(items.vectors) // several)
+        self.work = self._units.shape[1] * several
+        # Both vectors are rounded, then every product and every sum.
+        bound = np.float32(rounding_bound(self._units.shape[1] + 4))
+        self.row_slack, self.column_slack = (np.full(size, bound, np.float32) for size in self.shape)
+
+    def tile(self, rows: slice, columns: slice) -> Array:
+        """One matrix product, into a buffer that the thread's next tile takes over."""
+        buffer = self._buffer
+        if getattr(buffer, "columns", None) != columns:  # the items of a tile are read once for all tiles of queries
+            buffer.columns = columns
+            buffer.items = self._items.unit(slice(columns.start * self._several, columns.stop * self._several))
+        left = self._units[rows]
+        shape = (len(left), len(buffer.items))
+        if getattr(buffer, "shape", None) != shape:
+            buffer.shape, buffer.tile = shape, np.empty(shape, np.float32)
+        product: Array = np.matmul(left, buffer.items.T, out=buffer.tile)
+        if self._several > 1:
+            product = product.reshape(len(left), -1, self._several).max(axis=2)
+        return product
+
+    def exact(self, rows: Array, columns: Array) -> Array:
+        """The cosines that count, a bounded number at a time."""
+        from crosslens.rank.kernels import pair_cosines
+
+        if self._several > 1:
+            every = (columns[:, None] * self._several + np.arange(self._several)).reshape(-1)
+            flat = self._pairs(np.repeat(rows, self._several), every, pair_cosines)
+            return np.asarray(flat.reshape(-1, self._several).max(axis=1))
+        return self._pairs(rows, columns, pair_cosines)
+
+    def _pairs(self, rows: Array, columns: Array, cosines: Any) -> Array:
+        out = np.empty(len(rows))
+        for start in range(0, len(rows), _PAIRS):
+            left, right = self._rows[rows[start : start + _PAIRS]], columns[start : start + _PAIRS]
+            queries, items = self._queries, self._items
+            part = out[start : start + _PAIRS]
+            cosines(queries.exact(left), queries.squares[left], items.exact(right), items.squares[right], part)
+        return out

@@ -1,0 +1,330 @@
+"""Galleries: what several models retrieve for the same queries, the top of their lists side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    PAGE_WIDTH,
+    UNRANKED,
+    Dataset,
+    Grid,
+    InputError,
+    Ranking,
+    Run,
+    UsageError,
+    argument,
+    json_form,
+    printable,
+    random_stream,
+)
+from crosslens.explanations import first_relevant, ranking_of
+from crosslens.report.text.dataset_description import shorten
+
+_MOST_MATCHES = 20
+"""Queries that a part of their text selects, at most."""
+_RELEVANT = "✓"
+
+
+@dataclass(frozen=True)
+class GalleryItem:
+    """An item of a list: an image, or a caption with its ``text`` and the ``image`` that it belongs to."""
+
+    rank: int
+    item: str
+    score: float
+    relevant: bool
+    image: str | None
+    text: str | None
+    lists: int
+    """How many of the models have it in their top k."""
+
+
+@dataclass(frozen=True)
+class GalleryList:
+    """The top k of one model; ``first_relevant`` is the rank of the first relevant item, in or below it.
+
+    None where there is no relevant item, or where a ready-made list ends before it.
+    """
+
+    model: str
+    items: tuple[GalleryItem, ...]
+    first_relevant: int | None
+
+
+@dataclass(frozen=True)
+class GalleryQuery:
+    """A query with its list of each model. ``image`` is the query of i2t; ``right`` are the relevant images of t2i.
+
+    ``overlap`` is overlap@k: the share of items that two lists have in common, the mean over pairs of models.
+    """
+
+    query: str
+    text: str | None
+    image: str | None
+    right: tuple[str, ...]
+    relevant: int
+    lists: tuple[GalleryList, ...]
+    overlap: float
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Queries with the top ``k`` of every model; ``overlap`` is the mean over all queries that the models share."""
+
+    dataset: str
+    direction: str
+    k: int
+    models: tuple[str, ...]
+    queries: tuple[GalleryQuery, ...]
+    overlap: float
+    shared: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The images that a page shows."""
+        pictures: dict[str, None] = {}
+        for query in self.queries:
+            shown = [query.image, *query.right, *(item.image for own in query.lists for item in own.items)]
+            pictures.update(dict.fromkeys(image for image in shown if image is not None))
+        return tuple(pictures)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        content: dict[str, Any] = json_form(asdict(self))
+        return content
+
+    def text(self, width: int | None = PAGE_WIDTH) -> str:
+        """A table per query: a row per rank, a column per model."""
+        parts = [self._query_text(query, width) for query in self.queries]
+        closing = f"{_RELEVANT} marks relevant items."
+        if len(self.models) > 1:
+            closing += f" Overlap@{self.k} over all {self.shared:,} queries: {self.overlap:.2f}."
+        return printable("\n\n\n".join([*parts, closing]))
+
+    def _query_text(self, query: GalleryQuery, width: int | None) -> str:
+        room = max(16, ((width or PAGE_WIDTH) - 14) // len(self.models) - 12)
+        columns = [[_cell(item, room) for item in own.items] + ["–"] * (self.k - len(own.items)) for own in query.lists]
+        rows = [(str(rank), *cells) for rank, cells in enumerate(zip(*columns, strict=True), start=1)]
+        rows.append(("first relevant", *(rank_words(own.first_relevant) for own in query.lists)))
+        head = f"{query.query}: {query.text}" if query.text is not None else query.query
+        agree = f"\noverlap@{self.k}: {query.overlap:.2f}" if len(self.models) > 1 else ""
+        grid = Grid(("rank", *self.models), tuple(rows), "l" * (len(self.models) + 1))
+        return f"{shorten(head, width or PAGE_WIDTH)}\n\n{grid.text(width)}{agree}"
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def rank_words(rank: int | None) -> str:
+    """The rank of the first relevant item."""
+    return "none in the list" if rank is None else f"rank {rank:,}"
+
+
+def _cell(item: GalleryItem, room: int) -> str:
+    name = item.item if item.text is None else item.text
+    return f"{_RELEVANT if item.relevant else ' '} {item.score:.3f} {shorten(name, room)}"
+
+
+@dataclass(frozen=True)
+class QueryChoice:
+    """Which queries are shown: by id or a part of their text, those of the worst ranks, and drawn ones."""
+
+    queries: Sequence[str] = ()
+    hardest: int = 0
+    random: int = 0
+    seed: int = 0
+
+
+def retrieval_gallery(
+    runs: Mapping[str, Run],
+    dataset: Dataset,
+    queries: Sequence[str] = (),
+    *,
+    hardest: int = 0,
+    random: int = 0,
+    seed: int = 0,
+    direction: str | None = None,
+    k: int = 5,
+) -> Gallery:
+    """The top ``k`` of each run for the chosen queries.
+
+    ``queries`` are ids, or parts of the text (of i2t: of a caption of the image). ``hardest`` adds queries that every
+    model ranks badly: by the best rank of any model, the worst first. ``random`` adds drawn ones; 5 where nothing else
+    is chosen. ``direction``: by default the first that a run has, captions first.
+    """
+    rankings = _rankings(runs, dataset, queries, direction)
+    first = next(iter(rankings.values()))
+    _check_depth(rankings, k)
+    shared = _shared_queries(rankings)
+    views = {name: _View(ranking, dataset, k) for name, ranking in rankings.items()}
+    choice = QueryChoice(queries, hardest, random if random or hardest or queries else min(5, len(shared)), seed)
+    chosen, notes = _choose(choice, shared, views, dataset, first.direction)
+    return Gallery(
+        dataset.name, first.direction, k, tuple(rankings),
+        tuple(_query(query, views, dataset, first.direction) for query in chosen),
+        float(np.mean([_overlap([view.items(query) for view in views.values()]) for query in shared])),
+        len(shared), tuple(notes),
+    )  # fmt: skip
+
+
+def _rankings(
+    runs: Mapping[str, Run], dataset: Dataset, queries: Sequence[str], direction: str | None
+) -> dict[str, Ranking]:
+    """The rankings of one direction: the one named, or the first of the first run; the other if only that has an id."""
+    first = next(iter(runs.values()))
+    chosen = ranking_of(first, direction, dataset)
+    if direction is None and queries and not set(queries) & set(chosen.query_ids):
+        others = [ranking_of(first, other, dataset) for other in first.rankings if other != chosen.direction]
+        chosen = next((other for other in others if set(queries) & set(other.query_ids)), chosen)
+    return {name: ranking_of(run, chosen.direction, dataset) for name, run in runs.items()}
+
+
+def _check_depth(rankings: Mapping[str, Ranking], k: int) -> None:
+    if k < 1:
+        raise UsageError(f"k is {k}", fix="k must be at least 1", option="k")
+    for name, ranking in rankings.items():
+        if ranking.depth < min(k, len(ranking.item_ids)):
+            raise UsageError(
+                f"k is {k}, and the run {name!r} keeps the first {ranking.depth} items of each list",
+                fix=f"choose {argument('k')} up to {ranking.depth}, or repeat the evaluation with a larger depth",
+                option="k",
+            )
+
+
+def _shared_queries(rankings: Mapping[str, Ranking]) -> list[str]:
+    common = set.intersection(*(set(ranking.query_ids) for ranking in rankings.values()))
+    if not common:
+        raise InputError(
+            "the runs have no query in common", expected="runs of one dataset", fix="name runs of the same queries"
+        )
+    first = next(iter(rankings.values()))
+    return [query for query in first.query_ids if query in common]
+
+
+class _View:
+    """A ranking by query id: the top of a list, what is relevant, and the rank of the first relevant item."""
+
+    def __init__(self, ranking: Ranking, dataset: Dataset, k: int) -> None:
+        self.ranking, self.k = ranking, k
+        self._row = {query: row for row, query in enumerate(ranking.query_ids)}
+        self._best, self._rank = first_relevant(ranking)
+
+    def items(self, query: str) -> list[str]:
+        """The ids of the top k."""
+        row = self.ranking.top_items[self._row[query], : self.k]
+        return [self.ranking.item_ids[item] for item in row if item != UNRANKED]
+
+    def scores(self, query: str) -> list[float]:
+        """The scores of the top k."""
+        return [score for _, score in self.ranking.top(query, self.k)]
+
+    def relevant(self, query: str) -> list[str]:
+        """The ids of the relevant items."""
+        row = self._row[query]
+        part = slice(self.ranking.offsets[row], self.ranking.offsets[row + 1])
+        items = self.ranking.relevant[part][self.ranking.grades[part] > 0]
+        return [self.ranking.item_ids[item] for item in items]
+
+    def rank(self, query: str) -> int | None:
+        """The rank of the first relevant item; None where it is unknown, or there is none."""
+        rank = int(self._rank[self._row[query]])
+        return None if rank == UNRANKED else rank
+
+    def has_relevant(self, query: str) -> bool:
+        """Whether the query has a relevant item."""
+        return int(self._best[self._row[query]]) != UNRANKED
+
+
+def _choose(
+    choice: QueryChoice, shared: Sequence[str], views: Mapping[str, _View], dataset: Dataset, direction: str
+) -> tuple[list[str], list[str]]:
+    notes: list[str] = []
+    chosen: dict[str, None] = {}
+    known = set(shared)
+    for word in choice.queries:
+        matches = [word] if word in known else _matching(word, shared, dataset, direction)
+        if len(matches) > _MOST_MATCHES:
+            notes.append(f"{len(matches):,} queries contain {word!r}: the first {_MOST_MATCHES} are shown")
+        chosen.update(dict.fromkeys(matches[:_MOST_MATCHES]))
+    if choice.hardest:
+        chosen.update(dict.fromkeys(_hardest(shared, views)[: choice.hardest]))
+    if choice.random:
+        order = random_stream(choice.seed, "gallery", direction).permutation(len(shared))
+        rest = [query for query in (sorted(shared)[row] for row in order) if query not in chosen]
+        chosen.update(dict.fromkeys(rest[: choice.random]))
+    return list(chosen), notes
+
+
+def _matching(word: str, shared: Sequence[str], dataset: Dataset, direction: str) -> list[str]:
+    """The queries whose text contains the word, in any case."""
+    part = word.casefold()
+    keys = [dataset.image_ids[row] for row in dataset.caption_image] if direction == IMAGE_TO_TEXT else (
+        dataset.caption_ids
+    )  # fmt: skip
+    containing = {key for key, text in zip(keys, dataset.texts, strict=True) if part in text.casefold()}
+    matches = [query for query in shared if query in containing] if part.strip() else []
+    if not matches:
+        raise InputError(
+            f"no {direction} query has the id {word!r} or contains it",
+            expected="the id of a query, or a part of its text",
+            fix=f"check the spelling, or name the other direction: {argument('direction')}",
+            code="unknown-id",
+            subject=word,
+        )
+    return matches
+
+
+def _hardest(shared: Sequence[str], views: Mapping[str, _View]) -> list[str]:
+    """Queries with a relevant item, by the best rank of any model, then by the worst; the worst first."""
+    far = np.iinfo(np.int64).max  # a ready-made list ended before the relevant item
+
+    def key(query: str) -> tuple[int, int]:
+        ranks = [rank if (rank := view.rank(query)) is not None else far for view in views.values()]
+        return -min(ranks), -max(ranks)
+
+    judged = [query for query in shared if all(view.has_relevant(query) for view in views.values())]
+    return sorted(judged, key=key)
+
+
+def _overlap(lists: Sequence[Sequence[str]]) -> float:
+    """Mean over pairs of lists: the items in common, as a share of the longer list; 1 for a single list."""
+    shares = [len(set(left) & set(right)) / max(len(left), len(right), 1) for left, right in combinations(lists, 2)]
+    return float(np.mean(shares)) if shares else 1.0
+
+
+def _query(query: str, views: Mapping[str, _View], dataset: Dataset, direction: str) -> GalleryQuery:
+    tops = {name: view.items(query) for name, view in views.items()}
+    relevant = list(dict.fromkeys(item for view in views.values() for item in view.relevant(query)))
+    forward = direction == IMAGE_TO_TEXT
+    row_of = {caption: row for row, caption in enumerate(dataset.caption_ids)}
+
+    def texts(item: str) -> tuple[str | None, str | None]:
+        """The image to show for an item, and its text if it is a caption."""
+        if not forward:
+            return item, None
+        row = row_of.get(item)  # a ready-made list may name captions that the dataset does not have
+        return (None, None) if row is None else (dataset.image_ids[dataset.caption_image[row]], dataset.texts[row])
+
+    lists = []
+    for name, view in views.items():
+        own = set(view.relevant(query))
+        items = [
+            GalleryItem(
+                rank, item, score, item in own, *texts(item), sum(item in top for top in tops.values())
+            )
+            for rank, (item, score) in enumerate(zip(tops[name], view.scores(query), strict=True), start=1)
+        ]  # fmt: skip
+        lists.append(GalleryList(name, tuple(items), view.rank(query)))
+    text = None if forward else dataset.texts[row_of[query]]
+    return GalleryQuery(
+        query, text, query if forward else None, () if forward else tuple(relevant), len(relevant), tuple(lists),
+        _overlap(list(tops.values())),
+    )  # fmt: skip

@@ -1,0 +1,173 @@
+"""Comparisons, failures and drops by group: each over the queries of one group at a time."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import PAGE_WIDTH, Grid, Run, UsageError, json_form, split_name
+from crosslens.explanations import CAUSES, Overview, cause_column
+from crosslens.metrics import format_figure, unit_sentence
+from crosslens.pipeline import Comparison, Robustness, compare
+from crosslens.report.groups import group_members, groupable_metrics
+from crosslens.report.selection import metric_names, select_metrics
+from crosslens.report.text.comparison import p_value, significance_sentence
+from crosslens.report.text.hard_negatives import interval_text, percent
+from crosslens.report.text.runs import difference_cells
+from crosslens.statistics import correct, estimate
+
+_SMALLEST = 2
+"""Queries that a group must have to be compared."""
+
+
+def compare_groups(
+    runs: Sequence[Run], column: str, *, metrics: str | None = None, correction: str = "holm", **options: Any
+) -> dict[str, Comparison]:
+    """The comparison of the runs within each group of the first run's queries; p-values corrected over all groups."""
+    possible = groupable_metrics(runs[0], column)
+    chosen = possible
+    if metrics is not None:
+        chosen = [name for metric in metric_names(metrics) for name in select_metrics(runs[0], [metric])]
+        unfit = [name for name in chosen if name not in possible]
+        if unfit:
+            raise UsageError(f"{unfit[0]} has no values by {column}", fix=f"choose from {', '.join(possible)}")
+    chosen = [name for name in chosen if all(name in run.values for run in runs)]
+    if not chosen:
+        raise UsageError(f"no metric of all runs has values by {column}", fix="choose another column")
+    members: dict[str, dict[str, set[str]]] = {}
+    for direction in dict.fromkeys(split_name(name)[0] for name in chosen):
+        for group, queries in group_members(runs[0], direction, column).items():
+            if len(queries) >= _SMALLEST:
+                members.setdefault(group, {})[direction] = set(queries)
+    compared = {
+        group: compare(*(_restricted(run, chosen, queries) for run in runs), correction="none", **options)
+        for group, queries in members.items()
+    }
+    results = [result for comparison in compared.values() for result in comparison.results]
+    adjusted = iter(correct([result.p_value for result in results], correction))
+    return {
+        group: replace(
+            comparison,
+            correction=correction,
+            results=tuple(replace(result, adjusted_p=float(next(adjusted))) for result in comparison.results),
+        )
+        for group, comparison in compared.items()
+    }
+
+
+def _restricted(run: Run, metrics: Sequence[str], queries: Mapping[str, set[str]]) -> Run:
+    """The run with the queries of one group only."""
+    values = {}
+    for name in metrics:
+        own = run[name]
+        wanted = queries.get(split_name(name)[0], set())
+        rows = np.array([row for row, query in enumerate(own.query_ids) if query in wanted], np.int64)
+        if len(rows):
+            part = own.values[rows]
+            figure = estimate(part, own.clusters[rows], statistic=own.statistic, resamples=0).mean
+            values[name] = replace(
+                own, query_ids=tuple(own.query_ids[row] for row in rows), values=part, clusters=own.clusters[rows],
+                mean=figure, low=float("nan"), high=float("nan"),
+            )  # fmt: skip
+    return Run(run.name, values, {}, {}, run.provenance)
+
+
+def grouped_comparison_text(compared: Mapping[str, Comparison], column: str, width: int | None = None) -> str:
+    """A row per group, metric and two runs, and how the p-values came about."""
+    first = next(iter(compared.values()))
+    results = [(group, result) for group, comparison in compared.items() for result in comparison.results]
+    differences = difference_cells((result.metric, result.difference, result.low, result.high) for _, result in results)
+    rows = tuple(
+        (
+            group,
+            f"{result.baseline} → {result.other}: {result.metric}",
+            f"{result.n:,}",
+            *(format_figure(result.metric, value) for value in (result.baseline_mean, result.other_mean)),
+            difference,
+            p_value(result.adjusted_p, first.permutations),
+        )
+        for (group, result), difference in zip(results, differences, strict=True)
+    )
+    grid = Grid((column, "runs", "queries", "1st", "2nd", "difference", "p"), rows, "llrrrlr")
+    sentences = [
+        significance_sentence("paired permutation test over images", first.permutations, first.correction, len(rows)),
+        f"In brackets: {100 * first.level:g}% interval of the difference, over images.",
+        unit_sentence(result.metric for _, result in results),
+    ]
+    notes = [line for sentence in sentences for line in textwrap.wrap(sentence, width or PAGE_WIDTH)]
+    return f"{grid.text(width)}\n\n" + "\n".join(notes)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedTable:
+    """A table with a row per group, as it is printed and as JSON."""
+
+    column: str
+    table: pl.DataFrame
+    grid: Grid
+    note: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return dict(json_form({"by": self.column, "groups": self.table.to_dicts()}))
+
+    def text(self, width: int | None = None) -> str:
+        """The table and its note."""
+        return "\n".join([self.grid.text(width), "", *textwrap.wrap(self.note, width or PAGE_WIDTH)])
+
+
+def failures_by(overview: Overview, labels: Mapping[str, str], column: str) -> GroupedTable:
+    """How many queries of each group fail, and why: the share of its failures that each cause applies to."""
+    queries = overview.queries.with_columns(group=pl.Series([labels.get(str(q)) for q in overview.queries["query"]]))
+    failed = set(overview.failures["query"].to_list())
+    rows, cells = [], []
+    for group in _largest_first(queries["group"]):
+        part = queries.filter(pl.col("group") == group)
+        fails = np.array([float(query in failed) for query in part["query"]])
+        clusters = np.unique(part["ground_truth"].to_numpy(), return_inverse=True)[1]
+        share = estimate(fails, clusters, bounds=(0, 1), level=overview.level)
+        own = overview.failures.filter(pl.col("query").is_in(part["query"].to_list()))
+        counts = {cause: int(own[cause_column(cause)].fill_null(False).sum()) for cause in CAUSES}
+        causes = {cause: count / own.height if own.height else float("nan") for cause, count in counts.items()}
+        rows.append({"group": group, "queries": part.height, "failures": own.height, "share": share.mean,
+                     "low": share.low, "high": share.high, **causes})  # fmt: skip
+        figures = f"{percent(share.mean)} {interval_text(share.low, share.high)}".rstrip()
+        cells.append((str(group), f"{part.height:,}", figures, *map(percent, causes.values())))
+    grid = Grid((column, "queries", "failures", *CAUSES), tuple(cells), "lrl" + "r" * len(CAUSES))
+    note = "failures: percent of queries, with intervals over images; causes: percent of the group's failures."
+    return GroupedTable(column, pl.DataFrame(rows), grid, note)
+
+
+def drops_by(study: Robustness, labels: Mapping[str, str], column: str, level: float = 0.95) -> GroupedTable:
+    """What each perturbation costs the queries of each group: the change of the direction's Rsum, in points."""
+    table = study.queries
+    table = table.with_columns(group=pl.Series([labels.get(str(query)) for query in table["query"]], dtype=pl.String))
+    table = table.drop_nulls("group")
+    groups = _largest_first(table.unique(["query"])["group"])
+    rows, cells = [], []
+    for (model, perturbation), part in table.group_by("model", "perturbation", maintain_order=True):
+        line = [str(model), str(perturbation)]
+        for group in groups:
+            own = part.filter(pl.col("group") == group)
+            change = 100 * (own["hits_after"] - own["hits_before"]).to_numpy()
+            drop = estimate(change, own["cluster"].to_numpy(), level=level)
+            rows.append({"model": model, "perturbation": perturbation, "group": group, "queries": own.height,
+                         "change": drop.mean, "low": drop.low, "high": drop.high})  # fmt: skip
+            interval = f" [{drop.low:+.1f}, {drop.high:+.1f}]" if np.isfinite(drop.low) else ""
+            line.append(f"{drop.mean:+.1f}{interval}" if np.isfinite(drop.mean) else "–")
+        cells.append(tuple(line))
+    grid = Grid(("model", "perturbation", *groups), tuple(cells), "ll" + "l" * len(groups))
+    note = f"Change of Hit@1 + Hit@5 + Hit@10 ({study.direction}) in points, by {column}; intervals over images."
+    return GroupedTable(column, pl.DataFrame(rows), grid, note)
+
+
+def _largest_first(labels: pl.Series) -> list[str]:
+    """The groups by size; those of one size by name, so that the same results always print the same table."""
+    sizes = Counter(labels.drop_nulls())
+    return sorted(sizes, key=lambda group: (-sizes[group], group))

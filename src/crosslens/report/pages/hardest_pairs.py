@@ -1,0 +1,88 @@
+"""A page of the hardest pairs: the picture, its caption, and what every model made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from crosslens.analyze import DIFFICULTY, Difficulty
+from crosslens.core import Dataset
+from crosslens.metrics import format_count
+from crosslens.report.html import html_page, html_table, raw_table
+from crosslens.report.pages.pictures import EmbeddedImage, embed_image
+from crosslens.report.text.difficulty import shares_grid
+
+PAIRS_STYLE = """
+body { max-width: 1100px; }
+.pairs { display: grid; grid-template-columns: repeat(auto-fill, minmax(300px, 1fr)); gap: 20px; margin-top: 20px; }
+article { border: 1px solid #ddd; border-radius: 6px; padding: 12px; min-width: 0; }
+article img, .missing { width: 100%; height: 210px; object-fit: contain; background: #f1f1f1; display: block; }
+.missing { color: #666; display: flex; align-items: center; justify-content: center; }
+q { display: block; font-size: 16px; margin: 10px 0 4px; overflow-wrap: anywhere; }
+.facts, .note { color: #555; margin: 0 0 8px; overflow-wrap: anywhere; }
+.scores { width: 100%; font-variant-numeric: tabular-nums; }
+.scores td, .scores th { padding: 2px 8px 2px 0; }
+.scores td + td, .scores th + th { text-align: right; }
+.scores td:first-child { overflow-wrap: anywhere; }
+.yes { color: #0d5c23; } .no { color: #8f1d14; }
+.wide { overflow-x: auto; }
+"""
+
+
+def hardest_pairs_page(
+    result: Difficulty, dataset: Dataset, files: Mapping[str, str] | None = None, *, most: int = 60
+) -> str:
+    """The ``most`` hardest pairs, hardest first; ``files`` are the paths of pictures by image id."""
+    texts = dict(zip(dataset.caption_ids, dataset.texts, strict=True))
+    grid = shares_grid([result])
+    rows = result.hardest(most).to_dicts()
+    note = (
+        f"The {format_count(len(rows), 'pair')} with the fewest votes, of {len(result):,}; of equal votes those "
+        "furthest below the models' thresholds first. ✓ the score reaches the model's threshold: it says match."
+    )
+    articles = [_article(row, result, texts, (files or {}).get(row["image"])) for row in rows]
+    body = "\n".join(
+        [
+            f'<div class="wide">{html_table(grid.header, grid.rows)}</div>',
+            f'<p class="note">{escape(note)}</p>',
+            '<div class="pairs">',
+            *articles,
+            "</div>",
+        ]
+    )
+    return html_page(f"Hardest pairs of {result.dataset}", body, style=PAIRS_STYLE)
+
+
+def _article(row: Mapping[str, Any], result: Difficulty, texts: Mapping[str, str], file: str | None) -> str:
+    image = str(row["image"])
+    facts = f"{row['votes']} of {row['models']} votes, {row[DIFFICULTY]} · {image} · caption {row['caption']}"
+    return "\n".join(
+        [
+            "<article>",
+            picture_html(image, embed_image(file)),
+            f'<q dir="auto">{escape(texts.get(row["caption"], row["caption"]))}</q>',
+            f'<p class="facts">{escape(facts)}</p>',
+            raw_table(("model", "score", "threshold", ""), _scores(row, result), kind="scores"),
+            "</article>",
+        ]
+    )
+
+
+def picture_html(image: str, picture: EmbeddedImage | None) -> str:
+    """An image in a card of a page, or words where there is none."""
+    if picture is None:
+        return f'<div class="missing">no picture of {escape(image)}</div>'
+    return f'<img src="{picture.address}" alt="{escape(image)}">'
+
+
+def _scores(row: Mapping[str, Any], result: Difficulty) -> list[str]:
+    rows = []
+    for model in result.models:
+        score, threshold = row[f"score[{model}]"], result.thresholds.get(model, float("nan"))
+        matches = score >= threshold
+        verdict = f'<span class="{"yes" if matches else "no"}">{"✓ match" if matches else "✗ no match"}</span>'
+        name = f"{model} (tie-breaker)" if model == result.tie_breaker else model
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in (name, f"{score:.4f}", f"{threshold:.4f}"))
+        rows.append(f"<tr>{cells}<td>{verdict}</td></tr>")
+    return rows

@@ -1,0 +1,75 @@
+"""Picture files, made small and put into a page."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crosslens.core import CrosslensError
+from crosslens.data import read_image_bytes
+from crosslens.encode import decode_image
+
+_LARGEST = 640
+_QUALITY = 82
+_SIDES = (320, 256, 200, 160, 128, 96)
+"""How large thumbnails are at most, in pixels: the first at which all of them fit into the budget."""
+
+
+@dataclass(frozen=True)
+class EmbeddedImage:
+    """A picture file, made small, as an address that holds it; with its size in pixels before that."""
+
+    address: str
+    width: float
+    height: float
+
+
+def embed_image(file: str | Path | None, largest: int = _LARGEST) -> EmbeddedImage | None:
+    """The picture in a file, its longer side at most ``largest`` pixels.
+
+    None where there is no such file, it is none, or Pillow is missing.
+    """
+    picture = _open(file)
+    return None if picture is None else _embed(picture, largest, picture.size)
+
+
+def embed_thumbnails(files: Mapping[str, str], budget: int) -> dict[str, EmbeddedImage]:
+    """Thumbnails of the pictures that can be read, as large as ``budget`` bytes for all of them together allow.
+
+    The smallest size is used where even that exceeds the budget.
+    """
+    opened: dict[str, tuple[Any, tuple[int, int]]] = {}
+    for image, file in files.items():
+        picture = _open(file)
+        if picture is not None:
+            size = picture.size
+            picture.thumbnail((_SIDES[0], _SIDES[0]))
+            opened[image] = picture, size
+    embedded: dict[str, EmbeddedImage] = {}
+    for side in _SIDES:
+        embedded = {image: _embed(picture, side, size) for image, (picture, size) in opened.items()}
+        if sum(len(drawn.address) for drawn in embedded.values()) <= budget:
+            break
+    return embedded
+
+
+def _open(file: str | Path | None) -> Any:
+    if file is None:
+        return None
+    try:
+        return decode_image(read_image_bytes(file))
+    except (CrosslensError, OSError):
+        return None
+
+
+def _embed(picture: Any, largest: int, size: tuple[int, int]) -> EmbeddedImage:
+    small = picture.copy()
+    small.thumbnail((largest, largest))
+    content = io.BytesIO()
+    small.save(content, "JPEG", quality=_QUALITY)
+    address = "data:image/jpeg;base64," + base64.b64encode(content.getvalue()).decode("ascii")
+    return EmbeddedImage(address, float(size[0]), float(size[1]))

@@ -1,0 +1,1 @@
+"""Tables of benchmarks that are built: their stages, and captions that were cleaned."""

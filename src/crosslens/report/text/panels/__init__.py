@@ -1,0 +1,1 @@
+"""Results of panels of models and of pairs of scorers as text."""

@@ -1,0 +1,1 @@
+"""Losses: one small function each, its equation named, registered like a metric."""

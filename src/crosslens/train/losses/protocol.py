@@ -1,0 +1,62 @@
+"""What every loss is: a batch's scores, encodings and similarities in, one number out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from crosslens.core import Registry
+from crosslens.train.settings import call_registered, check_type
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+Phi = Callable[["Tensor", "Tensor"], "Tensor"]
+"""Rows of images and of captions in the batch, equally many → φ(the image's captions, the caption) of each pair."""
+
+
+@dataclass(frozen=True)
+class BatchOutput:
+    """What the model makes of a batch of B matching pairs; image i and caption i match."""
+
+    scores: Tensor
+    """B×B: the similarity of image i and caption j."""
+    relevant: Tensor
+    """B×B, bool: caption j is a caption of image i. The diagonal is; two captions of one image may meet in a batch."""
+    images: Any
+    """The model's own encoding of the images: what its special losses need."""
+    captions: Any
+    phi: Phi
+    """φ of pairs of the batch; asking for it raises where the recipe names no φ."""
+    generator: Generator
+    """For random choices, on the CPU: the same seed and step, the same choice."""
+
+
+Loss = Callable[[BatchOutput], "Tensor"]
+
+LOSSES: Registry[Callable[..., Loss]] = Registry("loss", "losses", ("crosslens.train.losses",))
+"""Factories: settings by keyword → a loss. Declared with each: ``phi`` (True where it asks for φ)."""
+
+
+def weighted_sum(losses: Sequence[tuple[float, Loss]]) -> Loss:
+    """The losses of a recipe as one."""
+
+    def total(batch: BatchOutput) -> Tensor:
+        return sum((weight * loss(batch) for weight, loss in losses), start=batch.scores.new_zeros(()))
+
+    return total
+
+
+def build_loss(entries: Sequence[Mapping[str, Any]], source: str = "recipe") -> tuple[Loss, bool]:
+    """A recipe's ``[[loss]]`` entries as one loss, and whether it needs φ."""
+    parts: list[tuple[float, Loss]] = []
+    needs_phi = False
+    for entry in entries:
+        settings = dict(entry)
+        registered = LOSSES[settings.pop("kind")]
+        weight = settings.pop("weight", 1.0)
+        check_type("weight of [[loss]]", weight, "float", source)
+        needs_phi = needs_phi or bool(registered.details.get("phi"))
+        parts.append((weight, call_registered(registered, settings, table="[[loss]]", source=source)))
+    return weighted_sum(parts), needs_phi

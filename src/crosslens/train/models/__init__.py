@@ -1,0 +1,1 @@
+"""Models that are trained: towers on stored features, one module each."""

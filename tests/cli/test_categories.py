@@ -1,0 +1,120 @@
+"""``crosslens analyze categories`` as a person calls it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from crosslens.core import Dataset
+from crosslens.data import write_dataset
+
+from .conftest import Call
+
+IMAGES = 12
+
+
+@pytest.fixture
+def study(tmp_path: Path, call: Call) -> Path:
+    """A dataset, two runs from score matrices, levels of difficulty and rejected captions."""
+    dataset = Dataset.of({f"i{n}.jpg": [f"picture {n}", f"scene {n}", f"view {n}"] for n in range(IMAGES)})
+    dataset.save(tmp_path / "data")
+    random = np.random.default_rng(0)
+    own = (dataset.caption_image, np.arange(3 * IMAGES))
+    for name, strength in (("strong", 1.5), ("weak", 0.5)):
+        scores = random.normal(size=(IMAGES, 3 * IMAGES)).astype(np.float32)
+        scores[own] += strength * (3 - own[1] % 3)
+        np.save(tmp_path / f"{name}.npy", scores)
+        words = ("evaluate", "--dataset", tmp_path / "data", "--scores", tmp_path / f"{name}.npy")
+        assert call(*words, "-o", tmp_path / "runs" / name, "--resamples", "20").code == 0
+    levels = ["easy", "medium", "hard"] * IMAGES
+    pl.DataFrame({"caption": dataset.caption_ids, "difficulty": levels, "words": [2] * len(levels)}).write_parquet(
+        tmp_path / "levels.parquet"
+    )
+    return tmp_path
+
+
+def test_a_panel_in_the_terminal_and_in_files(study: Path, call: Call) -> None:
+    words = ("analyze", "categories", study / "runs/strong", study / "runs/weak", "--difficulty")
+    words = (*words, study / "levels.parquet", "--metrics", "Hit@1 MedR[all]", "--resamples", "20")
+    outcome = call(*words, "--negatives", "2", "-o", study / "t.csv", "--plot", study / "p.html")
+    assert outcome.code == 0, outcome.err
+    assert max(map(len, outcome.out.splitlines())) <= 80
+    assert "text → image, of all queries" in outcome.out
+    assert "AUPRC    strong" in outcome.out
+    assert "mean" in outcome.out
+    assert "24 captions of other images, 2 per image" in " ".join(outcome.out.split())
+    table = pl.read_csv(study / "t.csv")
+    assert set(table["model"]) == {"strong", "weak"}
+    shares = table.filter(pl.col("direction") == "t2i", pl.col("metric") == "Hit@1", pl.col("model") == "weak")
+    parts = shares.filter(pl.col("denominator") == "all")["value"].sum()
+    assert parts == pytest.approx(shares.filter(pl.col("category") == "total")["value"][0])
+    assert "mean ± sd" in (study / "p.html").read_text()
+    assert call(*words, "-o", study / "t.csv").code != 0  # exists
+    assert call(*words, "-o", study / "t.tex").code == 0
+    assert r"t2i & all & Hit@1 & strong" in (study / "t.tex").read_text()
+
+
+def test_json_holds_fractions_and_the_panel(study: Path, call: Call) -> None:
+    words = ("analyze", "categories", study / "runs/strong", study / "runs/weak", "--difficulty")
+    result = call(*words, study / "levels.parquet", "--metrics", "Hit@5", "--resamples", "0", "--json").json
+    assert result["categories"] == ["easy", "medium", "hard"]
+    assert all(0 <= row["value"] <= 1 for row in result["retrieval"])
+    assert {row["models"] for row in result["panel"]} == {2}
+    assert result["classification"] == []
+
+
+def test_rejected_captions_with_scores_in_tables(study: Path, call: Call) -> None:
+    levels = pl.read_parquet(study / "levels.parquet").with_columns(pl.lit(0.8).alias("score[strong]"))
+    levels.write_parquet(study / "scored.parquet")
+    rejected = {"image": [f"i{n}" for n in range(IMAGES)], "text": ["wrong"] * IMAGES, "score[strong]": [0.2] * IMAGES}
+    pl.DataFrame(rejected).write_csv(study / "rejected.csv")
+    words = ("analyze", "categories", study / "runs/strong", "--rejected", study / "rejected.csv", "--resamples", "20")
+    result = call(*words, "--difficulty", study / "scored.parquet", "--json").json
+    assert {row["value"] for row in result["classification"]} == {1.0}
+    assert result["negatives"] == "rejected captions, at most 1 per image"
+    outcome = call(*words, "--difficulty", study / "levels.parquet")
+    assert "names no model that could score the rejected captions" in outcome.err
+
+
+def test_mistakes_are_explained(study: Path, call: Call) -> None:
+    words = ("analyze", "categories", study / "runs/strong", "--difficulty", study / "levels.parquet")
+    assert "unknown column 'colour'" in call(*words, "--by", "colour").err
+    assert "use .csv, .parquet or .tex" in call(*words, "-o", study / "t.xlsx").err
+    assert "pass a number from 1, or all" in call(*words, "--negatives", "none").err
+    assert "unknown area 'circle'" in call(*words, "--area", "circle").err
+    assert "neither runs nor scored pairs" in call("analyze", "categories", *words[3:]).err
+    no_ids = study / "no_ids.csv"
+    no_ids.write_text("level,difficulty\nx,easy\n")
+    assert f"{no_ids}: neither a column 'caption' nor 'image'" in call(*words[:4], no_ids).err
+    other = study / "other.csv"
+    other.write_text("caption,difficulty\nx,easy\n")
+    assert "no pair of the run 'strong' has a difficulty" in call(*words[:4], other).err
+
+
+@pytest.mark.parametrize("command", ["gallery", "categories", "difficulty"])
+def test_runs_over_other_captions_with_the_same_ids(study: Path, call: Call, command: str) -> None:
+    """As two drawn datasets of one size have them."""
+    dataset = Dataset.of({f"i{n}.jpg": [f"other {n}", f"scene {n}", f"view {n}"] for n in range(IMAGES)})
+    dataset.save(study / "others")
+    words = ("evaluate", "--dataset", study / "others", "--scores", study / "weak.npy", "--resamples", "0")
+    assert call(*words, "-o", study / "runs" / "other").code == 0
+    runs = study / "runs" / "strong", study / "runs" / "other"
+    outcome = {
+        "gallery": lambda: call("gallery", *runs, "-o", study / "page.html"),
+        "categories": lambda: call("analyze", "categories", *runs, "--difficulty", study / "levels.parquet"),
+        "difficulty": lambda: call("analyze", "difficulty", "--runs", *runs, "--calibration", "self"),
+    }[command]()
+    assert outcome.code == 2
+    assert f"{runs[1]} is over another dataset than {runs[0]}" in outcome.err
+    assert not (study / "page.html").exists()
+
+
+def test_runs_over_the_same_captions_read_from_another_file(study: Path, call: Call) -> None:
+    """Their fingerprints may differ: one knows objects or files that the other does not."""
+    write_dataset(Dataset.load(study / "data"), study / "copy.jsonl")
+    words = ("evaluate", "--dataset", study / "copy.jsonl", "--scores", study / "weak.npy", "--resamples", "0")
+    assert call(*words, "-o", study / "runs" / "copy").code == 0
+    assert call("gallery", study / "runs" / "strong", study / "runs" / "copy").code == 0

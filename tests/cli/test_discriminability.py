@@ -1,0 +1,89 @@
+"""``crosslens analyze discriminability`` as a person calls it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import crosslens as cl
+
+from .conftest import Call
+
+
+def words(study: Path, model: str = "model-a") -> list[str | Path]:
+    return [
+        *("analyze", "discriminability", "--dataset", f"coco captions={study / 'captions.json'}"),
+        *("--image-embeddings", study / f"{model}-img.npy", "--caption-embeddings", study / f"{model}-cap.npy"),
+    ]
+
+
+def settings() -> list[str]:
+    return ["--k", "5", "--temperature", "0.1", "--resamples", "50"]
+
+
+def test_one_dataset(study: Path, tmp_path: Path, call: Call) -> None:
+    outcome = call(*words(study), *settings(), "-o", tmp_path / "dis.csv", "--show", "2")
+    assert outcome.code == 0
+    assert "dis(t), nats" in outcome.out
+    assert "of ln 5 = 1.61" in outcome.out
+    assert "least discriminable" in outcome.out
+    assert max(map(len, outcome.out.splitlines())) <= 80
+    table = pl.read_csv(tmp_path / "dis.csv")
+    dataset = cl.load_dataset("coco", captions=str(study / "captions.json"))
+    vectors = {side: np.load(study / f"model-a-{file}.npy") for side, file in (("images", "img"), ("captions", "cap"))}
+    expected = cl.discriminability(dataset, k=5, temperature=0.1, **vectors)
+    assert table["dis"].to_list() == pytest.approx(expected.of("dis").tolist())
+    assert table.columns[:4] == ["dataset", "caption", "image", "dis"]
+
+
+def test_two_side_by_side(study: Path, call: Call) -> None:
+    both = [*words(study), *words(study, "model-b")[2:], *settings()]
+    outcome = call(*both)
+    assert "Change against" in outcome.out
+    assert "paired by image" in outcome.out
+    content = call(*both, "--json", "--show", "1").json
+    first, second = content["datasets"]
+    assert first["k"] == second["k"] == 5
+    assert first["features"]["dis"]["change"] is None
+    difference = second["features"]["dis"]["mean"] - first["features"]["dis"]["mean"]
+    assert second["features"]["dis"]["change"]["difference"] == pytest.approx(difference)
+    assert len(first["least"]) == len(first["most"]) == 1
+    assert first["least"][0]["dis"] >= first["most"][0]["dis"]
+
+
+def test_the_plot_is_a_page_with_its_numbers(study: Path, tmp_path: Path, call: Call) -> None:
+    pytest.importorskip("plotly")
+    page = tmp_path / "dis.html"
+    assert call(*words(study), *settings(), "--plot", page).code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "How well captions single out an image" in text
+    assert "least discriminable" in text
+    assert "kept at η = 0.8" in text
+
+
+@pytest.mark.parametrize(
+    ("extra", "problem"),
+    [
+        (["-o", "dis.txt"], "neither .parquet nor .csv"),
+        (["--plot", "dis.doc"], "unknown figure format"),
+        (["--k", "40"], "40 neighbours among 39 other items"),
+        (["--model", "tiny"], "both a model and embeddings"),
+        (["--caption-embeddings", "more.npy"], "--caption-embeddings is given 2 times for 1 datasets"),
+    ],
+)
+def test_bad_input(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call, extra: list[str],
+                   problem: str) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    outcome = call(*words(study), "--temperature", "0.1", *extra)
+    assert outcome.code in (2, 3)
+    assert problem in outcome.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_a_temperature_one_is_proposed(study: Path, call: Call) -> None:
+    outcome = call(*words(study), "--k", "5")
+    assert outcome.code == 2
+    assert "pass --temperature" in outcome.err

@@ -1,0 +1,113 @@
+"""``crosslens train``: the contract of its JSON, recipes by name and by file, and what is wrong with a call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crosslens.train import TrainingData, recipe_names
+from tests.commands import Call as Call, call as call
+
+from .conftest import write_flickr8k
+
+SMALL = """
+[data]
+kind = "flickr8k"
+
+[model]
+kind = "vse"
+dimension = 16
+word_dimension = 8
+
+[[loss]]
+kind = "triplet"
+
+[training]
+batch_size = 20
+epochs = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, data: TrainingData) -> Path:
+    folder = write_flickr8k(tmp_path_factory.mktemp("data") / "flickr8k", data)
+    (folder / "small.toml").write_text(SMALL)
+    return folder
+
+
+def test_a_packaged_recipe(call: Call, folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    words = ("train", "flickr8k-vse-sam-random", "--data", folder, "--fraction", "0.25", "--seed", "0")
+    words += (
+        "--epochs",
+        "1",
+        "--batch-size",
+        "25",
+        "--threads",
+        "1",
+        "--device",
+        "cpu",
+        "-o",
+        tmp_path / "model",
+        "--json",
+    )
+    outcome = call(*words)
+    assert outcome.code == 0, outcome.err
+    assert {"Rsum", "i2t/Hit@1", "t2i/Hit@1"} <= set(outcome.json["test"])
+    assert outcome.json["steps"] == 2
+    assert outcome.json["model"] == str(tmp_path / "model")
+    assert call(*words).json == outcome.json
+
+
+def test_a_recipe_file(call: Call, folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    words = ("--data", folder, "--device", "cpu", "--threads", "1", "-o", tmp_path / "model")
+    outcome = call("train", "--recipe", folder / "small.toml", *words)
+    assert outcome.code == 0, outcome.err
+    assert "epoch 2: loss" in outcome.err
+    assert "small, " in outcome.out
+    assert "\ntest: " in outcome.out
+    assert "Rsum " in outcome.out
+    assert call("train", folder / "small.toml", *words).out == outcome.out, "a path in place of the name"
+    refused = call("train", folder / "small.toml", *words, "--seed", "1")
+    assert refused.code == 5
+    assert "--overwrite" in refused.err
+    assert call("train", folder / "small.toml", *words, "--seed", "1", "--overwrite").code == 0
+
+
+def test_the_list_of_recipes(call: Call) -> None:
+    assert [entry["name"] for entry in call("train", "--list", "--json").json["recipes"]] == recipe_names()
+    text = call("train", "--list").out
+    assert all(name in text for name in recipe_names())
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--data", ".", "-o", "m"), 2, "no recipe"),
+        (("flickr8k-vse-triplet", "--recipe", "x.toml", "--data", ".", "-o", "m"), 2, "two recipes"),
+        (("flickr8k-vse-triplet", "-o", "m"), 2, "no data"),
+        (("flickr8k-vse-triplet", "--data", "."), 2, "no output folder"),
+        (("flickr8k-vse-triplte", "--data", ".", "-o", "m"), 2, "did you mean flickr8k-vse-triplet"),
+        (("flickr8k-vse-triplet", "--data", "nowhere", "-o", "m"), 2, "nowhere is not a folder"),
+        (("flickr8k-vse-triplet", "--data", ".", "-o", "m"), 3, "efficientnet_lite0_global.npy"),
+        (("flickr8k-vse-triplet", "--data", ".", "-o", "m", "--fraction", "2"), 2, "--fraction"),
+        (("nothing.toml", "--data", ".", "-o", "m"), 3, "nothing.toml"),
+    ],
+)
+def test_wrong_calls(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: int, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = call("train", *words)
+    assert outcome.code == code
+    assert message in outcome.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_batch_that_is_too_large_names_the_flag(call: Call, folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    outcome = call("train", folder / "small.toml", "--data", folder, "-o", tmp_path / "m", "--batch-size", "500")
+    assert outcome.code == 2
+    assert "a batch of 500 pairs from 200 training captions" in outcome.err

@@ -1,0 +1,98 @@
+"""Models and text towers: shapes, unit length, padding without influence; and the factor of the learning rate."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from crosslens.core import UsageError  # noqa: E402
+from crosslens.train import MODELS, CaptionBatch, InputShape, TrainingSettings  # noqa: E402
+from crosslens.train.trainer import rate_factor  # noqa: E402
+
+WORDS = CaptionBatch(torch.tensor([[2, 3, 4, 0, 0], [5, 6, 7, 8, 9], [2, 0, 0, 0, 0]]), torch.tensor([3, 5, 1]))
+
+
+def model(shape: InputShape, **settings: Any) -> Any:
+    torch.manual_seed(0)
+    return MODELS["vse"].value(shape, dimension=12, word_dimension=10, **settings).eval()
+
+
+@pytest.mark.parametrize("settings", [{"text": "gru"}, {"text": "gru", "both": True}, {"text": "transformer"}])
+def test_words_become_unit_vectors_and_padding_does_not_matter(settings: dict[str, Any]) -> None:
+    built = model(InputShape((6,), 10), **settings)
+    encoded = built.encode_captions(WORDS)
+    assert encoded.shape == (3, 12)
+    assert torch.allclose(encoded.norm(dim=1), torch.ones(3), atol=1e-5)
+    alone = built.encode_captions(CaptionBatch(torch.tensor([[2, 3, 4]]), torch.tensor([3])))
+    assert torch.allclose(encoded[:1], alone, atol=1e-5)
+    assert not torch.allclose(encoded[0], encoded[2], atol=1e-3)
+
+
+def test_vectors_of_a_sentence_encoder_become_unit_vectors() -> None:
+    built = model(InputShape((6,), 0, (7,)), text="sentence", image="residual", dropout=0.5)
+    vectors = torch.randn(3, 7)
+    encoded = built.encode_captions(CaptionBatch(None, None, vectors))
+    assert torch.allclose(encoded.norm(dim=1), torch.ones(3), atol=1e-5)
+    assert torch.equal(encoded, built.encode_captions(CaptionBatch(None, None, vectors))), "no dropout in use"
+    built.train()
+    assert not torch.equal(encoded, built.encode_captions(CaptionBatch(None, None, vectors)))
+
+
+@pytest.mark.parametrize("image", ["linear", "residual"])
+def test_images_become_unit_vectors_and_scores_are_cosines(image: str) -> None:
+    built = model(InputShape((6,), 10), image=image)
+    images, captions = built.encode_images(torch.randn(4, 6)), built.encode_captions(WORDS)
+    assert torch.allclose(images.norm(dim=1), torch.ones(4), atol=1e-5)
+    expected = torch.nn.functional.cosine_similarity(images[:, None], captions[None], dim=-1)
+    assert torch.allclose(built.scores(images, captions), expected, atol=1e-5)
+    regions = torch.randn(4, 3, 6)
+    assert torch.allclose(built.encode_images(regions), built.encode_images(regions.mean(dim=1)))
+
+
+def test_a_word_dimension_without_many_divisors_is_fine() -> None:
+    built = MODELS["vse"].value(InputShape((6,), 10), dimension=4, word_dimension=199, text="transformer")
+    assert built.encode_captions(WORDS).shape == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text", "message"),
+    [
+        ({"image": "cubic"}, (), "choose linear or residual"),
+        ({"text": "lstm"}, (), "choose gru, transformer or sentence"),
+        ({"dropout": 1.0}, (), "dropout must be"),
+        ({"text": "sentence"}, (), "the recipe names no text_model"),
+        ({"text": "gru"}, (7,), "the recipe names a text_model"),
+    ],
+)
+def test_wrong_settings_are_named(settings: dict[str, Any], text: tuple[int, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        model(InputShape((6,), 10, text), **settings)
+    with pytest.raises(UsageError, match="dimension must be at least 1"):
+        MODELS["vse"].value(InputShape((6,), 10), dimension=0)
+
+
+# The learning rate
+
+
+def factors(steps: int = 20, **settings: Any) -> list[float]:
+    return [rate_factor(TrainingSettings(**settings), step, steps, per_epoch=2) for step in range(steps)]
+
+
+def test_schedules() -> None:
+    assert factors() == [1.0] * 20
+    assert factors(schedule="step", decay_epochs=4) == pytest.approx([1.0] * 8 + [0.1] * 8 + [0.01] * 4)
+    cosine = factors(schedule="cosine")
+    assert cosine == pytest.approx([(1 + math.cos(math.pi * step / 20)) / 2 for step in range(20)])
+    assert factors(warm_up=0.25)[:6] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
+    warm = factors(warm_up=0.25, schedule="cosine")
+    assert warm[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    assert warm[5:] == pytest.approx([(1 + math.cos(math.pi * step / 15)) / 2 for step in range(15)])
+
+
+@pytest.mark.parametrize("warm_up", [0.0, 0.01, 0.03, 0.12, 0.99])
+def test_the_rate_never_exceeds_its_highest(warm_up: float) -> None:
+    assert all(0 < factor <= 1 for factor in factors(warm_up=warm_up, schedule="cosine"))
