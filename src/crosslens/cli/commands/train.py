@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+import crosslens.metrics as metrics
 import crosslens.train as train
 from crosslens.cli.console import print_json, print_list, print_note, print_result, progress_bar
 from crosslens.cli.flags import OUTPUT, Json, Overwrite, command
 from crosslens.core import Options, UsageError, option
-from crosslens.metrics import format_figure
 
 _AS_IN_RECIPE = " [default: as in the recipe]"
 
@@ -103,7 +103,7 @@ def _watch(recipe: train.TrainingRecipe) -> Callable[[dict[str, Any]], None]:
     metric = recipe.settings.metric
 
     def show(row: dict[str, Any]) -> None:
-        value = format_figure(metric, row["value"])
+        value = metrics.format_figure(metric, row["value"])
         print_note(f"epoch {row['epoch']:g}: loss {row['loss']:.4f}, validation {metric} {value}")
 
     return show
@@ -111,7 +111,7 @@ def _watch(recipe: train.TrainingRecipe) -> Callable[[dict[str, Any]], None]:
 
 def _summary(trained: train.Trained) -> str:
     card = trained.card
-    figures = ", ".join(f"{name} {format_figure(name, value)}" for name, value in trained.test.items())
+    figures = ", ".join(f"{name} {metrics.format_figure(name, value)}" for name, value in trained.test.items())
     return (
         f"{trained.path}: {card['recipe']}, {card['parameters']:,} parameters, best at step {card['best_step']:,} of "
         f"{card['steps']:,}\ntest: {figures}"
