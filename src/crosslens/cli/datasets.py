@@ -12,11 +12,12 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import crosslens.core as core
 import crosslens.data as data
 import crosslens.explanations as explanations
+from crosslens.cli.flags import Flags
 from crosslens.core import InputError, Options, UsageError, option
 
 DATASET_WORDS = '"NAME KEY=VALUE …"|PATH'
@@ -69,6 +70,12 @@ class DatasetOptions(Options):
         source = source or self.dataset
         options = self.reader_options(source)
         return None if source is None else data.load_dataset(source, **options)
+
+
+DatasetOfRuns = Annotated[
+    DatasetOptions, Flags(help={"dataset": "A reader's name or a path. [default: as in the recipe]"})
+]
+"""The dataset of commands that take runs, whose recipes know it."""
 
 
 QUERIES = "Text-only retrieval: the text set whose captions are the queries; --dataset is then the corpus."

@@ -80,9 +80,9 @@ def collect_candidates(
         verdict = SMALL_CLUSTER if not usable[order] else KEPT if kept >= settings.captions else FEW_CANDIDATES
         facts = (int(clusters.sizes[order]), round(float(clusters.nearest[order]), 6), kept, verdict)
         image_rows.append((image, file, order, *facts))
-    found = Candidates(_table(image_rows, IMAGE_COLUMNS), _table(caption_rows_, CANDIDATE_COLUMNS))
-    _refuse_none(found, settings)
-    return found
+    candidates = Candidates(_table(image_rows, IMAGE_COLUMNS), _table(caption_rows_, CANDIDATE_COLUMNS))
+    _refuse_none(candidates, settings)
+    return candidates
 
 
 def _clean(
@@ -116,12 +116,15 @@ def _reasons(
     return decided
 
 
-def _refuse_none(found: Candidates, settings: SamplingSettings) -> None:
+def _refuse_none(candidates: Candidates, settings: SamplingSettings) -> None:
     """Raise where nobody would have anything to judge."""
-    if found.images["verdict"].eq(KEPT).any():
+    if candidates.images["verdict"].eq(KEPT).any():
         return
-    most = int(found.images["candidates"].max() or 0)  # type: ignore[arg-type]
-    total, dropped = found.captions.height, dict(found.captions["reason"].drop_nulls().value_counts().iter_rows())
+    most = int(candidates.images["candidates"].max() or 0)  # type: ignore[arg-type]
+    total, dropped = (
+        candidates.captions.height,
+        dict(candidates.captions["reason"].drop_nulls().value_counts().iter_rows()),
+    )
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items(), key=lambda item: -item[1]))
     raise UsageError(
         f"too few candidates: no image has {settings.captions} captions left to judge, the most are {most}"

@@ -92,9 +92,9 @@ def build_notes(imp: Imp) -> tuple[str, ...]:
         notes.append(f"{len(wordless):,} images have fewer than {settings['captions']} good captions and are left out")
     if imp.leaks is not None and imp.leaks.height:
         kinds = Counter(imp.leaks["kind"])
-        found = " and ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in sorted(kinds.items()))
+        leaks = " and ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in sorted(kinds.items()))
         what = "left out" if imp.log.head["selection"]["drop_leaks"] else "kept (--drop-leaks leaves them out)"
-        notes.append(f"a corpus has {found}, listed in leaks.csv: {what}")
+        notes.append(f"a corpus has {leaks}, listed in leaks.csv: {what}")
     return tuple(notes)
 
 

@@ -81,8 +81,8 @@ class ImpFolder:
             images, captions = (read_parquet_file(self.target / name) for name in (SAMPLED, CANDIDATES))
         except (OSError, InputError, pl.exceptions.PolarsError):
             return None
-        found = Candidates(images, captions)
-        return found if self.log.of("candidates")[0]["fingerprint"] == tables_fingerprint(found) else None
+        candidates = Candidates(images, captions)
+        return candidates if self.log.of("candidates")[0]["fingerprint"] == tables_fingerprint(candidates) else None
 
     @property
     def sheets(self) -> list[Path]:

@@ -102,10 +102,10 @@ class CandidateStages:
         sample = sample_images(_flat(vectors), self.settings, self.progress)
         files = self.sources.files(images)
         ids = [images.image_ids[row] for row in sample.rows]
-        found = [absolute_file(files[image]) if image in files else None for image in ids]
+        paths = [absolute_file(files[image]) if image in files else None for image in ids]
         text = pl.String
         return {
-            "sampled": pl.DataFrame({"image": ids, "file": found}, schema={"image": text, "file": text}),
+            "sampled": pl.DataFrame({"image": ids, "file": paths}, schema={"image": text, "file": text}),
             "spreads": pl.DataFrame([asdict(spread) for spread in sample.spreads]),
             "left_out": pl.DataFrame(list(skipped.items()), schema={"image": text, "why": text}, orient="row"),
             "notes": pl.DataFrame({"note": list(sample.notes)}, schema={"note": text}),
@@ -141,8 +141,8 @@ class CandidateStages:
             sizes["size"].to_numpy(), sizes["nearest"].to_numpy(),
         )  # fmt: skip
         images = list(sampled.select("image", "file").iter_rows())
-        found = collect_candidates(images, pool, clusters, self.settings, self.cleaning, self.progress)
-        return {"images": found.images, "captions": found.captions}
+        candidates = collect_candidates(images, pool, clusters, self.settings, self.cleaning, self.progress)
+        return {"images": candidates.images, "captions": candidates.captions}
 
 
 def spreads_of(table: pl.DataFrame) -> tuple[SampleSpread, ...]:

@@ -27,7 +27,7 @@ from crosslens.cli.console import (
     progress_bar,
     terminal_width,
 )
-from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_datasets, picture_files
+from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, DatasetOptions, load_datasets, picture_files
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -235,9 +235,7 @@ class LabelFiles(Options):
     "    --cleaned cleaned --qrels reviewed.qrels",
 )
 def labels(
-    source: Annotated[
-        DatasetOptions, Flags(help={"dataset": "A reader's name or a path. [default: as in the recipe]"})
-    ],
+    source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
     settings: Annotated[LabelSettings, Flags(without=("shortest",))],
     files: LabelFiles,

@@ -25,7 +25,7 @@ from crosslens.cli.console import (
     terminal_width,
     use_colour,
 )
-from crosslens.cli.datasets import DatasetOptions
+from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
 from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Json, Overwrite, command
 from crosslens.cli.stored_runs import load_run, load_runs, print_groups
 from crosslens.core import Options, UsageError, option
@@ -74,9 +74,7 @@ class FailureOptions(Options):
 )
 def explain(
     runs: Annotated[list[Path], typer.Argument(help="A run folder, or several for one table of their metrics.")],
-    source: Annotated[
-        DatasetOptions, Flags(help={"dataset": "A reader's name or a path. [default: as in the recipe]"})
-    ],
+    source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
     *,
     query: list[str] | None = option(None, "A query to explain in full, by its id; may be repeated.", metavar="ID"),

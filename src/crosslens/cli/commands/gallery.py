@@ -19,7 +19,7 @@ from crosslens.cli.console import (
     print_result,
     terminal_width,
 )
-from crosslens.cli.datasets import DatasetOptions
+from crosslens.cli.datasets import DatasetOfRuns
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
 from crosslens.cli.stored_runs import check_same_captions, load_run
 from crosslens.core import UsageError, option
@@ -34,9 +34,7 @@ from crosslens.encode import EncodeOptions
 )
 def gallery(
     runs: Annotated[list[Path], typer.Argument(help="Run folders of one dataset, one per model.")],
-    source: Annotated[
-        DatasetOptions, Flags(help={"dataset": "A reader's name or a path. [default: as in the recipe]"})
-    ],
+    source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
     query: list[str] | None = option(
         None, "A query: its id, or a part of its text (of an image: of a caption); may be repeated.", metavar="ID|TEXT"

@@ -25,7 +25,7 @@ from crosslens.cli.console import (
     progress_bar,
     terminal_width,
 )
-from crosslens.cli.datasets import DatasetOptions
+from crosslens.cli.datasets import DatasetOfRuns
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, TrustCodeFlag, command
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -53,9 +53,7 @@ class NegativeOptions(Options):
     "    --rejected rejected.csv --plot difficulty.html",
 )
 def categories(
-    source: Annotated[
-        DatasetOptions, Flags(help={"dataset": "A reader's name or a path. [default: as in the recipe]"})
-    ],
+    source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(without=("skip_bad",))],
     intervals: IntervalOptions,
     pairs: NegativeOptions,

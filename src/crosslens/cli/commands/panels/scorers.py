@@ -23,7 +23,7 @@ from crosslens.cli.console import (
     progress_bar,
     terminal_width,
 )
-from crosslens.cli.datasets import DatasetOptions, picture_files
+from crosslens.cli.datasets import DatasetOfRuns, picture_files
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, TrustCodeFlag, command
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -64,9 +64,7 @@ class ScorerFiles(Options):
     "    --pair-model 'vqa:http://127.0.0.1:8000/v1?model=NAME' -o pairs.csv",
 )
 def scorers(
-    source: Annotated[
-        DatasetOptions, Flags(help={"dataset": "A reader's name or a path. [default: as in the recipe]"})
-    ],
+    source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(without=("skip_bad",))],
     intervals: IntervalOptions,
     models: SourceOptions,
