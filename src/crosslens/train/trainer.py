@@ -263,7 +263,8 @@ class _Training:
 
         if self.settings.precision == "fp32":
             return nullcontext()
-        return torch.autocast(self.device.type, torch.bfloat16)
+        autocast: AbstractContextManager[Any] = torch.autocast(self.device.type, torch.bfloat16)
+        return autocast
 
     def _validate(self, loss: float) -> None:
         values = self.evaluate(self.data.validation, self.settings.metric)
