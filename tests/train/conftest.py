@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crosslens.core import Dataset
-from crosslens.train import Split, TrainingData, TrainingRecipe, TrainingSettings
+from crosslens.train import ImageFeatures, Split, TrainingData, TrainingRecipe, TrainingSettings
 
 WORDS = ["dog", "cat", "red", "blue", "runs", "sleeps", "tree", "house", "boy", "girl", "ball", "water"]
 DIMENSION = 16
@@ -25,7 +25,7 @@ def made_split(name: str, count: int, seed: int) -> Split:
             "a " + " ".join(WORDS[word] for word in stream.permutation(chosen)) for _ in range(5)
         ]
         features.append(meaning[chosen].sum(axis=0))
-    return Split(Dataset.of(captions, name=name), np.array(features, np.float32))
+    return Split(Dataset.of(captions, name=name), ImageFeatures(np.array(features, np.float32)))
 
 
 def made_data() -> TrainingData:
@@ -66,7 +66,7 @@ def write_flickr8k(folder: Path, data: TrainingData) -> Path:
         texts = np.reshape(split.dataset.texts, (-1, 5))
         lines += [f"{image}#{k}\t{text}" for image, five in zip(ids, texts, strict=True) for k, text in enumerate(five)]
         names += ids
-        rows += list(split.features)
+        rows += list(split.features.vectors)
     (folder / "Flickr8k.token.txt").write_text("\n".join(lines) + "\n")
     order = np.random.default_rng(0).permutation(len(names))
     (folder / "features" / "names.txt").write_text("".join(f"{names[row]}\n" for row in order))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from crosslens.core import CrosslensError, Dataset, InputError, UnknownNameError, UsageError
-from crosslens.train import Split, TrainingData, load_features
+from crosslens.train import ImageFeatures, Split, TrainingData, load_features
 from crosslens.train.batches import BatchPlan
 from crosslens.train.vocabulary import CaptionVocabulary, words_of
 
@@ -52,7 +52,7 @@ def write_precomp(folder: Path, *, repeated: bool = False, captions: int = 15, r
 def test_precomputed_features(tmp_path: Path, repeated: bool) -> None:
     features = write_precomp(tmp_path, repeated=repeated)
     data = load_features("precomp", tmp_path, {"validation": "test"})
-    assert np.array_equal(data.train.features, features)
+    assert np.array_equal(data.train.features.vectors, features)
     assert data.train.dataset.texts[5:10] == tuple(f"train caption {k}" for k in range(5, 10))
     assert np.asarray(data.train.dataset.caption_image).tolist() == [0] * 5 + [1] * 5 + [2] * 5
     assert data.validation.dataset.texts[0] == "test caption 0"
@@ -80,9 +80,15 @@ def test_wrong_features_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CrosslensError, match=r"dev_ims.npy"):
         load_features("precomp", tmp_path, {})
     with pytest.raises(InputError, match="one row per image"):
-        Split(Dataset.of({"a": ["x"]}), np.zeros((2, 3)))
+        Split(Dataset.of({"a": ["x"]}), ImageFeatures(np.zeros((2, 3))))
     with pytest.raises(InputError, match="images × dimension"):
-        Split(Dataset.of({"a": ["x"]}), np.zeros(1))
+        ImageFeatures(np.zeros(1))
+    with pytest.raises(InputError, match="no features"):
+        ImageFeatures()
+    with pytest.raises(InputError, match="2 rows of vectors and 3 rows of regions"):
+        ImageFeatures(np.zeros((2, 3)), np.zeros((3, 4, 5)))
+    with pytest.raises(InputError, match="at most one"):
+        ImageFeatures.of(np.zeros((2, 3)), np.zeros((2, 5)))
 
 
 def test_an_empty_caption_is_refused(tmp_path: Path) -> None:
@@ -98,7 +104,13 @@ def test_flickr8k_pairs_images_with_their_features(tmp_path: Path, data: Trainin
     for split, expected in zip(vars(read).values(), vars(data).values(), strict=True):
         assert list(split.dataset.image_ids) == list(expected.dataset.image_ids)
         assert split.dataset.texts == expected.dataset.texts
-        assert np.array_equal(split.features, expected.features.astype(np.float16))
+        assert np.array_equal(split.features.vectors, expected.features.vectors.astype(np.float16))
+    grid = np.arange(80 * 2 * 3, dtype=np.float32).reshape(80, 2, 3)
+    np.save(folder / "features" / "grid.npy", grid)
+    both = load_features("flickr8k", folder, {"features": "efficientnet_lite0_global.npy + grid.npy"})
+    row = (folder / "features" / "names.txt").read_text().split().index("test-3.jpg")
+    assert np.array_equal(both.test.features.regions[3], grid[row])
+    assert np.array_equal(both.test.features.vectors, read.test.features.vectors)
     names = folder / "features" / "names.txt"
     whole = names.read_text()
     names.write_text(whole.replace("dev-3.jpg", "other.jpg"))
@@ -129,8 +141,8 @@ def test_smaller_fractions_are_parts_of_larger_ones(data: TrainingData) -> None:
     assert [len(part.features) for part in parts] == [1, 2, 4, 10, 40]
     for smaller, larger in pairwise(parts):
         assert set(smaller.dataset.image_ids) < set(larger.dataset.image_ids)
-    whole = dict(zip(data.train.dataset.image_ids, data.train.features, strict=True))
-    for image, row in zip(parts[3].dataset.image_ids, parts[3].features, strict=True):
+    whole = dict(zip(data.train.dataset.image_ids, data.train.features.vectors, strict=True))
+    for image, row in zip(parts[3].dataset.image_ids, parts[3].features.vectors, strict=True):
         assert np.array_equal(whole[image], row)
     assert list(data.train.part(0.25, 8).dataset.image_ids) != list(parts[3].dataset.image_ids)
     for share in (0, -1, 1.5, float("nan")):

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from crosslens.core import UsageError  # noqa: E402
-from crosslens.train import MODELS, CaptionBatch, InputShape, TrainingSettings  # noqa: E402
+from crosslens.train import MODELS, CaptionBatch, ImageBatch, InputShape, TrainingSettings  # noqa: E402
 from crosslens.train.trainer import rate_factor  # noqa: E402
 
 WORDS = CaptionBatch(torch.tensor([[2, 3, 4, 0, 0], [5, 6, 7, 8, 9], [2, 0, 0, 0, 0]]), torch.tensor([3, 5, 1]))
@@ -23,7 +23,7 @@ def model(shape: InputShape, **settings: Any) -> Any:
 
 @pytest.mark.parametrize("settings", [{"text": "gru"}, {"text": "gru", "both": True}, {"text": "transformer"}])
 def test_words_become_unit_vectors_and_padding_does_not_matter(settings: dict[str, Any]) -> None:
-    built = model(InputShape((6,), 10), **settings)
+    built = model(InputShape(6, 10), **settings)
     encoded = built.encode_captions(WORDS)
     assert encoded.shape == (3, 12)
     assert torch.allclose(encoded.norm(dim=1), torch.ones(3), atol=1e-5)
@@ -33,7 +33,7 @@ def test_words_become_unit_vectors_and_padding_does_not_matter(settings: dict[st
 
 
 def test_vectors_of_a_sentence_encoder_become_unit_vectors() -> None:
-    built = model(InputShape((6,), 0, (7,)), text="sentence", image="residual", dropout=0.5)
+    built = model(InputShape(6, 0, (7,)), text="sentence", image="residual", dropout=0.5)
     vectors = torch.randn(3, 7)
     encoded = built.encode_captions(CaptionBatch(None, None, vectors))
     assert torch.allclose(encoded.norm(dim=1), torch.ones(3), atol=1e-5)
@@ -44,17 +44,19 @@ def test_vectors_of_a_sentence_encoder_become_unit_vectors() -> None:
 
 @pytest.mark.parametrize("image", ["linear", "residual"])
 def test_images_become_unit_vectors_and_scores_are_cosines(image: str) -> None:
-    built = model(InputShape((6,), 10), image=image)
-    images, captions = built.encode_images(torch.randn(4, 6)), built.encode_captions(WORDS)
+    built = model(InputShape(6, 10), image=image)
+    images, captions = built.encode_images(ImageBatch(torch.randn(4, 6))), built.encode_captions(WORDS)
     assert torch.allclose(images.norm(dim=1), torch.ones(4), atol=1e-5)
     expected = torch.nn.functional.cosine_similarity(images[:, None], captions[None], dim=-1)
     assert torch.allclose(built.scores(images, captions), expected, atol=1e-5)
     regions = torch.randn(4, 3, 6)
-    assert torch.allclose(built.encode_images(regions), built.encode_images(regions.mean(dim=1)))
+    assert torch.allclose(
+        built.encode_images(ImageBatch(regions=regions)), built.encode_images(ImageBatch(regions.mean(dim=1)))
+    )
 
 
 def test_a_word_dimension_without_many_divisors_is_fine() -> None:
-    built = MODELS["vse"].value(InputShape((6,), 10), dimension=4, word_dimension=199, text="transformer")
+    built = MODELS["vse"].value(InputShape(6, 10), dimension=4, word_dimension=199, text="transformer")
     assert built.encode_captions(WORDS).shape == (3, 4)
 
 
@@ -70,9 +72,9 @@ def test_a_word_dimension_without_many_divisors_is_fine() -> None:
 )
 def test_wrong_settings_are_named(settings: dict[str, Any], text: tuple[int, ...], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        model(InputShape((6,), 10, text), **settings)
+        model(InputShape(6, 10, text), **settings)
     with pytest.raises(UsageError, match="dimension must be at least 1"):
-        MODELS["vse"].value(InputShape((6,), 10), dimension=0)
+        MODELS["vse"].value(InputShape(6, 10), dimension=0)
 
 
 # The learning rate

@@ -93,7 +93,7 @@ def test_a_frozen_sentence_encoder_is_asked_once_per_split(
     trained = train_model(changed(recipe, epochs=6), data, tmp_path / "model")
     assert trained.test["Rsum"] > 200
     assert sum(calls) == sum(len(set(split.dataset.texts)) for split in vars(data).values())
-    assert trained.card["shape"] == {"image": (16,), "words": 0, "text": (15,)}
+    assert trained.card["shape"] == {"vector": 16, "words": 0, "text": (15,), "regions": ()}
 
 
 @pytest.mark.parametrize("settings", [{"text": "transformer"}, {"both": True}, {"image": "residual", "dropout": 0.2}])

@@ -1,5 +1,6 @@
 from crosslens.train.feature_sets import (
     FEATURE_SETS as FEATURE_SETS,
+    ImageFeatures as ImageFeatures,
     Split as Split,
     TrainingData as TrainingData,
     load_features as load_features,
@@ -8,6 +9,7 @@ from crosslens.train.losses.protocol import LOSSES as LOSSES, BatchOutput as Bat
 from crosslens.train.models.protocol import (
     MODELS as MODELS,
     CaptionBatch as CaptionBatch,
+    ImageBatch as ImageBatch,
     InputShape as InputShape,
     TrainableModel as TrainableModel,
 )

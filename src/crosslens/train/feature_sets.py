@@ -11,6 +11,7 @@ import numpy as np
 
 from crosslens.core import Dataset, InputError, Registry, UsageError, random_stream, reading
 from crosslens.data import load_dataset, read_array, read_lines
+from crosslens.train.models.protocol import ImageBatch
 from crosslens.train.settings import call_registered
 
 Array = np.ndarray[Any, Any]
@@ -20,12 +21,73 @@ PER_IMAGE = 5
 
 
 @dataclass(frozen=True)
+class ImageFeatures:
+    """What a model sees of images, row by row: a global vector each, local ones (regions, grid cells), or both."""
+
+    vectors: Array | None = None
+    """n×d."""
+    regions: Array | None = None
+    """n×regions×d."""
+
+    def __post_init__(self) -> None:
+        arrays = self.arrays()
+        if not arrays:
+            raise InputError("no features", expected="images × dimension, images × regions × dimension, or both")
+        for name, array in arrays.items():
+            if array.ndim != (2 if name == "vectors" else 3):
+                raise InputError(
+                    f"features of shape {array.shape}",
+                    expected="images × dimension, or images × regions × dimension",
+                )
+        counts = {len(array) for array in arrays.values()}
+        if len(counts) > 1:
+            raise InputError(
+                " and ".join(f"{len(array)} rows of {name}" for name, array in arrays.items()),
+                expected="one row per image",
+            )
+
+    @classmethod
+    def of(cls, *arrays: Array) -> ImageFeatures:
+        """Features from arrays that tell by their shape what they are."""
+        kinds = {"vectors" if array.ndim == 2 else "regions": array for array in arrays}
+        if len(kinds) < len(arrays):
+            raise InputError(
+                f"two arrays of features of the shapes {' and '.join(str(array.shape) for array in arrays)}",
+                expected="at most one of images × dimension and one of images × regions × dimension",
+            )
+        return cls(**kinds)
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays there are, by name."""
+        return {name: array for name, array in vars(self).items() if array is not None}
+
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays().values())))
+
+    def __getitem__(self, rows: Array | slice) -> ImageFeatures:
+        return ImageFeatures(**{name: array[rows] for name, array in self.arrays().items()})
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of one image, by name."""
+        return {name: array.shape[1:] for name, array in self.arrays().items()}
+
+    def batch(self, rows: Array | slice, device: Any) -> ImageBatch:
+        """The features of these rows, there."""
+        import torch
+
+        def tensor(array: Array) -> Any:
+            return torch.from_numpy(np.asarray(array[rows], np.float32)).to(device)
+
+        return ImageBatch(**{name: tensor(array) for name, array in self.arrays().items()})
+
+
+@dataclass(frozen=True)
 class Split:
     """A dataset and the features of its images, row by row."""
 
     dataset: Dataset
-    features: Array
-    """n×d (one vector per image) or n×regions×d."""
+    features: ImageFeatures
 
     def __post_init__(self) -> None:
         if len(self.features) != len(self.dataset.image_ids):
@@ -34,17 +96,13 @@ class Split:
                 expected="one row per image",
                 fix="pass the features of these images, in their order",
             )
-        if self.features.ndim not in (2, 3):
-            raise InputError(
-                f"features of shape {self.features.shape}",
-                expected="images × dimension, or images × regions × dimension",
-            )
-        wrong = np.flatnonzero(~np.isfinite(self.features).reshape(len(self.features), -1).all(axis=1))
-        if len(wrong):
-            raise InputError(
-                f"the features of {self.dataset.image_ids[wrong[0]]} are not finite", row=int(wrong[0]),
-                expected="numbers", fix="compute these features again, or leave the image out",
-            )  # fmt: skip
+        for array in self.features.arrays().values():
+            wrong = np.flatnonzero(~np.isfinite(array).reshape(len(array), -1).all(axis=1))
+            if len(wrong):
+                raise InputError(
+                    f"the features of {self.dataset.image_ids[wrong[0]]} are not finite", row=int(wrong[0]),
+                    expected="numbers", fix="compute these features again, or leave the image out",
+                )  # fmt: skip
 
     def part(self, fraction: float, seed: int) -> Split:
         """A share of the images, drawn by the seed: a smaller share is part of a larger one."""
@@ -66,13 +124,16 @@ class TrainingData:
     test: Split
 
     def __post_init__(self) -> None:
-        shapes = {name: split.features.shape[1:] for name, split in vars(self).items()}
-        for name, shape in shapes.items():
-            if shape != shapes["train"]:
+        for name, split in vars(self).items():
+            if split.features.shapes != self.train.features.shapes:
                 raise InputError(
-                    f"features of shape {shape} in {name} and {shapes['train']} in train",
+                    f"features of shape {_written(split)} in {name} and {_written(self.train)} in train",
                     expected="features of one model in all splits",
                 )
+
+
+def _written(split: Split) -> str:
+    return " and ".join(str(shape) for shape in split.features.shapes.values())
 
 
 FEATURE_SETS: Registry[Callable[..., TrainingData]] = Registry(
@@ -94,15 +155,17 @@ def load_features(layout: str, folder: str | Path, options: Mapping[str, Any], s
 def flickr8k(folder: Path, *, features: str = "efficientnet_lite0_global.npy") -> TrainingData:
     """Flickr8k's files, with features of all photos in `features/`, row by row as in `features/names.txt`.
 
-    features: the array below `features/`
+    features: the array below `features/`; or two, joined by `+`: one of global features and one of local ones
     """
-    array = read_array(folder / "features" / features)
+    files = [folder / "features" / name.strip() for name in features.split("+")]
+    arrays = [read_array(file) for file in files]
     name_file = folder / "features" / "names.txt"
     names = read_lines(name_file)
-    if len(names) != len(array):
-        raise InputError(
-            f"{len(names)} names for {len(array)} rows of {features}", file=name_file, expected="one name per row"
-        )
+    for file, array in zip(files, arrays, strict=True):
+        if len(names) != len(array):
+            raise InputError(
+                f"{len(names)} names for {len(array)} rows of {file.name}", file=name_file, expected="one name per row"
+            )
     row_of = {name.strip(): row for row, name in enumerate(names)}
 
     def split(list_name: str) -> Split:
@@ -112,8 +175,9 @@ def flickr8k(folder: Path, *, features: str = "efficientnet_lite0_global.npy") -
         missing = [image for image in dataset.image_ids if image not in row_of]
         if missing:
             raise InputError(f"no features of {missing[0]}", file=name_file, expected="every image's name")
-        with reading(folder / "features" / features):
-            return Split(dataset, np.asarray(array[[row_of[image] for image in dataset.image_ids]]))
+        rows = [row_of[image] for image in dataset.image_ids]
+        with reading(files[0]):
+            return Split(dataset, ImageFeatures.of(*(np.asarray(array[rows]) for array in arrays)))
 
     return TrainingData(split("train"), split("dev"), split("test"))
 
@@ -143,6 +207,6 @@ def precomp(folder: Path, *, train: str = "train", validation: str = "dev", test
         with reading(caption_file):
             dataset = Dataset.of(texts, name=f"{folder.name} {name}")
         with reading(feature_file):
-            return Split(dataset, np.asarray(features[::step]))
+            return Split(dataset, ImageFeatures.of(np.asarray(features[::step])))
 
     return TrainingData(split(train), split(validation), split(test))

@@ -36,8 +36,7 @@ def score_matrix(model: TrainableModel, split: Split, captions: CaptionSource, d
             for rows in blocks(count, _CAPTIONS)
         ]
         for rows in blocks(len(split.features), _IMAGES):
-            features = torch.from_numpy(np.asarray(split.features[rows], np.float32)).to(device)
-            images = model.encode_images(features)
+            images = model.encode_images(split.features.batch(rows, device))
             for columns, encoded in texts:
                 out[rows, columns] = model.scores(images, encoded).float().cpu().numpy()
     return out

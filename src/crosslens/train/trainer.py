@@ -96,7 +96,7 @@ def train_model(
     parts = {"recipe": identity, **{
         f"{name} {what}": value
         for name, split in vars(data).items()
-        for what, value in (("captions", split.dataset.fingerprint), ("features", np.asarray(split.features)))
+        for what, value in {"captions": split.dataset.fingerprint, **split.features.arrays()}.items()
     }}  # fmt: skip
     key = fingerprint("training", parts)
     card = finished_card(output, key, overwrite)
@@ -137,9 +137,10 @@ class _Training:
         self.vocabulary = CaptionVocabulary.of(self.train.dataset.texts, recipe.least_count)
         self._sources: dict[int, CaptionSource] = {}
         vectors = self._captions(self.train).vectors
+        shapes = self.train.features.shapes
         self.shape = InputShape(
-            tuple(self.train.features.shape[1:]), len(self.vocabulary) if vectors is None else 0,
-            () if vectors is None else tuple(vectors.shape[1:]),
+            shapes.get("vectors", (0,))[0], len(self.vocabulary) if vectors is None else 0,
+            () if vectors is None else tuple(vectors.shape[1:]), shapes.get("regions", ()),
         )  # fmt: skip
         torch.manual_seed(derive_seed(self.settings.seed, "weights") % 2**63)
         self.model: Any = call_registered(
@@ -237,8 +238,7 @@ class _Training:
         import torch
 
         image_rows = np.asarray(self.train.dataset.caption_image)[rows]
-        features = torch.from_numpy(np.asarray(self.train.features[image_rows], np.float32)).to(self.device)
-        images = self.model.encode_images(features)
+        images = self.model.encode_images(self.train.features.batch(image_rows, self.device))
         captions = self.model.encode_captions(self._captions(self.train).batch(rows, self.device))
         of_image = torch.from_numpy(image_rows).to(self.device)
         generator = torch.Generator().manual_seed(derive_seed(self.settings.seed, "sampling", step) % 2**63)
@@ -292,7 +292,7 @@ class _Training:
             }, "steps": self.step, "best_step": best["step"],
             "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
             "validation": {self.settings.metric: best["value"]}, "test": self.evaluate(self.data.test, TEST_METRICS),
-            "shape": {"image": self.shape.image, "words": self.shape.words, "text": self.shape.text},
+            "shape": vars(self.shape),
             "vocabulary": list(self.vocabulary.words), "history": self.history,
         }  # fmt: skip
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from crosslens.core import UsageError
-from crosslens.train.models.protocol import MODELS, CaptionBatch, InputShape
+from crosslens.train.models.protocol import MODELS, CaptionBatch, ImageBatch, InputShape, local_dimension
 from crosslens.train.models.text import GRU, ResidualHead, text_tower
 
 LINEAR, RESIDUAL = "linear", "residual"
@@ -46,7 +46,7 @@ class Vse(nn.Module):
                 raise UsageError(f"{name} is {size}", fix=f"{name} must be at least 1", option=name)
         if not 0 <= dropout < 1:
             raise UsageError(f"dropout is {dropout}", fix="dropout must be at least 0 and below 1", option="dropout")
-        inputs = shape.image[-1]
+        inputs = shape.vector or local_dimension(shape)
         self.dropout = nn.Dropout(dropout)
         self.image: nn.Module
         if image == LINEAR:
@@ -58,10 +58,9 @@ class Vse(nn.Module):
             self.image = ResidualHead(inputs, dimension, dropout)
         self.text = text_tower(shape, text, dimension, word_dimension=word_dimension, both=both, dropout=dropout)
 
-    def encode_images(self, features: Tensor) -> Tensor:
-        """B×d, of length 1. Local features are averaged first."""
-        pooled = features.mean(dim=1) if features.ndim == 3 else features
-        return normalize(self.image(self.dropout(normalize(pooled, dim=-1))), dim=-1)
+    def encode_images(self, images: ImageBatch) -> Tensor:
+        """B×d, of length 1. Without global features, local ones are averaged."""
+        return normalize(self.image(self.dropout(normalize(images.pooled(), dim=-1))), dim=-1)
 
     def encode_captions(self, captions: CaptionBatch) -> Tensor:
         """B×d, of length 1."""
