@@ -73,6 +73,10 @@ reproduce: $(TEST)  ## every table and figure of the papers that can be made her
 reproduce-flickr8k: $(TEST)  ## EXPL's text-only table with two small sentence encoders (needs Flickr8k; minutes)
 	@$(BIN)/python reproduce/flickr8k.py
 
+.PHONY: reproduce-training
+reproduce-training: $(TEST)  ## models trained on Flickr8k, adaptive against fixed margins (needs the data; hours, WORK=FOLDER)
+	@$(BIN)/python reproduce/training.py --work $(WORK) $(ARGS)
+
 .PHONY: reproduce-imp
 reproduce-imp: $(TEST)  ## an IMP build from Flickr8k photos and COCO captions (needs both; a minute)
 	@$(BIN)/python reproduce/imp_example.py

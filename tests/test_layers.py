@@ -35,7 +35,7 @@ ATTIC_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "
 HEAVY = {
     "torch", "datasets", "eccv_caption", "pandas", "matplotlib", "transformers", "sentence_transformers", "onnxruntime",
     "tokenizers", "huggingface_hub", "open_clip", "plotly", "kaleido", "spacy", "faiss", "ftfy",
-    "py3langid", "umap", "sklearn",
+    "py3langid", "umap", "sklearn", "peft",
 }  # fmt: skip
 DEFINES_MODULES = f"{PACKAGE}.train.models."
 """The modules that may import torch at once: they define classes that derive from ``torch.nn.Module``. They are only

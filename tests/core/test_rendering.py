@@ -53,3 +53,5 @@ def test_alignment() -> None:
 def test_names_with_their_texts() -> None:
     text = two_columns([("a", "one two three four five six seven"), ("longer", "")], width=40, indent=2)
     assert text.splitlines() == ["  a        one two three four five six", "           seven", "  longer"]
+    text = two_columns([("a", "the same model and budget as flickr8k-vse-triplet")], width=46)
+    assert text.splitlines()[1] == "    flickr8k-vse-triplet", "names stay whole"

@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("transformers", reason="pip install 'crosslens[encoders]'")
 pytest.importorskip("onnxruntime", reason="pip install 'crosslens[onnx]'")
 
+import crosslens.train.stored.encoder  # noqa: F401  # where crosslens is installed, an entry point imports it
 from crosslens.core import CrosslensError, Embeddings, UsageError
 from crosslens.encode import ENCODERS, PAIR_SCORERS, Encoder, StoredEmbeddings, load_encoder, load_pair_scorer
 from tests.encode.tiny_models import MODELS, TEXTS, pictures, save_llava, save_model
@@ -73,12 +74,21 @@ def saved(kind: str) -> Callable[[Path], str]:
     return lambda folder: str(save_model(kind, folder))
 
 
+def trained(folder: Path) -> str:
+    """A model of what ``tiny`` makes of pictures."""
+    from tests.train.trained_models import train_on_pictures
+
+    return str(train_on_pictures(folder).path)
+
+
 SOURCES: dict[str, Callable[[Path], str]] = {
     **{kind: saved(kind) for kind in MODELS},
     "callable": own_model,
     "file": stored,
+    "grid": lambda folder: f"{save_model('clip', folder)}#2",
     "onnx": described,
     "openclip": open_clip_stand_in,
+    "path": trained,
     "sentence": sentence,
     "tiny": lambda folder: "",
 }
@@ -87,6 +97,7 @@ SCORER_SOURCES: dict[str, Callable[[Path], str]] = {
     "blip": saved("blip"),
     "blip2": saved("blip2"),
     "callable": own_model,
+    "path": trained,
     "vqa": lambda folder: str(save_llava(folder / "llava")),
 }
 

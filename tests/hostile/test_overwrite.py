@@ -17,6 +17,8 @@ _FOLDERS = [
     for name, command in COMMANDS.items()
     if command.outputs == ("out",)
 ]
+_REPLACED = [param for param in _FOLDERS if not COMMANDS[str(param.values[0])].grows]
+_GROWING = [param for param in _FOLDERS if param not in _REPLACED]
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def work(inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "work"
 
 
-@pytest.mark.parametrize("name", _FOLDERS)
+@pytest.mark.parametrize("name", _REPLACED)
 def test_foreign_files_are_named_and_kept(name: str, work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command, out = COMMANDS[name], work / "out"
     assert main(shlex.split(command.old)) == 0
@@ -41,6 +43,20 @@ def test_foreign_files_are_named_and_kept(name: str, work: Path, capsys: pytest.
         assert content(work) == before
         mine.unlink()
     assert main(shlex.split(command.new)) == 0
+
+
+@pytest.mark.parametrize("name", _GROWING)
+def test_foreign_files_in_a_folder_that_grows_are_kept(name: str, work: Path) -> None:
+    command, out = COMMANDS[name], work / "out"
+    assert main(shlex.split(command.old)) == 0
+    mine = [folder / "mine.txt" for folder in (out, *(path for path in out.rglob("*") if path.is_dir()))]
+    for file in mine:
+        file.write_text("mine")
+    before = content(out)
+    assert main(shlex.split(command.new)) == 0
+    after = content(out)
+    assert before.keys() < after.keys()
+    assert all(file.read_text() == "mine" for file in mine)
 
 
 @pytest.mark.parametrize("name", _FOLDERS)

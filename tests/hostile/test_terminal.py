@@ -245,7 +245,7 @@ def test_a_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 
     labels: list[Any] = []
     monkeypatch.setattr(rich.progress.Progress, "start", lambda self: None)
-    monkeypatch.setattr(rich.progress.Progress, "add_task", lambda self, label, total: labels.append(label))
+    monkeypatch.setattr(rich.progress.Progress, "add_task", lambda self, label, **_: labels.append(label))
     bar = console.Bar()
     bar.start(f"encoding [red]{EVIL}", 3)
     bar.finish()

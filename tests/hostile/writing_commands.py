@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 MODEL = """
@@ -24,6 +25,26 @@ class Others(Letters):
         return super().encode_texts(texts)[:, ::-1].copy()
 """
 
+TRAINING = """
+least_count = 1
+
+[data]
+kind = "precomp"
+captions = 2
+
+[model]
+kind = "vse"
+dimension = 4
+word_dimension = 4
+
+[[loss]]
+kind = "triplet"
+
+[training]
+batch_size = 4
+epochs = 1
+"""
+
 
 @dataclass(frozen=True)
 class WritingCommand:
@@ -34,6 +55,8 @@ class WritingCommand:
     outputs: tuple[str, ...] = ("out",)
     whole: bool = True
     """False: a pair of files, each of which is whole by itself."""
+    grows: bool = False
+    """What ``new`` brings is added to the folder, result by result: nothing in it is removed."""
     slow: bool = False
 
 
@@ -93,6 +116,14 @@ COMMANDS = {
         "explain run-c -o out", "explain run-c --depth 6 -o out --overwrite", slow=True,
     ),
 }  # fmt: skip
+_TRAINING = "training.toml --data features --device cpu --threads 1 -o out"
+if all(find_spec(package) for package in ("torch", "safetensors")):
+    COMMANDS |= {
+        "train": WritingCommand(f"train {_TRAINING}", f"train {_TRAINING} --seed 1 --overwrite", slow=True),
+        "sweep": WritingCommand(
+            f"sweep {_TRAINING} --seeds 1", f"sweep {_TRAINING} --seeds 2", whole=False, grows=True, slow=True
+        ),
+    }
 
 
 def make_inputs(folder: Path) -> None:
@@ -118,3 +149,8 @@ def make_inputs(folder: Path) -> None:
     np.save(folder / "c.npy", rng.standard_normal((8, scenes.captions.height)).astype(np.float32))
     recipe = Recipe(dataset=str(folder / "scenes"), inputs=InputOptions(scores=str(folder / "c.npy")))
     run_recipe(recipe, folder / "run-c")
+    (folder / "training.toml").write_text(TRAINING)
+    (folder / "features").mkdir()
+    for split in ("train", "dev", "test"):
+        np.save(folder / "features" / f"{split}_ims.npy", rng.standard_normal((6, 5)).astype(np.float32))
+        (folder / "features" / f"{split}_caps.txt").write_text("\n".join(dataset.texts) + "\n")

@@ -1,4 +1,4 @@
-"""A small feature set that can be learned: an image's vector is the sum of its words' vectors."""
+"""Small feature sets that can be learned: an image's regions are its words' vectors, its global vector is their sum."""
 
 from __future__ import annotations
 
@@ -15,26 +15,40 @@ WORDS = ["dog", "cat", "red", "blue", "runs", "sleeps", "tree", "house", "boy", 
 DIMENSION = 16
 
 
-def made_split(name: str, count: int, seed: int) -> Split:
+def made_split(name: str, count: int, seed: int, kinds: tuple[str, ...] = ("vectors",)) -> Split:
     meaning = np.random.default_rng(1).standard_normal((len(WORDS), DIMENSION))
     stream = np.random.default_rng(seed)
-    captions, features = {}, []
+    captions, chosen_words = {}, []
     for image in range(count):
         chosen = stream.choice(len(WORDS), 4, replace=False)
         captions[f"{name}-{image}.jpg"] = [
             "a " + " ".join(WORDS[word] for word in stream.permutation(chosen)) for _ in range(5)
         ]
-        features.append(meaning[chosen].sum(axis=0))
-    return Split(Dataset.of(captions, name=name), ImageFeatures(np.array(features, np.float32)))
+        chosen_words.append(chosen)
+    regions = meaning[np.array(chosen_words)].astype(np.float32)
+    arrays = {"vectors": regions.sum(axis=1), "regions": regions}
+    return Split(Dataset.of(captions, name=name), ImageFeatures(**{kind: arrays[kind] for kind in kinds}))
 
 
-def made_data() -> TrainingData:
-    return TrainingData(made_split("train", 40, 2), made_split("dev", 20, 3), made_split("test", 20, 4))
+def made_data(*kinds: str) -> TrainingData:
+    """Three splits with global features, or with the kinds that are named: `vectors`, `regions`."""
+    splits = (("train", 40, 2), ("dev", 20, 3), ("test", 20, 4))
+    return TrainingData(*(made_split(*split, kinds or ("vectors",)) for split in splits))
 
 
 @pytest.fixture(scope="session")
 def data() -> TrainingData:
     return made_data()
+
+
+@pytest.fixture(scope="session")
+def region_data() -> TrainingData:
+    return made_data("regions")
+
+
+@pytest.fixture(scope="session")
+def local_data() -> TrainingData:
+    return made_data("vectors", "regions")
 
 
 @pytest.fixture
@@ -57,18 +71,20 @@ def changed(recipe: TrainingRecipe, **settings: object) -> TrainingRecipe:
 
 def write_flickr8k(folder: Path, data: TrainingData) -> Path:
     """The layout of Flickr8k: captions and lists of all splits, features of all photos in another order."""
+    files = {"vectors": "efficientnet_lite0_global.npy", "regions": "efficientnet_lite0_grid3x3_pca256.npy"}
     (folder / "features").mkdir(parents=True)
     splits = {"train": data.train, "dev": data.validation, "test": data.test}
-    lines, names, rows = [], list[str](), list[np.ndarray]()
+    lines, names = [], list[str]()
     for name, split in splits.items():
         ids = list(split.dataset.image_ids)
         (folder / f"Flickr_8k.{name}Images.txt").write_text("\n".join(ids) + "\n")
         texts = np.reshape(split.dataset.texts, (-1, 5))
         lines += [f"{image}#{k}\t{text}" for image, five in zip(ids, texts, strict=True) for k, text in enumerate(five)]
         names += ids
-        rows += list(split.features.vectors)
     (folder / "Flickr8k.token.txt").write_text("\n".join(lines) + "\n")
     order = np.random.default_rng(0).permutation(len(names))
     (folder / "features" / "names.txt").write_text("".join(f"{names[row]}\n" for row in order))
-    np.save(folder / "features" / "efficientnet_lite0_global.npy", np.array(rows, np.float16)[order])
+    for kind in data.train.features.arrays():
+        rows = np.concatenate([split.features.arrays()[kind] for split in splits.values()])
+        np.save(folder / "features" / files[kind], rows.astype(np.float16)[order])
     return folder

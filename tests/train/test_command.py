@@ -67,13 +67,23 @@ def test_a_recipe_file(call: Call, folder: Path, tmp_path: Path) -> None:
     assert outcome.code == 0, outcome.err
     assert "epoch 2: loss" in outcome.err
     assert "small, " in outcome.out
-    assert "\ntest: " in outcome.out
-    assert "Rsum " in outcome.out
+    assert "\ntest          image → text   text → image\nHit@1 " in outcome.out
+    assert "\nRsum (both) " in outcome.out
+    assert max(map(len, outcome.out.splitlines()[1:-1])) <= 80
     assert call("train", folder / "small.toml", *words).out == outcome.out, "a path in place of the name"
     refused = call("train", folder / "small.toml", *words, "--seed", "1")
     assert refused.code == 5
     assert "--overwrite" in refused.err
     assert call("train", folder / "small.toml", *words, "--seed", "1", "--overwrite").code == 0
+
+
+def test_metrics_of_the_test_split(call: Call, folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    words = ("train", folder / "small.toml", "--data", folder, "--device", "cpu", "--threads", "1", "--json")
+    outcome = call(*words, "-o", tmp_path / "model", "--metrics", "Rsum NCS@5", "--metrics", "Nsum")
+    assert outcome.code == 0, outcome.err
+    assert {"Rsum", "i2t/Hit@1", "i2t/NCS[cider]@5", "t2i/NCS[cider]@5", "Nsum[cider]"} <= set(outcome.json["test"])
+    assert "NCS" in call("train", *words[1:], "-o", tmp_path / "m", "--metrics", "NCS").err, "it needs a cutoff"
 
 
 def test_the_list_of_recipes(call: Call) -> None:

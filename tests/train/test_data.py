@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core import CrosslensError, Dataset, InputError, UnknownNameError, UsageError
+from crosslens.core import CrosslensError, Dataset, Embeddings, InputError, UnknownNameError, UsageError
 from crosslens.train import ImageFeatures, Split, TrainingData, load_features
-from crosslens.train.batches import BatchPlan
-from crosslens.train.vocabulary import CaptionVocabulary, words_of
+from crosslens.train.inputs.batches import BatchPlan
+from crosslens.train.inputs.vocabulary import CaptionVocabulary, words_of
 
 from .conftest import write_flickr8k
 
@@ -61,7 +61,7 @@ def test_precomputed_features(tmp_path: Path, repeated: bool) -> None:
 @pytest.mark.parametrize(("captions", "rows"), [(14, 3), (15, 4), (10, 3), (20, 3)])
 def test_wrong_counts_name_the_file(tmp_path: Path, captions: int, rows: int) -> None:
     write_precomp(tmp_path, captions=captions, rows=rows)
-    with pytest.raises(InputError, match=rf"train_caps.txt.*{captions} captions for {rows} rows"):
+    with pytest.raises(InputError, match=rf"train_(caps.txt|ims.npy): .*{captions} captions"):
         load_features("precomp", tmp_path, {})
 
 
@@ -71,7 +71,7 @@ def test_wrong_features_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"shape \(5,\) in validation and \(4,\) in train"):
         load_features("precomp", tmp_path, {})
     np.save(tmp_path / "dev_ims.npy", np.array([[0.0] * 4, [np.nan] * 4, [0.0] * 4]))
-    with pytest.raises(InputError, match=r"dev_ims.npy, row 1: the features of dev-1 are not finite"):
+    with pytest.raises(InputError, match=r"dev_ims.npy, row 1: NaN"):
         load_features("precomp", tmp_path, {})
     (tmp_path / "dev_ims.npy").write_bytes(b"no array")
     with pytest.raises(InputError, match=r"dev_ims.npy"):
@@ -111,6 +111,13 @@ def test_flickr8k_pairs_images_with_their_features(tmp_path: Path, data: Trainin
     row = (folder / "features" / "names.txt").read_text().split().index("test-3.jpg")
     assert np.array_equal(both.test.features.regions[3], grid[row])
     assert np.array_equal(both.test.features.vectors, read.test.features.vectors)
+    ids = [image for split in vars(data).values() for image in split.dataset.image_ids][::-1]
+    Embeddings(ids, grid).save(folder / "features" / "clip" / "images")
+    encoded = load_features("flickr8k", folder, {"features": "efficientnet_lite0_global.npy + clip/images"})
+    assert np.array_equal(encoded.test.features.regions[3], grid[ids.index("test-3.jpg")])
+    Embeddings(ids[1:], grid[1:]).save(folder / "features" / "part" / "images")
+    with pytest.raises(InputError, match=r"images: no features of test-19.jpg"):
+        load_features("flickr8k", folder, {"features": "part/images"})
     names = folder / "features" / "names.txt"
     whole = names.read_text()
     names.write_text(whole.replace("dev-3.jpg", "other.jpg"))

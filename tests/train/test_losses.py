@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 from crosslens.core import UsageError  # noqa: E402
 from crosslens.train import LOSSES, BatchOutput, build_loss  # noqa: E402
+from crosslens.train.compute.group import Group  # noqa: E402
 
 
 def batch(scores: Any, *, image_of: list[int] | None = None, phi: Any = None, seed: int = 0) -> BatchOutput:
@@ -162,3 +164,111 @@ def test_losses_of_a_recipe_are_added_by_weight() -> None:
 def test_wrong_settings_are_named(kind: str, settings: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(settings))):
         LOSSES[kind].value(**settings)
+
+
+# Learnt temperatures, and targets from the model's own similarities
+
+
+def encoded(seed: int = 6, count: int = 5) -> tuple[Any, Any]:
+    stream = np.random.default_rng(seed)
+    rows = [stream.standard_normal((count, 3)) for _ in range(2)]
+    return tuple(torch.tensor(part / np.linalg.norm(part, axis=1, keepdims=True)) for part in rows)  # type: ignore[return-value]
+
+
+def slow_self_targets(images: Any, captions: Any, image_of: list[int], share: float) -> float:
+    """The cross-entropy with mixed targets, as loops; temperatures 0.1 and 0.2."""
+    count, total = len(images), 0.0
+    scores = (images @ captions.T).tolist()
+    for i in range(count):
+        kept = [j for j in range(count) if j == i or image_of[j] != image_of[i]]
+        own = {j: float(captions[i] @ captions[j] + images[i] @ images[j]) / 2 / 0.2 for j in kept}
+        below = sum(math.exp(value) for value in own.values())
+        for row in ([scores[i][j] for j in range(count)], [scores[j][i] for j in range(count)]):
+            logs = math.log(sum(math.exp(row[j] / 0.1) for j in kept))
+            for j in kept:
+                target = (1 - share) * (i == j) + share * math.exp(own[j]) / below
+                total -= target * (row[j] / 0.1 - logs)
+    return total / (2 * count)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_self_targets_equal_loops(share: float) -> None:
+    images, captions = encoded()
+    image_of = [0, 1, 1, 2, 3]
+    made = replace(batch(images @ captions.T, image_of=image_of), images=images, captions=captions)
+    loss = LOSSES["infonce"].value(temperature=0.1, self_targets=share, target_temperature=0.2)
+    assert float(loss(made)) == pytest.approx(slow_self_targets(images, captions, image_of, share))
+
+
+def test_self_targets_of_three_pairs_by_hand() -> None:
+    """Unit vectors at right angles: the similarity of a pair with itself is 1, with others 0, so with temperature 1 the
+    softmax is e ÷ (e + 2) and 1 ÷ (e + 2) twice; scores and their softmax are the same, and the loss is its entropy."""
+    rows = torch.eye(3, dtype=torch.float64)
+    made = replace(batch(rows), images=rows, captions=rows)
+    loss = LOSSES["infonce"].value(temperature=1.0, self_targets=1.0, target_temperature=1.0)
+    high, low = math.e / (math.e + 2), 1 / (math.e + 2)
+    assert float(loss(made)) == pytest.approx(-high * math.log(high) - 2 * low * math.log(low))
+
+
+def test_no_gradient_flows_through_the_targets() -> None:
+    images, captions = (part.requires_grad_() for part in encoded())
+    scores = torch.tensor(np.random.default_rng(1).uniform(-1, 1, (5, 5)), requires_grad=True)
+    made = replace(batch(scores), images=images, captions=captions)
+    LOSSES["infonce"].value(self_targets=0.5)(made).backward()
+    assert images.grad is None
+    assert captions.grad is None
+    assert scores.grad is not None
+    assert torch.autograd.gradcheck(
+        lambda value: LOSSES["infonce"].value(self_targets=0.5)(replace(made, scores=value)), (scores,)
+    )
+
+
+def test_self_targets_need_one_vector_each() -> None:
+    with pytest.raises(UsageError, match="one vector per image and per caption"):
+        LOSSES["infonce"].value(self_targets=0.5)(batch(SCORES))
+    with pytest.raises(UsageError, match="self_targets must be from 0 to 1"):
+        LOSSES["infonce"].value(self_targets=1.5)
+
+
+@pytest.mark.parametrize(("kind", "names"), [("infonce", ["temperature"]), ("siglip", ["temperature", "bias"])])
+def test_learnt_numbers_begin_at_those_of_the_recipe(kind: str, names: list[str]) -> None:
+    fixed, learnt = LOSSES[kind].value(temperature=0.2), LOSSES[kind].value(temperature=0.2, learnt=True)
+    assert list(learnt.learnt) == names
+    assert not fixed.learnt
+    assert float(learnt(batch(SCORES)).detach()) == pytest.approx(float(fixed(batch(SCORES))))
+    scores = torch.tensor(SCORES, dtype=torch.float64, requires_grad=True)
+    for parameter in learnt.learnt.values():
+        parameter.data = parameter.data.double()
+    assert torch.autograd.gradcheck(lambda *_: learnt(batch(scores)), (scores, *learnt.learnt.values()))
+    learnt.learnt["temperature"].data.fill_(math.log(2))  # twice the factor: half the temperature
+    halved = LOSSES[kind].value(temperature=0.1)(batch(SCORES))
+    assert float(learnt(batch(SCORES)).detach()) == pytest.approx(float(halved))
+
+
+def test_a_learnt_temperature_does_not_vanish() -> None:
+    learnt = LOSSES["infonce"].value(temperature=0.2, learnt=True)
+    learnt.learnt["temperature"].data.fill_(50.0)
+    smallest = LOSSES["infonce"].value(temperature=0.01)(batch(SCORES))
+    assert float(learnt(batch(SCORES)).detach()) == pytest.approx(float(smallest))
+
+
+def test_parameters_of_a_recipe_s_losses_have_names_of_their_own() -> None:
+    total, _ = build_loss(
+        [{"kind": "triplet"}, {"kind": "infonce", "learnt": True}, {"kind": "siglip", "learnt": True}]
+    )
+    assert list(total.learnt) == ["1_temperature", "2_temperature", "2_bias"]  # type: ignore[attr-defined]
+
+
+def test_several_processes_add_all_gradients_but_the_loss_s() -> None:
+    """Every process computes the whole loss, so each has the whole gradient of what the loss learns."""
+
+    class Doubling(Group):
+        def add(self, tensor: Any) -> None:
+            tensor.mul_(2)  # a second process with the same gradient
+
+    model = torch.nn.Linear(2, 1, bias=False)
+    model.loss = torch.nn.ParameterDict(dict(LOSSES["infonce"].value(learnt=True).learnt))
+    (model(torch.ones(1, 2)).sum() + 3 * model.loss["temperature"]).backward()
+    Doubling(0, 2).add_gradients(model)
+    assert model.weight.grad.tolist() == [[2.0, 2.0]]
+    assert float(model.loss["temperature"].grad) == 3.0

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from crosslens.core import UsageError  # noqa: E402
 from crosslens.train import MODELS, CaptionBatch, ImageBatch, InputShape, TrainingSettings  # noqa: E402
-from crosslens.train.trainer import rate_factor  # noqa: E402
+from crosslens.train.models.towers.image import Standardisation  # noqa: E402
+from crosslens.train.optimizer import rate_factor  # noqa: E402
 
 WORDS = CaptionBatch(torch.tensor([[2, 3, 4, 0, 0], [5, 6, 7, 8, 9], [2, 0, 0, 0, 0]]), torch.tensor([3, 5, 1]))
 
@@ -63,8 +65,8 @@ def test_a_word_dimension_without_many_divisors_is_fine() -> None:
 @pytest.mark.parametrize(
     ("settings", "text", "message"),
     [
-        ({"image": "cubic"}, (), "choose linear or residual"),
-        ({"text": "lstm"}, (), "choose gru, transformer or sentence"),
+        ({"image": "cubic"}, (), "choose linear, residual or grid"),
+        ({"text": "lstm"}, (), "choose gru, transformer, sentence or encoder"),
         ({"dropout": 1.0}, (), "dropout must be"),
         ({"text": "sentence"}, (), "the recipe names no text_model"),
         ({"text": "gru"}, (7,), "the recipe names a text_model"),
@@ -98,3 +100,65 @@ def test_schedules() -> None:
 @pytest.mark.parametrize("warm_up", [0.0, 0.01, 0.03, 0.12, 0.99])
 def test_the_rate_never_exceeds_its_highest(warm_up: float) -> None:
     assert all(0 < factor <= 1 for factor in factors(warm_up=warm_up, schedule="cosine"))
+
+
+# Image towers
+
+
+def test_standardised_features_equal_loops() -> None:
+    stream = np.random.default_rng(0)
+    vectors, regions = stream.normal(3, 5, (7, 4)), stream.normal(-1, 2, (7, 3, 2))
+    vectors[:, 2] = 6.5  # never varies
+    scale = Standardisation(InputShape(4, 10, (), (3, 2)))
+    scale.fit({"vectors": vectors.astype(np.float16), "regions": regions.astype(np.float32)})
+    made = scale(ImageBatch(torch.tensor(vectors, dtype=torch.float32), torch.tensor(regions, dtype=torch.float32)))
+    halves = vectors.astype(np.float16).astype(float)
+    for column in range(4):
+        values = [halves[row, column] for row in range(7)]
+        mean = sum(values) / 7
+        deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / 7)
+        for row in range(7):
+            expected = 0.0 if column == 2 else (vectors[row, column] - mean) / deviation
+            assert float(made.vectors[row, column]) == pytest.approx(expected, abs=1e-4)
+    flat = regions.reshape(21, 2)
+    expected_regions = (regions - flat.mean(axis=0)) / flat.std(axis=0)
+    assert np.allclose(made.regions.numpy(), expected_regions, atol=1e-4)
+    assert set(scale.state_dict()) == {"vectors_mean", "vectors_deviation", "regions_mean", "regions_deviation"}
+
+
+@pytest.mark.parametrize("vector", [0, 6])
+@pytest.mark.parametrize("standardise", [False, True])
+def test_the_grid_tower_reads_global_and_local_features(vector: int, standardise: bool) -> None:
+    built = model(InputShape(vector, 10, (), (4, 5)), image="grid", standardise=standardise, dropout=0.5)
+    vectors, regions = torch.randn(3, 6) if vector else None, torch.randn(3, 4, 5)
+    encoded = built.encode_images(ImageBatch(vectors, regions))
+    assert torch.allclose(encoded.norm(dim=1), torch.ones(3), atol=1e-5)
+    assert not torch.allclose(encoded, built.encode_images(ImageBatch(vectors, regions.flip(1))), atol=1e-4), "places"
+    if vector:
+        other = built.encode_images(ImageBatch(torch.randn(3, 6), regions))
+        assert not torch.allclose(encoded, other, atol=1e-4)
+    twice = built.encode_images(ImageBatch(None if vectors is None else 2 * vectors, 2 * regions))
+    assert torch.allclose(encoded, twice, atol=1e-5) != standardise, "unit length forgets the scale"
+    built.train()
+    assert not torch.equal(built.encode_images(ImageBatch(vectors, regions)), encoded), "dropout"
+
+
+def test_the_grid_tower_pools_by_attention() -> None:
+    """With zero weights of attention and an identity for a layer, the pooled vector is the mean of the cells."""
+    built = model(InputShape(0, 10, (), (4, 5)), image="grid").image
+    with torch.no_grad():
+        built.attention.weight.zero_()
+        built.layer = torch.nn.Identity()
+        regions = torch.nn.functional.normalize(torch.randn(3, 4, 5), dim=-1)
+        cells = built.cells(regions) + built.position
+        expected = built.head(torch.cat([regions.mean(dim=1), cells.mean(dim=1)], dim=-1))
+        assert torch.allclose(built(ImageBatch(regions=regions)), expected, atol=1e-5)
+        built.attention.weight.normal_(std=50)  # the largest logit takes all
+        best = built.attention(cells)[..., 0].argmax(dim=1)
+        taken = built.head(torch.cat([regions.mean(dim=1), cells[torch.arange(3), best]], dim=-1))
+        assert torch.allclose(built(ImageBatch(regions=regions)), taken, atol=1e-2)
+
+
+def test_a_grid_tower_without_local_features_says_so() -> None:
+    with pytest.raises(UsageError, match="no local features"):
+        model(InputShape(6, 10), image="grid")

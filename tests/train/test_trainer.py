@@ -19,9 +19,11 @@ pytest.importorskip("safetensors")
 
 from crosslens.core import ConflictError, CrosslensError, InputError, MissingExtraError, UsageError  # noqa: E402
 from crosslens.encode import load_encoder  # noqa: E402
-from crosslens.train import TrainingData, TrainingRecipe, train_model, trainer  # noqa: E402
-from crosslens.train.checkpoint import Checkpoint, load_checkpoint, save_checkpoint  # noqa: E402
-from crosslens.train.model_folder import read_model  # noqa: E402
+from crosslens.train import MODELS, InputShape, TrainingData, TrainingRecipe, train_model, trainer, training  # noqa: E402
+from crosslens.train.inputs import batches  # noqa: E402
+from crosslens.train.stored.checkpoint import Checkpoint, load_checkpoint, save_checkpoint  # noqa: E402
+from crosslens.train.stored.model_folder import read_model  # noqa: E402
+from crosslens.train.stored.trained_state import load_trained_state  # noqa: E402
 
 from .conftest import changed  # noqa: E402
 
@@ -88,12 +90,12 @@ def test_a_frozen_sentence_encoder_is_asked_once_per_split(
             calls.append(len(texts))
             return np.array([[text.count(letter) for letter in "abcdeghilnorstu"] for text in texts], np.float32)
 
-    monkeypatch.setattr(trainer, "load_encoder", lambda name: load_encoder(Letters()))
+    monkeypatch.setattr(batches, "load_encoder", lambda name: load_encoder(Letters()))
     recipe = replace(recipe, text_model="letters:any", model_settings={"dimension": 16, "text": "sentence"})
     trained = train_model(changed(recipe, epochs=6), data, tmp_path / "model")
     assert trained.test["Rsum"] > 200
     assert sum(calls) == sum(len(set(split.dataset.texts)) for split in vars(data).values())
-    assert trained.card["shape"] == {"vector": 16, "words": 0, "text": (15,), "regions": ()}
+    assert InputShape(**trained.card["shape"]) == InputShape(16, 0, (15,))
 
 
 @pytest.mark.parametrize("settings", [{"text": "transformer"}, {"both": True}, {"image": "residual", "dropout": 0.2}])
@@ -123,10 +125,10 @@ def test_a_training_that_was_interrupted_ends_with_the_same_weights(
         model_settings={**recipe.model_settings, "dropout": 0.3},
     )  # fmt: skip
     whole = train_model(recipe, data, tmp_path / "whole")
-    for epochs in (2, 3):
-        with pytest.raises(KeyboardInterrupt):
+    for epochs in (1, 2):
+        with pytest.raises(KeyboardInterrupt, match=f"stopped after step {10 * epochs + 10} of 40"):
             train_model(recipe, data, tmp_path / "resumed", watch=stop_after(epochs))
-        assert load_checkpoint(partial(tmp_path / "resumed")).step == 10 * epochs
+        assert load_checkpoint(partial(tmp_path / "resumed")).step == 10 * epochs + 10
     rows = list[dict[str, Any]]()
     resumed = train_model(recipe, data, tmp_path / "resumed", watch=rows.append)
     assert weights(resumed.path) == weights(whole.path)
@@ -144,7 +146,7 @@ from crosslens.train import train_model
 def watch(row):
     if row["epoch"] == 4:
         os.kill(os.getpid(), signal.SIGKILL)
-train_model(changed(small_recipe(), epochs=6), made_data(), Path({output!r}), watch=watch)
+train_model(changed(small_recipe(), epochs=6, checkpoint_share=1), made_data(), Path({output!r}), watch=watch)
 """
 
 
@@ -166,13 +168,16 @@ sys.path.insert(0, {root!r})
 from tests.train.conftest import changed, made_data, small_recipe
 from crosslens.train import train_model
 print("begun", flush=True)
-train_model(changed(small_recipe(), epochs=80), made_data(), {output!r})
+train_model(changed(small_recipe(), epochs=80, checkpoint_share={share}), made_data(), {output!r})
 """
 
 
 @pytest.mark.slow
-def test_killed_at_twenty_random_moments(tmp_path: Path, recipe: TrainingRecipe, data: TrainingData) -> None:
-    script = MOMENTS.format(root=str(Path(__file__).parents[2]), output=str(tmp_path / "killed"))
+@pytest.mark.parametrize("share", [0.1, 1])
+def test_killed_at_twenty_random_moments(
+    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, share: float
+) -> None:
+    script = MOMENTS.format(root=str(Path(__file__).parents[2]), output=str(tmp_path / "killed"), share=share)
     moments = np.random.default_rng(5).uniform(0, 1, 20)
     for moment in moments:
         with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
@@ -187,11 +192,32 @@ def test_killed_at_twenty_random_moments(tmp_path: Path, recipe: TrainingRecipe,
     assert killed.card["history"] == whole.card["history"]
 
 
+def test_a_learnt_temperature_and_measured_features_survive_an_interruption(
+    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData
+) -> None:
+    recipe = replace(
+        changed(recipe, epochs=4, optimizer="adamw", weight_decay=0.1),
+        losses=({"kind": "infonce", "learnt": True, "self_targets": 0.3},),
+        model_settings={**recipe.model_settings, "standardise": True},
+    )  # fmt: skip
+    with pytest.raises(KeyboardInterrupt):
+        train_model(recipe, data, tmp_path / "resumed", watch=stop_after(2))
+    resumed, whole = (train_model(recipe, data, tmp_path / name) for name in ("resumed", "whole"))
+    assert weights(resumed.path) == weights(whole.path)
+    stored = read_model(whole.path)
+    assert float(stored.weights["loss.0_temperature"]) != 0
+    assert np.allclose(stored.weights["image.scale.vectors_mean"], data.train.features.vectors.mean(axis=0), atol=1e-5)
+    model = MODELS["vse"].value(InputShape(**stored.card["shape"]), **recipe.model_settings)
+    load_trained_state(model, stored.weights)  # a model in use has no loss
+    with pytest.raises(RuntimeError, match="1 weights are missing or unknown"):
+        load_trained_state(model, {name: part for name, part in stored.weights.items() if name != "image.head.bias"})
+
+
 def test_a_finished_training_is_returned_as_it_is(
     tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = train_model(recipe, data, tmp_path / "model")
-    monkeypatch.setattr(trainer, "_Training", None)
+    monkeypatch.setattr(trainer, "Training", None)
     again = train_model(changed(recipe, threads=2), data, tmp_path / "model")
     assert again.test == first.test
     assert again.as_dict()["history"] == first.as_dict()["history"]
@@ -238,7 +264,7 @@ def test_a_model_folder_can_be_read_and_notices_changes(
 def test_a_loss_that_is_not_finite_keeps_the_last_checkpoint(
     tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = changed(recipe, epochs=4)
+    recipe = changed(recipe, epochs=4, checkpoint_share=1.0)
     taken = list[int]()
 
     def broken(entries: Any, source: str) -> Any:
@@ -250,9 +276,9 @@ def test_a_loss_that_is_not_finite_keeps_the_last_checkpoint(
 
         return not_a_number, needs_phi
 
-    build = trainer.build_loss
+    build = training.build_loss
     with monkeypatch.context() as patch:
-        patch.setattr(trainer, "build_loss", broken)
+        patch.setattr(training, "build_loss", broken)
         with pytest.raises(
             CrosslensError, match=r"the loss is nan at step 25.*the last checkpoint is of step 20"
         ) as error:
@@ -296,10 +322,11 @@ def test_checkpoints_round_trip(tmp_path: Path) -> None:
         {"0/step": torch.tensor(7.0)},
         [{"step": 7, "value": 0.1}],
         {"a/b": torch.ones(3)},
+        (1.5, 3),
     )
     save_checkpoint(tmp_path / "c.safetensors", stored)
     read = load_checkpoint(tmp_path / "c.safetensors")
-    assert (read.step, read.history) == (stored.step, stored.history)
+    assert (read.step, read.history, read.losses) == (stored.step, stored.history, stored.losses)
     for part in ("weights", "optimizer", "best"):
         before, after = getattr(stored, part), getattr(read, part)
         assert before.keys() == after.keys()
@@ -314,7 +341,11 @@ def test_checkpoints_round_trip(tmp_path: Path) -> None:
         ({"device": "gpu"}, UsageError, "cannot use the device 'gpu'"),
         ({"metric": "Hit@1 Hit@5"}, UsageError, "name one metric"),
         ({"metric": "Hti@1"}, CrosslensError, "Hit"),
-        ({"metric": "NCS[cider]@5"}, UsageError, "needs graded relevance"),
+        ({"metric": "t2t/Hit@1"}, UsageError, "ranks captions by captions"),
+        ({"metric": "DCGcm[scores_from=clip]@5"}, UsageError, "needs the scores of another encoder"),
+        ({"metric": "NCS[cidre]@5"}, CrosslensError, "cider"),
+        ({"test_metrics": "Rsum Nscum"}, CrosslensError, "Nsum"),
+        ({"processes": 21}, UsageError, "a batch of 20 pairs for 21 processes"),
     ],
 )
 def test_settings_that_do_not_fit(

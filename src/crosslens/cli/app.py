@@ -30,10 +30,10 @@ from crosslens.cli.commands import (
     robustness,
     runs,
     scenes,
-    train,
 )
 from crosslens.cli.commands.build import clean, imp, recos
 from crosslens.cli.commands.panels import categories, scorers
+from crosslens.cli.commands.training import sweep, train
 from crosslens.cli.console import print_note, print_result
 from crosslens.cli.exit_codes import EXIT_CODES, INTERRUPTED
 from crosslens.cli.flags import flag_spelling, refuse_repeated_pairs, spread_values
@@ -69,6 +69,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "gallery": gallery.gallery,
     "missing-positives": relevance.missing_positives,
     "train": train.train_command,
+    "sweep": sweep.sweep_command,
 }
 """In the order in which the help text lists them."""
 GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {

@@ -118,12 +118,18 @@ class Bar:
         """Show the stage."""
         from rich.console import Console
         from rich.markup import escape
-        from rich.progress import Progress as RichProgress
+        from rich.progress import Progress as RichProgress, TextColumn
 
         self.finish()
-        self._bar = RichProgress(console=Console(stderr=True), transient=True)
+        columns = (*RichProgress.get_default_columns(), TextColumn("{task.fields[beside]}", markup=False))
+        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
         self._bar.start()
-        self._task = self._bar.add_task(escape(printable_line(label)), total=total)
+        self._task = self._bar.add_task(escape(printable_line(label)), total=total, beside="")
+
+    def show_beside(self, text: str) -> None:
+        """Show a short text at the end of the bar."""
+        if self._bar is not None:
+            self._bar.update(self._task, beside=printable_line(text))
 
     def advance(self, steps: int = 1) -> None:
         """Move the bar."""

@@ -202,6 +202,7 @@ from crosslens.core.user_code import (
     is_user_code as is_user_code,
     load_module as load_module,
     load_plugin as load_plugin,
+    loaded_plugins as loaded_plugins,
     plugin_hashes as plugin_hashes,
     wrong_code as wrong_code,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -33,13 +33,14 @@ class Registry(Generic[T]):
 
     ``modules`` contain the built-in entries: modules, or packages of which every module counts. They are imported the
     first time a name is looked up, and so are the modules that installed packages declare in the entry-point group
-    ``crosslens.<group>``; all of them register by the same decorator.
+    ``crosslens.<group>``; all of them register by the same decorator. ``declared`` are names that crosslens itself
+    registers through its entry points: without them, its code is newer than what is installed.
     """
 
-    def __init__(self, kind: str, group: str, modules: Sequence[str] = ()) -> None:
+    def __init__(self, kind: str, group: str, modules: Sequence[str] = (), *, declared: Collection[str] = ()) -> None:
         self.kind = kind
         self.group = f"crosslens.{group}"
-        self._modules = modules
+        self._modules, self._declared = modules, declared
         self._entries: dict[str, Entry[T]] = {}
         self._loaded = self._loading = False
         self._lock = RLock()
@@ -71,6 +72,12 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> Entry[T]:
         self._load()
         if name not in self._entries:
+            if name in self._declared:
+                raise CrosslensError(
+                    f"the {self.kind} {name!r} is part of crosslens, but the installed package does not list it",
+                    fix="install crosslens again, as you did before: pip install crosslens, or pip install -e .",
+                    code="stale-installation", subject=name,
+                )  # fmt: skip
             raise UnknownNameError(self.kind, name, self._entries)
         return self._entries[name]
 

@@ -75,7 +75,7 @@ def two_columns(rows: Sequence[tuple[str, str]], width: int = PAGE_WIDTH, indent
     left = max((len(name) for name, _ in rows), default=0) + indent + len(_GAP)
     lines = []
     for name, text in rows:
-        first, *more = textwrap.wrap(text, max(_NARROWEST, width - left)) or [""]
+        first, *more = textwrap.wrap(text, max(_NARROWEST, width - left), break_on_hyphens=False) or [""]
         lines.append(f"{' ' * indent + name:<{left}}{first}".rstrip())
         lines += [" " * left + line for line in more]
     return "\n".join(lines)

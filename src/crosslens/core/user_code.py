@@ -97,6 +97,11 @@ def load_plugin(path: str | Path) -> None:
         load_module(str(_existing(Path(path).expanduser())))
 
 
+def loaded_plugins() -> list[str]:
+    """The files of the user that were executed, in this order: what another process has to load to know the same."""
+    return list(_FILES)
+
+
 def is_plugin_loaded(path: str | Path) -> bool:
     """Whether a file of exactly this content is loaded, this one or a copy of it."""
     content = _content(_existing(Path(path).expanduser()))

@@ -12,9 +12,12 @@ from crosslens.encode.encoder import (
     TEXTS as TEXTS,
     Array as Array,
     Encoder as Encoder,
+    FeatureReader as FeatureReader,
+    MatrixScorer as MatrixScorer,
     label as label,
     load_encoder as load_encoder,
     map_path as map_path,
+    name_of as name_of,
     require_modality as require_modality,
 )
 from crosslens.encode.images import as_picture as as_picture, decode_image as decode_image, read_ahead as read_ahead
@@ -28,7 +31,12 @@ from crosslens.encode.options import (
     query_choice as query_choice,
     to_stderr as to_stderr,
 )
-from crosslens.encode.pair_scorers import (
+from crosslens.encode.pairs.matrix import (
+    ReadImages as ReadImages,
+    read_features as read_features,
+    score_texts as score_texts,
+)
+from crosslens.encode.pairs.scorers import (
     PAIR_SCORERS as PAIR_SCORERS,
     PairCache as PairCache,
     PairScorer as PairScorer,
@@ -37,7 +45,12 @@ from crosslens.encode.pair_scorers import (
     score_pairs as score_pairs,
 )
 from crosslens.encode.similarity import word_encoder as word_encoder
-from crosslens.encode.stream import encode_images as encode_images, encode_texts as encode_texts
+from crosslens.encode.stream import (
+    encode_features as encode_features,
+    encode_images as encode_images,
+    encode_texts as encode_texts,
+    feature_key as feature_key,
+)
 from crosslens.encode.summaries import (
     SUMMARISERS as SUMMARISERS,
     Summariser as Summariser,
@@ -51,4 +64,7 @@ from crosslens.encode.text_retrieval import (
     text_only as text_only,
     text_queries as text_queries,
 )
+from crosslens.encode.torch_model import Compute as Compute
+from crosslens.encode.towers.pixels import PixelRows as PixelRows, stored_pixels as stored_pixels
+from crosslens.encode.towers.pretrained import Pretrained as Pretrained, TokenArrays as TokenArrays
 from crosslens.encode.writing import save_encoded as save_encoded

@@ -19,8 +19,8 @@ from crosslens.core import (
 from crosslens.data import image_files
 from crosslens.encode.adapters.stored_embeddings import StoredEmbeddings
 from crosslens.encode.cache import Cache
-from crosslens.encode.encoder import IMAGES, TEXTS, Encoder, label
-from crosslens.encode.stream import Vectors, encode_images, encode_texts
+from crosslens.encode.encoder import IMAGES, TEXTS, Encoder, FeatureReader, label, require_modality
+from crosslens.encode.stream import Vectors, encode_features, encode_images, encode_texts
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ def encode_dataset(
 ) -> Encoded:
     """Encode the images, the captions, or both: whatever the encoder takes.
 
-    Image files are looked for under their ``file`` (or id) below ``image_folder``. With ``skip_bad`` an image that
+    Image files are looked for under their ``file`` (or id) below ``image_folder``; an encoder of stored features finds
+    images by their ids. With ``skip_bad`` an image that
     is not there or unreadable is left out together with its captions; without it, it raises.
     """
     if isinstance(encoder, StoredEmbeddings):
@@ -60,12 +61,18 @@ def encode_dataset(
     skipped: dict[str, str] = {}
     images: Embeddings | None = None
     content: list[str] = []
+    stream: dict[str, Any] = {
+        "cache": cache, "batch_size": batch_size, "precision": precision, "progress": progress
+    }  # fmt: skip
+    if not encoder.abilities:
+        require_modality(encoder, IMAGES)
     if IMAGES in encoder.abilities:
-        files = image_files(dataset, image_folder, skip_bad=skip_bad)
-        image_vectors = encode_images(
-            encoder, files, names=dataset.image_ids, cache=cache, batch_size=batch_size,
-            precision=precision, skip_bad=skip_bad, progress=progress,
-        )  # fmt: skip
+        if isinstance(encoder, FeatureReader):
+            features = encoder.features_of(dataset.image_ids)
+            image_vectors = encode_features(encoder, features, names=dataset.image_ids, **stream)
+        else:
+            files = image_files(dataset, image_folder, skip_bad=skip_bad)
+            image_vectors = encode_images(encoder, files, names=dataset.image_ids, skip_bad=skip_bad, **stream)
         skipped = {dataset.image_ids[row]: problem for row, problem in image_vectors.bad.items()}
         kept = np.array([row for row in range(len(dataset.image_ids)) if row not in image_vectors.bad])
         if skipped:
@@ -76,9 +83,7 @@ def encode_dataset(
         content.append(_content(image_vectors))
     captions: Embeddings | None = None
     if TEXTS in encoder.abilities and dataset.caption_ids:
-        text_vectors = encode_texts(
-            encoder, dataset.texts, cache=cache, batch_size=batch_size, precision=precision, progress=progress
-        )
+        text_vectors = encode_texts(encoder, dataset.texts, **stream)
         captions = Embeddings(dataset.caption_ids, text_vectors.rows, model=label(encoder))
         content.append(_content(text_vectors))
     if images is None and captions is None:

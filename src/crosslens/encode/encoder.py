@@ -14,6 +14,7 @@ import numpy as np
 
 from crosslens.core import (
     MissingExtraError,
+    Progress,
     Registry,
     UsageError,
     argument,
@@ -52,13 +53,36 @@ class Encoder(Protocol):
         """n texts → n×d."""
 
 
+@runtime_checkable
+class FeatureReader(Protocol):
+    """An encoder, or a scorer, of stored features: it finds images by their ids, and no image file is read."""
+
+    def features_of(self, image_ids: Sequence[str]) -> Sequence[tuple[Array, ...]]:
+        """The features of each image: what its ``encode_images`` takes in place of pictures."""
+
+
+@runtime_checkable
+class MatrixScorer(Protocol):
+    """A model that compares every image with every text and has no vectors: its ``abilities`` are empty.
+
+    ``pixels`` is the encoder that makes features from pictures; None where the model is a :class:`FeatureReader`.
+    """
+
+    name: str
+    revision: str
+    pixels: Encoder | None
+
+    def score_matrix(self, features: Sequence[Any], texts: Sequence[str], progress: Progress | None = None) -> Array:
+        """Features of m images, and n texts → m×n scores."""
+
+
 ENCODERS: Registry[Callable[[str, EncodeOptions], Encoder]] = Registry(
-    "encoder", "encoders", ("crosslens.encode.adapters",)
+    "encoder", "encoders", ("crosslens.encode.adapters",), declared=("path",)
 )
 """Kinds of encoders. An encoder is written ``kind:source``: the source is a hub name or a path, by kind.
 
 Declared with each: ``example`` (a source), ``extra`` (what must be installed), ``needs_source``, ``types`` (model types
-of transformers), ``path`` (a pattern whose group ``path`` is the part of the source that may be a path; default: all).
+of transformers), ``path`` (a pattern whose named groups are the parts of the source that may be paths; default: all).
 """
 
 
@@ -150,18 +174,26 @@ def label(encoder: Encoder) -> str:
 
 
 def map_path(model: str, base: Path, change: Callable[[str], str]) -> str:
-    """The same model with the path in its name changed; a name that holds no path (seen from ``base``) stays."""
+    """The same model with the paths in its name changed; a name that holds no path (seen from ``base``) stays."""
     kind, _, source = model.partition(":")
     pattern = ENCODERS[kind].details.get("path") if kind in ENCODERS else None
     match = re.fullmatch(pattern or "(?P<path>.*)", source)
-    if match is None or not match["path"] or not (base / Path(match["path"]).expanduser()).exists():
-        return model
-    return f"{kind}:{source[: match.start('path')]}{change(match['path'])}{source[match.end('path') :]}"
+    parts = {} if match is None else match.groupdict()
+    paths = [name for name, part in parts.items() if part and (base / Path(part).expanduser()).exists()]
+    for name in reversed(paths):  # from the last on, so that the positions of the others hold
+        assert match is not None
+        source = f"{source[: match.start(name)]}{change(parts[name])}{source[match.end(name) :]}"
+    return f"{kind}:{source}" if paths else model
 
 
 def require_modality(encoder: Encoder, modality: str) -> None:
     """Raise unless the encoder takes images, or texts."""
     if modality not in encoder.abilities:
+        if isinstance(encoder, MatrixScorer):
+            raise UsageError(
+                f"{encoder.name} scores pairs of an image and a text, and has no vectors",
+                fix="use it where scores are enough: in crosslens evaluate, crosslens robustness, or to re-rank",
+            )
         supported = " and ".join(sorted(encoder.abilities)) or "nothing"
         raise UsageError(
             f"{encoder.name} encodes {supported}, not {modality}",

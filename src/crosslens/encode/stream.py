@@ -73,6 +73,20 @@ def encode_images(
     return _encode(source, encoder, cache, batch_size, precision, progress or SilentProgress())
 
 
+def encode_features(
+    encoder: Encoder,
+    features: Sequence[tuple[Array, ...]],
+    *,
+    names: Sequence[str] | None = None,
+    cache: Cache | None = None,
+    batch_size: int | None = None,
+    precision: str = "fp32",
+    progress: Progress | None = None,
+) -> Vectors:
+    """One vector per image from its stored features, in order."""
+    return _encode(_Features(features, names), encoder, cache, batch_size, precision, progress or SilentProgress())
+
+
 class _Texts:
     modality = TEXTS
 
@@ -93,6 +107,28 @@ class _Texts:
         for position in sorted(positions, key=lambda position: (-len(self.texts[position]), self.texts[position])):
             text = self.texts[position]
             yield Item(position, key_of(text.encode()), text)
+
+
+class _Features:
+    modality = IMAGES
+
+    def __init__(self, features: Sequence[tuple[Array, ...]], names: Sequence[str] | None) -> None:
+        self.features, self.names = features, names
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def name(self, position: int) -> str:
+        return f"image {self.names[position]!r}" if self.names else f"image {position}"
+
+    def read(self, positions: Iterable[int], cached: Callable[[bytes], bool]) -> Iterator[Item]:
+        for position in positions:
+            yield Item(position, feature_key(self.features[position]), self.features[position])
+
+
+def feature_key(features: Sequence[Array]) -> bytes:
+    """A hash of an image's features. Their shapes are the model's, and so need not be in it."""
+    return key_of(b"".join(np.ascontiguousarray(array).tobytes() for array in features))
 
 
 class _Images:
@@ -148,7 +184,7 @@ def _problem(error: OSError | InputError) -> str:
 
 
 def _encode(
-    source: _Texts | _Images,
+    source: _Texts | _Images | _Features,
     encoder: Encoder,
     cache: Cache | None,
     batch_size: int | None,
@@ -177,7 +213,7 @@ def _pixels(item: Item) -> int:
 class _Rows:
     """Collects vectors, from the model and from the cache, into the rows they belong to."""
 
-    def __init__(self, source: _Texts | _Images, store: EmbeddingStore | None) -> None:
+    def __init__(self, source: _Texts | _Images | _Features, store: EmbeddingStore | None) -> None:
         self.source, self.store = source, store
         self.rows: Array | None = None
         self.keys: list[bytes] = [b""] * len(source)

@@ -26,7 +26,7 @@ from crosslens.encode.hub import find_model
 from crosslens.encode.model_code import own_code
 from crosslens.encode.options import EncodeOptions
 
-_SAFE = {"local_files_only": True, "trust_remote_code": False}
+SAFE = {"local_files_only": True, "trust_remote_code": False}
 """How everything is loaded: from files that are here, and without running code that comes with them."""
 _UNLIMITED = 100_000  # tokenizers without a limit carry an astronomic one
 
@@ -91,20 +91,20 @@ class PretrainedModel:
         self.device = self._compute.device
         library = import_library("transformers", purpose)
         if types:
-            _check_type(folder, types, kind)
+            check_type(folder, types, kind)
         with loading(folder):
-            loaded = getattr(library, model_class).from_pretrained(folder, **_SAFE)
+            loaded = getattr(library, model_class).from_pretrained(folder, **SAFE)
             self.model = self._compute.moved(loaded)
             self._prepare: Any = None
             if images:
-                self._prepare = library.AutoImageProcessor.from_pretrained(folder, **_SAFE, backend="pil")
+                self._prepare = library.AutoImageProcessor.from_pretrained(folder, **SAFE, backend="pil")
             self._tokenizer: Any = None
             if texts:
-                self._tokenizer = library.AutoTokenizer.from_pretrained(folder, **_SAFE)
+                self._tokenizer = library.AutoTokenizer.from_pretrained(folder, **SAFE)
             self._processor: Any = None
             if joint:
-                self._processor = library.AutoProcessor.from_pretrained(folder, **_SAFE, backend="pil")
-        self._longest = _longest_text(self._tokenizer, self.model.config, longest)
+                self._processor = library.AutoProcessor.from_pretrained(folder, **SAFE, backend="pil")
+        self._longest = longest_text(self._tokenizer, self.model.config, longest)
 
     def _pixels(self, pictures: Sequence[Any]) -> dict[str, Any]:
         """What the model sees of pictures."""
@@ -144,20 +144,25 @@ def loading(folder: Path) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _check_type(folder: Path, types: Sequence[str], kind: str) -> None:
-    """Raise if the folder holds another architecture than its kind says, and name the kind that fits."""
+def model_type_of(folder: Path) -> str:
+    """The architecture that a model folder says it holds."""
     try:
-        model_type = read_json_file(folder / "config.json").get("model_type")
+        return str(read_json_file(folder / "config.json").get("model_type"))
     except (OSError, InputError, AttributeError) as error:
         problem = InputError("no readable config.json", file=folder, expected="a model folder", fix="check the path")
         raise problem from error
+
+
+def check_type(folder: Path, types: Sequence[str], kind: str) -> None:
+    """Raise if the folder holds another architecture than its kind says, and name the kind that fits."""
+    model_type = model_type_of(folder)
     if model_type not in types:
         fitting = next((entry.name for entry in ENCODERS if model_type in entry.details.get("types", ())), None)
         fix = f"ask for it as {fitting}:…" if fitting else f"{kind}: takes models of type {', '.join(types)}"
         raise UsageError(f"{folder} holds a model of type {model_type!r}, not of {kind}", fix=fix)
 
 
-def _longest_text(tokenizer: Any, config: Any, limit: int | None = None) -> int | None:
+def longest_text(tokenizer: Any, config: Any, limit: int | None = None) -> int | None:
     """How many tokens of a text the model takes."""
     if tokenizer is None:
         return None

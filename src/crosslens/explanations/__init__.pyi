@@ -5,6 +5,12 @@ from crosslens.explanations.api import (
     image_files_of_run as image_files_of_run,
     image_folder_of as image_folder_of,
 )
+from crosslens.explanations.changes.changes import compare_queries as compare_queries
+from crosslens.explanations.changes.values import (
+    QueryChange as QueryChange,
+    RunChanges as RunChanges,
+    TopHit as TopHit,
+)
 from crosslens.explanations.concepts.lexicon import (
     PERSON as PERSON,
     hypernym_path as hypernym_path,

@@ -41,3 +41,10 @@ from crosslens.metrics.request import (
     parse_metrics as parse_metrics,
     split_metrics as split_metrics,
 )
+from crosslens.metrics.requirements import (
+    graded_requests as graded_requests,
+    ideal_depth as ideal_depth,
+    list_depth as list_depth,
+    option_values as option_values,
+    requests_naming as requests_naming,
+)

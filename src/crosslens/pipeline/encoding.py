@@ -26,13 +26,16 @@ from crosslens.encode import (
     Cache,
     EncodeOptions,
     Encoder,
+    MatrixScorer,
     SecondStage,
     Summariser,
     TextOnly,
     encode_dataset,
     load_encoder,
     load_summariser,
+    read_features,
     require_modality,
+    score_texts,
     text_only,
 )
 from crosslens.pipeline.known_ids import TEXT_TO_TEXT
@@ -64,9 +67,14 @@ class LoadedInputs:
 def load_dual_encoder(model: Any, options: EncodeOptions) -> Encoder:
     """An encoder that takes both images and texts."""
     encoder = load_encoder(model, options)
+    require_both(encoder)
+    return encoder
+
+
+def require_both(encoder: Encoder) -> None:
+    """Raise unless the encoder takes both images and texts."""
     for ability in (IMAGES, TEXTS):
         require_modality(encoder, ability)
-    return encoder
 
 
 def stream_options(options: EncodeOptions, progress: Progress | None) -> dict[str, Any]:
@@ -88,7 +96,10 @@ def encode_with_model(
         raise UsageError(f"{argument('model')} requires {argument('dataset')}", fix=f"pass {argument('dataset')}")
     if model.image_text is not None or queries is not None:
         return _encode_texts_only(model, dataset, queries, options, progress)
-    encoder = load_dual_encoder(model.name, options)
+    encoder = load_encoder(model.name, options)
+    if isinstance(encoder, MatrixScorer):
+        return _score_with_model(encoder, dataset, options, progress)
+    require_both(encoder)
     encoded = encode_dataset(
         dataset, encoder, image_folder=options.image_folder, skip_bad=options.skip_bad,
         **stream_options(options, progress),
@@ -99,6 +110,20 @@ def encode_with_model(
     sources = {"model": encoder.revision, "items": encoded.content}
     hashes = {key: value for key, value in sources.items() if value}
     return LoadedInputs(encoded.dataset, encoded.images, encoded.captions, fingerprints=hashes)
+
+
+def _score_with_model(
+    scorer: MatrixScorer, dataset: Dataset, options: EncodeOptions, progress: Progress | None
+) -> LoadedInputs:
+    """All scores of a model that has no vectors."""
+    images = read_features(
+        dataset, scorer, image_folder=options.image_folder, skip_bad=options.skip_bad,
+        **stream_options(options, progress),
+    )  # fmt: skip
+    note_skipped(images.skipped, options.notify)
+    scores = score_texts(scorer, images, images.dataset.texts, progress)
+    hashes = {"items": images.content} | ({"model": scorer.revision} if scorer.revision else {})
+    return LoadedInputs(images.dataset, scores=scores, fingerprints=hashes)
 
 
 def _encode_texts_only(

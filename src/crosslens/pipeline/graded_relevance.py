@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,19 @@ from typing import Any
 import numpy as np
 
 from crosslens.core import Dataset, Progress, Ranking, Relevance, UsageError, argument, as_array, fingerprint, reading
-from crosslens.metrics import OWN_SCORES, RSUM_CUTOFFS, GainMatrix, MetricRequest, compute, family_of, format_count
+from crosslens.metrics import (
+    OWN_SCORES,
+    GainMatrix,
+    MetricRequest,
+    compute,
+    family_of,
+    format_count,
+    graded_requests,
+    ideal_depth,
+    list_depth,
+    option_values,
+    requests_naming,
+)
 from crosslens.pipeline.inputs import ScoreSource, score_source
 from crosslens.similarity import (
     SIMILARITIES,
@@ -25,19 +37,6 @@ Array = np.ndarray[Any, Any]
 
 _IN_MEMORY = 2 << 30
 """Bytes of a matrix that are kept in memory; a larger one is written to disk while it is needed."""
-
-
-def option_values(requests: Sequence[MetricRequest], option: str) -> list[str]:
-    """The values of ``option`` in the graded metrics among ``requests``, each once."""
-    return list(dict.fromkeys(value for value, _ in _named(requests, option)))
-
-
-def _named(requests: Sequence[MetricRequest], option: str) -> Iterator[tuple[str, MetricRequest]]:
-    for request in requests:
-        family = family_of(request.spec)
-        value = family.value_of(request.spec, option) if family.graded else None
-        if value is not None:
-            yield value, request
 
 
 class GradedRelevance:
@@ -56,12 +55,15 @@ class GradedRelevance:
         cache: CacheChoice = None,
     ) -> None:
         self._cache = cache
-        self._requests = [request for request in requests if family_of(request.spec).graded]
+        self._requests = graded_requests(requests)
         self._own = OWN_SCORES in option_values(requests, "scores_from")
         self._similarities: dict[str, Similarity] = {}
         self._encoders: dict[str, ScoreSource] = {}
         self.description: dict[str, Any] = {}
-        named = [*_named(requests, "φ"), *(pair for pair in _named(requests, "scores_from") if pair[0] != OWN_SCORES)]
+        named = [
+            *requests_naming(requests, "φ"),
+            *(pair for pair in requests_naming(requests, "scores_from") if pair[0] != OWN_SCORES),
+        ]
         if not named:
             return
         if dataset is None:
@@ -86,7 +88,7 @@ class GradedRelevance:
 
     def depth(self, relevance: Mapping[str, Relevance]) -> int:
         """How much of each list the metrics need."""
-        return max((_cutoff(request) + _removed(request, relevance) for request in self._requests), default=0)
+        return list_depth(self._requests, relevance)
 
     def gains(
         self,
@@ -100,10 +102,7 @@ class GradedRelevance:
         """The values by name, and the fingerprints of the matrices they come from."""
         gains = {name: GainMatrix.of_scorer(source.scorer) for name, source in self._encoders.items()}
         fingerprints = {}
-        deepest = max(
-            (int(request.spec.setting("m") or _cutoff(request)) + _removed(request, relevance)
-             for request in self._requests), default=1,
-        )  # fmt: skip
+        deepest = ideal_depth(self._requests, relevance)
         for name, similarity in self._similarities.items():
             matrix = self._matrix(name, folder, threads, progress)
             known = matrix is getattr(similarity, "values", None)  # the revision of a given matrix is its hash
@@ -175,15 +174,3 @@ class GradedRelevance:
         return relevance_matrix(
             self._dataset, similarity, output=output, threads=threads, progress=progress, cache=self._cache
         )
-
-
-def _cutoff(request: MetricRequest) -> int:
-    return request.spec.cutoff or RSUM_CUTOFFS[-1]
-
-
-def _removed(request: MetricRequest, relevance: Mapping[str, Relevance]) -> int:
-    """The most ground-truth items that are taken out of a list."""
-    if not request.spec.has("non-gt"):
-        return 0
-    counts = [np.bincount(judged.rows[judged.grades > 0], minlength=1).max(initial=0) for judged in relevance.values()]
-    return int(max(counts, default=0))

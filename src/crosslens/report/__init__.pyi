@@ -45,6 +45,9 @@ from crosslens.report.pages.gallery import gallery_page as gallery_page
 from crosslens.report.pages.hardest_pairs import hardest_pairs_page as hardest_pairs_page
 from crosslens.report.pages.imp import imp_page as imp_page
 from crosslens.report.pages.polysemy import clusters_page as clusters_page
+from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
+from crosslens.report.pages.sweep import sweep_page as sweep_page
+from crosslens.report.pages.training import training_page as training_page
 from crosslens.report.plots.categories import (
     categories_figure as categories_figure,
     write_categories_plot as write_categories_plot,
@@ -72,6 +75,10 @@ from crosslens.report.plots.heat_maps import (
     write_atlas as write_atlas,
     write_drop_map as write_drop_map,
     write_heat_map as write_heat_map,
+)
+from crosslens.report.plots.learning_curves import (
+    sweep_figures as sweep_figures,
+    write_learning_curves as write_learning_curves,
 )
 from crosslens.report.plots.panels import write_distributions as write_distributions, write_scatter as write_scatter
 from crosslens.report.plots.polysemy import write_densities as write_densities, write_polysemy as write_polysemy
@@ -123,3 +130,9 @@ from crosslens.report.text.protocols import (
 )
 from crosslens.report.text.robustness import ROBUSTNESS_TABLES as ROBUSTNESS_TABLES, robustness_text as robustness_text
 from crosslens.report.text.runs import run_table as run_table, terminal_bars as terminal_bars
+from crosslens.report.text.training.sweeps import (
+    sweep_csv as sweep_csv,
+    sweep_grid as sweep_grid,
+    sweep_text as sweep_text,
+    trainings_csv as trainings_csv,
+)

@@ -12,7 +12,10 @@ import numpy as np
 
 from crosslens.core import InputError, Progress
 from crosslens.rank import unit_rows
+from crosslens.similarity.grid import as_grid
 from crosslens.similarity.protocol import Array, References, Texts, group_starts
+
+_PAIRS_AT_ONCE = 4_096
 
 Vectors = Callable[[Texts, Progress | None], Array]
 """Texts → one vector each, (n, d)."""
@@ -49,27 +52,46 @@ class PreparedEmbedding:
 
     def block(self, rows: slice) -> Array:
         first, last, _ = rows.indices(self.shape[0])
-        if self._over == "mean":
-            product: Array = self._rows[first:last] @ self._captions.T
-            return product
-        out = np.zeros((max(last - first, 0), self.shape[1]), np.float32)
-        start = self._start[first : last + 1] if len(out) else self._start[:0]
-        here = np.flatnonzero(self._count[first:last])
-        if len(here):
-            products = self._rows[start[0] : start[-1]] @ self._captions.T
-            out[here] = np.maximum.reduceat(products, start[:-1][here] - start[0], axis=0)
-        return out
+        return self._cells(np.arange(first, max(first, last)), self._captions)
 
     def pairs(self, images: Array, captions: Array) -> Array:
         images, captions = np.asarray(images, np.int64), np.asarray(captions, np.int64)
+        grid = as_grid(images, captions, self.shape)
+        if grid is not None:
+            values: Array = self._cells(grid.images, self._captions[grid.captions])[grid.row, grid.column]
+            return values
+        parts = range(0, len(images), _PAIRS_AT_ONCE)
+        cells = [self._pairs(images[at : at + _PAIRS_AT_ONCE], captions[at : at + _PAIRS_AT_ONCE]) for at in parts]
+        return np.concatenate(cells) if cells else np.zeros(0, np.float32)
+
+    def _cells(self, images: Array, captions: Array) -> Array:
+        """Images × captions."""
+        if self._over == "mean":
+            product: Array = self._rows[images] @ captions.T
+            return product
+        out = np.zeros((len(images), len(captions)), np.float32)
+        rows, first = self._references_of(images)
+        if len(rows):
+            out[self._count[images] > 0] = np.maximum.reduceat(self._rows[rows] @ captions.T, first, axis=0)
+        return out
+
+    def _pairs(self, images: Array, captions: Array) -> Array:
         if self._over == "mean":
             cosines: Array = np.einsum("pd,pd->p", self._rows[images], self._captions[captions])
             return cosines
         out = np.zeros(len(images), np.float32)
-        for pair, (image, caption) in enumerate(zip(images.tolist(), captions.tolist(), strict=True)):
-            rows = self._rows[self._start[image] : self._start[image + 1]]
-            out[pair] = (rows @ self._captions[caption]).max() if len(rows) else 0.0
+        rows, first = self._references_of(images)
+        if len(rows):
+            of_rows = self._captions[np.repeat(captions, self._count[images])]
+            largest = np.maximum.reduceat(np.einsum("rd,rd->r", self._rows[rows], of_rows), first)
+            out[self._count[images] > 0] = largest
         return out
+
+    def _references_of(self, images: Array) -> tuple[Array, Array]:
+        """The rows of all references of these images, and where those of each image that has any start."""
+        count = self._count[images]
+        first = np.cumsum(count) - count
+        return np.arange(int(count.sum())) + np.repeat(self._start[images] - first, count), first[count > 0]
 
 
 def _unit(vectors: Array, texts: Texts) -> Array:

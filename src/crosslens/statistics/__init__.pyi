@@ -40,3 +40,8 @@ from crosslens.statistics.precision_recall import (
     Area as Area,
     auprc as auprc,
 )
+from crosslens.statistics.repetitions import (
+    PairedRepetitions as PairedRepetitions,
+    mean_over_repetitions as mean_over_repetitions,
+    paired_repetitions as paired_repetitions,
+)

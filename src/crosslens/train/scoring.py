@@ -1,52 +1,97 @@
-"""A model's scores of a whole split, and the metrics of their exact ranking."""
+"""A model's scores of images and captions, pair by pair, in blocks that fit into memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Dataset, MetricValues, Relevance
-from crosslens.metrics import measure
-from crosslens.rank import ScoreMatrix, rank_both
-from crosslens.train.feature_sets import Split
+from crosslens.core import Progress, SilentProgress, stage
+from crosslens.train.compute.group import Group
+from crosslens.train.inputs.feature_sets import ImageFeatures, Split
 from crosslens.train.models.protocol import TrainableModel
 
 if TYPE_CHECKING:
-    from crosslens.train.batches import CaptionSource
+    from crosslens.train.inputs.batches import CaptionSource
 
 Array = np.ndarray[Any, Any]
-_IMAGES, _CAPTIONS = 500, 1_000
-"""How many are encoded, and compared, at once."""
+_IMAGES, _PICTURES, _CAPTIONS = 500, 64, 1_000
+"""How many are encoded at once; pictures are larger than features."""
+LARGEST_BLOCK = 2**26
+"""Numbers that the scores of a block of pairs may take at once: 256 MiB in float32."""
 
 
-def score_matrix(model: TrainableModel, split: Split, captions: CaptionSource, device: Any) -> Array:
-    """Images × captions, float32; encodings are compared in blocks, so that attention over pairs fits."""
+def score_matrix(model: TrainableModel, split: Split, captions: CaptionSource, group: Group) -> Array:
+    """All scores of a split, images × captions. Of several processes, each compares its share of the images."""
+    out = np.zeros((len(split.features), len(split.dataset.texts)), np.float32)
+    rows = group.share(np.arange(len(out)))
+    if len(rows):
+        own = slice(int(rows[0]), int(rows[-1]) + 1)
+        out[own] = score_features(model, split.features[own], captions, out.shape[1], group.device)
+    return group.add_array(out)
+
+
+def score_features(
+    model: TrainableModel,
+    features: ImageFeatures,
+    captions: CaptionSource,
+    count: int,
+    device: Any,
+    progress: Progress | None = None,
+) -> Array:
+    """Images × ``count`` captions, float32. Memory: all images' encodings, those of 1,000 captions, a block of pairs.
+
+    Captions are taken by their length, so that little of a block is padding.
+    """
     import torch
 
-    def blocks(count: int, size: int) -> Iterable[slice]:
-        return (slice(start, min(start + size, count)) for start in range(0, count, size))
-
-    count = len(split.dataset.texts)
-    out = np.empty((len(split.features), count), np.float32)
-    with torch.inference_mode():
-        texts: list[tuple[slice, Any]] = [
-            (rows, model.encode_captions(captions.batch(np.arange(rows.start, rows.stop), device)))
-            for rows in blocks(count, _CAPTIONS)
-        ]
-        for rows in blocks(len(split.features), _IMAGES):
-            images = model.encode_images(split.features.batch(rows, device))
-            for columns, encoded in texts:
-                out[rows, columns] = model.scores(images, encoded).float().cpu().numpy()
+    progress = progress or SilentProgress()
+    out = np.empty((len(features), count), np.float32)
+    order = np.arange(count) if captions.lengths is None else np.argsort(captions.lengths, kind="stable")
+    with torch.inference_mode(), stage(progress, "scoring pairs", count):
+        at_once = _IMAGES if features.pixels is None else _PICTURES
+        images = [(rows, model.encode_images(features.batch(rows, device))) for rows in _slices(len(out), at_once)]
+        for part in _slices(count, _CAPTIONS):
+            columns = order[part]
+            encoded = model.encode_captions(captions.batch(columns, device))
+            for rows, encoded_images in images:
+                for lines, chosen, scores in scores_in_blocks(model, encoded_images, encoded):
+                    out[np.ix_(np.arange(rows.start, rows.stop)[lines], columns[chosen])] = scores
+            progress.advance(len(columns))
     return out
 
 
-def metrics_of(
-    scores: Array, dataset: Dataset, metrics: str | Sequence[str], *, resamples: int = 0
-) -> dict[str, MetricValues]:
-    """The metrics of a score matrix, by the same exact ranking as everywhere."""
-    relevance = Relevance.from_dataset(dataset)
-    rankings = rank_both(ScoreMatrix(scores), relevance)
-    clusters = {IMAGE_TO_TEXT: np.arange(len(dataset.image_ids)), TEXT_TO_IMAGE: np.asarray(dataset.caption_image)}
-    return measure(rankings, clusters, metrics, resamples=resamples)
+def scores_in_blocks(
+    model: TrainableModel, images: Any, captions: Any, largest: int = LARGEST_BLOCK
+) -> Iterator[tuple[slice, slice, Array]]:
+    """Rows, columns and scores of blocks whose pairs take at most ``largest`` numbers; a block has at least one pair.
+
+    What a pair takes is the model's ``numbers_per_pair``; models without it only take the score itself.
+    """
+    numbers_per_pair = getattr(model, "numbers_per_pair", None)
+    pairs = max(1, largest // (numbers_per_pair(images, captions) if numbers_per_pair else 1))
+    rows_at_once = min(_count(images), max(1, math.isqrt(pairs)))
+    for columns in _slices(_count(captions), max(1, pairs // rows_at_once)):
+        chosen = _rows(captions, columns)
+        for rows in _slices(_count(images), rows_at_once):
+            scores: Array = model.scores(_rows(images, rows), chosen).float().cpu().numpy()
+            yield rows, columns, scores
+
+
+def _slices(count: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
+
+
+def _count(encoding: Any) -> int:
+    """Items of an encoding: a tensor, or a tuple of tensors, with a row per item."""
+    return len(encoding[0]) if isinstance(encoding, tuple) else len(encoding)
+
+
+def _rows(encoding: Any, rows: slice) -> Any:
+    """These items of an encoding, which stays of its kind."""
+    if not isinstance(encoding, tuple):
+        return encoding[rows]
+    parts = tuple(tensor[rows] for tensor in encoding)
+    return type(encoding)(*parts) if hasattr(encoding, "_fields") else parts  # a named tuple takes them one by one

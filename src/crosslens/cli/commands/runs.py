@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import crosslens.core as core
+import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
-from crosslens.cli.console import print_file, print_json, print_note, print_notes, print_result, terminal_width
-from crosslens.cli.flags import OUTPUT, ColumnOptions, Json, Overwrite, command
+from crosslens.cli.console import (
+    check_outputs,
+    print_file,
+    print_json,
+    print_note,
+    print_notes,
+    print_result,
+    progress_bar,
+    terminal_width,
+)
+from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
+from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Json, Overwrite, command
 from crosslens.cli.stored_runs import drops_by_column, load_run, load_runs, load_studies, print_groups
-from crosslens.core import UsageError, option
+from crosslens.core import Options, UsageError, option
+from crosslens.encode import EncodeOptions
+
+
+@dataclass(frozen=True)
+class ChangeOptions(Options):
+    """The page of what changed between two runs."""
+
+    html: Path | None = option(None, "A page of the queries won and lost, and why.", metavar="FILE")
+    direction: str | None = option(None, "With --html: which queries. [default: texts first]", metavar="t2i|t2t|i2t")
+    phi: str = option("cider", "With --html: the similarity of top hits to queries.", metavar="NAME")
+    show: int = option(20, "With --html: so many won and so many lost queries.", metavar="N", minimum=1)
+
 
 _MAX_METRICS = 2
 _MAX_GROUPS = 20
@@ -141,9 +165,12 @@ def _first_of_each_direction(names: list[str]) -> list[str]:
     "crosslens compare runs/a runs/b --columns difficulty.parquet --by difficulty",
     "crosslens compare runs/a runs/b runs/c --all-pairs",
     "crosslens compare runs/a runs/b runs/c --all-pairs --latex > table.tex",
+    "crosslens compare runs/triplet runs/sam --html changes.html",
 )
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Two or more run folders; the first is compared with the others.")],
+    source: DatasetOfRuns,
+    encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
     *,
     metrics: str | None = option(None, 'Only these, such as "t2i/Hit@1 i2t/mAP@R".', metavar="NAMES", joins=" "),
     by: str | None = option(None, "Compare within each group of a column of the dataset.", metavar="COLUMN"),
@@ -153,14 +180,24 @@ def compare(
     seed: int = option(0, "Seed of the permutations.", metavar="N"),
     all_pairs: bool = option(False, "Compare every run with every other one: one table with significance marks."),
     latex: bool = option(False, "Print a LaTeX table: intervals, the best in bold, significance marks."),
+    page: ChangeOptions,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Test whether runs differ significantly.
 
-    Runs must share their queries. Tests are paired, over images, and corrected for multiple comparisons.
+    Runs must share their queries. Tests are paired, over images, and corrected for multiple comparisons. With --html,
+    a page shows what changed from the first of two runs to the second: queries won and lost, with pictures, and why.
     """
     if len(runs) < 2:
         raise UsageError("a comparison requires two runs", fix="name a second run folder")
+    if page.html is not None and (len(runs) > 2 or by is not None or all_pairs):
+        raise UsageError("--html is a page of two runs", fix="name two runs, without --by and --all-pairs")
+    if page.html is None and (source != DatasetOptions() or encode.image_folder is not None or page != ChangeOptions()):
+        raise UsageError(
+            "a dataset, --image-folder, --direction, --phi and --show are for --html", fix="pass --html FILE"
+        )
+    check_outputs(page.html, overwrite=overwrite)
     loaded = load_runs(runs, added.columns)
     if by is not None:
         if latex:
@@ -173,12 +210,37 @@ def compare(
     comparison = pipeline.compare(
         *loaded, metrics=metrics, all_pairs=all_pairs, correction=correction, permutations=permutations, seed=seed
     )
+    changed: dict[str, Any] = {}
+    if page.html is not None:
+        changed = _write_changes(loaded, comparison, source, encode.image_folder, page)
     if json:
-        print_json(comparison.as_dict())
+        print_json({**comparison.as_dict(), **changed})
     elif latex:
         print_result(report.comparison_latex(comparison).removesuffix("\n"))
     else:
         print_result(comparison.text(terminal_width()))
+
+
+def _write_changes(
+    runs: list[core.Run], comparison: pipeline.Comparison, source: DatasetOptions, image_folder: str | Path | None,
+    options: ChangeOptions,
+) -> dict[str, Any]:  # fmt: skip
+    """Write the page of what changed; returns what JSON says of it."""
+    assert options.html is not None
+    reader_options = source.reader_options()
+    dataset = explanations.dataset_of_run(runs[0], source.dataset, **reader_options)
+    if source.dataset is None and not reader_options and (note := explanations.dataset_change(runs[0], dataset)):
+        print_note(f"note: {note}")
+    changes = explanations.compare_queries(
+        runs[0], runs[1], dataset, options.direction, names=(comparison.baseline, comparison.others[0]),
+        phi=options.phi, most=options.show, permutations=comparison.permutations, seed=comparison.seed,
+        progress=progress_bar(),
+    )  # fmt: skip
+    files, problem = explanations.image_files_of_run(runs[0], dataset, changes.images, image_folder)
+    page = report.run_changes_page(changes, comparison, dataset, files, problem=problem)
+    core.write_text(options.html, page)
+    print_note(f"written: {options.html}")
+    return {"changes": changes.as_dict(), "written": [str(options.html)]}
 
 
 def _compare_groups(compared: dict[str, pipeline.Comparison], column: str, *, json: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from crosslens.encode.encoder import Array
 from crosslens.encode.images import as_pictures
 from crosslens.encode.options import EncodeOptions
-from crosslens.encode.pair_scorers import PAIR_SCORERS
+from crosslens.encode.pairs.scorers import PAIR_SCORERS
 from crosslens.encode.torch_model import PretrainedModel, ids_and_mask
 
 

@@ -11,7 +11,7 @@ from crosslens.core import UsageError, call_function, load_module, require_trust
 from crosslens.encode.encoder import ENCODERS, METHODS, Array, CallableEncoder, Encoder, as_array
 from crosslens.encode.images import as_pictures
 from crosslens.encode.options import EncodeOptions
-from crosslens.encode.pair_scorers import PAIR_SCORERS, PairScorer
+from crosslens.encode.pairs.scorers import PAIR_SCORERS, PairScorer
 
 _PATH = r"(?P<path>.*):[^:]*"
 

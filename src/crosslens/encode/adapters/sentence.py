@@ -16,6 +16,11 @@ from crosslens.encode.words import word_vectors
 _OWNER = "sentence-transformers"
 
 
+def hub_name(source: str) -> str:
+    """Where a sentence encoder is looked for: a bare name is one of the library's own models."""
+    return source if "/" in source or is_local(source) else f"{_OWNER}/{source}"
+
+
 @ENCODERS.register("sentence", example="all-MiniLM-L6-v2", extra="sentence")
 class SentenceEncoder:
     """Sentence embeddings (SBERT), texts only: a name such as ``all-MiniLM-L6-v2``, ``owner/name``, or a folder."""
@@ -27,8 +32,7 @@ class SentenceEncoder:
         self.name = name_of("sentence", source)
         needed = "sentence_transformers", "a sentence encoder", "sentence", "sentence-transformers"
         require_library(*needed)
-        bare = "/" not in source and not is_local(source)
-        folder, self.revision = find_model(f"{_OWNER}/{source}" if bare else source, options)
+        folder, self.revision = find_model(hub_name(source), options)
         refuse_own_modules(folder)
         compute = Compute(options, "a sentence encoder")
         self.device = compute.device

@@ -125,7 +125,13 @@ def _first_token(model: Any, inputs: dict[str, Any]) -> Any:
     return model(**inputs).last_hidden_state[:, 0]
 
 
+ARCHITECTURES: dict[str, Architecture] = {}
+"""Kind → how its models are loaded and asked."""
+
+
 def _enrol(architecture: Architecture, example: str, doc: str) -> None:
+    ARCHITECTURES[architecture.kind] = architecture
+
     def load(source: str, options: EncodeOptions) -> Encoder:
         return TransformersEncoder(architecture, source, options)
 

@@ -29,7 +29,7 @@ from crosslens.core import (
 from crosslens.encode.encoder import Array
 from crosslens.encode.images import as_pictures
 from crosslens.encode.options import EncodeOptions, Notify
-from crosslens.encode.pair_scorers import PAIR_SCORERS, PairScorer
+from crosslens.encode.pairs.scorers import PAIR_SCORERS, PairScorer
 from crosslens.encode.torch_model import PretrainedModel
 
 QUESTION = 'Does this figure show "{}"? Please answer yes or no.'

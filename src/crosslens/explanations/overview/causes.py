@@ -79,8 +79,15 @@ def judge_mentions(
     Mentions of an object that the retrieved image lacks are left out: the object is what is wrong then. So are words
     without visible meaning.
     """
-    judgements = map(_Judge(caption, right, wrong, evidence).judge, query)
-    return [judgement for judgement in judgements if judgement is not None]
+    return [judgement for _, judgement in judged_mentions(query, caption, right, wrong, evidence)]
+
+
+def judged_mentions(
+    query: QueryMentions, caption: str | None, right: str, wrong: str, evidence: Evidence
+) -> list[tuple[Mention, MentionJudgement]]:
+    """The same, each with the mention that it is about."""
+    judge = _Judge(caption, right, wrong, evidence).judge
+    return [(mention, judgement) for mention in query if (judgement := judge(mention)) is not None]
 
 
 @dataclass(frozen=True)

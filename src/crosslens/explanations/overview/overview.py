@@ -28,14 +28,11 @@ from crosslens.core import (
     Progress,
     Ranking,
     Run,
-    SilentProgress,
     argument,
     atomic_folder,
     json_form,
     parquet_bytes,
-    stage,
 )
-from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES
 from crosslens.explanations.concepts.metrics import concept_table
 from crosslens.explanations.concepts.objects import ImageObjects, objects_of
 from crosslens.explanations.failures import failed, query_outcomes, ranking_of
@@ -45,10 +42,10 @@ from crosslens.explanations.overview.causes import (
     cause_numbers,
     cause_shares,
     cause_table,
-    judge_mentions,
 )
 from crosslens.explanations.overview.confusions import concept_pairs, confusion_atlas
-from crosslens.explanations.overview.evidence import Evidence, limitations
+from crosslens.explanations.overview.evidence import limitations
+from crosslens.explanations.overview.judging import judge_failures, texts_of
 from crosslens.explanations.overview.statistics import QUERY, association_rules, metric_correlations, metric_means
 from crosslens.explanations.words.mentions import QueryMentions, mentioned_concepts
 from crosslens.statistics import Bootstrap
@@ -151,13 +148,12 @@ def explain_run(
     name = run.name if isinstance(run, Run) else "run"
     failures = _failures(outcomes, name)
     objects = objects_of(dataset, areas=areas, progress=progress)
-    # An image query is explained by the caption that it retrieved.
-    texts = failures["text"].fill_null(failures["answer"]).fill_null("")
-    queries = mentioned_concepts(texts.to_list(), progress=progress)
+    queries = mentioned_concepts(texts_of(failures), progress=progress)
     mentioned = _mentioned(queries, objects)
     rows = objects.rows(failures["ground_truth"]), objects.rows(failures["retrieved"])
     metrics = _metrics(objects, rows, mentioned, threshold, base)
-    causes = _causes(failures, dataset, objects, queries, progress)
+    judged = judge_failures(failures, dataset, objects, queries, progress)
+    causes = cause_table([[judgement for _, judgement in mentions] for mentions in judged])
     table = pl.concat([failures, *metrics, causes], how="horizontal")
     clusters = np.unique(failures["ground_truth"].to_numpy(), return_inverse=True)[1]
     draws = Bootstrap(clusters, resamples, seed)
@@ -214,30 +210,6 @@ def _mentioned(queries: list[QueryMentions], objects: ImageObjects) -> list[froz
     mentions = {mention.noun: QueryMentions("", (mention,)) for query in queries for mention in query.of("object")}
     synsets = {noun: query.mentioned(objects.synsets) for noun, query in mentions.items()}
     return [frozenset().union(*(synsets[mention.noun] for mention in query.of("object"))) for query in queries]
-
-
-def _causes(
-    failures: pl.DataFrame,
-    dataset: Dataset,
-    objects: ImageObjects,
-    queries: list[QueryMentions],
-    progress: Progress | None,
-) -> pl.DataFrame:
-    by_images = failures["text"][0] is None
-    checked = failures["ground_truth" if by_images else "retrieved"]
-    with_attributes = [
-        image for image, query in zip(checked, queries, strict=True) if any(map(query.of, ATTRIBUTE_FAMILIES))
-    ]
-    images = [*failures["ground_truth"], *failures["retrieved"]]
-    evidence = Evidence.of(dataset, objects, images, attributes_of=with_attributes, progress=progress)
-    # An image query is judged by the caption it retrieved: that caption's own image confirms its words.
-    columns = ("item", "retrieved", "ground_truth") if by_images else ("query", "ground_truth", "retrieved")
-    judged = []
-    with stage(progress or SilentProgress(), "judging failures", failures.height) as shown:
-        for query, (caption, right, wrong) in zip(queries, failures.select(columns).iter_rows(), strict=True):
-            judged.append(judge_mentions(query, caption, right, wrong, evidence))
-            shown.advance()
-    return cause_table(judged)
 
 
 def save_overview(

@@ -24,9 +24,8 @@ from crosslens.core import (
 )
 from crosslens.data import ARRAY_SUFFIXES, existing_file, read_array
 from crosslens.encode import EncodeOptions
-from crosslens.metrics import OWN_SCORES, parse_metrics
+from crosslens.metrics import OWN_SCORES, option_values, parse_metrics
 from crosslens.pipeline.encoding import LoadedInputs, encode_with_model
-from crosslens.pipeline.graded_relevance import option_values
 from crosslens.pipeline.recipe.options import ModelOptions, parse_named_input, parse_named_inputs
 from crosslens.pipeline.recipe.recipe import Recipe
 from crosslens.similarity import load_similarity

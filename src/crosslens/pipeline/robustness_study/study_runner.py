@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crosslens.core import Dataset, InputError, Progress, SilentProgress, UsageError, argument, json_form
-from crosslens.encode import MEAN, EncodeOptions, TextQueries, load_encoder
+from crosslens.encode import MEAN, EncodeOptions, MatrixScorer, TextQueries, load_encoder
 from crosslens.metrics import MetricRequest, MetricSpec
 from crosslens.perturbations import PERTURBATIONS, chosen_perturbations, is_image_perturbation
 from crosslens.pipeline.comparison import unused_label
@@ -35,7 +35,14 @@ from crosslens.pipeline.robustness_study.variants import (
     grouped_variant,
     make_variants,
 )
-from crosslens.pipeline.robustness_study.vectors import GivenVectors, ModelVectors, VariantEncoding, VectorSource
+from crosslens.pipeline.robustness_study.vectors import (
+    GivenVectors,
+    MatrixScores,
+    ModelVectors,
+    VariantEncoding,
+    VectorSource,
+    require_pixels,
+)
 from crosslens.pipeline.run_directory import scratch_folder
 from crosslens.statistics import correct
 
@@ -143,6 +150,8 @@ def _vector_source(
         return GivenVectors(name, queries, *given)
     loaded = load_encoder(encoder, encoding.options)
     label = unused_label(name or loaded.name, set(map(folder_name, taken)), folder_name)
+    if isinstance(loaded, MatrixScorer):
+        return MatrixScores(label, loaded, dataset, encoding)
     return ModelVectors(label, loaded, dataset, encoding)
 
 
@@ -158,6 +167,7 @@ def _run_models(
     results: dict[str, dict[str, QueryResults]] = {}
     for name, encoder in models:
         vectors = vector_source(name, encoder, results)
+        require_pixels(vectors, variants)
         if runner.directory is not None:  # names are known when models are loaded; work on them comes after
             unnamed = len(models) - len(results) - 1
             runner.directory.refuse_loss("models", {*results, vectors.name}, unnamed=unnamed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,14 +17,20 @@ from crosslens.encode import (
     TEXTS,
     EncodeOptions,
     Encoder,
+    FeatureReader,
+    MatrixScorer,
+    ReadImages,
     StoredEmbeddings,
     TextOnly,
     TextQueries,
     encode_dataset,
     encode_images,
     encode_texts,
+    feature_key,
     label,
+    read_features,
     require_modality,
+    score_texts,
     text_only,
     text_queries,
 )
@@ -34,6 +40,7 @@ from crosslens.pipeline.inputs import align_both
 from crosslens.pipeline.options import RobustnessOptions
 from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant
 
+Array = np.ndarray[Any, Any]
 Pair = tuple[Embeddings, Embeddings]
 """The vectors of images and of captions."""
 
@@ -55,6 +62,13 @@ class VariantEncoding:
             return TextQueries.over(dataset)
         shared = self.study.shared_images
         return text_queries(dataset, self.study.query_caption, self.query_set, shared_images=shared)
+
+    def pictures(self, dataset: Dataset, variant: Variant, progress: Progress) -> Dataset:
+        """The dataset with a variant's pictures, which are made where they are not given."""
+        return variant.pictures or perturb_images(
+            dataset, variant.perturbation, self.scratch / variant.label, seed=variant.seed, threads=self.study.threads,
+            image_folder=self.options.image_folder, overwrite=True, progress=progress,
+        )  # fmt: skip
 
 
 class ModelVectors:
@@ -88,15 +102,17 @@ class ModelVectors:
                 "image_text": str(getattr(image_text, "name", image_text)),
                 "query": [str(self.encoding.study.query_caption), str(self.encoding.study.shared_images)],
                 "pictures": self._pictures,
-                "variant": [] if variant is None else [variant.label, str(variant.seed), *variant.texts],
-                "changed_pictures": _stamps(variant.pictures) if variant is not None and variant.pictures else [],
+                **_variant_parts(variant),
             },
         )
 
     @cached_property
     def _pictures(self) -> list[str]:
-        text_only = self.encoding.study.image_text is not None
-        return [] if text_only else _stamps(self.dataset, self.encoding.options.image_folder)
+        if self.encoding.study.image_text is not None:
+            return []
+        if isinstance(self.encoder, FeatureReader):
+            return _hashes(self.encoder.features_of(self.dataset.image_ids))
+        return _stamps(self.dataset, self.encoding.options.image_folder)
 
     def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
         """The vectors of a variant, or of the original (None), as keywords of ``evaluate``."""
@@ -109,11 +125,9 @@ class ModelVectors:
             return images, captions
         if variant.captions is None:
             return self._perturbed_images(variant, progress), captions
-        sentences = variant.captions if variant.sentences is None else variant.sentences
-        rows = [row for row, sentence in enumerate(sentences) if sentence.text != sentence.original]
+        rows, texts = _changed_texts(variant)
         if not rows:
             return images, captions
-        texts = [sentences[row].text for row in rows]
         vectors = np.array((captions if self._texts is None else self._texts.sentences).vectors)
         vectors[rows] = encode_texts(self.encoder, texts, **stream_options(self.encoding.options, progress)).rows
         averaged = vectors if self._texts is None else self._texts.queries.average(vectors)
@@ -135,15 +149,70 @@ class ModelVectors:
         return self._encoded
 
     def _perturbed_images(self, variant: Variant, progress: Progress) -> Embeddings:
-        options = self.encoding.options
-        pictures = variant.pictures or perturb_images(
-            self.dataset, variant.perturbation, self.encoding.scratch / variant.label, seed=variant.seed,
-            threads=self.encoding.study.threads, image_folder=options.image_folder, overwrite=True, progress=progress,
-        )  # fmt: skip
+        options, pictures = self.encoding.options, self.encoding.pictures(self.dataset, variant, progress)
         encoded = encode_images(
             self.encoder, image_files(pictures), names=pictures.image_ids, **stream_options(options, progress)
         )
         return Embeddings(pictures.image_ids, encoded.rows, model=label(self.encoder))
+
+
+class MatrixScores:
+    """From a model that has no vectors: all scores of the original, and of a variant those that change."""
+
+    def __init__(self, name: str, scorer: MatrixScorer, dataset: Dataset, encoding: VariantEncoding) -> None:
+        if encoding.study.image_text is not None:
+            problem = f"{scorer.name} compares images with texts, and not texts with texts"
+            raise UsageError(problem, fix=f"drop {argument('image_text')}", option="image_text")
+        self.name, self.encoder, self.dataset, self.encoding = name, scorer, dataset, encoding
+        self._scores: Array | None = None
+
+    def key(self, variant: Variant | None) -> str | None:
+        """A hash of what the scores depend on, without computing them; None where that is not known."""
+        if not self.encoder.revision:
+            return None
+        model = [self.encoder.name, self.encoder.revision, self.encoding.options.precision]
+        parts = {"dataset": self.dataset.fingerprint, "scorer": model, "images": self._images.content}
+        return fingerprint("variant scores", {**parts, **_variant_parts(variant)})
+
+    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
+        """The scores of a variant, or of the original (None), as keywords of ``evaluate``."""
+        if self._scores is None:
+            self._scores = score_texts(self.encoder, self._images, self.dataset.texts, progress)
+        if variant is None:
+            return {"scores": self._scores}
+        if variant.captions is None:
+            pictures = self.encoding.pictures(self.dataset, variant, progress)
+            images = read_features(pictures, self.encoder, **stream_options(self.encoding.options, progress))
+            return {"scores": score_texts(self.encoder, images, self.dataset.texts, progress)}
+        rows, texts = _changed_texts(variant)
+        scores = self._scores.copy()
+        if rows:
+            scores[:, rows] = score_texts(self.encoder, self._images, texts, progress)
+        return {"scores": scores}
+
+    @cached_property
+    def _images(self) -> ReadImages:
+        options = self.encoding.options
+        stream = stream_options(options, None)
+        return read_features(self.dataset, self.encoder, image_folder=options.image_folder, **stream)
+
+
+def _variant_parts(variant: Variant | None) -> dict[str, list[str]]:
+    return {
+        "variant": [] if variant is None else [variant.label, str(variant.seed), *variant.texts],
+        "changed_pictures": _stamps(variant.pictures) if variant is not None and variant.pictures else [],
+    }
+
+
+def _changed_texts(variant: Variant) -> tuple[list[int], list[str]]:
+    """The rows of the sentences that a variant changes, and what they become."""
+    sentences = (variant.captions if variant.sentences is None else variant.sentences) or ()
+    rows = [row for row, sentence in enumerate(sentences) if sentence.text != sentence.original]
+    return rows, [sentences[row].text for row in rows]
+
+
+def _hashes(features: Sequence[tuple[Array, ...]]) -> list[str]:
+    return [fingerprint("features", {"images": [feature_key(image).hex() for image in features]})]
 
 
 def _stamps(dataset: Dataset, folder: str | Path | None = None) -> list[str]:
@@ -189,5 +258,16 @@ class GivenVectors:
         return self._pairs[name]
 
 
-VectorSource = ModelVectors | GivenVectors
-"""The vectors of one model for the dataset and its variants."""
+VectorSource = ModelVectors | MatrixScores | GivenVectors
+"""The vectors or scores of one model for the dataset and its variants."""
+
+
+def require_pixels(source: VectorSource, variants: Sequence[Variant]) -> None:
+    """Raise where variants change pictures that the model never sees."""
+    changed = [variant.label for variant in variants if variant.captions is None]
+    if changed and not isinstance(source, GivenVectors) and isinstance(source.encoder, FeatureReader):
+        raise UsageError(
+            f"{source.encoder.name} reads stored features of images, and {changed[0]} changes their pixels",
+            fix="choose perturbations of captions, or a model that was trained on what crosslens encode writes",
+            option="perturbations",
+        )

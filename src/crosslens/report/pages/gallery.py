@@ -7,7 +7,7 @@ from html import escape
 
 from crosslens.report.galleries import Gallery, GalleryItem, GalleryList, GalleryQuery, rank_words
 from crosslens.report.html import html_page, links
-from crosslens.report.pages.pictures import EmbeddedImage, embed_thumbnails
+from crosslens.report.pages.pictures import DARK, PicturePool, embed_thumbnails
 from crosslens.report.text.explanations import DIRECTION_NAMES
 
 _MEGABYTE = 1_000_000
@@ -24,7 +24,7 @@ def gallery_page(gallery: Gallery, files: Mapping[str, str], *, budget: float = 
     """
     images = gallery.images
     drawn = embed_thumbnails({image: files[image] for image in images if image in files}, int(budget * _MEGABYTE))
-    pictures = _Pictures(drawn)
+    pictures = PicturePool(drawn)
     targets = [(f"q{number}", query.query) for number, query in enumerate(gallery.queries)]
     articles = [_article(number, query, gallery, pictures) for number, query in enumerate(gallery.queries)]
     size = sum(len(image.address) for image in drawn.values()) / _MEGABYTE
@@ -64,33 +64,7 @@ def _listed(models: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-class _Pictures:
-    """Every picture is in the page once, however many lists show it."""
-
-    def __init__(self, drawn: Mapping[str, EmbeddedImage]) -> None:
-        self._drawn = drawn
-        self._number = {image: number for number, image in enumerate(drawn)}
-
-    def definitions(self) -> str:
-        """The pictures themselves, invisible; lists refer to them."""
-        symbols = [
-            f'<symbol id="p{self._number[image]}" viewBox="0 0 {drawn.width:g} {drawn.height:g}">'
-            f'<image href="{drawn.address}" width="{drawn.width:g}" height="{drawn.height:g}"/></symbol>'
-            for image, drawn in self._drawn.items()
-        ]
-        return '<svg class="store" aria-hidden="true">\n' + "\n".join(symbols) + "\n</svg>" if symbols else ""
-
-    def show(self, image: str | None, alternative: str) -> str:
-        """The picture, or a frame that says it is missing."""
-        if image is None or image not in self._drawn:
-            return f'<div class="frame missing" role="img" aria-label="{escape(alternative)}">no picture</div>'
-        drawn = self._drawn[image]
-        box = f'viewBox="0 0 {drawn.width:g} {drawn.height:g}"'
-        use = f'<use href="#p{self._number[image]}"/>'
-        return f'<svg class="frame" {box} role="img" aria-label="{escape(alternative)}">{use}</svg>'
-
-
-def _article(number: int, query: GalleryQuery, gallery: Gallery, pictures: _Pictures) -> str:
+def _article(number: int, query: GalleryQuery, gallery: Gallery, pictures: PicturePool) -> str:
     steps = [
         f'<a href="#q{other}">{words}</a>'
         for other, words in ((number - 1, "previous"), (number + 1, "next"))
@@ -110,7 +84,7 @@ def _article(number: int, query: GalleryQuery, gallery: Gallery, pictures: _Pict
     return "\n".join(parts)
 
 
-def _asked(query: GalleryQuery, pictures: _Pictures) -> str:
+def _asked(query: GalleryQuery, pictures: PicturePool) -> str:
     """The query itself: its picture, or its text beside the images that are relevant."""
     if query.text is None:
         return f'<div class="asked">{pictures.show(query.image, f"Query image {query.query}")}</div>'
@@ -122,7 +96,7 @@ def _asked(query: GalleryQuery, pictures: _Pictures) -> str:
     return f'<div class="asked"><p class="query" dir="auto">{escape(query.text)}</p>{right}</div>'
 
 
-def _list(own: GalleryList, gallery: Gallery, pictures: _Pictures) -> str:
+def _list(own: GalleryList, gallery: Gallery, pictures: PicturePool) -> str:
     rank = own.first_relevant
     below = rank is None or rank > gallery.k
     first = f"first relevant item: {rank_words(rank)}" + (f", below the top {gallery.k}" if below and rank else "")
@@ -131,7 +105,7 @@ def _list(own: GalleryList, gallery: Gallery, pictures: _Pictures) -> str:
     return f'<section>{heading}\n<ol style="--k:{gallery.k}">\n{items}\n</ol></section>'
 
 
-def _item(item: GalleryItem, gallery: Gallery, pictures: _Pictures) -> str:
+def _item(item: GalleryItem, gallery: Gallery, pictures: PicturePool) -> str:
     state = "relevant" if item.relevant else "not relevant"
     what = f"Image {item.item}" if item.text is None else f"Image {item.image} of the caption"
     picture = pictures.show(item.image, f"{what}, rank {item.rank}, {state}")
@@ -147,13 +121,9 @@ def _item(item: GalleryItem, gallery: Gallery, pictures: _Pictures) -> str:
     )
 
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #222; --soft: #595959; --paper: #fff; --line: #ccc; --frame: #f1f1f1;
-        --right: #0b6e3d; --right-ink: #fff; --link: #1a4fa0; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8e8e8; --soft: #a8a8a8; --paper: #16181b; --line: #44484d; --frame: #26292d;
-          --right: #5fd39a; --right-ink: #06210f; --link: #8fb8ff; }
-}
+_STYLE = (
+    f"{DARK}"
+    """
 body { max-width: 1280px; background: var(--paper); color: var(--ink); }
 a { color: var(--link); }
 a:focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
@@ -192,3 +162,4 @@ footer { border-top: 1px solid var(--line); padding-top: 8px; }
   .badge { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 """
+)

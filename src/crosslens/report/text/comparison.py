@@ -29,13 +29,14 @@ def comparison_text(comparison: Comparison, width: int | None = PAGE_WIDTH) -> s
     parts = []
     for other in comparison.others:
         results = [result for result in comparison.results if result.other == other]
-        parts += [f"{other} against {comparison.baseline}", _grid(comparison, results).text(width)]
+        parts += [f"{other} against {comparison.baseline}", comparison_grid(comparison, results).text(width)]
         if len(results) <= _MOST_METRICS:
             parts.append(_queries(results))
     return "\n\n".join([*(part for part in parts if part), "\n".join(_explanation(comparison))])
 
 
-def _grid(comparison: Comparison, results: Sequence[MetricComparison]) -> Grid:
+def comparison_grid(comparison: Comparison, results: Sequence[MetricComparison]) -> Grid:
+    """A row per metric: both figures, their difference with its interval, p, and who wins how often."""
     differences = difference_cells((result.metric, result.difference, result.low, result.high) for result in results)
     rows = tuple(
         (

@@ -13,6 +13,7 @@ import numpy as np
 
 from crosslens.core import Dataset, Progress, fingerprint
 from crosslens.language import tokenize, tokenizer
+from crosslens.similarity.grid import as_grid
 from crosslens.similarity.measures.ngrams import LONGEST, Grams, count_grams, image_frequency
 from crosslens.similarity.protocol import (
     SIMILARITIES,
@@ -57,8 +58,8 @@ class _Postings(NamedTuple):
 
 
 @_compiled
-def cider_rows(out: Array, first_row: int, texts: _Texts, postings: _Postings, falloff: Array, clip: bool) -> None:
-    """Rows of the matrix through the inverted index: each reference visits the captions that share an n-gram.
+def cider_rows(out: Array, images: Array, texts: _Texts, postings: _Postings, falloff: Array, clip: bool) -> None:
+    """Rows of the matrix, those of ``images``: each reference visits the captions that share an n-gram with it.
 
     Captions are sorted by length, so that a reference's penalty is the same along a range of them.
     ``once`` is what a posting gives to a reference that holds the n-gram once: the common case, without a minimum.
@@ -69,7 +70,7 @@ def cider_rows(out: Array, first_row: int, texts: _Texts, postings: _Postings, f
     shared = np.zeros(captions)
     total = np.empty(captions)
     for row in range(out.shape[0]):
-        image = first_row + row
+        image = images[row]
         total[:] = 0.0
         for text in range(reference_start[image], reference_start[image + 1]):
             for at in range(text_start[text], text_start[text + 1]):
@@ -205,19 +206,21 @@ def _weighed(grams: Grams, idf: Array, reference_start: Array) -> _Texts:
     return _Texts(reference_start, grams.start, grams.gram, grams.counts, grams.order, idf**2, inverse_norm, bigrams)
 
 
-def _postings(texts: _Texts, first_caption: int, clip: bool) -> _Postings:
-    length = texts.bigrams[first_caption:]
+def _postings(texts: _Texts, captions: Array, clip: bool) -> _Postings:
+    """The inverted index of these texts, as columns in their order."""
+    length = texts.bigrams[captions]
     caption_at = np.argsort(length, kind="stable")
     slot = np.empty_like(caption_at)
     slot[caption_at] = np.arange(len(caption_at))
-    caption = np.repeat(np.arange(len(length)), np.diff(texts.start[first_caption:]))
-    own = slice(texts.start[first_caption], None)
-    gram, counts = texts.gram[own], texts.counts[own]
-    by_gram = np.lexsort((slot[caption], gram))
-    counts, norm = counts[by_gram], texts.inverse_norm[first_caption + caption, texts.order[gram]][by_gram]
+    sizes = np.diff(texts.start)[captions]
+    column = np.repeat(np.arange(len(captions)), sizes)
+    at = np.arange(len(column)) + np.repeat(texts.start[captions] - np.cumsum(sizes) + sizes, sizes)
+    gram, counts = texts.gram[at], texts.counts[at]
+    by_gram = np.lexsort((slot[column], gram))
+    counts, norm = counts[by_gram], texts.inverse_norm[captions[column], texts.order[gram]][by_gram]
     return _Postings(
-        np.searchsorted(gram[by_gram], np.arange(len(texts.order) + 1)),
-        slot[caption][by_gram].astype(np.int32),
+        np.concatenate([[0], np.cumsum(np.bincount(gram, minlength=len(texts.order)))]),
+        slot[column][by_gram].astype(np.int32),
         counts,
         norm,
         norm if clip else counts * norm,
@@ -237,19 +240,27 @@ class PreparedCider:
 
     @cached_property
     def _postings(self) -> _Postings:
-        return _postings(self._texts, self._first_caption, self._clip)
+        return _postings(self._texts, np.arange(self._first_caption, len(self._texts.bigrams)), self._clip)
 
     def block(self, rows: slice) -> Array:
         first, last, _ = rows.indices(self.shape[0])
-        out = np.empty((max(last - first, 0), self.shape[1]), np.float32)
-        postings = self._postings
+        return self._rows(np.arange(first, max(last, first)), self._postings)
+
+    def pairs(self, images: Array, captions: Array) -> Array:
+        images, captions = np.asarray(images, np.int64), np.asarray(captions, np.int64)
+        grid = as_grid(images, captions, self.shape)
+        if grid is not None:
+            postings = _postings(self._texts, self._first_caption + grid.captions, self._clip)
+            values: Array = self._rows(grid.images, postings)[grid.row, grid.column]
+            return values
+        arguments = (self._texts, self._first_caption, self._falloff, self._clip)
+        return in_cells(cider_pairs, images, captions, arguments, self._threads)
+
+    def _rows(self, images: Array, postings: _Postings) -> Array:
+        out = np.empty((len(images), len(postings.caption_at)), np.float32)
 
         def work(start: int, stop: int) -> None:
-            cider_rows(out[start:stop], first + start, self._texts, postings, self._falloff, self._clip)
+            cider_rows(out[start:stop], images[start:stop], self._texts, postings, self._falloff, self._clip)
 
         in_parallel(work, len(out), self._threads)
         return out
-
-    def pairs(self, images: Array, captions: Array) -> Array:
-        arguments = (self._texts, self._first_caption, self._falloff, self._clip)
-        return in_cells(cider_pairs, images, captions, arguments, self._threads)

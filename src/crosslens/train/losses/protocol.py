@@ -11,6 +11,7 @@ from crosslens.train.settings import call_registered, check_type
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
+    from torch.nn import Parameter
 
 Phi = Callable[["Tensor", "Tensor"], "Tensor"]
 """Rows of images and of captions in the batch, equally many → φ(the image's captions, the caption) of each pair."""
@@ -32,20 +33,44 @@ class BatchOutput:
     generator: Generator
     """For random choices, on the CPU: the same seed and step, the same choice."""
 
+    def phi_matrix(self) -> Tensor:
+        """φ of all pairs, B×B like the scores, asked for at once."""
+        import torch
+
+        count = len(self.scores)
+        rows = torch.arange(count, device=self.scores.device)
+        return self.phi(rows.repeat_interleave(count), rows.repeat(count)).reshape(count, count)
+
 
 Loss = Callable[[BatchOutput], "Tensor"]
+
+
+@dataclass(frozen=True)
+class LearningLoss:
+    """A loss with parameters of its own, such as a temperature: they are trained and kept with those of the model."""
+
+    value: Loss
+    learnt: Mapping[str, Parameter]
+
+    def __call__(self, batch: BatchOutput) -> Tensor:
+        return self.value(batch)
+
 
 LOSSES: Registry[Callable[..., Loss]] = Registry("loss", "losses", ("crosslens.train.losses",))
 """Factories: settings by keyword → a loss. Declared with each: ``phi`` (True where it asks for φ)."""
 
 
-def weighted_sum(losses: Sequence[tuple[float, Loss]]) -> Loss:
-    """The losses of a recipe as one."""
+def weighted_sum(losses: Sequence[tuple[float, Loss]]) -> LearningLoss:
+    """The losses of a recipe as one; parameters are named by the number of their loss."""
 
     def total(batch: BatchOutput) -> Tensor:
         return sum((weight * loss(batch) for weight, loss in losses), start=batch.scores.new_zeros(()))
 
-    return total
+    return LearningLoss(total, {
+        f"{number}_{name}": parameter
+        for number, (_, loss) in enumerate(losses)
+        for name, parameter in getattr(loss, "learnt", {}).items()
+    })  # fmt: skip
 
 
 def build_loss(entries: Sequence[Mapping[str, Any]], source: str = "recipe") -> tuple[Loss, bool]:

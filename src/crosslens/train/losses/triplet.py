@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from crosslens.core import UsageError
 from crosslens.train.losses.protocol import LOSSES, BatchOutput, Loss
+from crosslens.train.losses.settings import check_positive, check_sampling
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
 SUM, HARDEST = "sum", "hardest"
-RANDOM, HARD, SOFT = "random", "hard", "soft"
+RANDOM, HARD, SOFT, ALL = "random", "hard", "soft", "all"
 
 
 @LOSSES.register("triplet")
@@ -42,14 +43,20 @@ def adaptive_margin(*, sampling: str = RANDOM, tau: float = 3.0, largest: float 
     G are the captions of the image, c is its caption in the batch, c⁻ the very caption used as negative, or the caption
     paired with the negative image. A negative that says what the image's captions say is pushed away by less.
 
-    sampling: which negative: `random`, `hard` (the closest in the batch), `soft` (the furthest)
+    sampling: which negative: `random`, `hard` (the closest in the batch), `soft` (the furthest); or `all`, the sum over
+        the whole batch
     tau: the divisor τ; the paper tries 3, 5 and 10
     largest: margins are at most this
     """
-    if sampling not in (RANDOM, HARD, SOFT):
-        raise UsageError(f"sampling is {sampling!r}", fix=f"choose {RANDOM}, {HARD} or {SOFT}", option="sampling")
-    if not tau > 0:
-        raise UsageError(f"tau is {tau}", fix="tau must be above 0", option="tau")
+    check_sampling(sampling, (RANDOM, HARD, SOFT, ALL))
+    check_positive("tau", tau)
+
+    def all_negatives(batch: BatchOutput) -> Tensor:
+        own, phi = batch.scores.diagonal(), batch.phi_matrix()
+        margins = ((phi.diagonal()[:, None] - phi) / tau).clamp(max=largest)  # of image i against caption j
+        to_captions = (margins - own[:, None] + batch.scores).clamp(min=0)
+        to_images = (margins.T - own[None, :] + batch.scores).clamp(min=0)
+        return (to_captions + to_images).masked_fill(batch.relevant, 0).sum()
 
     def loss(batch: BatchOutput) -> Tensor:
         import torch
@@ -66,7 +73,7 @@ def adaptive_margin(*, sampling: str = RANDOM, tau: float = 3.0, largest: float 
         ).clamp(min=0)
         return hinges.masked_fill(batch.relevant.all(dim=1), 0).sum()  # a pair without any negative has no loss
 
-    return loss
+    return all_negatives if sampling == ALL else loss
 
 
 def choose(scores: Tensor, matches: Tensor, sampling: str, generator: Generator) -> Tensor:

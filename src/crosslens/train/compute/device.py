@@ -1,0 +1,57 @@
+"""Where and how a training computes: device, threads, precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from crosslens.core import MissingExtraError, UsageError, argument
+
+
+def require_torch() -> None:
+    """Raise unless the packages of the extra ``train`` are there."""
+    try:
+        import safetensors.torch  # noqa: F401  # imports torch
+    except ImportError as error:
+        package = "safetensors" if str(error.name).startswith("safetensors") else "torch"
+        raise MissingExtraError("training", package, "train") from error
+
+
+@contextmanager
+def thread_limit(count: int | None) -> Iterator[None]:
+    """Compute with so many threads; None: as many as torch chooses."""
+    import torch
+
+    before = torch.get_num_threads()
+    if count:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def chosen_device(name: str | None) -> Any:
+    """The device of that name; None: a GPU if there is one."""
+    import torch
+
+    try:
+        device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UsageError(
+            f"cannot use the device {name!r}: {str(error).splitlines()[0]}",
+            fix=f"leave {argument('device')} out, or use 'cpu'", option="device",
+        ) from error  # fmt: skip
+    return device
+
+
+def precision_context(precision: str, device: Any) -> AbstractContextManager[Any]:
+    """Inside, a model computes in this precision; its weights stay float32."""
+    import torch
+
+    if precision == "fp32":
+        return nullcontext()
+    autocast: AbstractContextManager[Any] = torch.autocast(device.type, torch.bfloat16)
+    return autocast

@@ -1,0 +1,115 @@
+"""Batches: which pairs, in which order, as tensors. A step's batch follows from the seed and the step alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import Progress, UsageError, random_stream
+from crosslens.encode import PixelRows, Pretrained, TokenArrays, encode_texts, load_encoder
+from crosslens.train.inputs.feature_sets import Split, TrainingData
+from crosslens.train.inputs.vocabulary import CaptionVocabulary
+from crosslens.train.models.protocol import ENCODER, CaptionBatch
+from crosslens.train.recipes.recipe import TrainingRecipe
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class CaptionSource:
+    """A split's captions as a model reads them: word numbers, vectors of a frozen encoder, or tokens."""
+
+    words: Array | None
+    lengths: Array | None
+    vectors: Array | None = None
+    tokens: TokenArrays | None = None
+
+    @classmethod
+    def of_words(cls, texts: tuple[str, ...], vocabulary: CaptionVocabulary) -> CaptionSource:
+        """Captions as word numbers."""
+        return cls(*vocabulary.encode(texts))
+
+    def batch(self, rows: Array, device: Any, among: Array | None = None) -> CaptionBatch:
+        """The captions of these rows there; padding only up to the longest of them, or of those ``among``."""
+        import torch
+
+        def there(array: Array, kind: Any = np.int64) -> Any:
+            return torch.from_numpy(np.asarray(array, kind)).to(device)
+
+        if self.vectors is not None:
+            return CaptionBatch(None, None, there(self.vectors[rows], np.float32))
+        if self.tokens is not None:
+            longest = int(self.tokens.lengths[rows if among is None else among].max())
+            ids, mask = (None if part is None else there(part[rows, :longest]) for part in self.tokens[:2])
+            return CaptionBatch(None, None, None, ids, mask)
+        assert self.words is not None
+        assert self.lengths is not None
+        lengths = self.lengths[rows]
+        longest = int((lengths if among is None else self.lengths[among]).max())
+        return CaptionBatch(there(self.words[rows, :longest]), torch.from_numpy(lengths))
+
+
+def pretrained_of(recipe: TrainingRecipe, data: TrainingData) -> Pretrained | None:
+    """The pretrained model that a recipe trains further, if any: the one that sees the pictures, or a text encoder."""
+    pixels = data.train.features.pixels
+    if isinstance(pixels, PixelRows):
+        return Pretrained(pixels.model)
+    if recipe.model_settings.get("text") == ENCODER and recipe.text_model:
+        return Pretrained(recipe.text_model)
+    return None
+
+
+class CaptionReader:
+    """Reads the captions of splits as the model does: as words, through a frozen encoder, or as a model's tokens."""
+
+    def __init__(
+        self,
+        text_model: str,
+        vocabulary: CaptionVocabulary,
+        progress: Progress,
+        pretrained: Pretrained | None = None,
+    ) -> None:
+        self._text_model, self._vocabulary, self._progress = text_model, vocabulary, progress
+        self._pretrained = pretrained
+        self._sources: dict[int, tuple[Split, CaptionSource]] = {}
+        self.revision = ""
+        """Of the frozen encoder, once it has read a split."""
+
+    def __call__(self, split: Split) -> CaptionSource:
+        """A split's captions; read once."""
+        if id(split) not in self._sources:
+            self._sources[id(split)] = split, self._read(split.dataset.texts)
+        return self._sources[id(split)][1]
+
+    def _read(self, texts: tuple[str, ...]) -> CaptionSource:
+        if self._pretrained is not None:
+            return CaptionSource(None, None, None, self._pretrained.tokens(texts))
+        if not self._text_model:
+            return CaptionSource.of_words(texts, self._vocabulary)
+        encoder = load_encoder(self._text_model)
+        self.revision = encoder.revision
+        return CaptionSource(None, None, encode_texts(encoder, texts, progress=self._progress).rows)
+
+
+class BatchPlan:
+    """Every caption once per epoch, with its image, in an order drawn anew; a last incomplete batch is left out."""
+
+    def __init__(self, split: Split, size: int, seed: int) -> None:
+        self.captions = len(split.dataset.texts)
+        if size > self.captions:
+            raise UsageError(
+                f"a batch of {size} pairs from {self.captions} training captions",
+                fix=f"choose a batch size of at most {self.captions}, or a larger fraction", option="batch_size",
+            )  # fmt: skip
+        self.size, self.seed = size, seed
+        self.per_epoch = self.captions // size
+        self._epoch, self._order = -1, np.empty(0, np.int64)
+
+    def rows(self, step: int) -> Array:
+        """The captions of a step's batch."""
+        epoch, at = divmod(step, self.per_epoch)
+        if epoch != self._epoch:
+            self._epoch, self._order = epoch, random_stream(self.seed, "order", epoch).permutation(self.captions)
+        return self._order[at * self.size : (at + 1) * self.size]

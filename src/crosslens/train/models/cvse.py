@@ -1,0 +1,131 @@
+"""CVSE: an image and a caption are also described by concepts that captions agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import leaky_relu, normalize
+
+from crosslens.core import UsageError
+from crosslens.train.models.concepts import concept_graph
+from crosslens.train.models.protocol import MODELS, CaptionBatch, ImageBatch, InputShape
+from crosslens.train.models.towers.attention import AttentionPool, RegionStates, word_count
+from crosslens.train.models.towers.layers import check_scale, check_share, check_sizes, projection
+from crosslens.train.models.towers.text import WordStates
+
+Encoding = tuple[Tensor, Tensor, Tensor, Tensor]
+"""Of the fused, the instance and the consensus level, B×d of length 1 each; and log weights of concepts, B×concepts."""
+
+
+class ConceptGraph(nn.Module):
+    """Word vectors of concepts → their vectors in the common space, by two graph convolutions: A ρ(A X W₁) W₂."""
+
+    adjacency: Tensor
+
+    def __init__(self, edges: Sequence[Sequence[int]], concepts: int, inputs: int, dimension: int) -> None:
+        super().__init__()
+        graph = torch.eye(concepts)
+        for source, target in edges:
+            graph[source, target] = 1
+        degree = graph.sum(dim=1).rsqrt()
+        self.register_buffer("adjacency", degree[:, None] * graph * degree, persistent=False)
+        self.first = projection(inputs, dimension, bias=False)
+        self.second = projection(dimension, dimension, bias=False)
+
+    def forward(self, words: Tensor) -> Tensor:
+        """Concepts × inputs → concepts × d, of length 1."""
+        hidden = leaky_relu(self.adjacency @ self.first(words), 0.2)
+        return normalize(self.adjacency @ self.second(hidden), dim=-1)
+
+
+@MODELS.register("cvse", vectors=True, prepare=concept_graph)
+class Cvse(nn.Module):
+    """Consensus-aware embedding (CVSE): vectors of the item itself, and of the concepts it calls to mind, fused.
+
+    concepts: how many of the most frequent content words of the training captions
+    instance_share: of the item's own vector in the fused one
+    label_share: of the concepts a caption names, as against those its vector is close to
+    concept_scale: factor of what the softmax over concepts takes
+    dimension: of the common space
+    word_dimension: of word embeddings
+    both: a GRU in both directions
+    dropout: of word embeddings, and where regions and words are pooled
+    """
+
+    numbers: Tensor
+    column_of: Tensor
+
+    def __init__(
+        self,
+        shape: InputShape,
+        *,
+        concept_numbers: Sequence[int],
+        concept_edges: Sequence[Sequence[int]],
+        concepts: int = 300,
+        instance_share: float = 0.75,
+        label_share: float = 0.35,
+        concept_scale: float = 10.0,
+        dimension: int = 1024,
+        word_dimension: int = 300,
+        both: bool = True,
+        dropout: float = 0.4,
+    ) -> None:
+        super().__init__()
+        check_sizes(concepts=concepts, dimension=dimension, word_dimension=word_dimension, dropout=dropout)
+        check_share("instance_share", instance_share)
+        check_share("label_share", label_share)
+        check_scale("concept_scale", concept_scale)
+        known = sum(number < word_count(shape) for number in concept_numbers)
+        if known < concepts:
+            raise UsageError(
+                f"concepts is {concepts}, and {known} of these words are frequent enough for the vocabulary",
+                fix=f"choose at most {known} concepts, or a lower least_count", option="concepts",
+            )  # fmt: skip
+        self.instance_share, self.label_share, self.concept_scale = instance_share, label_share, concept_scale
+        numbers = torch.tensor(concept_numbers)
+        column_of = torch.full((shape.words,), concepts)  # words that are no concept fall into one more column
+        column_of[numbers] = torch.arange(concepts)
+        self.register_buffer("numbers", numbers, persistent=False)
+        self.register_buffer("column_of", column_of, persistent=False)
+        self.regions = RegionStates(shape, dimension)
+        self.words = WordStates(shape.words, word_dimension, dimension, both=both, dropout=dropout)
+        self.image_pool, self.caption_pool = (AttentionPool(dimension, dropout) for _ in range(2))
+        self.graph = ConceptGraph(concept_edges, concepts, word_dimension, dimension)
+        self.image_concepts, self.caption_concepts = (
+            projection(dimension, dimension, bias=False) for _ in range(2)
+        )  # fmt: skip
+
+    def encode_images(self, images: ImageBatch) -> Tensor | Encoding:
+        """B×d, of length 1; while training, all that the losses of CVSE compare."""
+        instance = self.image_pool(normalize(self.regions(images), dim=-1))
+        concepts = self._concepts()
+        logits = self.concept_scale * self.image_concepts(instance) @ concepts.T
+        return self._fused(instance, concepts, logits.log_softmax(dim=1))
+
+    def encode_captions(self, captions: CaptionBatch) -> Tensor | Encoding:
+        """As of images; a caption also names concepts itself."""
+        assert captions.words is not None
+        assert captions.lengths is not None
+        instance = self.caption_pool(self.words(captions), captions.lengths.to(captions.words.device))
+        concepts = self._concepts()
+        named = torch.zeros(len(instance), len(concepts) + 1, device=instance.device, dtype=instance.dtype)
+        named.scatter_(1, self.column_of[captions.words], 1)
+        by_label = (self.concept_scale * named[:, :-1]).softmax(dim=1)
+        by_vector = (self.concept_scale * self.caption_concepts(instance) @ concepts.T).softmax(dim=1)
+        weights = self.label_share * by_label + (1 - self.label_share) * by_vector
+        return self._fused(instance, concepts, weights.clamp(min=1e-12).log())
+
+    def _concepts(self) -> Tensor:
+        return torch.as_tensor(self.graph(self.words.embedding(self.numbers)))
+
+    def _fused(self, instance: Tensor, concepts: Tensor, log_weights: Tensor) -> Tensor | Encoding:
+        consensus = normalize(log_weights.exp() @ concepts, dim=-1)
+        fused = normalize(self.instance_share * instance + (1 - self.instance_share) * consensus, dim=-1)
+        return (fused, instance, consensus, log_weights) if self.training else fused
+
+    def scores(self, images: Tensor | Encoding, captions: Tensor | Encoding) -> Tensor:
+        """Cosines of the fused vectors."""
+        left, right = (encoding[0] if isinstance(encoding, tuple) else encoding for encoding in (images, captions))
+        return left @ right.T

@@ -1,0 +1,167 @@
+"""SGR and SAF: vectors of similarity between words and attended regions, reasoned over or filtered."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from crosslens.train.models.protocol import MODELS, CaptionBatch, ImageBatch, InputShape
+from crosslens.train.models.towers.attention import (
+    AttentionPool,
+    RegionStates,
+    cross_attention,
+    scores_by_length,
+    word_count,
+)
+from crosslens.train.models.towers.layers import check_scale, check_sizes, projection
+from crosslens.train.models.towers.text import WordStates
+
+Images = tuple[Tensor, Tensor]
+"""Regions (B×R×d) and the whole image (B×d)."""
+Captions = tuple[Tensor, Tensor, Tensor]
+"""Words (B×T×d), the whole caption (B×d), and how many words there are."""
+
+
+class SimilarityVectors(nn.Module):
+    """What SGR and SAF share: encodings, and for every pair a vector of similarity per word and one of the whole."""
+
+    def __init__(
+        self,
+        shape: InputShape,
+        dimension: int,
+        similarity_dimension: int,
+        word_dimension: int,
+        attention_scale: float,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        check_sizes(
+            dimension=dimension, similarity_dimension=similarity_dimension, word_dimension=word_dimension,
+            dropout=dropout,
+        )  # fmt: skip
+        check_scale("attention_scale", attention_scale)
+        self.attention_scale = attention_scale
+        self.regions = RegionStates(shape, dimension)
+        self.words = WordStates(word_count(shape), word_dimension, dimension, both=True, dropout=dropout)
+        self.image_pool, self.caption_pool = (AttentionPool(dimension, dropout) for _ in range(2))
+        self.local = projection(dimension, similarity_dimension)
+        self.whole = projection(dimension, similarity_dimension)
+        self.score = projection(similarity_dimension, 1)
+
+    def encode_images(self, images: ImageBatch) -> Images:
+        """Unit vectors of the regions and of the whole."""
+        regions = normalize(self.regions(images), dim=-1)
+        return regions, self.image_pool(regions)
+
+    def encode_captions(self, captions: CaptionBatch) -> Captions:
+        """Unit vectors of the words and of the whole, and the number of words."""
+        assert captions.lengths is not None
+        words = normalize(self.words(captions), dim=-1)
+        lengths = captions.lengths.to(words.device)
+        return words, self.caption_pool(words, lengths), lengths
+
+    def similarities(self, images: Images, words: Tensor, captions: Tensor) -> Tensor:
+        """m×n×(1+T)×s: of the wholes, then of every word and the regions it attends to; captions of one length."""
+        regions, whole = images
+        _, attention = cross_attention(words, regions, self.attention_scale)
+        attended = torch.einsum("mntr,mrd->mntd", attention, regions)
+        local = self.local((normalize(attended, dim=-1) - words).square())
+        of_whole = self.whole((whole[:, None] - captions).square())
+        return normalize(torch.cat([of_whole[:, :, None], local], dim=2), dim=-1)
+
+    def reason(self, similarities: Tensor) -> Tensor:
+        """m×n×(1+T)×s → m×n×s."""
+        raise NotImplementedError
+
+    def scores(self, images: Images, captions: Captions) -> Tensor:
+        """From 0 to 1."""
+        words, whole, lengths = captions
+
+        def scores_of(rows: Tensor, length: int) -> Tensor:
+            reasoned = self.reason(self.similarities(images, words[rows, :length], whole[rows]))
+            return torch.as_tensor(self.score(reasoned)[..., 0].sigmoid())
+
+        return scores_by_length(lengths, scores_of)
+
+    def numbers_per_pair(self, images: Images, captions: Captions) -> int:
+        """Of every word: three vectors of the common space, six of similarity, three numbers per region."""
+        regions, words = images[0], captions[0]
+        return (1 + words.shape[1]) * (3 * words.shape[2] + 6 * self.local.out_features + 3 * regions.shape[1])
+
+
+class GraphStep(nn.Module):
+    """One step of reasoning: every vector of similarity becomes ReLU(W Σ e_j s_j), with attention e to all of them."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.query = projection(dimension, dimension)
+        self.key = projection(dimension, dimension, bias=False)  # the same for all: a bias changes no weight
+        self.out = projection(dimension, dimension)
+
+    def forward(self, similarities: Tensor) -> Tensor:
+        """…×n×s → …×n×s."""
+        edges = (self.query(similarities) @ self.key(similarities).transpose(-1, -2)).softmax(dim=-1)
+        return torch.as_tensor(self.out(edges @ similarities).relu())
+
+
+@MODELS.register("sgr")
+class Sgr(SimilarityVectors):
+    """Similarity graph reasoning (SGR): the vectors of similarity of a pair reason over a graph of themselves.
+
+    steps: of reasoning
+    dimension: of the common space
+    similarity_dimension: of the vectors of similarity
+    word_dimension: of word embeddings
+    attention_scale: factor of what the softmax over regions takes
+    dropout: of word embeddings, and where regions and words are pooled
+    """
+
+    def __init__(
+        self,
+        shape: InputShape,
+        *,
+        steps: int = 3,
+        dimension: int = 1024,
+        similarity_dimension: int = 256,
+        word_dimension: int = 300,
+        attention_scale: float = 9.0,
+        dropout: float = 0.4,
+    ) -> None:
+        super().__init__(shape, dimension, similarity_dimension, word_dimension, attention_scale, dropout)
+        check_sizes(steps=steps)
+        self.graph = nn.Sequential(*(GraphStep(similarity_dimension) for _ in range(steps)))
+
+    def reason(self, similarities: Tensor) -> Tensor:
+        """The vector of the wholes, after reasoning."""
+        return torch.as_tensor(self.graph(similarities)[:, :, 0])
+
+
+@MODELS.register("saf")
+class Saf(SimilarityVectors):
+    """Similarity attention filtration (SAF): the vectors of similarity of a pair, weighted by how much they say.
+
+    dimension: of the common space
+    similarity_dimension: of the vectors of similarity
+    word_dimension: of word embeddings
+    attention_scale: factor of what the softmax over regions takes
+    dropout: of word embeddings, and where regions and words are pooled
+    """
+
+    def __init__(
+        self,
+        shape: InputShape,
+        *,
+        dimension: int = 1024,
+        similarity_dimension: int = 256,
+        word_dimension: int = 300,
+        attention_scale: float = 9.0,
+        dropout: float = 0.4,
+    ) -> None:
+        super().__init__(shape, dimension, similarity_dimension, word_dimension, attention_scale, dropout)
+        self.filter = projection(similarity_dimension, 1)
+
+    def reason(self, similarities: Tensor) -> Tensor:
+        """The mean by weights between 0 and 1, of length 1."""
+        weights = self.filter(similarities).sigmoid()
+        return normalize((weights * similarities).sum(dim=2), dim=-1)  # its length makes dividing by Σ weights moot

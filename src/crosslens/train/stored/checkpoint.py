@@ -1,0 +1,117 @@
+"""Checkpoints: weights, optimiser and history of a step, written whole or not at all, without pickle."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crosslens.core import CrosslensError, InputError, atomic_file, parse_json, regular_bytes
+
+STATE = "state"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a training stands: after ``step`` steps."""
+
+    step: int
+    weights: Mapping[str, Any]
+    optimizer: Mapping[str, Any]
+    history: list[dict[str, Any]]
+    """A row per validation."""
+    best: Mapping[str, Any]
+    """The best weights so far."""
+    losses: tuple[float, int] = (0.0, 0)
+    """The sum of the losses since the last validation, and their number."""
+
+
+def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """One file; a killed process leaves the last one whole."""
+    from safetensors.torch import save
+
+    tensors = {f"weights/{name}": tensor for name, tensor in checkpoint.weights.items()}
+    tensors |= {f"optimizer/{name}": tensor for name, tensor in checkpoint.optimizer.items()}
+    tensors |= {f"best/{name}": tensor for name, tensor in checkpoint.best.items()}
+    stored = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+    state = json.dumps({"step": checkpoint.step, "history": checkpoint.history, "losses": checkpoint.losses})
+    try:
+        with atomic_file(path) as partial:
+            partial.write_bytes(save(stored, {STATE: state}))
+    except OSError as error:
+        kept = "; the one before it is kept" if path.exists() else ""
+        raise CrosslensError(
+            f"cannot write the checkpoint of step {checkpoint.step}: {error.strerror or error}{kept}",
+            fix="free space on the disk; the same command resumes", code="checkpoint-not-written", subject=str(path),
+        ) from error  # fmt: skip
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """The checkpoint of a file; whatever is wrong with it raises."""
+    from safetensors.torch import load
+
+    content = regular_bytes(path)
+    try:
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        state = parse_json(header["__metadata__"][STATE])
+        tensors = load(content)
+        parts: dict[str, dict[str, Any]] = {"weights": {}, "optimizer": {}, "best": {}}
+        for name, tensor in tensors.items():
+            part, _, rest = name.partition("/")
+            parts[part][rest] = tensor
+        total, count = state["losses"]
+        return Checkpoint(
+            int(state["step"]), parts["weights"], parts["optimizer"], list(state["history"]), parts["best"],
+            (float(total), int(count)),
+        )  # fmt: skip
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise InputError(
+            f"not a checkpoint of a training: {error}", file=path, expected="a file that crosslens train wrote",
+            fix="remove the file to train from the start",
+        ) from error  # fmt: skip
+    except Exception as error:  # safetensors has an exception of its own
+        raise InputError(
+            f"a damaged checkpoint: {error}", file=path, expected="a file that crosslens train wrote",
+            fix="remove the file to train from the start",
+        ) from error  # fmt: skip
+
+
+def optimizer_tensors(optimizer: Any) -> dict[str, Any]:
+    """The optimiser's state as named tensors: ``<parameter>/<entry>``."""
+    return {
+        f"{parameter}/{entry}": value
+        for parameter, values in optimizer.state_dict()["state"].items()
+        for entry, value in values.items()
+    }
+
+
+def restore_optimizer(optimizer: Any, tensors: Mapping[str, Any]) -> None:
+    """Put stored tensors back."""
+    state: dict[int, dict[str, Any]] = {}
+    for name, value in tensors.items():
+        parameter, _, entry = name.partition("/")
+        state.setdefault(int(parameter), {})[entry] = value
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+
+
+class SaveTimes:
+    """When the next checkpoint is due, so that writing them takes at most a share of the time."""
+
+    def __init__(self, share: float) -> None:
+        self._share, self._took, self._last = share, 0.0, time.monotonic()
+
+    def is_due(self) -> bool:
+        """Whether enough time has passed; the first one always is."""
+        return self._share >= 1 or self._took <= self._share * (time.monotonic() - self._last)
+
+    @contextmanager
+    def saving(self) -> Iterator[None]:
+        """Measure how long the block takes."""
+        start = time.monotonic()
+        yield
+        self._last = time.monotonic()
+        self._took = self._last - start

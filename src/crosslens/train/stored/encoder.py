@@ -1,0 +1,58 @@
+"""Trained models as encoders and pair scorers, named ``path:models/x``: an entry point imports this module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crosslens.core import UsageError
+from crosslens.encode import ENCODERS, PAIR_SCORERS, EncodeOptions, Encoder, PairScorer
+
+if TYPE_CHECKING:
+    from crosslens.train.stored.models import TrainedModel, TrainedScorer
+
+_OPTIONS = ("features", "encoder", "split")
+_PATH = r"(?P<path>[^?]*)(?:\?(?:[^&]*&)*?features=(?P<features>[^&]*)(?:&.*)?|\?.*)?"
+_EXAMPLE = "models/x"
+
+
+@ENCODERS.register("path", example=_EXAMPLE, extra="train", path=_PATH)
+def load_trained(source: str, options: EncodeOptions) -> Encoder:
+    """A model that ``crosslens train`` wrote: its folder; ``?features=FOLDER`` names the features of other images."""
+    from crosslens.train.stored.models import FeatureEncoder, TrainedEncoder
+
+    model = _load(source, options)
+    if not model.has_vectors:
+        return _as_scorer(model)
+    return TrainedEncoder(model) if model.pixels is not None else FeatureEncoder(model)
+
+
+@PAIR_SCORERS.register("path", example=_EXAMPLE, extra="train", path=_PATH)
+def load_trained_scorer(source: str, options: EncodeOptions) -> PairScorer:
+    """A model that ``crosslens train`` wrote, as a scorer of pairs: its folder."""
+    return _as_scorer(_load(source, options))
+
+
+def _load(source: str, options: EncodeOptions) -> TrainedModel:
+    # Looking up any kind of model imports this module: what it takes to run one is imported here.
+    from crosslens.train.stored.models import TrainedModel
+
+    folder, own = _read_source(source)
+    return TrainedModel(folder, own, options)
+
+
+def _as_scorer(model: TrainedModel) -> TrainedScorer:
+    from crosslens.train.stored.models import FeatureScorer, TrainedScorer
+
+    return TrainedScorer(model) if model.pixels is not None else FeatureScorer(model)
+
+
+def _read_source(source: str) -> tuple[Path, dict[str, str]]:
+    """``models/x?features=FOLDER`` → the folder and its options."""
+    path, _, query = source.partition("?")
+    options = dict(part.partition("=")[::2] for part in query.split("&") if part)
+    for name, value in options.items():
+        if name not in _OPTIONS or not value:
+            problem = f"the model path:{path} has no option {name!r}" if value else f"{name} in path:{source} is empty"
+            raise UsageError(problem, fix=f"known: {', '.join(f'{known}=…' for known in _OPTIONS)}")
+    return Path(path).expanduser(), options

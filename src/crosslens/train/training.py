@@ -1,0 +1,259 @@
+"""One training, step by step.
+
+A step follows from the seed and its number alone (order, dropout, sampling), so a training that was interrupted takes
+the same steps as one that was not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import CrosslensError, InputError, Progress, Run, UsageError, derive_seed, stage
+from crosslens.metrics import facts_of
+from crosslens.train.compute.device import precision_context
+from crosslens.train.compute.group import Group
+from crosslens.train.compute.interruption import uninterrupted
+from crosslens.train.evaluation import SplitMetrics, TrainingMetrics
+from crosslens.train.inputs.batches import BatchPlan, CaptionReader, pretrained_of
+from crosslens.train.inputs.feature_sets import Split, TrainingData
+from crosslens.train.inputs.vocabulary import CaptionVocabulary
+from crosslens.train.losses.protocol import BatchOutput, build_loss
+from crosslens.train.models.protocol import InputShape, build_model, prepare_model
+from crosslens.train.optimizer import build_optimizer, rate_factor, set_rate
+from crosslens.train.recipes.recipe import TrainingRecipe
+from crosslens.train.scoring import score_matrix
+from crosslens.train.stored.checkpoint import (
+    Checkpoint,
+    SaveTimes,
+    load_checkpoint,
+    optimizer_tensors,
+    restore_optimizer,
+    save_checkpoint,
+)
+from crosslens.train.stored.trained_state import load_trained_state, trained_state
+from crosslens.train.training_phi import TrainingPhi
+
+Array = np.ndarray[Any, Any]
+Watch = Callable[[dict[str, Any]], None]
+
+
+class Training:
+    """One training: what it consists of, and where it stands."""
+
+    def __init__(
+        self, recipe: TrainingRecipe, data: TrainingData, file: Path, progress: Progress, watch: Watch | None,
+        group: Group,
+    ) -> None:  # fmt: skip
+        import torch
+
+        self.recipe, self.settings, self.data, self.file = recipe, recipe.settings, data, file
+        self.progress, self.watch, self.group, self.device = progress, watch, group, group.device
+        self.train = data.train.part(self.settings.fraction, self.settings.seed)
+        if len(self.train.features) < 2:
+            raise UsageError(
+                "the training split has one image, and so no mismatched pairs",
+                fix="train on a larger fraction", option="fraction",
+            )  # fmt: skip
+        self.plan = BatchPlan(self.train, self.settings.batch_size, self.settings.seed)
+        self.steps = self.settings.steps(self.plan.per_epoch)
+        self.vocabulary = CaptionVocabulary.of(self.train.dataset.texts, recipe.least_count)
+        pretrained = pretrained_of(recipe, data)
+        self.captions = CaptionReader(recipe.text_model, self.vocabulary, progress, pretrained)
+        with group.leader_first():
+            for split in (self.train, data.validation, data.test):
+                self.captions(split)
+        vectors = self.captions(self.train).vectors
+        shapes = self.train.features.shapes
+        self.shape = InputShape(
+            shapes.get("vectors", (0,))[0], len(self.vocabulary) if vectors is None and pretrained is None else 0,
+            () if vectors is None else tuple(vectors.shape[1:]), shapes.get("regions", ()),
+            *(() if pretrained is None else (pretrained.model, pretrained.revision)),
+        )  # fmt: skip
+        torch.manual_seed(derive_seed(self.settings.seed, "weights") % 2**63)
+        model = recipe.model, recipe.model_settings
+        self.prepared = prepare_model(*model, self.train.dataset.texts, recipe.source)
+        self.model: Any = build_model(*model, self.shape, self.prepared, recipe.source).to(self.device)
+        if hasattr(self.model, "fit_features"):
+            self.model.fit_features(self.train.features.arrays())
+        self.loss, needs_phi = build_loss(recipe.losses, recipe.source)
+        learnt = getattr(self.loss, "learnt", {})
+        if learnt:  # so that they are trained, clipped and kept with the model's own
+            self.model.loss = torch.nn.ParameterDict(dict(learnt)).to(self.device)
+        with group.leader_first():
+            self.phi = TrainingPhi(
+                recipe.phi if needs_phi else "", self.train, threads=self.settings.threads, progress=progress
+            )
+        self.optimizer = build_optimizer(self.model, self.settings)
+        self.validation = SplitMetrics(
+            data.validation.dataset, self.settings.metric, threads=self.settings.threads, progress=progress
+        )
+        self.step, self.history, self.best = 0, list[dict[str, Any]](), dict[str, Any]()
+        self.losses, self.saved_step = (0.0, 0), 0
+        self.saved = SaveTimes(self.settings.checkpoint_share)
+        if file.exists():
+            self._resume(load_checkpoint(file))
+
+    def _resume(self, checkpoint: Checkpoint) -> None:
+        try:
+            load_trained_state(self.model, checkpoint.weights)
+            restore_optimizer(self.optimizer, checkpoint.optimizer)
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise InputError(
+                f"a checkpoint of another model: {error}", file=self.file, expected="a checkpoint of this training",
+                fix="remove the file to train from the start",
+            ) from error  # fmt: skip
+        self.step, self.history, self.best = checkpoint.step, checkpoint.history, dict(checkpoint.best)
+        self.losses, self.saved_step = checkpoint.losses, checkpoint.step
+
+    def run(self) -> None:
+        """Take the remaining steps. Interrupted between two of them, it leaves a checkpoint."""
+        if self.watch:
+            for row in self.history:
+                self.watch(row)
+        try:
+            with stage(self.progress, "training", self.steps) as running:
+                running.advance(self.step)
+                self._run(running)
+        except KeyboardInterrupt as error:
+            with uninterrupted():
+                self._save()
+            raise KeyboardInterrupt(
+                f"stopped after step {self.step:,} of {self.steps:,}; the same command resumes there"
+            ) from error
+
+    def _run(self, running: Progress) -> None:
+        epoch_steps = self.plan.per_epoch * self.settings.validate_every
+        while True:
+            at_validation = self.step == self.steps or (self.step > 0 and self.step % epoch_steps == 0)
+            if at_validation and (not self.history or self.history[-1]["step"] < self.step):
+                self._validate()
+            is_over = self.step == self.steps or self._is_over()
+            if at_validation and (is_over or self.saved.is_due()):
+                self._save()
+            if is_over:
+                return
+            if self.group.is_stopped():
+                raise KeyboardInterrupt
+            with uninterrupted():
+                loss = self._take(self.step)
+                self.losses = (self.losses[0] + loss, self.losses[1] + 1)
+                self.step += 1
+            running.advance(1)
+
+    def _save(self) -> None:
+        self.saved_step = self.step
+        if self.group.leads:
+            weights, state = trained_state(self.model), optimizer_tensors(self.optimizer)
+            with self.saved.saving():
+                save_checkpoint(self.file, Checkpoint(self.step, weights, state, self.history, self.best, self.losses))
+
+    def _is_over(self) -> bool:
+        """Whether patience is exhausted."""
+        return bool(self.settings.patience) and len(self.history) - 1 - self._best_row() >= self.settings.patience
+
+    def _best_row(self) -> int:
+        """The validation with the best value, the first of equal ones."""
+        values = [row["value"] for row in self.history]
+        better = np.argmax if facts_of(self.settings.metric).higher_is_better else np.argmin
+        return int(better(values)) if values else 0
+
+    def _take(self, step: int) -> float:
+        import torch
+
+        settings, group = self.settings, self.group
+        torch.manual_seed(derive_seed(settings.seed, "step", step, *([group.rank] if group.rank else [])) % 2**63)
+        set_rate(self.optimizer, self._rate(step))
+        self.model.train()
+        rows = self.plan.rows(step)
+        with precision_context(settings.precision, self.device):
+            loss: Any = self.loss(self._output(rows, step))
+        value = float(loss.detach())
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        group.add_gradients(self.model)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip or math.inf)
+        if not (math.isfinite(value) and math.isfinite(norm)):
+            kept = f"the last checkpoint is of step {self.saved_step}" if self.saved_step else "no checkpoint yet"
+            raise CrosslensError(
+                f"the loss is {value} at step {step + 1}, the norm of its gradient {float(norm)}; {kept}",
+                fix="lower the learning rate, clip gradients, or compute in fp32", code="loss-not-finite",
+            )  # fmt: skip
+        self.optimizer.step()
+        return value
+
+    def _rate(self, step: int) -> float:
+        return self.settings.learning_rate * rate_factor(self.settings, step, self.steps, self.plan.per_epoch)
+
+    def _output(self, rows: Array, step: int) -> BatchOutput:
+        import torch
+
+        group, own = self.group, self.group.share(rows)
+        image_rows = np.asarray(self.train.dataset.caption_image)[rows]
+        images = self.model.encode_images(self.train.features.batch(group.share(image_rows), self.device))
+        captions = self.model.encode_captions(self.captions(self.train).batch(own, self.device, among=rows))
+        # Every process scores its images with all captions, whose gradients are then spread over the processes.
+        scores = group.gather(self.model.scores(images, group.gather(captions, add_gradients=True)))
+        of_image = torch.from_numpy(image_rows).to(self.device)
+        generator = torch.Generator().manual_seed(derive_seed(self.settings.seed, "sampling", step) % 2**63)
+        return BatchOutput(
+            scores, of_image[:, None] == of_image[None, :], group.gather(images), group.gather(captions),
+            self.phi.of_batch(image_rows, rows, self.device), generator,
+        )  # fmt: skip
+
+    def _validate(self) -> None:
+        scores = self._scores(self.data.validation)
+        values = self.validation(scores) if self.group.leads else {"": 0.0}
+        # The mean of both directions, where the metric is of one.
+        value = self.group.from_leader(float(np.mean(list(values.values()))))
+        if not math.isfinite(value):
+            raise CrosslensError(
+                f"{self.settings.metric} of the validation split is {value}, so no checkpoint is better than another",
+                fix="choose another metric", option="metric",
+            )  # fmt: skip
+        loss = self.losses[0] / max(1, self.losses[1])
+        row = {
+            "step": self.step, "epoch": self.step / self.plan.per_epoch, "loss": loss, "value": value,
+            "rate": self._rate(self.step - 1),
+        }  # fmt: skip
+        with uninterrupted():
+            self.losses = (0.0, 0)
+            self.history.append(row)
+            if self._best_row() == len(self.history) - 1:
+                self.best = {name: tensor.detach().clone() for name, tensor in trained_state(self.model).items()}
+        if self.watch:
+            self.watch(row)
+
+    def _scores(self, split: Split) -> Array:
+        self.model.eval()
+        return score_matrix(self.model, split, self.captions(split), self.group)
+
+    def test_run(self) -> Run | None:
+        """The test split under the present weights, query by query; only in the first process."""
+        test, metrics = self.data.test, TrainingMetrics(self.settings).test
+        scores = self._scores(test)
+        if not self.group.leads:
+            return None
+        measured = SplitMetrics(test.dataset, metrics, threads=self.settings.threads, progress=self.progress)
+        return measured.run(self.recipe.name, scores)
+
+    def use_best(self) -> None:
+        """The weights become those of the best checkpoint."""
+        load_trained_state(self.model, self.best)
+
+    def card(self) -> dict[str, Any]:
+        """What the folder says of the model, but for its figures on the test split."""
+        best = self.history[self._best_row()]
+        return {
+            "recipe": self.recipe.name, "identity": self.recipe.identity(), "training": {
+                "dataset": self.train.dataset.name, "images": len(self.train.features), "captions": self.plan.captions,
+            }, "steps": self.step, "best_step": best["step"],
+            "parameters": sum(tensor.numel() for tensor in self.model.parameters() if tensor.requires_grad),
+            "validation": {self.settings.metric: best["value"]},
+            "shape": vars(self.shape), "prepared": self.prepared, "text_revision": self.captions.revision,
+            "vocabulary": list(self.vocabulary.words), "history": self.history,
+        }  # fmt: skip

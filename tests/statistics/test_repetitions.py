@@ -1,0 +1,87 @@
+"""Figures over seeds: t intervals and paired tests, against scipy's own and against plain loops."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy import stats
+
+from crosslens.core import InputError, UsageError
+from crosslens.statistics import mean_over_repetitions, paired_repetitions
+
+NUMBERS = st.lists(st.integers(-1000, 1000).map(lambda number: number / 8), min_size=2, max_size=8)
+
+
+@given(NUMBERS, st.sampled_from([0.8, 0.95, 0.99]))
+def test_the_interval_is_scipys(values: list[float], level: float) -> None:
+    figure = mean_over_repetitions(values, level)
+    assert figure.mean == pytest.approx(sum(values) / len(values), abs=1e-12)
+    if len(set(values)) == 1:
+        assert math.isnan(figure.low)
+        assert math.isnan(figure.high)
+        return
+    low, high = stats.ttest_1samp(values, 0.0).confidence_interval(level)
+    assert figure.interval == pytest.approx((low, high), rel=1e-9, abs=1e-9)
+
+
+def test_an_interval_by_hand() -> None:
+    figure = mean_over_repetitions([1.0, 2.0, 3.0])
+    half = 4.302652729911275 / math.sqrt(3)  # the table's t for 2 degrees of freedom; the standard deviation is 1
+    assert figure.interval == pytest.approx((2 - half, 2 + half))
+
+
+@given(st.lists(st.tuples(st.integers(0, 999), st.integers(0, 999)), min_size=2, max_size=7))
+def test_the_paired_test_is_scipys(pairs: list[tuple[int, int]]) -> None:
+    first, second = (np.array(side, float) for side in zip(*pairs, strict=True))
+    test = paired_repetitions(first, second)
+    assert test.n == len(pairs)
+    if len({ours - theirs for ours, theirs in pairs}) == 1:
+        assert math.isnan(test.p_value)
+        return
+    expected = stats.ttest_rel(first, second)
+    assert test.p_value == pytest.approx(expected.pvalue, rel=1e-9)
+    assert (test.low, test.high) == pytest.approx(tuple(expected.confidence_interval(0.95)), rel=1e-9, abs=1e-9)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=7))
+def test_sign_flips_by_plain_loops(pairs: list[tuple[int, int]]) -> None:
+    differences = [ours - theirs for ours, theirs in pairs]
+    sums = [sum(sign * value for sign, value in zip(signs, differences, strict=True))
+            for signs in product((1, -1), repeat=len(pairs))]  # fmt: skip
+    expected = sum(abs(total) >= abs(sum(differences)) for total in sums) / len(sums)
+    test = paired_repetitions(*zip(*pairs, strict=True))
+    assert test.sign_flip_p == pytest.approx(expected)
+    assert test.sign_flip_p >= test.smallest_p
+
+
+def test_the_smallest_p() -> None:
+    test = paired_repetitions([2.0, 3.1, 4.0, 5.0, 6.0], [1.0, 2.0, 3.0, 4.0, 5.5])
+    assert test.sign_flip_p == test.smallest_p == 0.0625
+    assert test.p_value < 0.001, "the t test is not bound by it"
+
+
+def test_many_repetitions_are_sampled() -> None:
+    random = np.random.default_rng(0)
+    first, second = random.normal(0.4, 1, 40), np.zeros(40)
+    test = paired_repetitions(first, second)
+    assert test.sign_flip_p == pytest.approx(test.p_value, abs=0.02)
+
+
+def test_too_few_values() -> None:
+    single = mean_over_repetitions([3.0])
+    assert single.mean == 3.0
+    assert math.isnan(single.low)
+    assert math.isnan(mean_over_repetitions([]).mean)
+    assert math.isnan(paired_repetitions([1.0], [2.0]).p_value)
+    assert math.isnan(paired_repetitions([], []).sign_flip_p)
+
+
+def test_what_cannot_be_compared() -> None:
+    with pytest.raises(InputError, match="2 and 1 values"):
+        paired_repetitions([1.0, 2.0], [1.0])
+    with pytest.raises(UsageError, match="confidence level"):
+        mean_over_repetitions([1.0, 2.0], 95)

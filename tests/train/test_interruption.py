@@ -1,0 +1,193 @@
+"""Ctrl-C, a full disk, mixed precision, and when checkpoints are written."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+
+from crosslens.core import CrosslensError  # noqa: E402
+from crosslens.train import TrainingData, TrainingRecipe, train_model, training  # noqa: E402
+from crosslens.train.compute.interruption import uninterrupted  # noqa: E402
+from crosslens.train.stored.checkpoint import SaveTimes, load_checkpoint  # noqa: E402
+from crosslens.train.training import Training  # noqa: E402
+
+from .conftest import changed, write_flickr8k  # noqa: E402
+from .test_command import SMALL  # noqa: E402
+from .test_trainer import partial, stop_after, weights  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+
+
+def press_during(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Ctrl-C in the middle of the step of that number, counted from 1."""
+    take, taken = Training._take, list[int]()
+
+    def pressed(self: Any, number: int) -> float:
+        taken.append(number)
+        if len(taken) == step:
+            signal.raise_signal(signal.SIGINT)
+        return take(self, number)
+
+    monkeypatch.setattr(Training, "_take", pressed)
+
+
+@pytest.mark.parametrize("step", [1, 13, 20, 30])
+def test_ctrl_c_leaves_a_checkpoint_of_a_whole_step(
+    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    whole = train_model(recipe, data, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        press_during(patch, step)
+        with pytest.raises(KeyboardInterrupt, match=f"stopped after step {step} of 30; the same command resumes"):
+            train_model(recipe, data, tmp_path / "model")
+    assert load_checkpoint(partial(tmp_path / "model")).step == step
+    resumed = train_model(recipe, data, tmp_path / "model")
+    assert weights(resumed.path) == weights(whole.path)
+    assert resumed.card["history"] == whole.card["history"], "losses of the interrupted epoch included"
+
+
+def test_only_the_second_ctrl_c_ends_a_block_at_once() -> None:
+    done = list[int]()
+
+    def press(times: int) -> None:
+        with uninterrupted():
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+            done.append(times)
+
+    for times in (1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            press(times)
+    assert done == [1]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_during_validation(
+    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = train_model(recipe, data, tmp_path / "whole")
+    score, calls = training.score_matrix, list[int]()
+
+    def pressed(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return score(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "score_matrix", pressed)
+        with pytest.raises(KeyboardInterrupt, match="stopped after step 20 of 30"):
+            train_model(recipe, data, tmp_path / "model")
+    kept = load_checkpoint(partial(tmp_path / "model"))
+    assert (kept.step, len(kept.history), kept.losses[1]) == (20, 1, 10)
+    resumed = train_model(recipe, data, tmp_path / "model")
+    assert weights(resumed.path) == weights(whole.path)
+    assert resumed.card["history"] == whole.card["history"]
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(tmp_path: Path, recipe: TrainingRecipe, data: TrainingData) -> None:
+    recipe = changed(recipe, checkpoint_share=1.0)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(row: dict[str, Any]) -> None:
+        if row["epoch"] == 2:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+
+    try:
+        with pytest.raises(CrosslensError, match=r"checkpoint of step 20: .*the one before it is kept") as error:
+            train_model(recipe, data, tmp_path / "model", watch=fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "free space" in str(error.value)
+    assert load_checkpoint(partial(tmp_path / "model")).step == 10
+    resumed, whole = (train_model(recipe, data, tmp_path / name) for name in ("model", "whole"))
+    assert weights(resumed.path) == weights(whole.path)
+
+
+@pytest.mark.parametrize("losses", [["triplet"], ["infonce", "sam"]], ids="+".join)
+def test_half_precision_learns_and_resumes(
+    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, losses: list[str]
+) -> None:
+    recipe = replace(changed(recipe, precision="bf16"), losses=tuple({"kind": kind} for kind in losses))
+    whole = train_model(recipe, data, tmp_path / "whole")
+    rows = whole.card["history"]
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    with pytest.raises(KeyboardInterrupt):
+        train_model(recipe, data, tmp_path / "resumed", watch=stop_after(1))
+    assert weights(train_model(recipe, data, tmp_path / "resumed").path) == weights(whole.path)
+    exact = train_model(changed(recipe, precision="fp32"), data, tmp_path / "exact")
+    assert weights(exact.path) != weights(whole.path)
+
+
+def test_checkpoints_take_at_most_their_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    saved, always = SaveTimes(0.1), SaveTimes(1.0)
+    assert saved.is_due(), "the first one"
+    for times in (saved, always):
+        with times.saving():
+            now[0] += 2
+    now[0] += 17.0
+    assert (saved.is_due(), always.is_due()) == (False, True)
+    now[0] += 3.0
+    assert saved.is_due()
+
+
+@pytest.mark.slow
+def test_the_command_says_how_to_resume(tmp_path: Path, data: TrainingData) -> None:
+    folder = write_flickr8k(tmp_path / "data", data)
+    (folder / "small.toml").write_text(SMALL.replace("epochs = 2", "epochs = 5000"))
+    command = [sys.executable, "-m", "crosslens", "train", str(folder / "small.toml"), "--data", str(folder)]
+    command += ["--device", "cpu", "--threads", "1", "-o", str(tmp_path / "model")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=dict(os.environ), text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("epoch 2:"):
+                break
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    step = load_checkpoint(partial(tmp_path / "model")).step
+    assert f"stopped after step {step:,} of 50,000; the same command resumes there" in rest
+    assert "Traceback" not in rest
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {root!r})
+from tests.train.conftest import changed, made_data, small_recipe
+from crosslens.train import train_model
+train_model(changed(small_recipe(), epochs=40, checkpoint_share=1), made_data(), {output!r})
+"""
+
+
+@pytest.mark.slow
+def test_killed_wherever_a_checkpoint_may_be_half_written(
+    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData
+) -> None:
+    script = SCRIPT.format(root=str(ROOT), output=str(tmp_path / "killed"))
+    for seed in range(3):
+        with subprocess.Popen([sys.executable, "-c", script]) as process:
+            before = partial(tmp_path / "killed").exists() and load_checkpoint(partial(tmp_path / "killed")).step
+            file = partial(tmp_path / "killed")
+            while process.poll() is None and not (file.exists() and load_checkpoint(file).step > before):
+                time.sleep(0.01)  # until it has written something
+            time.sleep(float(np.random.default_rng(seed).uniform(0, 0.05)))
+            process.kill()
+    recipe = changed(recipe, epochs=40)
+    killed, whole = (train_model(recipe, data, tmp_path / name) for name in ("killed", "whole"))
+    assert weights(killed.path) == weights(whole.path)
+    assert killed.card["history"] == whole.card["history"]

@@ -1,0 +1,71 @@
+"""Any φ can be behind adaptive margins and graded targets: by name, or as a matrix on disk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosslens.core import CrosslensError
+from crosslens.similarity import SIMILARITIES, prepare_dataset
+from crosslens.train import TrainingData, TrainingRecipe, train_model
+
+from .conftest import changed
+
+NAMES = ["cider", "cider:split", "cider-plain", "bleu:2", "rouge-l", "embed:tiny", "embed-max:tiny"]
+SLOW = ["spice", "spice-object"]
+ELSEWHERE = {"semantic", "spice-attribute", "spice-cardinality", "spice-colour", "spice-relation", "spice-size"}
+"""The same code as another one, or an encoder that has to be there."""
+
+
+def trained(recipe: TrainingRecipe, data: TrainingData, phi: str, loss: dict[str, object], output: Path) -> float:
+    pytest.importorskip("torch")
+    whole = changed(replace(recipe, phi=phi, losses=(loss,)), epochs=1)
+    return float(train_model(whole, data, output).card["history"][0]["loss"])
+
+
+def test_every_kind_is_named_here() -> None:
+    named = {name.partition(":")[0] for name in (*NAMES, *SLOW)} | ELSEWHERE
+    assert {entry.name for entry in SIMILARITIES if not entry.plugin} <= named
+
+
+@pytest.mark.parametrize("phi", [*NAMES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+@pytest.mark.parametrize("loss", [{"kind": "sam"}, {"kind": "sam", "sampling": "all"}, {"kind": "graded-infonce"}])
+def test_it_trains(
+    phi: str, loss: dict[str, object], recipe: TrainingRecipe, data: TrainingData, tmp_path: Path
+) -> None:
+    assert np.isfinite(trained(recipe, data, phi, loss, tmp_path / "model"))
+
+
+def test_a_matrix_on_disk_is_the_phi_it_was_made_with(
+    recipe: TrainingRecipe, data: TrainingData, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "phi.npy", prepare_dataset(data.train.dataset, "bleu").block(slice(None)))
+    loss: dict[str, object] = {"kind": "graded-infonce"}
+    stored, named = (
+        trained(recipe, data, phi, loss, tmp_path / name)
+        for phi, name in ((str(tmp_path / "phi.npy"), "stored"), ("bleu", "named"))
+    )
+    assert stored == named
+    assert stored != trained(recipe, data, "cider", loss, tmp_path / "other")
+
+
+def test_a_matrix_of_other_data(recipe: TrainingRecipe, data: TrainingData, tmp_path: Path) -> None:
+    np.save(tmp_path / "phi.npy", np.zeros((3, 15), np.float32))
+    with pytest.raises(CrosslensError, match=r"phi.npy|3"):
+        trained(recipe, data, str(tmp_path / "phi.npy"), {"kind": "sam"}, tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [{"kind": "sam", "sampling": "all"}, {"kind": "graded-infonce"}, {"kind": "sam-released"}],
+    ids=lambda loss: str(loss["kind"]),
+)
+def test_it_learns(loss: dict[str, object], recipe: TrainingRecipe, data: TrainingData, tmp_path: Path) -> None:
+    """Chance is an Rsum of about 150 among 20 images with five captions each."""
+    pytest.importorskip("torch")
+    longer = changed(replace(recipe, losses=(loss,)), epochs=15)
+    history = train_model(longer, data, tmp_path / "model").card["history"]
+    assert max(row["value"] for row in history) > 400
