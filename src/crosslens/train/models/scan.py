@@ -83,4 +83,4 @@ class Scan(nn.Module):
 
     def numbers_per_pair(self, images: Tensor, captions: tuple[Tensor, Tensor]) -> int:
         """Six arrays of words × regions."""
-        return 6 * images.shape[1] * captions[0].shape[1]
+        return int(6 * images.shape[1] * captions[0].shape[1])

@@ -87,7 +87,7 @@ class SimilarityVectors(nn.Module):
     def numbers_per_pair(self, images: Images, captions: Captions) -> int:
         """Of every word: three vectors of the common space, six of similarity, three numbers per region."""
         regions, words = images[0], captions[0]
-        return (1 + words.shape[1]) * (3 * words.shape[2] + 6 * self.local.out_features + 3 * regions.shape[1])
+        return int((1 + words.shape[1]) * (3 * words.shape[2] + 6 * self.local.out_features + 3 * regions.shape[1]))
 
 
 class GraphStep(nn.Module):

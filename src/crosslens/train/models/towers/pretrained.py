@@ -89,7 +89,7 @@ def target_names(module: nn.Module, targets: str = "") -> list[str]:
     return chosen
 
 
-def keep_by_reference(module: nn.Module) -> None:
+def keep_by_reference(module: Any) -> None:
     """Note which weights of a pretrained module are not trained: they are not stored with the model (trained_state)."""
     names = (name for name, weight in module.named_parameters(remove_duplicate=False) if not weight.requires_grad)
-    module.by_reference = frozenset(names)  # type: ignore[assignment]
+    module.by_reference = frozenset(names)
