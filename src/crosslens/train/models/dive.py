@@ -6,14 +6,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from crosslens.train.models.protocol import MODELS, CaptionBatch, EmbeddingSet, ImageBatch, InputShape
+from crosslens.train.models.protocol import MODELS, EmbeddingSet, InputShape
 from crosslens.train.models.towers.layers import check_scale, check_sizes
-from crosslens.train.models.towers.local_features import Parts, PartsTower, pair_cosines
+from crosslens.train.models.towers.local_features import Parts, PartsTower, SetModel, pair_cosines
 from crosslens.train.models.towers.text import GRU
 
 
 @MODELS.register("dive")
-class Dive(nn.Module):
+class Dive(SetModel):
     """Slot attention over regions and words, added to the global vector; smooth Chamfer is the score (DivE).
 
     k: slots, and so vectors, per item; published: 2, 4, 5
@@ -39,25 +39,13 @@ class Dive(nn.Module):
         both: bool = False,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
         check_sizes(k=k, iterations=iterations)
         check_scale("alpha", alpha)
-        self.alpha = alpha
-        self.parts = PartsTower(
+        parts = PartsTower(
             shape, dimension=dimension, text=text, word_dimension=word_dimension, both=both, dropout=dropout
         )
-        self.image = SlotHead(self.parts.region_dimension, dimension, k, iterations, dropout)
-        self.text = SlotHead(self.parts.state_dimension, dimension, k, iterations, dropout)
-
-    def encode_images(self, images: ImageBatch) -> EmbeddingSet:
-        """K unit vectors per image."""
-        encoded: EmbeddingSet = self.image(self.parts.images(images))
-        return encoded
-
-    def encode_captions(self, captions: CaptionBatch) -> EmbeddingSet:
-        """K unit vectors per caption."""
-        encoded: EmbeddingSet = self.text(self.parts.captions(captions))
-        return encoded
+        super().__init__(parts, lambda local: SlotHead(local, dimension, k, iterations, dropout))
+        self.alpha = alpha
 
     def scores(self, images: EmbeddingSet, captions: EmbeddingSet) -> Tensor:
         """The smooth Chamfer similarity of every pair of sets."""

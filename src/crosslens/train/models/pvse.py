@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from crosslens.train.models.protocol import MODELS, CaptionBatch, EmbeddingSet, ImageBatch, InputShape
+from crosslens.train.models.protocol import MODELS, EmbeddingSet, InputShape
 from crosslens.train.models.towers.layers import check_sizes
-from crosslens.train.models.towers.local_features import AttentionHead, PartsTower, pair_cosines
+from crosslens.train.models.towers.local_features import AttentionHead, PartsTower, SetModel, pair_cosines
 from crosslens.train.models.towers.text import GRU
 
 
 @MODELS.register("pvse")
-class Pvse(nn.Module):
+class Pvse(SetModel):
     """K attention heads over regions and words, added to the global vector; the highest cosine is the score (PVSE).
 
     k: vectors per item; published: 1, 2, 5
@@ -33,23 +33,11 @@ class Pvse(nn.Module):
         both: bool = False,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
         check_sizes(k=k)
-        self.parts = PartsTower(
+        parts = PartsTower(
             shape, dimension=dimension, text=text, word_dimension=word_dimension, both=both, dropout=dropout
         )
-        self.image = AttentionHead(self.parts.region_dimension, dimension, k, dropout)
-        self.text = AttentionHead(self.parts.state_dimension, dimension, k, dropout)
-
-    def encode_images(self, images: ImageBatch) -> EmbeddingSet:
-        """K unit vectors per image."""
-        encoded: EmbeddingSet = self.image(self.parts.images(images))
-        return encoded
-
-    def encode_captions(self, captions: CaptionBatch) -> EmbeddingSet:
-        """K unit vectors per caption."""
-        encoded: EmbeddingSet = self.text(self.parts.captions(captions))
-        return encoded
+        super().__init__(parts, lambda local: AttentionHead(local, dimension, k, dropout))
 
     def scores(self, images: EmbeddingSet, captions: EmbeddingSet) -> Tensor:
         """The highest of the K×K cosines of every pair."""

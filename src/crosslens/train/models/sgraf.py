@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
@@ -23,7 +25,7 @@ Captions = tuple[Tensor, Tensor, Tensor]
 """Words (B×T×d), the whole caption (B×d), and how many words there are."""
 
 
-class SimilarityVectors(nn.Module):
+class SimilarityVectors(nn.Module, ABC):
     """What SGR and SAF share: encodings, and for every pair a vector of similarity per word and one of the whole."""
 
     def __init__(
@@ -70,9 +72,9 @@ class SimilarityVectors(nn.Module):
         of_whole = self.whole((whole[:, None] - captions).square())
         return normalize(torch.cat([of_whole[:, :, None], local], dim=2), dim=-1)
 
+    @abstractmethod
     def reason(self, similarities: Tensor) -> Tensor:
         """m×n×(1+T)×s → m×n×s."""
-        raise NotImplementedError
 
     def scores(self, images: Images, captions: Captions) -> Tensor:
         """From 0 to 1."""

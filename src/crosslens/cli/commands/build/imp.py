@@ -28,7 +28,7 @@ from crosslens.cli.console import (
     terminal_width,
 )
 from crosslens.cli.datasets import dataset_words, load_dataset_words
-from crosslens.cli.flags import OUTPUT, Json, Overwrite, TrustCodeFlag, command
+from crosslens.cli.flags import OUTPUT, CopyImages, Json, Overwrite, RepeatBuild, TrustCodeFlag, command
 from crosslens.core import Options, UsageError, code_named_by, declarations, option, trusting
 from crosslens.encode import EncodeOptions
 
@@ -85,8 +85,8 @@ def imp(
     annotations: list[Path] | None = option(
         None, "A filled-in sheet; may be repeated. [default: the sheets in the output folder]", metavar="FILE"
     ),
-    repeat: Path | None = option(None, "A decisions.jsonl: repeat that build, and verify the result.", metavar="FILE"),
-    copy_images: bool = option(False, "Copy the images, so that the folder can be moved."),
+    repeat: RepeatBuild = None,
+    copy_images: CopyImages = False,
     output: Path | None = option(None, "Where the benchmark is written.", metavar="FOLDER", flags=OUTPUT),
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,

@@ -25,7 +25,7 @@ from crosslens.cli.console import (
     terminal_width,
 )
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, TrustCodeFlag, command
+from crosslens.cli.flags import OUTPUT, CopyImages, Flags, Json, Overwrite, RepeatBuild, TrustCodeFlag, command
 from crosslens.core import PAGE_WIDTH, Options, UsageError, code_named_by, declarations, option, trusting
 from crosslens.encode import EncodeOptions
 
@@ -79,8 +79,8 @@ def recos(
     verified: Path | None = option(
         None, "The filled-in verify.csv of an earlier build (.csv, .tsv, .jsonl).", metavar="FILE"
     ),
-    repeat: Path | None = option(None, "A decisions.jsonl: repeat that build, and verify the result.", metavar="FILE"),
-    copy_images: bool = option(False, "Copy the images, so that the folder can be moved."),
+    repeat: RepeatBuild = None,
+    copy_images: CopyImages = False,
     output: Path | None = option(None, "Where v0/, v1/ and v2/ are written.", metavar="FOLDER", flags=OUTPUT),
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -51,6 +52,26 @@ class PartsTower(nn.Module):
         """States of words, and what the text tower makes of all of them."""
         vector, states, padding = self.text.read(captions)
         return Parts(vector, states, padding)
+
+
+class SetModel(nn.Module):
+    """A model whose items are sets of vectors: a head on the parts of each side."""
+
+    def __init__(self, parts: PartsTower, head: Callable[[int], nn.Module]) -> None:
+        """``head`` makes a head for local features of so many dimensions."""
+        super().__init__()
+        self.parts = parts
+        self.image, self.text = head(parts.region_dimension), head(parts.state_dimension)
+
+    def encode_images(self, images: ImageBatch) -> EmbeddingSet:
+        """K unit vectors per image."""
+        encoded: EmbeddingSet = self.image(self.parts.images(images))
+        return encoded
+
+    def encode_captions(self, captions: CaptionBatch) -> EmbeddingSet:
+        """K unit vectors per caption."""
+        encoded: EmbeddingSet = self.text(self.parts.captions(captions))
+        return encoded
 
 
 class LocalAttention(nn.Module):
