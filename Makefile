@@ -74,8 +74,8 @@ reproduce-flickr8k: $(TEST)  ## EXPL's text-only table with two small sentence e
 	@$(BIN)/python reproduce/flickr8k.py
 
 .PHONY: reproduce-training
-reproduce-training: $(TEST)  ## models trained on Flickr8k, adaptive against fixed margins (needs the data; hours, WORK=FOLDER)
-	@$(BIN)/python reproduce/training.py --work $(WORK) $(ARGS)
+reproduce-training: $(TEST)  ## models trained on Flickr8k, adaptive against fixed margins (from kept figures; WORK=FOLDER trains)
+	@$(BIN)/python reproduce/training.py $(if $(WORK),--work $(WORK)) $(ARGS)
 
 .PHONY: reproduce-imp
 reproduce-imp: $(TEST)  ## an IMP build from Flickr8k photos and COCO captions (needs both; a minute)

@@ -1,35 +1,33 @@
 """Every figure of docs/results/training-flickr8k.md: models trained on Flickr8k, and adaptive against fixed margins.
 
-    python reproduce/training.py --work models --device cuda     # train what is missing; the same command resumes
-    python reproduce/training.py --work models --part models     # one part: models, margins or tau
-    python reproduce/training.py --work models --write           # the page, from finished models alone
+    python reproduce/training.py --work models --device cuda --jobs 15   # what is missing; the same command resumes
+    python reproduce/training.py --work models --part models             # one part: margins, search, tau or models
+    python reproduce/training.py --write                                 # the page, from the figures that are there
 
-A model is a folder below the work folder: recipe, share of the data, seed. One of other settings counts as missing. The
-data: CROSSLENS_DATA, or ../shared/data beside the repository.
+A model is a folder below the work folder: recipe, share of the data, seed. Its figures are kept in
+training_figures.jsonl beside this script, from which the tables are made; a training of other settings than its line
+counts as missing. The data: CROSSLENS_DATA, or ../shared/data beside the repository.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import ttest_rel
 
-from crosslens.core import HEADER_FILE, read_header
 from crosslens.core.rendering import Grid
-from crosslens.train import TrainingRecipe, load_features, load_training_recipe, recipe_names, train_model
-from crosslens.train.stored.model_folder import KIND, MODEL_LAYOUT
+from crosslens.train import TrainingRecipe, load_training_recipe
 from pages import markdown, real_data, update_page
+from training_cells import Cell, Figures, cells_of, train_cells
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "training-flickr8k.md"
-EXTRA = "mAP@R MedR[all] Nsum Nsum[spice]"
+FIGURES = Path(__file__).with_name("training_figures.jsonl")
 MISSING = "–"
 
 MODELS = (
@@ -39,217 +37,219 @@ MODELS = (
     "flickr8k-best",
 )  # fmt: skip
 MODEL_FIGURES = ("Rsum", "i2t/MedR", "t2i/MedR", "i2t/MedR[all]", "i2t/mAP@R", "t2i/mAP@R")
-MODEL_SEEDS = range(3)
 
 FIXED = "flickr8k-vse-triplet"
-MARGINS = (
-    "flickr8k-vse-sam-random", "flickr8k-vse-sam-hard", "flickr8k-vse-sam-soft", "flickr8k-vse-sam-all",
-    "flickr8k-vse-released-random", "flickr8k-vse-released-hard", "flickr8k-vse-released-soft",
-    "flickr8k-vse-released-mixed", "flickr8k-vse-infonce", "flickr8k-vse-graded-infonce",
+SAMPLINGS = ("random", "hard", "soft")
+ADAPTIVE = tuple(f"flickr8k-vse-sam-{sampling}" for sampling in SAMPLINGS)
+MARGINS: Mapping[float, tuple[str, ...]] = {
+    0.1: (FIXED, *ADAPTIVE, "flickr8k-vse-sum", "flickr8k-vse-infonce"),
+    0.25: (FIXED, *ADAPTIVE, "flickr8k-vse-infonce"),
+    1.0: (FIXED, ADAPTIVE[0], "flickr8k-vse-sum", "flickr8k-vse-infonce"),
+}
+VARIANTS = (
+    "flickr8k-vse-sam-all", "flickr8k-vse-released-random", "flickr8k-vse-released-hard", "flickr8k-vse-released-soft",
+    "flickr8k-vse-released-mixed", "flickr8k-vse-graded-infonce",
 )  # fmt: skip
-MARGIN_FIGURES = ("Rsum", "Nsum", "Nsum[spice]")
-FRACTIONS = (0.1, 0.25, 1.0)
-SEEDS = range(5)
+"""Of a tenth of the data only, with three seeds."""
+MARGIN_FIGURES = ("Rsum", "i2t/NCS[cider]@10", "t2i/NCS[cider]@10", "i2t/NCS[spice]@10", "t2i/NCS[spice]@10")
+SEEDS, FEWER_SEEDS = range(5), range(3)
 
-SAMPLINGS, TAUS, STUDIED = ("random", "hard", "soft"), (3.0, 5.0, 10.0), 0.1
+STUDIED = 0.1
+"""The share of the training images in the studies of τ and of losses."""
+TAUS = (3.0, 5.0, 10.0)
+TAU_FIGURES = ("Rsum", "Nsum[cider]", "Nsum[spice]")
 
-SKELETON = """# Models trained on Flickr8k
-
-`python reproduce/training.py --work models` trains what the tables below hold, `--write` puts the figures here. Every
-model is a recipe that `crosslens train` runs by its name:
-`crosslens train NAME --data flickr8k --fraction 0.1 --seed 0 -o …`. Figures are of the 1,000 test images with five
-captions each, at the checkpoint that is best on validation: the mean over seeds ± the standard deviation. Rsum and Nsum
-are in percent.
-
-## All models
-
-<!-- begin: models -->
-<!-- end: models -->
-
-## Adaptive against fixed margins
-
-The same model and budget, five seeds. p is of the paired t test over seeds against the fixed margin, on Rsum. Nsum is
-of NCS with CIDEr, Nsum[spice] with SPICE.
-
-<!-- begin: margins -->
-<!-- end: margins -->
-
-## Sampling and τ
-
-A tenth of the training images; with the triplet loss (T ✓) and without it (T ✗).
-
-<!-- begin: tau -->
-<!-- end: tau -->
-"""
+Losses = tuple[dict[str, Any], ...]
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One training: a recipe with its seed and share of the data, and its folder below the work folder."""
-
-    recipe: TrainingRecipe
-    folder: str
-
-    def card(self, work: Path) -> Mapping[str, Any] | None:
-        """Of the finished model; None where there is none with these settings."""
-        folder = work / self.folder
-        if not MODEL_LAYOUT.holds(folder):
-            return None
-        card = read_header(folder / HEADER_FILE, KIND)
-        return card if card.get("identity") == json.loads(json.dumps(self.recipe.identity())) else None
-
-    def train(self, work: Path, data: Path, device: str | None) -> None:
-        """Train it, or continue."""
-        settings = {"device": device, "test_metrics": EXTRA}
-        recipe = self.recipe.with_settings(settings)
-        features = _features(recipe.layout, data, json.dumps(dict(recipe.data)))
-        train_model(recipe, features, work / self.folder, overwrite=True)
+def sam(sampling: str = "random", tau: float = 3.0, weight: float = 1.0) -> dict[str, Any]:
+    """The entry of a loss with adaptive margins."""
+    return {"kind": "sam", "sampling": sampling, "tau": tau, "weight": weight}
 
 
-@cache
-def _features(layout: str, folder: Path, options: str) -> Any:
-    return load_features(layout, folder, json.loads(options))
+def triplet(negatives: str = "hardest", margin: float = 0.2) -> dict[str, Any]:
+    """The entry of a loss with a fixed margin."""
+    return {"kind": "triplet", "margin": margin, "negatives": negatives}
 
 
-def cells_of(recipe: TrainingRecipe, seeds: Iterable[int], fraction: float = 1.0) -> list[Cell]:
-    """The trainings of a row."""
-    chosen = [recipe.with_settings({"seed": seed, "fraction": fraction}) for seed in seeds]
-    return [Cell(seeded, f"{recipe.name}/{fraction:g}/seed-{seeded.settings.seed}") for seeded in chosen]
+def infonce(**settings: Any) -> dict[str, Any]:
+    """The entry of InfoNCE."""
+    return {"kind": "infonce", "temperature": 0.05, **settings}
 
 
-def tau_recipe(sampling: str, tau: float, kept: bool) -> TrainingRecipe:
-    """The fixed margin's recipe with adaptive margins added, or with them alone."""
-    base = load_training_recipe(FIXED)
-    losses = (*(base.losses if kept else ()), {"kind": "sam", "sampling": sampling, "tau": tau, "weight": 5.0})
-    name = f"{FIXED.removesuffix('-triplet')}-sam-{sampling}"
-    if tau != load_training_recipe(name).losses[-1]["tau"] or not kept:  # otherwise it is that recipe
-        name += f"-tau{tau:g}" + ("" if kept else "-alone")
-    return replace(base, name=name, losses=losses)
+SEARCHED: Mapping[str, tuple[str, Losses]] = {
+    "triplet, margin 0.1": ("cider", (triplet(margin=0.1),)),
+    "triplet, margin 0.2": ("cider", (triplet(),)),
+    "triplet, margin 0.3": ("cider", (triplet(margin=0.3),)),
+    "triplet + 0.3 SAM random": ("cider", (triplet(), sam(weight=0.3))),
+    "triplet + SAM random": ("cider", (triplet(), sam())),
+    "triplet + 5 SAM random": ("cider", (triplet(), sam(weight=5.0))),
+    "triplet + SAM random, ROUGE-L, τ 0.3": ("rouge-l", (triplet(), sam(tau=0.3))),
+    "triplet + SAM random, ROUGE-L, τ 1": ("rouge-l", (triplet(), sam(tau=1.0))),
+    "triplet (sum) + SAM random": ("cider", (triplet("sum"), sam())),
+    "triplet + SAM random + SAM hard": ("cider", (triplet(), sam(), sam("hard"))),
+    "InfoNCE": ("cider", (infonce(),)),
+    "InfoNCE, learnt temperature": ("cider", (infonce(learnt=True),)),
+    "128 InfoNCE + SAM random": ("cider", (infonce(weight=128.0), sam())),
+    "128 InfoNCE + 0.3 SAM random": ("cider", (infonce(weight=128.0), sam(weight=0.3))),
+    "graded InfoNCE, share 0.9": (
+        "cider", ({"kind": "graded-infonce", "temperature": 0.05, "target_temperature": 0.2, "share": 0.9},),
+    ),
+    "SigLIP": ("cider", ({"kind": "siglip"},)),
+}  # fmt: skip
+SEARCH_BASE, SEARCH_SEEDS = "triplet, margin 0.2", range(2)
 
 
 # Parts: the trainings of each, and its table
 
 
 def model_cells() -> dict[str, list[Cell]]:
-    """Of every model whose recipe there is."""
-    names = recipe_names()
-    return {name: cells_of(load_training_recipe(name), MODEL_SEEDS) if name in names else [] for name in MODELS}
+    """Of every model."""
+    return {name: cells_of(load_training_recipe(name), FEWER_SEEDS) for name in MODELS}
 
 
 def margin_cells() -> dict[tuple[str, float], list[Cell]]:
     """Of every loss and share of the data."""
-    return {
+    cells = {
         (name, fraction): cells_of(load_training_recipe(name), SEEDS, fraction)
-        for fraction in FRACTIONS
-        for name in (FIXED, *MARGINS)
+        for fraction, names in MARGINS.items()
+        for name in names
     }
+    return cells | {(name, STUDIED): cells_of(load_training_recipe(name), FEWER_SEEDS, STUDIED) for name in VARIANTS}
+
+
+def search_cells() -> dict[str, list[Cell]]:
+    """Of every loss that is tried; folders are numbered, as the names are not those of files."""
+    base = load_training_recipe(FIXED)
+    return {
+        label: cells_of(replace(base, name=f"search-{number}", losses=losses, phi=phi), SEARCH_SEEDS, STUDIED)
+        for number, (label, (phi, losses)) in enumerate(SEARCHED.items())
+    }
+
+
+def tau_recipe(sampling: str, tau: float, kept: bool) -> TrainingRecipe:
+    """The fixed margin's recipe with adaptive margins added, or with them alone."""
+    base = load_training_recipe(FIXED)
+    name = f"flickr8k-vse-sam-{sampling}"
+    if tau != load_training_recipe(name).losses[-1]["tau"] or not kept:  # otherwise it is that recipe
+        name += f"-tau{tau:g}" + ("" if kept else "-alone")
+    return replace(base, name=name, losses=(*(base.losses if kept else ()), sam(sampling, tau)))
 
 
 def tau_cells() -> dict[tuple[str, float, bool], list[Cell]]:
     """Of every sampling and τ."""
     return {
-        (sampling, tau, kept): cells_of(tau_recipe(sampling, tau, kept), SEEDS, STUDIED)
+        (sampling, tau, kept): cells_of(tau_recipe(sampling, tau, kept), FEWER_SEEDS, STUDIED)
         for sampling in SAMPLINGS
         for tau in TAUS
         for kept in (True, False)
     }
 
 
-def model_table(work: Path) -> str:
-    """A row per model."""
-    rows = [
-        (f"`{name}`", *(figure(values(work, cells, metric)) for metric in MODEL_FIGURES))
-        for name, cells in model_cells().items()
-    ]
-    return markdown(Grid(("recipe", *MODEL_FIGURES), tuple(rows), "l" + "r" * len(MODEL_FIGURES)))
-
-
-def margin_table(work: Path) -> str:
-    """A row per share of the data and loss, with its difference from the fixed margin."""
+def model_table(figures: Figures) -> str:
+    """A row per model, of the seeds that are finished."""
     rows = []
-    cells = margin_cells()
-    for (name, fraction), own in cells.items():
-        figures = [figure(values(work, own, metric)) for metric in MARGIN_FIGURES]
-        fixed = values(work, cells[FIXED, fraction], "Rsum")
-        rows.append((f"{fraction:.0%}", f"`{name}`", *figures, *difference(values(work, own, "Rsum"), fixed, name)))
-    header = ("images", "recipe", *MARGIN_FIGURES, "Rsum − fixed", "p")
-    return markdown(Grid(header, tuple(rows), "rl" + "r" * (len(header) - 2)))
+    for name, cells in model_cells().items():
+        columns = [figures.values(cells, metric) for metric in MODEL_FIGURES]
+        rows.append((f"`{name}`", str(len(columns[0])), *map(mean_text, columns)))
+    header = ("recipe", "seeds", *MODEL_FIGURES)
+    return markdown(Grid(header, tuple(rows), "l" + "r" * (len(header) - 1)))
 
 
-def tau_table(work: Path) -> str:
+def margin_table(figures: Figures) -> str:
+    """A row per share of the data and loss, each figure with its difference from the fixed margin."""
+    cells, rows = margin_cells(), []
+    for (name, fraction), own in sorted(cells.items(), key=lambda row: row[0][1]):
+        columns = (compared_text(figures, own, cells[FIXED, fraction], metric) for metric in MARGIN_FIGURES)
+        rows.append((f"{fraction:.0%}", f"`{name}`", str(len(own)), *columns))
+    header = ("images", "recipe", "seeds", *MARGIN_FIGURES)
+    return markdown(Grid(header, tuple(rows), "rlr" + "r" * len(MARGIN_FIGURES)))
+
+
+def compared_text(figures: Figures, own: Sequence[Cell], fixed: Sequence[Cell], metric: str) -> str:
+    """The figure; of another loss than the fixed margin with the mean difference and p of the paired t test."""
+    measured, compared = (figures.values(cells, metric) for cells in (own, fixed[: len(own)]))
+    if own[0] == fixed[0] or len(measured) < len(own) or len(compared) < len(own):
+        return mean_text(measured)
+    change = percent(measured).mean() - percent(compared).mean()
+    return f"{mean_text(measured)} ({change:+.1f}, p {ttest_rel(measured, compared).pvalue:.1g})"
+
+
+def search_table(figures: Figures) -> str:
+    """A row per loss, by its figure on the validation images, the best first."""
+    rows = [(label, figures.values(cells, "Rsum", "validation")) for label, cells in search_cells().items()]
+    rows.sort(key=lambda row: -np.mean(row[1]) if row[1] else np.inf)
+    return markdown(Grid(("loss", "Rsum on validation"), tuple((label, mean_text(row)) for label, row in rows), "lr"))
+
+
+def confirmation(figures: Figures) -> str:
+    """The loss that is best on validation, on the test images, beside the fixed margin."""
+    cells = search_cells()
+    chosen = max(cells, key=lambda label: np.mean(figures.values(cells[label], "Rsum", "validation") or [0.0]))
+    rows = [
+        (label, *(compared_text(figures, cells[label], cells[SEARCH_BASE], metric) for metric in MARGIN_FIGURES))
+        for label in (SEARCH_BASE, chosen)
+    ]
+    return markdown(Grid(("loss", *MARGIN_FIGURES), tuple(rows), "l" + "r" * len(MARGIN_FIGURES)))
+
+
+def tau_table(figures: Figures) -> str:
     """A row per sampling, τ, and whether the triplet loss is kept."""
     rows = [
-        (sampling, f"{tau:g}", "✓" if kept else "✗", *(figure(values(work, own, metric)) for metric in MARGIN_FIGURES))
+        (sampling, f"{tau:g}", "✓" if kept else "✗", *(mean_text(figures.values(own, name)) for name in TAU_FIGURES))
         for (sampling, tau, kept), own in tau_cells().items()
     ]
-    return markdown(Grid(("negatives", "τ", "T", *MARGIN_FIGURES), tuple(rows), "lrl" + "r" * len(MARGIN_FIGURES)))
+    return markdown(Grid(("negatives", "τ", "T", *TAU_FIGURES), tuple(rows), "lrl" + "r" * len(TAU_FIGURES)))
 
 
-def values(work: Path, cells: Sequence[Cell], metric: str) -> list[float] | None:
-    """The metric of each seed; None unless all seeds are finished and have it."""
-    cards = [cell.card(work) for cell in cells]
-    tests = [card["test"] for card in cards if card is not None and metric in card["test"]]
-    return [float(test[metric]) for test in tests] if tests and len(tests) == len(cells) else None
-
-
-def figure(series: Sequence[float] | None) -> str:
-    """The mean over seeds ± the standard deviation."""
-    if series is None:
+def mean_text(series: Sequence[float]) -> str:
+    """The mean over seeds ± the standard deviation; shares in percent."""
+    if not series:
         return MISSING
-    digits = 1 if np.mean(series) >= 10 else 3
-    return f"{np.mean(series):.{digits}f} ± {np.std(series, ddof=1):.{digits}f}"
+    spread = f" ± {percent(series).std(ddof=1):.1f}" if len(series) > 1 else ""
+    return f"{percent(series).mean():.1f}{spread}"
 
 
-def difference(own: Sequence[float] | None, fixed: Sequence[float] | None, name: str) -> tuple[str, str]:
-    """The mean difference over seeds, and the p-value of the paired t test."""
-    if own is None or fixed is None or name == FIXED:
-        return ("" if name == FIXED else MISSING,) * 2
-    return f"{np.mean(own) - np.mean(fixed):+.1f}", f"{ttest_rel(own, fixed).pvalue:.2g}"
+def percent(series: Sequence[float]) -> np.ndarray[Any, Any]:
+    """Shares as percent; ranks and sums, which are above 1, as they are."""
+    return np.asarray(series) * (100.0 if max(series) <= 1 else 1.0)
 
 
-PARTS: dict[str, tuple[Callable[[], Mapping[Any, list[Cell]]], Callable[[Path], str]]] = {
-    "models": (model_cells, model_table),
+PARTS: dict[str, tuple[Callable[[], Mapping[Any, list[Cell]]], Callable[[Figures], str]]] = {
     "margins": (margin_cells, margin_table),
+    "search": (search_cells, search_table),
+    "confirmed": (search_cells, confirmation),
     "tau": (tau_cells, tau_table),
+    "models": (model_cells, model_table),
 }
 
 
-def unfinished(work: Path, parts: Iterable[str]) -> list[Cell]:
-    """What is still to be trained: seed by seed, so that every row gets its first seed first."""
-    cells = {cell.folder: cell for part in parts for row in PARTS[part][0]().values() for cell in row}
-    return sorted(
-        (cell for cell in cells.values() if cell.card(work) is None),
-        key=lambda cell: (cell.recipe.settings.seed, cell.recipe.settings.fraction),
-    )
+def unfinished(figures: Figures, parts: Iterable[str]) -> list[Cell]:
+    """What is still to be trained: seed by seed, so that every row gets its first seed first; the longest first."""
+    cells = {cell.name: cell for part in parts for row in PARTS[part][0]().values() for cell in row}
+    waiting = (cell for cell in cells.values() if figures.of(cell) is None)
+    return sorted(waiting, key=lambda cell: (cell.seed, -cell.recipe.settings.fraction))
 
 
 def main() -> int:
     """Train what is missing, or write the page from what is finished."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, required=True, help="where the models are")
+    parser.add_argument("--work", type=Path, help="where models are trained")
     parser.add_argument("--part", choices=PARTS, action="append", help="one part only; several times for several")
     parser.add_argument("--device", help="cpu, cuda, cuda:1")
-    parser.add_argument("--write", action="store_true", help="train nothing: write the page from finished models")
+    parser.add_argument("--jobs", type=int, default=1, help="trainings side by side")
+    parser.add_argument("--write", action="store_true", help="put the tables into the page")
     asked = parser.parse_args()
-    parts = asked.part or list(PARTS)
-    if not asked.write:
+    parts, figures = asked.part or list(PARTS), Figures(FIGURES)
+    if asked.work:
         data = real_data("flickr8k") / "flickr8k"
-        waiting = unfinished(asked.work, parts)
-        for number, cell in enumerate(waiting, 1):
-            print(f"{number} of {len(waiting)}: {cell.folder}", flush=True)
-            cell.train(asked.work, data, asked.device)
-    elif not PAGE.exists():
-        PAGE.write_text(SKELETON, encoding="utf-8")
-    for cell in unfinished(asked.work, parts):
-        print(f"missing: {cell.folder}", file=sys.stderr)
-    for name in MODELS:
-        if "models" in parts and name not in recipe_names():
-            print(f"missing: there is no recipe {name}", file=sys.stderr)
-    tables = {part: PARTS[part][1](asked.work) for part in parts}
-    if not PAGE.exists():
-        print("\n\n".join(tables.values()))
-        return 0
-    return update_page(PAGE, tables, write=asked.write)
+        train_cells(
+            unfinished(figures, parts), figures, asked.work, data, device=asked.device, jobs=asked.jobs,
+            say=lambda line: print(line, flush=True),
+        )  # fmt: skip
+    for cell in unfinished(figures, parts):
+        print(f"missing: {cell.name}", file=sys.stderr)
+    return update_page(PAGE, {part: PARTS[part][1](figures) for part in parts}, write=asked.write)
 
 
 if __name__ == "__main__":

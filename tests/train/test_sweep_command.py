@@ -72,9 +72,9 @@ def test_a_dry_run_lists_and_writes_nothing(call: Call, home: Path, tmp_path: Pa
 def test_names_of_losses(call: Call) -> None:
     text = call("sweep", "--list-losses").out
     assert "sam-random " in text
-    assert "5 × sam (sampling" in text
+    assert "+ sam (sampling" in text
     losses = call("sweep", "--list-losses", "--json").json["losses"]
-    assert losses["sam-hard"][1] == {"kind": "sam", "sampling": "hard", "tau": 3.0, "weight": 5.0}
+    assert losses["sam-hard"][1] == {"kind": "sam", "sampling": "hard", "tau": 3.0}
     assert losses["infonce"] == [{"kind": "infonce"}]
 
 

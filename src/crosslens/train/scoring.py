@@ -21,6 +21,8 @@ _IMAGES, _PICTURES, _CAPTIONS = 500, 64, 1_000
 """How many are encoded at once; pictures are larger than features."""
 LARGEST_BLOCK = 2**26
 """Numbers that the scores of a block of pairs may take at once: 256 MiB in float32."""
+LARGEST_GPU_BLOCK = 2**29
+"""The same on a GPU, where many small blocks cost more than they save: 2 GiB."""
 
 
 def score_matrix(model: TrainableModel, split: Split, captions: CaptionSource, group: Group) -> Array:
@@ -50,6 +52,7 @@ def score_features(
     progress = progress or SilentProgress()
     out = np.empty((len(features), count), np.float32)
     order = np.arange(count) if captions.lengths is None else np.argsort(captions.lengths, kind="stable")
+    largest = LARGEST_BLOCK if torch.device(device).type == "cpu" else LARGEST_GPU_BLOCK
     with torch.inference_mode(), stage(progress, "scoring pairs", count):
         at_once = _IMAGES if features.pixels is None else _PICTURES
         images = [(rows, model.encode_images(features.batch(rows, device))) for rows in _slices(len(out), at_once)]
@@ -57,7 +60,7 @@ def score_features(
             columns = order[part]
             encoded = model.encode_captions(captions.batch(columns, device))
             for rows, encoded_images in images:
-                for lines, chosen, scores in scores_in_blocks(model, encoded_images, encoded):
+                for lines, chosen, scores in scores_in_blocks(model, encoded_images, encoded, largest):
                     out[np.ix_(np.arange(rows.start, rows.stop)[lines], columns[chosen])] = scores
             progress.advance(len(columns))
     return out
