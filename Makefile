@@ -30,7 +30,7 @@ help:  ## list what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(DEMO)  ## draw scenes, encode and evaluate them, print tables, write runs/demo (about a minute)
+demo: $(DEMO)  ## draw scenes, audit a small model on them, print what was found, write a report (about a minute)
 	@$(BIN)/crosslens demo
 	@echo; echo "The command is $(BIN)/crosslens; after \`source $(BIN)/activate\` simply crosslens."
 
@@ -181,7 +181,7 @@ $(TEST): $(VENV)/.torch-$(subst /,_,$(firstword $(TORCH))) pyproject.toml
 
 $(LINT): $(BASE) pyproject.toml
 	@echo "installing linters"
-	@$(PIP) --editable ".[lint]"
+	@$(PIP) --editable ".[lint,web]"
 	@touch $@
 
 $(DOCS): $(BASE) pyproject.toml

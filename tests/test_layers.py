@@ -35,11 +35,15 @@ ATTIC_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "
 HEAVY = {
     "torch", "datasets", "eccv_caption", "pandas", "matplotlib", "transformers", "sentence_transformers", "onnxruntime",
     "tokenizers", "huggingface_hub", "open_clip", "plotly", "kaleido", "spacy", "faiss", "ftfy",
-    "py3langid", "umap", "sklearn", "peft",
+    "py3langid", "umap", "sklearn", "peft", "fastapi", "starlette", "uvicorn", "jinja2", "markupsafe", "pydantic",
+    "sqlalchemy", "alembic", "argon2", "mlflow", "wandb",
 }  # fmt: skip
 DEFINES_MODULES = f"{PACKAGE}.train.models."
 """The modules that may import torch at once: they define classes that derive from ``torch.nn.Module``. They are only
 imported when a model is looked up; importing the room does not look (test_the_training_room_opens_without_torch)."""
+WEB_PACKAGES = {"fastapi", "starlette", "jinja2", "markupsafe", "pydantic", "sqlalchemy", "alembic", "argon2"}
+"""What modules of the room ``web`` may import at once: only commands import them, and only when they run
+(test_the_web_room_opens_without_a_web_framework)."""
 MOST_LINES = 400
 MOST_FILES = 16
 
@@ -256,6 +260,7 @@ def test_heavy_packages_are_imported_where_they_are_used() -> None:
         for one in imports_in(SOURCE)
         if one.at_start and one.target.split(".")[0] in HEAVY
         if not (one.target.split(".")[0] == "torch" and one.module.startswith(DEFINES_MODULES))
+        if not (one.target.split(".")[0] in WEB_PACKAGES and one.room == "web")
     ]
     assert not faults, "import these inside the function that needs them"
 
@@ -267,6 +272,17 @@ def test_the_training_room_opens_without_torch() -> None:
         "[getattr(train, name) for name in train.__all__]\n"
         "[train.load_training_recipe(name) for name in train.recipe_names()], list(train.LOSSES)\n"
         "assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_web_room_opens_without_a_web_framework() -> None:
+    """What the command line reads of it for its help."""
+    code = (
+        "import sys, crosslens.cli.app, crosslens.web as web\n"
+        "web.ServeOptions, web.WebSettings, web.serve_pages\n"
+        f"assert not {WEB_PACKAGES!r} & set(sys.modules), sorted(set(sys.modules) & {WEB_PACKAGES!r})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr

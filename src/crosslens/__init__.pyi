@@ -43,6 +43,7 @@ from crosslens.metrics import METRICS as METRICS, metric as metric, parse_metric
 from crosslens.perturbations import perturb as perturb
 from crosslens.pipeline import (
     Comparison as Comparison,
+    Leaderboard as Leaderboard,
     Robustness as Robustness,
     agreement_by_protocol as agreement,
     compare as compare,
@@ -51,11 +52,12 @@ from crosslens.pipeline import (
     evaluate as evaluate,
     explain_by_protocol as explain,
     granularity_by_protocol as granularity,
+    leaderboard as leaderboard,
     robustness as robustness,
     robustness_from_runs as robustness_from_runs,
 )
 from crosslens.rank import rank_both as rank_both
-from crosslens.report import group_metrics as by
+from crosslens.report import audit as audit, group_metrics as by, write_report as write_report
 from crosslens.similarity import relevance_matrix as relevance_matrix, relevance_pairs as relevance_pairs
 
 # Type checkers take `X as X` for exported; names that differ inside have to be listed.

@@ -172,6 +172,11 @@ def test_people_are_a_row_of_each_table() -> None:
             assert content["single_ceiling"] == expected.single_reliability**0.5
             lines = [line.split() for line in result.text().splitlines()]
             assert ["ceiling", f"{expected.ceiling(pooled):.3f}", "–", "–"] in lines
+            share = result.figure([*result.values][1], subset=part).mean
+            share /= expected.ceiling(pooled)
+            stored = result.as_dict()["subsets"][part]["of_ceiling"]
+            assert share in stored.values()
+            assert any(line[2:4] == [f"{100 * share:.0f}", "%"] for line in lines)
             figures = [f"{expected.one_against_others[name]:.3f}" for name in ("pearson", "spearman", "kendall-b")]
             assert ["one", "judge", *figures] in lines
     alone = cl.agreement(DATASET, judged(judges=1), Overlap(), resamples=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -13,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.core.run import Run
+from crosslens.pipeline import Demo, load_audit
 from crosslens.synth import write_scenes
 
 from .conftest import Call
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
-pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
 
 MODEL = """
 import numpy as np
@@ -55,36 +53,43 @@ def test_the_whole_way(call: Call, root: Path) -> None:
     assert re.match(r"this takes about (\d+ min )?\d+ s on \d+ cores, .* written to tryout\n", outcome.err)
     assert f"searches {IMAGES} drawn scenes with {5 * IMAGES} captions" in outcome.out
     folder = root / "tryout"
-    assert {entry.name for entry in folder.iterdir()} == {
-        *("scenes", "scenes-v0", "scenes-v1", "v0", "v1", "v2", "tasks.html")
-    }
-    runs = {version: Run.load(folder / version) for version in ("v0", "v1", "v2")}
+    assert {entry.name for entry in folder.iterdir()} == {"scenes", "scenes-v0", "scenes-v1", "audit"}
+    audit = load_audit(folder / "audit")
+    runs = dict(zip(("v0", "v1", "v2"), audit.runs.values(), strict=True))
     for version, factor in (("v0", 1), ("v1", 2), ("v2", 16)):
         assert runs[version].provenance["dataset"]["images"] == factor * IMAGES
     assert runs["v2"]["t2i/Hit@1"].n == 2 * 5 * IMAGES
-    assert not [name for name in runs["v2"] if name.startswith("i2t/")], "similar scenes have no captions to find"
     assert ["task", "v0", "v1", "v2"] in [line.split() for line in outcome.out.splitlines()]
-    assert "crosslens run tryout/v0/recipe.toml" in outcome.out
+    assert "What the audit found" in outcome.out
+    assert " 1. " in outcome.out
+    assert "Report: tryout/audit/report.html" in outcome.out
+    page = (folder / "audit" / "report.html").read_text()
+    assert "The top result is right for" in page
 
     before = {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.is_file()}
     again = call(*WORDS)
     assert again.out == outcome.out
-    assert {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.is_file()} == before
-    for version in runs:
-        assert "every query has the same value" in call("run", "--trust-code", folder / version / "recipe.toml").err
+    changed = {
+        file.name for file in folder.rglob("*") if file.is_file() and file.stat().st_mtime_ns != before.get(file)
+    }
+    assert changed <= {"findings.json", "report.html"}, "these are derived"
+    for name in audit.runs:
+        recipe = folder / "audit" / "runs" / name / "recipe.toml"
+        assert "every query has the same value" in call("run", "--trust-code", recipe).err
     assert call(*WORDS, "--seed", "8").code == 5
     replaced = call(*WORDS, "--seed", "8", "--overwrite", "--json")
     assert replaced.code == 0
-    assert set(replaced.json["runs"]) == {"tryout/v0", "tryout/v1", "tryout/v2"}
+    assert set(replaced.json["runs"]) == set(audit.runs)
     assert set(replaced.json["side_by_side"]["metrics"]["t2i/Hit@1"]) == {"v0", "v1", "v2"}
 
 
+@pytest.mark.slow
 def test_versions_are_those_that_synth_writes(call: Call, root: Path) -> None:
-    assert call(*WORDS, "--json").code == 0
-    for version in ("v0", "v1"):
+    drawn = Demo(root / "tryout").draw(IMAGES)
+    request = Demo(root / "tryout").request(drawn, "tiny")
+    for version, source in zip(("v0", "v1"), request.datasets, strict=False):
         fresh = write_scenes(root / version, IMAGES, seed=7, version=version, workers=1)
-        stored = json.loads((root / "tryout" / version / "run.json").read_text())
-        assert stored["provenance"]["dataset"]["fingerprint"] == fresh.fingerprint
+        assert source.load().fingerprint == fresh.fingerprint
 
 
 @pytest.mark.slow
@@ -103,11 +108,11 @@ def test_ctrl_c_is_clean_and_the_next_run_goes_on(root: Path) -> None:
     assert "interrupted" in output
     done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert (root / "tryout" / "tasks.html").exists()
+    assert (root / "tryout" / "audit" / "report.html").exists()
 
 
 def test_a_missing_package_is_named_before_any_work(call: Call, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "plotly", None)
+    monkeypatch.setitem(sys.modules, "PIL", None)
     outcome = call(*WORDS)
     assert outcome.code == 4
     assert "pip install 'crosslens[demo]'" in outcome.err

@@ -112,6 +112,9 @@ COMMANDS = {
         "export run-a --to trec -o out.run", "export run-b --to trec -o out.run --overwrite",
         ("out-i2t.run", "out-t2i.run"), whole=False,
     ),
+    "report": WritingCommand(
+        "report run-a -o out.html", "report run-b -o out.html --overwrite", ("out.html",),
+    ),
     "explain": WritingCommand(
         "explain run-c -o out", "explain run-c --depth 6 -o out --overwrite", slow=True,
     ),

@@ -74,7 +74,7 @@ def test_names_of_losses(call: Call) -> None:
     assert "sam-random " in text
     assert "+ sam (sampling" in text
     losses = call("sweep", "--list-losses", "--json").json["losses"]
-    assert losses["sam-hard"][1] == {"kind": "sam", "sampling": "hard", "tau": 3.0}
+    assert losses["sam-hard"][1] == {"kind": "sam", "sampling": "hard", "tau": 3.0, "weight": 1.0}
     assert losses["infonce"] == [{"kind": "infonce"}]
 
 

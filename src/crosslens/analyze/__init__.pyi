@@ -127,6 +127,7 @@ from crosslens.analyze.missing_positives.search import (
     MissingPositives as MissingPositives,
     ThresholdCount as ThresholdCount,
     find_missing_positives as find_missing_positives,
+    held_out_similarity as held_out_similarity,
 )
 from crosslens.analyze.near_duplicates import (
     HASH_BITS as HASH_BITS,

@@ -30,9 +30,13 @@ from crosslens.cli.commands import (
     robustness,
     runs,
     scenes,
+    serve,
 )
+from crosslens.cli.commands.audits import audit, demo, report
 from crosslens.cli.commands.build import clean, imp, recos
+from crosslens.cli.commands.judging import exchange, judge, projects
 from crosslens.cli.commands.panels import categories, scorers
+from crosslens.cli.commands.results import check, export, leaderboard
 from crosslens.cli.commands.training import sweep, train
 from crosslens.cli.console import print_note, print_result
 from crosslens.cli.exit_codes import EXIT_CODES, INTERRUPTED
@@ -46,15 +50,19 @@ from crosslens.core import (
 )
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    "demo": scenes.demo,
+    "demo": demo.demo,
+    "audit": audit.audit,
     "evaluate": evaluate.evaluate,
     "encode": evaluate.encode,
     "show": runs.show,
     "plot": plots.plot,
     "compare": runs.compare,
+    "report": report.report,
+    "leaderboard": leaderboard.leaderboard,
+    "check": check.check,
     "caption-sets": caption_sets.caption_sets,
     "curve": plots.curve,
-    "export": runs.export,
+    "export": export.export,
     "run": evaluate.run,
     "metrics": evaluate.metrics,
     "protocols": protocols.protocols,
@@ -67,7 +75,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "counterfactual": explain.counterfactual,
     "explain": explain.explain,
     "gallery": gallery.gallery,
+    "serve": serve.serve,
     "missing-positives": relevance.missing_positives,
+    "judge": judge.judge,
     "train": train.train_command,
     "sweep": sweep.sweep_command,
 }
@@ -75,7 +85,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
     "data": (
         "Describe datasets and convert them.",
-        {"describe": data.describe, "convert": data.convert, "formats": data.formats},
+        {"describe": data.describe, "convert": data.convert, "formats": data.formats, "known": data.known},
     ),
     "analyze": (
         "Analyze a dataset: captions, labels, polysemy.",
@@ -88,6 +98,16 @@ GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
             "filter-loss": difficulty.filter_loss,
             "categories": categories.categories,
             "scorers": scorers.scorers,
+        },
+    ),
+    "judging": (
+        "Projects in which people judge items.",
+        {
+            "new": projects.new,
+            "import": exchange.import_,
+            "export": exchange.export,
+            "invite": projects.invite,
+            "status": projects.status,
         },
     ),
     "build": ("Build new benchmarks from candidates.", {"recos": recos.recos, "imp": imp.imp, "clean": clean.clean}),

@@ -19,7 +19,6 @@ import crosslens.core as core
 from crosslens.core import (
     PAGE_WIDTH,
     NamedCode,
-    Progress,
     printable,
     printable_json,
     printable_line,
@@ -102,7 +101,7 @@ def check_outputs(*files: Path | None, overwrite: bool) -> None:
             core.refuse_existing(file, overwrite)
 
 
-def progress_bar() -> Progress:
+def progress_bar() -> Bar | LogLines:
     """A bar on standard error if that is a terminal; otherwise a line there now and then."""
     return Bar() if sys.stderr.isatty() else LogLines()
 
@@ -149,11 +148,16 @@ class LogLines:
     def __init__(self, every: float = 30.0) -> None:
         self._every, self._printed = every, time.monotonic()
         self._label, self._total, self._done, self._started = "", 0, 0, self._printed
+        self._beside = ""
 
     def start(self, label: str, total: int) -> None:
         """A stage begins; the time since the last line goes on."""
         self._label, self._total, self._done, self._started = label, total, 0, time.monotonic()
         self._print_if_due()
+
+    def show_beside(self, text: str) -> None:
+        """Say so in the next line."""
+        self._beside = text
 
     def advance(self, steps: int = 1) -> None:
         """Count, and print a line if it is time."""
@@ -173,6 +177,7 @@ class LogLines:
         print_note(
             f"{self._label}: {self._done:,} of {self._total:,}, {duration(elapsed)} elapsed"
             + ("" if rest is None else f", about {duration(rest)} left")
+            + (f" ({printable_line(self._beside)})" if self._beside else "")
         )
 
 

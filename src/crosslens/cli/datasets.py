@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,8 +17,10 @@ from typing import Annotated, Any
 import crosslens.core as core
 import crosslens.data as data
 import crosslens.explanations as explanations
+import crosslens.pipeline as pipeline
 from crosslens.cli.flags import Flags
 from crosslens.core import InputError, Options, UsageError, option
+from crosslens.data import KnownDataset
 
 DATASET_WORDS = '"NAME KEY=VALUE …"|PATH'
 """The metavar of options that name a dataset in one word."""
@@ -36,13 +38,18 @@ _CONVERT: dict[str, tuple[Callable[[str], Any], str]] = {
 class DatasetOptions(Options):
     """A dataset, and the options of its reader."""
 
-    dataset: str | None = option(None, "A reader's name, or a dataset's path.", metavar="NAME|PATH")
+    dataset: str | None = option(
+        None, "A known dataset, a reader, or a path (see crosslens data known).", metavar="NAME|PATH"
+    )
     captions: str | None = option(None, "Reader option: the captions.", metavar="FILE")
     instances: str | None = option(None, "Reader option: objects with boxes.", metavar="FILE")
     images: str | None = option(None, "Reader option: the images, or a list of them.", metavar="FILE")
     split: str | None = option(None, "Reader option: which split of the dataset.", metavar="NAME")
     extra_images: str | None = option(
         None, "Images without captions that enlarge the gallery: a folder, or a list of them.", metavar="PATH"
+    )
+    data_folder: str | None = option(
+        None, "Where known datasets are. [default: $CROSSLENS_DATA, or the current folder]", metavar="FOLDER"
     )
     data: tuple[str, ...] = option(
         (), "Any other reader option (see crosslens data formats).", metavar="KEY=VALUE", flags=("-D", "--data")
@@ -56,7 +63,25 @@ class DatasetOptions(Options):
         if source is None and options:
             raise UsageError(f"the reader option {next(iter(options))!r} requires --dataset", fix="pass --dataset too")
         declared = data.reader_options(source) if source is not None and options else {}
-        return {key: declared[key].parse(value) if key in declared else value for key, value in options.items()}
+        parsed = {key: declared[key].parse(value) if key in declared else value for key, value in options.items()}
+        return {**parsed, **self._folder_option(source, parsed)}
+
+    def _folder_option(self, source: str | None, options: Mapping[str, Any]) -> dict[str, str]:
+        """The folder that a known dataset is in: recipes name it, so that they can be repeated from anywhere."""
+        if source is None or not data.is_known(source):
+            if self.data_folder is not None and source is not None:
+                raise UsageError(
+                    f"--data-folder is for datasets that are known by a name, and {source!r} is none",
+                    fix="leave it out, or see crosslens data known",
+                )
+            return {}
+        data.require_captions(data.known_dataset(source))
+        return {data.DATA_FOLDER: str(data.find_known(source, options.get(data.DATA_FOLDER, self.data_folder)).root)}
+
+    @property
+    def known(self) -> KnownDataset | None:
+        """What is known of the dataset, where it is one with a name."""
+        return data.known_dataset(self.dataset) if self.dataset is not None and data.is_known(self.dataset) else None
 
     def load(self, source: str | None = None) -> core.Dataset:
         """Read the dataset that ``--dataset`` names, or this one."""
@@ -73,7 +98,7 @@ class DatasetOptions(Options):
 
 
 DatasetOfRuns = Annotated[
-    DatasetOptions, Flags(help={"dataset": "A reader's name or a path. [default: as in the recipe]"})
+    DatasetOptions, Flags(help={"dataset": "A known dataset, a reader or a path. [default: as in the recipe]"})
 ]
 """The dataset of commands that take runs, whose recipes know it."""
 
@@ -95,13 +120,30 @@ def load_dataset_words(words: str, options: DatasetOptions | None = None) -> cor
     return replace(options, dataset=None, data=(*pairs, *options.data)).load(source)
 
 
+def dataset_sources(every: Sequence[str], options: DatasetOptions) -> tuple[pipeline.DatasetSource, ...]:
+    """What each of the words names; reader options as flags are refused for several datasets."""
+    _refuse_shared_options(every, options)
+    sources = []
+    for words in every:
+        source, pairs = _split_words(words)
+        given = replace(options, dataset=None, data=(*pairs, *options.data))
+        sources.append(pipeline.DatasetSource(source, given.reader_options(source)))
+    if not every and options != DatasetOptions():
+        options.reader_options()
+    return tuple(sources)
+
+
 def load_datasets(every: Sequence[str], options: DatasetOptions) -> list[core.Dataset]:
     """Load what each of the words names; reader options as flags are refused for several datasets."""
+    _refuse_shared_options(every, options)
+    return [load_dataset_words(words, options) for words in every]
+
+
+def _refuse_shared_options(every: Sequence[str], options: DatasetOptions) -> None:
     if len(every) > 1 and options != DatasetOptions():
         raise UsageError(
             "reader options with several datasets", fix='write them with each: --dataset "coco captions=a.json"'
         )
-    return [load_dataset_words(words, options) for words in every]
 
 
 def _split_words(words: str) -> tuple[str, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+UNMET = 7
 INTERRUPTED = 130
 
 EXIT_CODES = {
@@ -12,6 +13,7 @@ EXIT_CODES = {
     4: "a missing extra: the message holds the command that installs it",
     5: "a conflict: the output path already holds something else",
     6: "an error in code of yours (a model, a plugin): the message says where",
+    UNMET: "a requirement of crosslens check is not met",
     INTERRUPTED: "interrupted",
 }
 """Every code a command can end with, and what it means."""

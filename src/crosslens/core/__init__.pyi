@@ -1,10 +1,13 @@
 from crosslens.core.chat.address import read_address as read_address, refuse_network as refuse_network
 from crosslens.core.chat.endpoint import Cancelled as Cancelled, Endpoint as Endpoint, Message as Message
+from crosslens.core.chat.json_answers import InvalidAnswer as InvalidAnswer, parse_answer as parse_answer
 from crosslens.core.chat.pictures import (
     MEDIA as MEDIA,
     picture_file_url as picture_file_url,
     picture_url as picture_url,
 )
+from crosslens.core.chat.recorded import RecordedAnswers as RecordedAnswers
+from crosslens.core.chat.workers import answers_of as answers_of
 from crosslens.core.dataset import (
     DATASET_LAYOUT as DATASET_LAYOUT,
     OBJECT_COLUMNS as OBJECT_COLUMNS,

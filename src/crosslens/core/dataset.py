@@ -141,6 +141,16 @@ class Dataset:
         return as_ids(self.captions["caption"], "caption")
 
     @cached_property
+    def image_rows(self) -> Mapping[str, int]:
+        """The row of each image, by its id."""
+        return {image: row for row, image in enumerate(self.image_ids)}
+
+    @cached_property
+    def caption_rows(self) -> Mapping[str, int]:
+        """The row of each caption, by its id."""
+        return {caption: row for row, caption in enumerate(self.caption_ids)}
+
+    @cached_property
     def texts(self) -> tuple[str, ...]:
         return tuple(self.captions["text"])
 

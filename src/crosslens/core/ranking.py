@@ -6,7 +6,7 @@ Every metric is computed from a :class:`Ranking`; scores are not needed again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -150,6 +150,18 @@ class Ranking:
             for item, score in zip(kept, self.top_scores[row], strict=False)
             if item != UNRANKED
         ]
+
+    def of_queries(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Ranking:
+        """The ranking of some queries, by their rows, in that order; the gallery stays as it is."""
+        rows = np.asarray(rows, np.int64)
+        counts = self.relevant_counts[rows]
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        # The place of every kept relevant item: the start of its query, and its number within the query.
+        kept = np.repeat(self.offsets[rows] - offsets[:-1], counts) + np.arange(offsets[-1])
+        per_query = {name: getattr(self, name)[rows] for name in ("top_items", "top_scores", "known")}
+        per_item = {name: getattr(self, name)[kept] for name in ("relevant", "grades", "above", "tied", "tied_before")}
+        query_ids = tuple(self.query_ids[row] for row in rows)
+        return replace(self, query_ids=query_ids, offsets=offsets, **per_query, **per_item)
 
     @cached_property
     def _row_of(self) -> dict[str, int]:

@@ -56,10 +56,25 @@ from crosslens.data.judgements.sources import (
     read_relevance as read_relevance,
     relevance_files as relevance_files,
 )
+from crosslens.data.known.catalogue import KNOWN as KNOWN
+from crosslens.data.known.entry import Download as Download, FileForm as FileForm, KnownDataset as KnownDataset
+from crosslens.data.known.finding import (
+    DATA_FOLDER as DATA_FOLDER,
+    DATA_VARIABLE as DATA_VARIABLE,
+    KnownFiles as KnownFiles,
+    data_roots as data_roots,
+    find_known as find_known,
+    is_known as is_known,
+    known_dataset as known_dataset,
+    look_for_known as look_for_known,
+    require_captions as require_captions,
+    where_to_get as where_to_get,
+)
 from crosslens.data.loading import (
     READERS as READERS,
     JsonFile as JsonFile,
     ReaderOption as ReaderOption,
+    is_dataset_name as is_dataset_name,
     is_dataset_path as is_dataset_path,
     load_dataset as load_dataset,
     path_options as path_options,

@@ -11,15 +11,27 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from crosslens.core import HEADER_FILE, Dataset, Entry, InputError, Registry, UsageError, call_function, wrong_code
+from crosslens.core import (
+    HEADER_FILE,
+    Dataset,
+    Entry,
+    InputError,
+    Registry,
+    UnknownNameError,
+    UsageError,
+    call_function,
+    wrong_code,
+)
 from crosslens.data.extra_images import EXTRA_IMAGES, add_extra_images
 from crosslens.data.io.files import existing_file, format_suffix, read_json, read_lines
+from crosslens.data.known.catalogue import KNOWN
+from crosslens.data.known.finding import DATA_FOLDER, KnownFiles, find_known, is_known, require_captions
 
 Reader = Callable[..., Dataset]
 
@@ -101,11 +113,27 @@ class ReaderRegistry(Registry[Reader]):
 READERS = ReaderRegistry("dataset reader", "readers", ("crosslens.data.readers",))
 
 
+def is_dataset_name(source: str, base: Path = Path()) -> bool:
+    """Whether a dataset's source is the name of a reader or of a known dataset, seen from the folder ``base``."""
+    return source in READERS or is_known(source, base)
+
+
+_FOLDER_OPTION = ReaderOption(DATA_FOLDER, (str,), None, False, True, "The folder below which the dataset is.")
+"""What every known dataset takes, besides the options of its readers."""
+
+
 def reader_options(source: str) -> Mapping[str, ReaderOption]:
-    """The options of the reader ``source``; for a path, those of all readers that a path alone may lead to."""
+    """The options of the reader ``source``, or of the readers of a known dataset.
+
+    For a path, those of all readers that a path alone may lead to.
+    """
     if source in READERS:
         options: Mapping[str, ReaderOption] = READERS[source].details["options"]
         return options
+    if is_known(source):
+        readers = [READERS[form.reader] for form in KNOWN[source].forms if form.reader]
+        own = {name: option for entry in readers for name, option in entry.details["options"].items()}
+        return {**own, DATA_FOLDER: _FOLDER_OPTION}
     by_path = [entry for entry in READERS if {"suffixes", "json_files"} & entry.details.keys()]
     return {name: option for entry in by_path for name, option in entry.details["options"].items()}
 
@@ -124,8 +152,8 @@ def path_options(source: str | None, options: Mapping[str, Any], base: Path = Pa
 
 
 def is_dataset_path(source: str, base: Path = Path()) -> bool:
-    """Whether a dataset's source is a path, seen from the folder ``base``, and not the name of a reader."""
-    if source in READERS:
+    """Whether a dataset's source is a path, seen from the folder ``base``, and not a name."""
+    if is_dataset_name(source, base):
         return False
     return "/" in source or "\\" in source or Path(source).suffix != "" or (base / source).exists()
 
@@ -164,6 +192,10 @@ def load_dataset(source: str | Path, **options: Any) -> Dataset:
     content tells its format: COCO captions or instances, Karpathy's ``dataset_*.json``, fine-grained captions, BLIP's
     and ALBEF's annotations. Files of a saved dataset that have changed since are refused, unless ``verify=False``.
 
+    A dataset that people know by a name, such as ``flickr30k`` or ``coco-karpathy-5k``, is looked for below
+    ``data_folder``, or else below the folder in the environment variable ``CROSSLENS_DATA`` and the current one; where
+    it is not, the error says what to get from where. Options of its reader may be given, too.
+
     ``extra_images`` is an option of every dataset: a folder of images, or a list of images, that have no captions and
     enlarge the gallery (see :meth:`Dataset.with_extra_images`).
     """
@@ -174,6 +206,11 @@ def load_dataset(source: str | Path, **options: Any) -> Dataset:
 
 def _load(source: str | Path, options: dict[str, Any]) -> Dataset:
     if isinstance(source, str) and not is_dataset_path(source):
+        if is_known(source):
+            require_captions(KNOWN[source])
+            return _load_known(find_known(source, options.pop(DATA_FOLDER, None)), options)
+        if source not in READERS:
+            raise UnknownNameError("dataset reader", source, [*READERS.names(), *KNOWN])
         return _call(READERS[source], options)
     path = Path(source)
     if path.is_dir():
@@ -188,6 +225,22 @@ def _load(source: str | Path, options: dict[str, Any]) -> Dataset:
     if suffix == ".csv" and "|" in read_lines(path)[0]:
         reader = READERS["csv"]
     return _call(reader, {"captions": path, **options})
+
+
+def _load_known(files: KnownFiles, options: dict[str, Any]) -> Dataset:
+    """A known dataset under its name, with its licence; a copy that is not whole says so."""
+    known = files.known
+    if files.reader:
+        dataset = _call(READERS[files.reader], {**files.options, **options})
+    else:
+        dataset = _load_folder(files.path, options)
+    notes = dataset.card.notes
+    if known.images and len(dataset.image_ids) != known.images and not options:
+        notes = f"{known.name} has {known.images:,} images, and this copy {len(dataset.image_ids):,}"
+    card = replace(dataset.card, licence=dataset.card.licence or known.licence, notes=notes)
+    home = dataset.home or files.pictures
+    name = known.called or known.name
+    return replace(dataset, name=dataset.name if options else name, card=card, home=home)
 
 
 def _recognise(path: Path) -> tuple[Entry[Reader], JsonFile]:

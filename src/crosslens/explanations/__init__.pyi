@@ -45,8 +45,12 @@ from crosslens.explanations.failures import (
     query_outcomes as query_outcomes,
     ranking_of as ranking_of,
 )
-from crosslens.explanations.local.explainer import explain_queries as explain_queries
+from crosslens.explanations.local.explainer import (
+    DatasetObjects as DatasetObjects,
+    explain_queries as explain_queries,
+)
 from crosslens.explanations.local.explanation import Explanation as Explanation
+from crosslens.explanations.local.hits import HitComparison as HitComparison, compare_hits as compare_hits
 from crosslens.explanations.overview.causes import CAUSES as CAUSES, cause_column as cause_column
 from crosslens.explanations.overview.comparison import (
     OverviewComparison as OverviewComparison,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 import polars as pl
 
 from crosslens.core import IMAGE_TO_TEXT, Dataset, InputError, Run, UsageError, argument, refuse_unknown
-from crosslens.data import READERS, image_files, is_dataset_path, load_dataset, path_options
+from crosslens.data import image_files, is_dataset_name, is_dataset_path, load_dataset, path_options
 from crosslens.encode import EACH, MEAN, text_queries
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _recipe_dataset(run: Run, name: str, options: Mapping[str, Any]) -> Dataset 
         return None
     base = run.home or Path()
     plugins = _recipe_content(run).get("plugins", [])
-    if plugins and source not in READERS and not is_dataset_path(source, base):
+    if plugins and not is_dataset_name(source, base) and not is_dataset_path(source, base):
         file = os.path.normpath(base / plugins[0])
         raise UsageError(
             f"the dataset reader {source!r} of the run {run.name!r} comes from a plugin that is not loaded",

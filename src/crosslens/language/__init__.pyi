@@ -42,5 +42,6 @@ from crosslens.language.scene_words import (
     word_set as word_set,
 )
 from crosslens.language.spacy_pipeline import find_pipeline as find_pipeline
+from crosslens.language.stop_words import STOP_WORDS as STOP_WORDS
 from crosslens.language.tokens import tokenize as tokenize, tokenizer as tokenizer
 from crosslens.language.wordnet import load_wordnet as load_wordnet

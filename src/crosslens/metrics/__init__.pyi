@@ -36,6 +36,7 @@ from crosslens.metrics.relevant_ranks import RelevantRanks as RelevantRanks
 from crosslens.metrics.request import (
     DEFAULT_METRICS as DEFAULT_METRICS,
     MetricRequest as MetricRequest,
+    matching_names as matching_names,
     metric_plugins as metric_plugins,
     parse_metric as parse_metric,
     parse_metrics as parse_metrics,

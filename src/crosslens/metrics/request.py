@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from crosslens.core import UnknownNameError, UsageError, plugin_hashes
+from crosslens.core import CrosslensError, UnknownNameError, UsageError, plugin_hashes, split_name
 from crosslens.metrics.family import METRICS, MetricSpec, family_of, read_spec
 
 DIRECTIONS = ("i2t", "t2i", "t2t")
@@ -80,6 +80,20 @@ def parse_metric(text: str) -> MetricRequest:
     if ambiguous:
         written, notes = f"Hit@{ambiguous[1]}", (_note_on_recall(ambiguous[1]),)
     return _checked(MetricRequest(read_spec(written), direction, notes))
+
+
+def matching_names(metric: str, names: Iterable[str]) -> list[str]:
+    """Which of the full names are meant by a metric as people write it; without a direction, those of every direction.
+
+    ``R@5`` is ``Hit@5`` among results. ``Rsum`` is the sum over both directions where there is one, and not
+    ``t2i/Rsum``. A metric of a plugin that is not loaded is known by its stored name.
+    """
+    try:
+        written = {metric, str(parse_metric(metric))}
+    except CrosslensError:
+        written = {metric}
+    names = list(names)
+    return [name for name in names if name in written] or [name for name in names if split_name(name)[1] in written]
 
 
 def _checked(request: MetricSpec | MetricRequest) -> MetricRequest:

@@ -1,3 +1,28 @@
+from crosslens.pipeline.audit.audit import Audit as Audit, load_audit as load_audit
+from crosslens.pipeline.audit.folder import AUDIT_DATASETS as AUDIT_DATASETS, Skipped as Skipped
+from crosslens.pipeline.audit.options import AuditOptions as AuditOptions
+from crosslens.pipeline.audit.progress import Display as Display
+from crosslens.pipeline.audit.results import (
+    FINDINGS_FILE as FINDINGS_FILE,
+    REPORT_FILE as REPORT_FILE,
+    RESULTS as RESULTS,
+    RUNS as RUNS,
+    Finding as Finding,
+    StageResult as StageResult,
+)
+from crosslens.pipeline.audit.running import run_audit as run_audit
+from crosslens.pipeline.audit.sources import (
+    AuditRequest as AuditRequest,
+    DatasetSource as DatasetSource,
+)
+from crosslens.pipeline.audit.stage import (
+    Need as Need,
+    Stage as Stage,
+    StageOutput as StageOutput,
+    StageWork as StageWork,
+    all_stages as all_stages,
+    audit_stage as audit_stage,
+)
 from crosslens.pipeline.caption_sets import compare_caption_sets as compare_caption_sets
 from crosslens.pipeline.comparison import (
     compare as compare,
@@ -20,6 +45,8 @@ from crosslens.pipeline.curves import (
 from crosslens.pipeline.demo import Demo as Demo, require_extras as require_extras, require_model as require_model
 from crosslens.pipeline.encoding import note_skipped as note_skipped
 from crosslens.pipeline.evaluation import evaluate as evaluate
+from crosslens.pipeline.leaderboards.ranking import group_runs as group_runs, leaderboard as leaderboard
+from crosslens.pipeline.leaderboards.results import Leaderboard as Leaderboard, Standing as Standing
 from crosslens.pipeline.options import (
     CaptionSetOptions as CaptionSetOptions,
     EvaluateArguments as EvaluateArguments,
@@ -53,6 +80,22 @@ from crosslens.pipeline.recipe.options import (
     RerankOptions as RerankOptions,
 )
 from crosslens.pipeline.recipe.recipe import Recipe as Recipe
+from crosslens.pipeline.recipe.vectors import (
+    RunVectors as RunVectors,
+    recipe_of_run as recipe_of_run,
+    vectors_key as vectors_key,
+    vectors_of_run as vectors_of_run,
+    without_vectors as without_vectors,
+)
+from crosslens.pipeline.requirements.check import (
+    RequirementCheck as RequirementCheck,
+    RequirementResult as RequirementResult,
+    check_requirements as check_requirements,
+    read_requirements as read_requirements,
+)
+from crosslens.pipeline.requirements.grammar import Requirement as Requirement, parse_requirement as parse_requirement
+from crosslens.pipeline.requirements.measures import GroupValues as GroupValues, Sources as Sources
+from crosslens.pipeline.requirements.models import CheckedModel as CheckedModel, read_checked as read_checked
 from crosslens.pipeline.robustness_study.drop_table import (
     Drop as Drop,
     DropTable as DropTable,

@@ -1,18 +1,16 @@
-"""The demo: scenes drawn once, and a model evaluated on the three versions that are in them."""
+"""The demo: scenes drawn once, and what an audit of a model on the three versions in them takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosslens.core import TEXT_TO_IMAGE, Dataset, MissingExtraError, Progress, Run
+from crosslens.core import Dataset, MissingExtraError, Progress
 from crosslens.encode import EncodeOptions, to_stderr
+from crosslens.pipeline.audit.sources import AuditRequest, DatasetSource
 from crosslens.pipeline.encoding import load_dual_encoder
-from crosslens.pipeline.options import EvaluateOptions
-from crosslens.pipeline.recipe.execute import run_recipe
 from crosslens.pipeline.recipe.options import ModelOptions
-from crosslens.pipeline.recipe.recipe import Recipe
 from crosslens.synth import VERSIONS, select_version, write_scenes
 
 SEED = 7
@@ -22,7 +20,7 @@ HARDEST = VERSIONS[-1]
 
 @dataclass(frozen=True)
 class Demo:
-    """A folder with everything: the pictures, the datasets of the versions, a run for each."""
+    """A folder with everything: the pictures, the datasets of the versions, and the audit."""
 
     folder: Path
     overwrite: bool = False
@@ -33,31 +31,21 @@ class Demo:
         """The folder of the pictures, and of the dataset of the hardest version."""
         return self.folder / "scenes"
 
+    @property
+    def audit(self) -> Path:
+        """The folder of the audit."""
+        return self.folder / "audit"
+
     def draw(self, images: int, seed: int = SEED) -> Dataset:
         """Draw the hardest version, which holds the others; finished scenes are kept."""
         return write_scenes(
             self.scenes, images, seed=seed, version=HARDEST, overwrite=self.overwrite, progress=self.progress
         )
 
-    def evaluate(
-        self, drawn: Dataset, version: str, model: str, *, command: Sequence[str] | None = None,
-        notify: Callable[[str], None] = to_stderr,
-    ) -> Run:  # fmt: skip
-        """The model on one version, as a run folder of that name.
-
-        Scenes that were added without captions only enlarge the gallery: in the hardest version captions are queries
-        and images are not, as for them nothing would change.
-        """
-        recipe = Recipe(
-            dataset=str(self._dataset(drawn, version)),
-            model=ModelOptions(model, image_folder=str(self.scenes)),
-            options=EvaluateOptions(directions=(TEXT_TO_IMAGE,) if version == HARDEST else ()),
-            name=version,
-        )
-        return run_recipe(
-            recipe, self.folder / version, overwrite=self.overwrite, progress=self.progress, command=command,
-            encoding=EncodeOptions(notify=notify),
-        )  # fmt: skip
+    def request(self, drawn: Dataset, model: str) -> AuditRequest:
+        """The audit of the model on all versions."""
+        datasets = tuple(DatasetSource(str(self._dataset(drawn, version))) for version in VERSIONS)
+        return AuditRequest(datasets, (model,), model=ModelOptions(image_folder=str(self.scenes)))
 
     def _dataset(self, drawn: Dataset, version: str) -> Path:
         """The folder of a version's dataset, written unless it is there."""
@@ -72,7 +60,7 @@ class Demo:
 
 def require_extras(model: str) -> None:
     """Raise before the work if a package that the demo requires is not installed."""
-    required = {"PIL": "pillow", "plotly": "plotly"} | ({"onnxruntime": "onnxruntime"} if model == "tiny" else {})
+    required = {"PIL": "pillow"} | ({"onnxruntime": "onnxruntime"} if model == "tiny" else {})
     for module, package in required.items():
         try:
             __import__(module)

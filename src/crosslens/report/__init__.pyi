@@ -3,12 +3,31 @@ from crosslens.report.added_columns import (
     add_columns as add_columns,
     read_columns as read_columns,
 )
+from crosslens.report.audits import (
+    audit as audit,
+    audit_stages as audit_stages,
+    audit_with_report as audit_with_report,
+    write_audit_report as write_audit_report,
+)
+from crosslens.report.charts.bars import bar_chart as bar_chart
+from crosslens.report.charts.drawing import ChartHtml as ChartHtml, Point as Point
+from crosslens.report.charts.heat_maps import heat_map as heat_map
+from crosslens.report.charts.histograms import histogram as histogram
+from crosslens.report.charts.lines import line_chart as line_chart
+from crosslens.report.charts.rank_strips import rank_strip as rank_strip
+from crosslens.report.charts.theme import CHART_STYLE as CHART_STYLE, THEME_STYLE as THEME_STYLE
+from crosslens.report.document.collect import is_audit as is_audit, report_inputs as report_inputs
+from crosslens.report.document.files import WrittenReport as WrittenReport, write_report as write_report
+from crosslens.report.document.inputs import ReportInputs as ReportInputs
+from crosslens.report.document.page import Report as Report, report_page as report_page
 from crosslens.report.export.files import (
     EXPORTS as EXPORTS,
+    Files as Files,
     render_export as render_export,
     write_export as write_export,
     write_named_export as write_named_export,
 )
+from crosslens.report.export.leaderboards import leaderboard_latex as leaderboard_latex
 from crosslens.report.export.tables import (
     comparison_latex as comparison_latex,
     grid_latex as grid_latex,
@@ -40,10 +59,15 @@ from crosslens.report.pages.caption_changes import (
     counterfactuals_page as counterfactuals_page,
 )
 from crosslens.report.pages.disagreements import disagreements_page as disagreements_page
-from crosslens.report.pages.explanations import explanation_page as explanation_page
+from crosslens.report.pages.explanations import (
+    explanation_article as explanation_article,
+    explanation_page as explanation_page,
+)
 from crosslens.report.pages.gallery import gallery_page as gallery_page
 from crosslens.report.pages.hardest_pairs import hardest_pairs_page as hardest_pairs_page
 from crosslens.report.pages.imp import imp_page as imp_page
+from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_page
+from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.pages.polysemy import clusters_page as clusters_page
 from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
 from crosslens.report.pages.sweep import sweep_page as sweep_page
@@ -128,6 +152,7 @@ from crosslens.report.text.protocols import (
     protocol_description as protocol_description,
     protocol_text as protocol_text,
 )
+from crosslens.report.text.results.requirements import github_annotations as github_annotations
 from crosslens.report.text.robustness import ROBUSTNESS_TABLES as ROBUSTNESS_TABLES, robustness_text as robustness_text
 from crosslens.report.text.runs import run_table as run_table, terminal_bars as terminal_bars
 from crosslens.report.text.training.sweeps import (
@@ -136,3 +161,6 @@ from crosslens.report.text.training.sweeps import (
     sweep_text as sweep_text,
     trainings_csv as trainings_csv,
 )
+from crosslens.report.tracking.content import TrackedAt as TrackedAt, TrackedRun as TrackedRun, tracked as tracked
+from crosslens.report.tracking.to_mlflow import log_to_mlflow as log_to_mlflow
+from crosslens.report.tracking.to_wandb import log_to_wandb as log_to_wandb

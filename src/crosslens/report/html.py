@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
+
+from crosslens.core import Grid
 
 _STYLE = """
 body { margin: 0 auto; max-width: 900px; padding: 16px; background: #fff; color: #222;
@@ -17,8 +19,13 @@ th, td { padding: 3px 14px 3px 0; text-align: left; vertical-align: top; border-
 """
 
 
-def html_page(title: str, body: str, *, style: str = "", script: str = "", heading: bool = True) -> str:
-    """A whole page around a body that is HTML already; ``style`` and ``script`` are put into it."""
+def html_page(
+    title: str, body: str, *, style: str = "", script: str = "", heading: bool = True, before: str = "", after: str = ""
+) -> str:
+    """A whole page around a body that is HTML already; ``style`` and ``script`` are put into it.
+
+    ``before`` and ``after`` are what surrounds the main part, such as navigation.
+    """
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en">',
@@ -31,10 +38,12 @@ def html_page(title: str, body: str, *, style: str = "", script: str = "", headi
         *([f"<script>{script}</script>"] if script else []),
         "</head>",
         "<body>",
+        *([before] if before else []),
         "<main>",
         *([f"<h1>{escape(title)}</h1>"] if heading else []),
         body,
         "</main>",
+        *([after] if after else []),
         "</body>",
         "</html>",
     ]
@@ -72,3 +81,30 @@ def folded_table(
 def folded(summary: str, content: str, *, shown: bool = False) -> str:
     """Content that is HTML already, under a line to click on."""
     return f"<details{' open' if shown else ''}><summary>{escape(summary)}</summary>\n{content}</details>"
+
+
+def grid_table(grid: Grid, label: str, *, best: Collection[tuple[int, int]] = ()) -> str:
+    """A table whose first column names its rows, in a frame that scrolls where the table is wider than the page.
+
+    ``best`` are the rows and columns of cells that are marked.
+    """
+    sides = ["number" if side == "r" else "" for side in grid.align]
+    head = "".join(
+        f'<th scope="col"{_class(side)}>{escape(text)}</th>' for text, side in zip(grid.header, sides, strict=True)
+    )
+    rows = []
+    for number, row in enumerate(grid.rows):
+        cells = [f'<th scope="row"{_class(sides[0])}>{escape(row[0])}</th>'] if row else []
+        for column, text in enumerate(row[1:], start=1):
+            mark = "best" if (number, column) in best else ""
+            whole = "figure" if text.endswith("]") else ""  # a figure with its interval stays in one line
+            cells.append(f"<td{_class(sides[column], mark, whole)}>{escape(text)}</td>")
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    body = "\n".join(rows)
+    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    return f'<div class="wide" tabindex="0" role="group" aria-label="{escape(label)}">\n{table}\n</div>'
+
+
+def _class(*names: str) -> str:
+    given = " ".join(name for name in names if name)
+    return f' class="{given}"' if given else ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crosslens.core import CrosslensError, Run, UnknownNameError, split_name
-from crosslens.metrics import parse_metric, split_metrics
+from crosslens.core import Run, UnknownNameError, split_name
+from crosslens.metrics import matching_names, split_metrics
 
 
 def select_metrics(run: Run, metrics: str | Sequence[str] | None = None) -> list[str]:
@@ -14,9 +14,7 @@ def select_metrics(run: Run, metrics: str | Sequence[str] | None = None) -> list
         return list(run)
     chosen: dict[str, None] = {}
     for metric in metric_names(metrics):
-        same = {metric, _canonical(metric)}
-        # Rsum is the sum over both directions where a run has it, and not t2i/Rsum.
-        matching = [name for name in run if name in same] or [name for name in run if split_name(name)[1] in same]
+        matching = matching_names(metric, run)
         if not matching:
             known = {*run, *(split_name(name)[1] for name in run)}
             raise UnknownNameError("metric in this run", metric, _same_letters(metric, known) or known)
@@ -32,14 +30,6 @@ def metric_names(metrics: str | Sequence[str]) -> list[str]:
 def _same_letters(metric: str, known: set[str]) -> set[str]:
     """Names that differ in case only: ``hit@5`` can only be meant for ``Hit@5``."""
     return {name for name in known if name.casefold() == metric.casefold()}
-
-
-def _canonical(metric: str) -> str:
-    """The name a metric has in results: ``R@5`` is ``Hit@5`` there."""
-    try:
-        return str(parse_metric(metric))
-    except CrosslensError:
-        return metric
 
 
 def dataset_name(run: Run) -> str:

@@ -23,6 +23,7 @@ from crosslens.statistics.judges import (
     cohen_kappa as cohen_kappa,
     judge_agreement as judge_agreement,
 )
+from crosslens.statistics.krippendorff import AlphaScale as AlphaScale, krippendorff_alpha as krippendorff_alpha
 from crosslens.statistics.method_agreement import (
     SCALES as SCALES,
     BlandAltman as BlandAltman,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from crosslens.core import UnknownNameError
 from crosslens.statistics.aggregation import FloatArray
 from crosslens.statistics.correlation import correlations
+from crosslens.statistics.krippendorff import judged_twice, krippendorff_alpha
 
-BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 KappaWeights = Literal["none", "linear", "quadratic"]
 
 
@@ -50,7 +50,7 @@ def judge_agreement(judges: FloatArray, same_persons: bool = True) -> JudgeAgree
 
     Only κ depends on which judge is in which column; it is NaN unless a column has the ``same_persons`` throughout.
     """
-    judges, judged = _judged_twice(np.asarray(judges, np.float64))
+    judges, judged = judged_twice(np.asarray(judges, np.float64))
     if not len(judges):
         return None
     count = judged.sum(axis=1, keepdims=True)
@@ -61,7 +61,7 @@ def judge_agreement(judges: FloatArray, same_persons: bool = True) -> JudgeAgree
         weights: cohen_kappa(judges, weights) if same_persons else float("nan") for weights in get_args(KappaWeights)
     }
     return JudgeAgreement(
-        len(judges), int(judged.sum()), interval_alpha(judges), kappas, dict(against), *mean_reliability(judges)
+        len(judges), int(judged.sum()), krippendorff_alpha(judges), kappas, dict(against), *mean_reliability(judges)
     )
 
 
@@ -71,7 +71,7 @@ def mean_reliability(judges: FloatArray) -> tuple[float, float]:
     With τ² the variance between pairs and σ² that of the judgements within a pair, τ² ÷ (τ² + σ² · mean of 1/m) and
     τ² ÷ (τ² + σ²), where a pair has m judgements; with equally many each, ICC(1, k) and ICC(1).
     """
-    judges, judged = _judged_twice(judges)
+    judges, judged = judged_twice(judges)
     if len(judges) < 2:
         return float("nan"), float("nan")
     count = judged.sum(axis=1)
@@ -84,20 +84,6 @@ def mean_reliability(judges: FloatArray) -> tuple[float, float]:
     noises = (within * float(np.mean(1 / count)), within)
     mean, single = (pairs / (pairs + noise) if pairs + noise > 0 else float("nan") for noise in noises)
     return mean, single
-
-
-def interval_alpha(judges: FloatArray) -> float:
-    """Krippendorff's α with squared differences: 1 − observed ÷ expected disagreement; single judges are left out."""
-    judges, judged = _judged_twice(judges)
-    if not len(judges):
-        return float("nan")
-    centred = np.where(judged, judges - judges[judged].mean(), 0.0)
-    count, sums, squares = judged.sum(axis=1), centred.sum(axis=1), (centred**2).sum(axis=1)
-    total = int(count.sum())
-    # Σ over ordered pairs of (a − b)² is 2·(m·Σa² − (Σa)²).
-    observed = float((2 * (count * squares - sums**2) / (count - 1)).sum()) / total
-    expected = 2 * float(total * squares.sum() - sums.sum() ** 2) / (total * (total - 1))
-    return 1 - observed / expected if expected > 0 else float("nan")
 
 
 def cohen_kappa(judges: FloatArray, weights: KappaWeights = "none") -> float:
@@ -143,10 +129,3 @@ def _chance_disagreement(scores: FloatArray, weights: KappaWeights) -> float:
     # E|a − b| is the integral of P(a ≤ x < b) + P(b ≤ x < a) over x.
     below = shares.cumsum(axis=1)[:, :-1]
     return float((np.diff(levels) * (below[0] * (1 - below[1]) + below[1] * (1 - below[0]))).sum())
-
-
-def _judged_twice(judges: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """The rows with at least two judgements, and where they have them."""
-    judged = np.isfinite(judges)
-    rows = judged.sum(axis=1) > 1
-    return judges[rows], judged[rows]

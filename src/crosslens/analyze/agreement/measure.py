@@ -52,6 +52,11 @@ class AgreementSubset:
     differences: Mapping[tuple[str, str], Coefficients]
     judges: JudgeAgreement | None = None
 
+    def of_ceiling(self, phi: str, pooled: bool = False) -> float:
+        """Pearson's r of a φ as a share of the human ceiling; NaN where people did not judge the same pairs."""
+        ceiling = float("nan") if self.judges is None else self.judges.ceiling(pooled)
+        return self.figures[phi]["pearson"].mean / ceiling if ceiling > 0 else float("nan")
+
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return {
@@ -117,7 +122,11 @@ class HumanAgreement(Printable):
             "skipped": self.judgements.skipped,
             "pooled": self.pooled,
             "level": self.level,
-            "subsets": {part: subset.as_dict() for part, subset in self.subsets.items()},
+            "subsets": {
+                part: subset.as_dict()
+                | {"of_ceiling": {phi: subset.of_ceiling(phi, self.pooled) for phi in self.values}}
+                for part, subset in self.subsets.items()
+            },
             "judges": _judges_dict(self.judges),
         }
         return dict(json_form(content))

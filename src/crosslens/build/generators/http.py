@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from queue import Empty, SimpleQueue
 from typing import Any
 
 from crosslens.build.generators.prompts import (
     REVISION,
     SYSTEM,
-    InvalidAnswer,
     read_answer,
     repair_prompt,
     request_prompt,
 )
 from crosslens.build.generators.protocol import GENERATORS, Generator, GeneratorSettings, Notify, Request
 from crosslens.core import (
-    Cancelled,
     Endpoint,
     InputError,
+    InvalidAnswer,
     Message,
     UsageError,
+    answers_of,
     argument,
     derive_seed,
     picture_file_url,
@@ -80,38 +77,9 @@ class HttpGenerator:
             self._announced = True
             what = "descriptions, annotations and pictures" if self.sees_pictures else "descriptions and annotations"
             self._notify(f"note: {what} are sent to {self._endpoint.host} (model {self._endpoint.model})")
-        endpoint = replace(self._endpoint, stop=threading.Event())
-        todo: SimpleQueue[int] = SimpleQueue()
-        done: SimpleQueue[tuple[int, tuple[str, ...] | BaseException]] = SimpleQueue()
-        for at in range(len(requests)):
-            todo.put(at)
-        for _ in range(min(self._workers, len(requests))):
-            # Daemons, so that Ctrl-C ends the program at once instead of after the slowest answer.
-            threading.Thread(target=self._work, args=(endpoint, requests, todo, done), daemon=True).start()
-        try:
-            for _ in requests:
-                at, answer = done.get()
-                if isinstance(answer, BaseException):
-                    raise answer
-                yield at, answer
-        finally:
-            endpoint.stop.set()
-
-    def _work(
-        self, endpoint: Endpoint, requests: Sequence[Request], todo: SimpleQueue[int], done: SimpleQueue[Any]
-    ) -> None:
-        while not endpoint.stop.is_set():
-            try:
-                at = todo.get_nowait()
-            except Empty:
-                return
-            try:
-                done.put((at, self._answer(endpoint, requests[at])))
-            except Cancelled:
-                return
-            except BaseException as error:  # raised again where the answers are awaited
-                done.put((at, error))
-                return
+        yield from answers_of(
+            self._endpoint, len(requests), lambda endpoint, at: self._answer(endpoint, requests[at]), self._workers
+        )
 
     def _answer(self, endpoint: Endpoint, request: Request) -> tuple[str, ...]:
         """Ask, and ask again with the reason where the answer does not have the required form."""

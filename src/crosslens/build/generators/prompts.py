@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
 
 from crosslens.build.generators.annotations import ImageContents, ObjectAnnotation
 from crosslens.build.generators.protocol import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, Request, folded
-from crosslens.core import printable
+from crosslens.core import InvalidAnswer, parse_answer, printable
 
 REVISION = "1"
 """Changed with every change of these texts: answers to other prompts are other answers."""
@@ -88,11 +86,6 @@ def _lines(texts: Sequence[str]) -> str:
 
 
 _LONGEST = 400
-_FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
-
-
-class InvalidAnswer(Exception):
-    """An answer that does not have the required form; the message says why."""
 
 
 def read_answer(content: str, request: Request, most: int) -> tuple[str, ...]:
@@ -107,12 +100,7 @@ def read_answer(content: str, request: Request, most: int) -> tuple[str, ...]:
 
 
 def _descriptions(content: str, most: int) -> list[str]:
-    text = content.strip()
-    fenced = _FENCE.match(text)
-    try:
-        answer = json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError):
-        raise InvalidAnswer("it is not JSON") from None
+    answer = parse_answer(content)
     if not isinstance(answer, dict) or not isinstance(answer.get("descriptions"), list):
         raise InvalidAnswer('it is not an object with a list under "descriptions"')
     if len(answer["descriptions"]) > most:

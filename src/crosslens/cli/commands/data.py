@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,7 +19,9 @@ from crosslens.core import UsageError, option
 _NAMED = ("folder", "karpathy")
 """Formats that hold the name of a dataset."""
 
-Source = Annotated[str, typer.Argument(metavar="NAME|PATH", help="A reader's name, or a dataset's path.")]
+Source = Annotated[
+    str, typer.Argument(metavar="NAME|PATH", help="A known dataset, a reader's name, or a dataset's path.")
+]
 Reader = Annotated[DatasetOptions, Flags(without=("dataset",))]
 
 
@@ -85,6 +87,60 @@ def convert(
         print_json({"output": str(output), "form": form, "name": dataset.name, **counts, "notes": notes})
     else:
         print_note(f"{counts['images']:,} images and {counts['captions']:,} captions written to {output} ({form})")
+
+
+@command(
+    "crosslens data known",
+    "crosslens data known flickr30k",
+    "crosslens data known --data-folder ~/datasets --json",
+    reads_files=False,
+)
+def known(
+    name: Annotated[str | None, typer.Argument(help="Say of this dataset where it is, or where to get it.")] = None,
+    data_folder: Path | None = option(
+        None, "Where they are looked for. [default: $CROSSLENS_DATA, and the current folder]", metavar="FOLDER"
+    ),
+    json: Json = False,
+) -> None:
+    """List the datasets that are known by name.
+
+    For each, whether it is here, and if not, what to download from where, and under which licence.
+    """
+    entries = list(data.KNOWN.values()) if name is None else [data.known_dataset(name)]
+    present = {entry.name: data.look_for_known(entry.name, data_folder) for entry in entries}
+    root = data.data_roots(data_folder)[0]
+    if json:
+        print_json({"datasets": [_known_content(entry, present[entry.name], root) for entry in entries]})
+    elif name is None:
+        print_list([(f"{'✓' if present[entry.name] else ' '} {entry.name}", entry.title) for entry in entries])
+        print_result("\n✓: here. Where to get one: crosslens data known NAME")
+    else:
+        (entry,) = entries
+        files = present[entry.name]
+        print_result(f"{entry.name}: {entry.title}\n")
+        # Not as a table: an address must not be broken.
+        print_result(f"here: {'no' if files is None else files.path}")
+        if files is not None and files.pictures is not None:
+            print_result(f"pictures: {files.pictures}")
+        print_result("\n".join(data.where_to_get(entry, root)))
+
+
+def _known_content(entry: data.KnownDataset, files: data.KnownFiles | None, root: Path) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "title": entry.title,
+        "purpose": entry.purpose,
+        "licence": entry.licence,
+        "relevance": entry.relevance,
+        "folds": entry.folds,
+        "path": None if files is None else str(files.path),
+        "pictures": None if files is None or files.pictures is None else str(files.pictures),
+        "reader": None if files is None else files.reader or None,
+        "downloads": [
+            {"what": part.what, "source": part.source, "to": [str(root / path) for path in part.to]}
+            for part in entry.downloads
+        ],
+    }
 
 
 @command("crosslens data formats", "crosslens data formats coco", reads_files=False)

@@ -25,6 +25,8 @@ from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions, Rera
 @command(
     "crosslens evaluate --dataset coco --captions captions.json \\",
     "    --image-embeddings img.npy --caption-embeddings cap.npy -o runs/clip-b32",
+    "crosslens evaluate --dataset coco-karpathy-5k \\",
+    "    --model clip:openai/clip-vit-base-patch32 -o runs/clip-b32",
     "crosslens evaluate --run model.run.gz --qrels qrels.txt \\",
     '    --metrics "CappedRecall@1 CappedRecall@5" --json',
     "crosslens evaluate --dataset captions.jsonl --scores scores.npy",
@@ -66,6 +68,7 @@ def evaluate(
         model = replace(model, image_text=encoders.MEAN)
     if model.query_caption and model.image_text is None:
         raise UsageError("--query-caption requires --image-text", fix="pass --image-text, or drop --query-caption")
+    inputs, options = _as_known(source, inputs, options)
     recipe = pipeline.Recipe(source.dataset, source.reader_options(), inputs, model, rerank, options, name)
     recipe = replace(recipe, queries=asking, queries_options=asking_options)
     recipe = recipe.with_plugins(plugin or ())
@@ -76,6 +79,20 @@ def evaluate(
         trust_code=trust_code or confirm_code,
     )  # fmt: skip
     print_run(result, json=json, output=output, before=before, name=name)
+
+
+def _as_known(
+    source: DatasetOptions, inputs: InputOptions, options: EvaluateOptions
+) -> tuple[InputOptions, EvaluateOptions]:
+    """What the name of a dataset says about its evaluation, unless the flags say something else."""
+    known = source.known
+    if known is not None and known.relevance is not None and inputs.qrels is None:
+        inputs = replace(inputs, qrels=known.relevance)
+        print_note(f"note: {known.name} is {known.called} with --qrels {known.relevance}")
+    if known is not None and known.folds > 1 and options.folds == 1:
+        options = replace(options, folds=known.folds)
+        print_note(f"note: {known.name} is {known.called} with --folds {known.folds}")
+    return inputs, options
 
 
 @command("crosslens run runs/clip-b32/recipe.toml", "crosslens run my-recipe.toml -o runs/again --json")

@@ -43,6 +43,7 @@ class ScorerOptions(Options):
 
 
 @command(
+    "crosslens hard-negatives sugar-crepe --data-folder ~/data --model tiny",
     "crosslens hard-negatives sugar_crepe/ --image-folder val2017 \\",
     "    --model clip:openai/clip-vit-base-patch32 --blind shorter -o cases.csv",
     "crosslens hard-negatives visual_genome_relation.json \\",
@@ -62,7 +63,9 @@ def hard_negatives(
     judging: JudgingOptions,
     source: Annotated[
         Path | None,
-        typer.Argument(help="SugarCrepe's, ARO's or Winoground's folder or file, or a table of cases of your own."),
+        typer.Argument(
+            help="sugar-crepe, winoground or aro-relation; the folder or file of such a set; or a table of your own."
+        ),
     ] = None,
     without: list[str] | None = option(None, "Leave out a category; may be repeated.", metavar="CATEGORY"),
     failures: int = option(5, "How many of the worst failures are shown.", metavar="N", minimum=0),
@@ -79,6 +82,7 @@ def hard_negatives(
     their paired differences from the first.
     """
     _check_outputs(output, plot, write_dataset, overwrite)
+    source, encode = _as_known(source, encode, dataset.data_folder)
     described = dataset.load_if_given()
     cases = replace(options, dataset=described).load(source, judging.seed, progress_bar())
     cases = cases.without(without) if without else cases
@@ -167,3 +171,20 @@ def _write(
     if plot is not None:
         written.append(str(report.write_negatives_plot(results, plot, overwrite=overwrite)))
     return written
+
+
+def _as_known(
+    source: Path | None, encode: EncodeOptions, folder: str | Path | None
+) -> tuple[Path | None, EncodeOptions]:
+    """The files of a set that is named, and its pictures where they are known and no other folder is given."""
+    if source is None or not data.is_known(str(source)):
+        return source, encode
+    known = data.known_dataset(str(source))
+    if known.purpose != "hard negatives":
+        raise UsageError(
+            f"{known.name} has no hard negatives",
+            fix=f"make some from its captions: --dataset {known.name} --perturb adversarial",
+        )
+    files = data.find_known(known.name, folder)
+    pictures = files.pictures if encode.image_folder is None else encode.image_folder
+    return files.path, replace(encode, image_folder=pictures)

@@ -1,4 +1,4 @@
-"""``crosslens show``, ``compare`` and ``export``: stored runs as tables, tested against each other, for other tools."""
+"""``crosslens show`` and ``compare``: stored runs as tables, and tested against each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.cli.console import (
     check_outputs,
-    print_file,
     print_json,
     print_note,
     print_notes,
@@ -23,8 +22,8 @@ from crosslens.cli.console import (
     terminal_width,
 )
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
-from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Json, Overwrite, command
-from crosslens.cli.stored_runs import drops_by_column, load_run, load_runs, load_studies, print_groups
+from crosslens.cli.flags import ColumnOptions, Flags, Json, Overwrite, command
+from crosslens.cli.stored_runs import drops_by_column, load_runs, load_studies, print_groups
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
@@ -248,60 +247,3 @@ def _compare_groups(compared: dict[str, pipeline.Comparison], column: str, *, js
         print_json({"by": column, "groups": {group: comparison.as_dict() for group, comparison in compared.items()}})
         return
     print_result(report.grouped_comparison_text(compared, column, terminal_width()))
-
-
-@command(
-    "crosslens export runs/clip-b32 --to latex",
-    "crosslens export runs/clip-b32 --to trec",
-    "crosslens export runs/clip-b32 --to trec -o lists/clip-b32.run.gz",
-    "crosslens export runs/clip-b32 --to trec --direction i2t | head",
-    'crosslens export runs/clip-b32 runs/siglip --to markdown --metrics "Hit@1"',
-    "crosslens export runs/rob-coco runs/rob-flickr30k --by dataset --to latex",
-)
-def export(
-    runs: Annotated[
-        list[Path], typer.Argument(help="A run folder; several, or robustness studies, for latex, csv and markdown.")
-    ],
-    to: str = option(..., "trec, ranx, mteb, clip-benchmark, latex, csv or markdown.", metavar="FORMAT"),
-    output: str | None = option(
-        None,
-        "Where to write; - prints it. [default: print one file; write several into the current folder]",
-        metavar="FILE",
-        flags=OUTPUT,
-    ),
-    direction: str | None = option(None, "Only this direction, of a format with a file for each.", metavar="i2t|t2i"),
-    metrics: str | None = option(None, 'Only these, such as "Hit@1 Hit@5".', metavar="NAMES", joins=" "),
-    by: str | None = option(None, "Of robustness studies: dataset, for the mean over models.", metavar="dataset"),
-    overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
-    """Write a run for another tool, or as a table.
-
-    trec, ranx and mteb have one file per direction. Those of the folder runs/name are called name.i2t.run and
-    name.t2i.run; with -o other.ext they become other-i2t.ext and other-t2i.ext.
-    """
-    if (studies := load_studies(runs)) is not None:
-        files = report.render_drop_table(pipeline.drop_table(studies, metrics, by=by), to)
-    elif by is not None:
-        raise UsageError("--by is for robustness studies", fix="drop it, or see crosslens show --by")
-    else:
-        files = report.render_export([load_run(folder) for folder in runs], to, metrics=metrics, direction=direction)
-    if output == "-" and len(files) > 1:
-        raise UsageError(
-            f"{to} writes one file for each of {', '.join(files)}", fix="pass -o FILE, or choose one --direction"
-        )
-    if output not in (None, "-"):
-        written = report.write_export(files, str(output), overwrite=overwrite)
-    elif len(files) > 1:
-        written = report.write_named_export(files, runs[0].resolve().name, to, overwrite=overwrite)
-    else:
-        content = "".join(files.values())
-        if json:
-            print_json({"format": to, "content": content})
-        else:
-            print_file(content)
-        return
-    if json:
-        print_json({"format": to, "files": list(map(str, written))})
-    else:
-        print_note("written to " + ", ".join(map(str, written)))

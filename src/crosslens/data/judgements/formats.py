@@ -19,6 +19,8 @@ from crosslens.data.io.tables import TABLE_SUFFIXES, read_table, require_column
 
 By = Literal["id", "text", "either"]
 
+GRADE = "grade"
+"""The column with the grade that was decided on for a pair, whoever judged it."""
 _TEXT_COLUMNS = ("text", "caption_text")
 _SCORE_COLUMNS = ("score", "agg_score")
 _SEVERAL_SCORES = re.compile(r"score[ _-]?\w+")
@@ -65,9 +67,10 @@ def read_pairs(path: str | Path) -> JudgedRows:
     """A table with the columns image, caption (an id or the text) and score; a pair judged by several has several rows.
 
     ``caption_id`` or ``text`` instead of ``caption`` says which of the two it is. A column ``judge`` names the judge of
-    each row; columns ``score_1``, ``score_2``, … hold one judge each (empty: did not judge).
+    each row; columns ``score_1``, ``score_2``, … hold one judge each (empty: did not judge). Beside a column ``grade``,
+    rows without a score are not judgements: the pairs of the ground truth in exported judgements.
     """
-    frame, row_name = read_table(path)
+    frame, row_name = _scored(*read_table(path))
     image_at = require_column(frame, "image", IMAGE_COLUMNS)
     caption_at = require_column(frame, "caption", ("caption_id", *_TEXT_COLUMNS, "caption"))
     by: By = "either" if caption_at == "caption" else "text" if caption_at in _TEXT_COLUMNS else "id"
@@ -173,6 +176,14 @@ def _flickr_lines(path: str | Path, expected: str) -> tuple[list[str], list[str]
     )
 
 
+def _scored(frame: pl.DataFrame, row_name: RowName) -> tuple[pl.DataFrame, RowName]:
+    """The rows with a score, where a column says which grade was decided on."""
+    if not {"score", GRADE} <= set(frame.columns):
+        return frame, row_name
+    kept = (frame["score"].is_not_null() & (frame["score"].cast(pl.String) != "")).arg_true().to_list()
+    return frame[kept], lambda index: row_name(kept[index])
+
+
 def _score_columns(frame: pl.DataFrame) -> list[str]:
     for name in _SCORE_COLUMNS:
         if name in frame.columns:
@@ -183,6 +194,11 @@ def _score_columns(frame: pl.DataFrame) -> list[str]:
         expected = "a header with score, or with score_1, score_2, … for several judges"
         raise InputError(problem, row="line 1", expected=expected, fix="rename the column")
     return several
+
+
+def optional_numbers(values: Sequence[Any], what: str, row_name: RowName) -> list[float]:
+    """Finite numbers, NaN where a value is empty."""
+    return _numbers(values, what, row_name, optional=True)
 
 
 def _numbers(

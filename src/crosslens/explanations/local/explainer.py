@@ -49,13 +49,17 @@ def explain_queries(
     base: str = "ground_truth",
     areas: str = "share",
     competitors: int = COMPETITORS,
+    objects: DatasetObjects | None = None,
 ) -> list[Explanation]:
-    """Each query in full. Without a ``direction``, captions are searched for the ids first, then images."""
+    """Each query in full. Without a ``direction``, captions are searched for the ids first, then images.
+
+    ``objects`` are those of the dataset where they have been read already.
+    """
     if isinstance(queries, str):
         raise UsageError("queries must be a list", fix=f"write [{queries!r}]", option="queries")
     searched = [_find_query(run, str(query), direction, dataset) for query in queries]
     ids, directions = [query for query, _ in searched], [name for _, name in searched]
-    shared = _SharedObjects(dataset, areas)
+    shared = objects or DatasetObjects(dataset, areas)
     sizes = SizeComparison(threshold, base)
     explainers = {name: _Explainer(run, dataset, name, shared, sizes, competitors) for name in set(directions)}
     for name, explainer in explainers.items():
@@ -80,10 +84,10 @@ def _find_query(
     raise UsageError(f"no query {query!r} in this run", fix=fix, code="unknown-id", subject=query)
 
 
-class _SharedObjects:
-    """The objects of all images, read when first needed."""
+class DatasetObjects:
+    """The objects of all images of a dataset, read when first needed: to be kept from one query to the next."""
 
-    def __init__(self, dataset: Dataset, areas: str) -> None:
+    def __init__(self, dataset: Dataset, areas: str = "share") -> None:
         self.dataset, self.areas = dataset, areas
 
     @cached_property
@@ -110,7 +114,7 @@ class _Explainer:
         run: Run | Mapping[str, Ranking],
         dataset: Dataset,
         direction: str,
-        shared: _SharedObjects,
+        shared: DatasetObjects,
         sizes: SizeComparison,
         competitors: int,
     ) -> None:

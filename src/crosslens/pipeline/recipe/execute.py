@@ -76,7 +76,7 @@ def _run(
     if output is not None or recipe.fingerprints:
         hashes = {**fingerprints(absolute, loaded.dataset), **loaded.fingerprints}
     if not allow_changed:
-        _require_unchanged(absolute, hashes)
+        require_unchanged(absolute, hashes)
     name = recipe.name or (Path(output).resolve().name if output is not None else None)
     stored = replace(absolute, name=name, fingerprints=hashes, options=_canonical(recipe.options))
     if output is not None:  # near paths are relative to the run folder, so that both can move together
@@ -142,7 +142,8 @@ def _canonical(options: EvaluateOptions) -> EvaluateOptions:
     return replace(options, metrics=tuple(map(str, parse_metrics(options.metrics)))) if options.metrics else options
 
 
-def _require_unchanged(recipe: Recipe, hashes: Mapping[str, str | tuple[str, ...]]) -> None:
+def require_unchanged(recipe: Recipe, hashes: Mapping[str, str | tuple[str, ...]]) -> None:
+    """Raise where an input is no longer what the recipe's fingerprints describe."""
     for key, expected in recipe.fingerprints.items():
         if hashes.get(key) != expected:
             raise InputError(

@@ -18,7 +18,7 @@ from crosslens.core import (
     load_plugin,
     require_trust,
 )
-from crosslens.data import EXTRA_IMAGES, READERS, is_dataset_path, reader_options
+from crosslens.data import EXTRA_IMAGES, KNOWN, READERS, is_dataset_name, is_dataset_path, reader_options
 from crosslens.pipeline.options import EvaluateOptions
 from crosslens.pipeline.protocols.protocol import PROTOCOLS
 from crosslens.pipeline.recipe.options import RECIPE_KEYS, InputOptions, ModelOptions, RerankOptions, first_conflict
@@ -236,10 +236,10 @@ def _dataset(page: _Page, base: Path, table: str) -> dict[str, Any]:
             'source = "coco" (a reader) or source = "folder/of/data" (a path)',
         )
     options = reader_options(source)
-    if source in READERS:
+    if is_dataset_name(source, base):
         page.refuse_unknown((table,), content, ("source", EXTRA_IMAGES, *options))
     elif not is_dataset_path(source, base):
-        unknown = UnknownNameError("dataset reader", source, [entry.name for entry in READERS])
+        unknown = UnknownNameError("dataset reader", source, [*READERS.names(), *KNOWN])
         raise page.fail((table, "source"), unknown.problem, fix=unknown.fix)
     if not isinstance(content.get(EXTRA_IMAGES, ""), str):
         raise page.fail((table, EXTRA_IMAGES), f"{EXTRA_IMAGES} = {content[EXTRA_IMAGES]!r}", _EXPECTED[str])

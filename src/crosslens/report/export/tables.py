@@ -67,20 +67,20 @@ def comparison_latex(comparison: Comparison) -> str:
     letters = run_letters(comparison)
     better = {result.metric: result.higher_is_better for result in comparison.results}
     best = {name: _best_runs(comparison, name, higher) for name, higher in better.items()}
-    titles = [f"{_latex_cell(name)} ${chr(92)}{'up' if higher else 'down'}arrow$" for name, higher in better.items()]
+    titles = [f"{latex_text(name)} ${chr(92)}{'up' if higher else 'down'}arrow$" for name, higher in better.items()]
     lines = ["% needs \\usepackage{booktabs}", f"\\begin{{tabular}}{{ll{'c' * len(better)}}}", "\\toprule"]
     lines += [" & ".join(["", "model", *titles]) + r" \\", "\\midrule"]
     for run in comparison.runs:
         cells = []
         for name in better:
             mean, low, high = comparison.figures[run][name]
-            figure = _latex_cell(format_figure(name, mean))
+            figure = latex_text(format_figure(name, mean))
             marks = "".join(letters[other] for other in comparison.beaten(run, name))
             figure = f"\\textbf{{{figure}}}" if run in best[name] else figure
             superscript = f"$^{{{marks}}}$" if marks else ""
             interval = format_interval(name, low, high)
             cells.append(figure + superscript + (f" {{\\small {interval}}}" if interval else ""))
-        lines.append(" & ".join([letters[run], _latex_cell(run), *cells]) + r" \\")
+        lines.append(" & ".join([letters[run], latex_text(run), *cells]) + r" \\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
 
 
@@ -92,10 +92,11 @@ def _best_runs(comparison: Comparison, name: str, higher: bool) -> set[str]:
 
 def _latex_row(cells: Sequence[str]) -> str:
     # A row must not begin with "[": LaTeX would read it as an argument of the \\ before it.
-    return " & ".join(_latex_cell(cell) for cell in cells) + r" \\"
+    return " & ".join(latex_text(cell) for cell in cells) + r" \\"
 
 
-def _latex_cell(cell: str) -> str:
+def latex_text(cell: str) -> str:
+    """A text of any kind as it is written in LaTeX, on one line."""
     text = " ".join(cell.split()).translate(_LATEX_CHARACTERS)
     return f"{{{text}}}" if text.startswith("[") else text
 

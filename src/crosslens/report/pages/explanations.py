@@ -39,15 +39,18 @@ def draw_boxes(
     numbers: Mapping[int, int],
     drawn: EmbeddedImage | None,
     title: str,
+    *,
+    content: str | None = None,
 ) -> str:
     """The picture (or an empty frame of its proportions) with a box around every object that has one.
 
     ``numbers`` maps an object's index to the number that it shares with its match; boxes without are dashed.
+    ``content`` is markup that shows the picture, for a page that has it elsewhere.
     """
     width, height = _size(picture, drawn)
     boxed = [(index, obj) for index, obj in enumerate(picture.objects) if obj.box is not None]
     size = f'width="{width:g}" height="{height:g}"'
-    shown = f'<image href="{drawn.address}" {size} preserveAspectRatio="none"/>' if drawn else ""
+    shown = f'<image href="{escape(drawn.address)}" {size} preserveAspectRatio="none"/>' if drawn else content or ""
     every = len(boxed) <= _MOST_LABELS
     order = sorted(boxed, key=lambda indexed: -(indexed[1].area or 0.0))
     first = {obj.name: index for index, obj in reversed(boxed)}
@@ -161,7 +164,8 @@ def explanation_page(explanations: Sequence[Explanation], title: str, files: Map
     drawn = {image: embed_image(files.get(image)) for image in {picture.image for picture in _pictures(explanations)}}
     targets = [(f"q{number}", explained.query) for number, explained in enumerate(explanations)]
     articles = [
-        _article(target, explained, drawn) for (target, _), explained in zip(targets, explanations, strict=True)
+        explanation_article(explained, drawn, target)
+        for (target, _), explained in zip(targets, explanations, strict=True)
     ]
     navigation = [links(targets[:_MAX_LINKS], "Queries")] if len(targets) > 1 else []
     return html_page(title, "\n".join([*navigation, *articles]), style=_STYLE)
@@ -172,9 +176,12 @@ def _pictures(explanations: Sequence[Explanation]) -> list[AnnotatedImage]:
     return [picture for picture in both if picture is not None]
 
 
-def _article(target: str, explained: Explanation, drawn: Mapping[str, EmbeddedImage | None]) -> str:
+def explanation_article(
+    explained: Explanation, drawn: Mapping[str, EmbeddedImage | None], target: str = "explanation"
+) -> str:
+    """One explanation as a part of a page; ``drawn`` are the pictures by image id, ``target`` is its id on the page."""
     summary = "\n".join(f"<p>{escape(sentence.text)}</p>" for sentence in explained.sentences)
-    marked = _marked_text(explained)
+    marked = marked_text(explained)
     source = "the first caption of another picture says" if explained.succeeded else "the first caption says"
     query_text = marked if explained.text is not None else f"An image is the query, and {source}: “{marked}”"
     direction = escape(DIRECTION_NAMES.get(explained.direction, explained.direction))
@@ -196,7 +203,7 @@ def _article(target: str, explained: Explanation, drawn: Mapping[str, EmbeddedIm
     return "\n".join(part for part in parts if part)
 
 
-def _marked_text(explained: Explanation) -> str:
+def marked_text(explained: Explanation) -> str:
     """The words, each marked by whether the checked picture has it: a sign and a colour, never a colour alone."""
     text = explained.spoken or explained.text or ""
     checked = [verdict.right if explained.direction == "i2t" else verdict.other for verdict in explained.words]
@@ -220,10 +227,15 @@ def _key_of_marks(explained: Explanation) -> str:
     return f'<p class="key">✓ {checked} has it, ✗ it does not, ? unknown.</p>'
 
 
-def _figures(explained: Explanation, drawn: Mapping[str, EmbeddedImage | None]) -> str:
+def concept_colours(explained: Explanation) -> dict[str, str]:
+    """A colour per concept, the same in both pictures."""
     order = [synset for key in ("common", "missing", "extra") for synset in explained.comparison.get(key, ())]
     own = [obj.synset for obj in explained.right.objects if obj.synset is not None] if not order else []
-    colour_of = dict(zip(dict.fromkeys([*order, *own]), cycle(PALETTE), strict=False))
+    return dict(zip(dict.fromkeys([*order, *own]), cycle(PALETTE), strict=False))
+
+
+def _figures(explained: Explanation, drawn: Mapping[str, EmbeddedImage | None]) -> str:
+    colour_of = concept_colours(explained)
     pairs = explained.boxes
     sides = [("right", explained.right), ("other", explained.other)]
     titles = picture_names(explained)

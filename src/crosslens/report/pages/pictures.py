@@ -47,10 +47,11 @@ def embed_image(file: str | Path | None, largest: int = _LARGEST) -> EmbeddedIma
     return None if picture is None else _embed(picture, largest, picture.size)
 
 
-def embed_thumbnails(files: Mapping[str, str], budget: int) -> dict[str, EmbeddedImage]:
+def embed_thumbnails(files: Mapping[str, str], budget: int, *, keep_all: bool = True) -> dict[str, EmbeddedImage]:
     """Thumbnails of the pictures that can be read, as large as ``budget`` bytes for all of them together allow.
 
-    The smallest size is used where even that exceeds the budget.
+    Where even the smallest size exceeds the budget, it is used for all of them, or without ``keep_all`` for the first
+    ones that fit.
     """
     opened: dict[str, tuple[Any, tuple[int, int]]] = {}
     for image, file in files.items():
@@ -63,8 +64,19 @@ def embed_thumbnails(files: Mapping[str, str], budget: int) -> dict[str, Embedde
     for side in _SIDES:
         embedded = {image: _embed(picture, side, size) for image, (picture, size) in opened.items()}
         if sum(len(drawn.address) for drawn in embedded.values()) <= budget:
+            return embedded
+    return embedded if keep_all else _leading(embedded, budget)
+
+
+def _leading(embedded: Mapping[str, EmbeddedImage], budget: int) -> dict[str, EmbeddedImage]:
+    """The first pictures that together take at most ``budget`` bytes."""
+    kept: dict[str, EmbeddedImage] = {}
+    for image, drawn in embedded.items():
+        budget -= len(drawn.address)
+        if budget < 0:
             break
-    return embedded
+        kept[image] = drawn
+    return kept
 
 
 class PicturePool:

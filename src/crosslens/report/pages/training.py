@@ -8,8 +8,10 @@ from html import escape
 from typing import Any
 
 from crosslens.metrics import facts_of, format_count, format_figure
+from crosslens.report.charts.drawing import Point
+from crosslens.report.charts.lines import line_chart
+from crosslens.report.charts.theme import CHART_STYLE, THEME_STYLE
 from crosslens.report.html import folded, folded_table, html_page, html_table
-from crosslens.report.pages.line_chart import CHART_STYLE, line_chart
 
 
 def training_page(card: Mapping[str, Any]) -> str:
@@ -35,11 +37,12 @@ def training_page(card: Mapping[str, Any]) -> str:
         folded_table(f"Every validation ({len(history)})", *_rows(metric, history, best)),
         folded("The recipe", f"<pre>{escape(recipe_text(card['identity']))}</pre>"),
     ]
-    return html_page(f"Training of {card['recipe']}", "\n".join(body), style=_STYLE + CHART_STYLE)
+    return html_page(f"Training of {card['recipe']}", "\n".join(body), style=THEME_STYLE + _STYLE + CHART_STYLE)
 
 
 def _chart(title: str, steps: Sequence[int], values: Sequence[float], number: Any, marked: int | None = None) -> str:
-    drawn = line_chart(title, steps, values, axis="step", number=number, marked=marked)
+    series = {title: [Point(value) for value in values]}
+    drawn = line_chart(title, steps, series, axis="step", number=number, marked=marked).svg  # one table has all values
     return f"<figure><figcaption>{escape(title)}</figcaption>\n{drawn}</figure>"
 
 
@@ -95,11 +98,6 @@ def _entries(table: Mapping[str, Any]) -> str:
 
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #222; --soft: #595959; --paper: #fff; --line: #dcdcdc; --curve: #0072B2;
-        --mark: #D55E00; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8e8e8; --soft: #a8a8a8; --paper: #16181b; --line: #3a3e43; --curve: #56B4E9; --mark: #E69F00; }
-}
 body { max-width: 1240px; background: var(--paper); color: var(--ink); }
 h1 { overflow-wrap: anywhere; }
 th, td { border-color: var(--line); font-variant-numeric: tabular-nums; }

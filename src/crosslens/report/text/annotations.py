@@ -30,7 +30,7 @@ from crosslens.statistics import Estimate, JudgeAgreement
 
 _SHOWN, _EXAMINED = 5, 100
 _INDENT = 8 * " "
-ONE_JUDGE, CEILING = "one judge", "ceiling"
+ONE_JUDGE, CEILING, OF_CEILING = "one judge", "ceiling", "of ceiling"
 """The rows below the φ that say how far people agree with each other."""
 
 
@@ -151,7 +151,8 @@ def _about_people(judges: JudgeAgreement, pooled: bool) -> list[str]:
     )
     return [
         f"{ONE_JUDGE}: one judge against the mean of the pair's others. {CEILING}: Pearson between {scores} and scores "
-        "without the judges' noise (the root of the reliability), which no φ is expected to exceed.",
+        "without the judges' noise (the root of the reliability), which no φ is expected to exceed. "
+        f"{OF_CEILING}: Pearson of a φ as a share of that.",
         f"People: {format_count(judges.judgements, 'score')} for {format_count(judges.pairs, 'pair')}; reliability of "
         f"their mean {_number(judges.reliability)}, of one score {_number(judges.single_reliability)}; "
         f"Krippendorff's α {_number(judges.alpha)}{kappas}.",
@@ -162,7 +163,13 @@ def _section(part: str, subset: AgreementSubset, shown: tuple[str, ...], pooled:
     size = format_count(subset.pairs, "pair") + (f", {format_count(subset.observations, 'score')}" if pooled else "")
     head = f"{SUBSET_TITLES[part]}: {size} of {format_count(subset.images, 'image')}"
     header = ("φ", *(COEFFICIENT_LABELS[name] for name in shown))
-    return f"{head}\n\n{Grid(header, _rows(subset, shown, pooled), 'l' * 4).text(width)}"
+    rows, align = _rows(subset, shown, pooled), "llll"
+    if subset.judges is not None and isfinite(subset.judges.ceiling(pooled)):
+        shares = {phi: share for phi in subset.figures if isfinite(share := subset.of_ceiling(phi, pooled))}
+        beside = [f"{100 * shares[row[0]]:.0f} %" if row[0] in shares else "" for row in rows]
+        rows = tuple((*row[:2], share, *row[2:]) for row, share in zip(rows, beside, strict=True))
+        header, align = (*header[:2], OF_CEILING, *header[2:]), "llrll"
+    return f"{head}\n\n{Grid(header, rows, align).text(width)}"
 
 
 def _rows(subset: AgreementSubset, shown: tuple[str, ...], pooled: bool) -> tuple[tuple[str, ...], ...]:

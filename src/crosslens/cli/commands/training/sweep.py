@@ -127,7 +127,7 @@ def _print_losses(json: bool) -> None:
 
 def _loss(entry: dict[str, object]) -> str:
     settings = ", ".join(f"{name} {value}" for name, value in entry.items() if name not in ("kind", "weight"))
-    weight = f"{entry['weight']:g} × " if "weight" in entry else ""
+    weight = f"{entry['weight']:g} × " if entry.get("weight", 1) != 1 else ""
     return f"{weight}{entry['kind']} ({settings})"
 
 

@@ -1,0 +1,1 @@
+"""``crosslens audit`` and ``demo``: everything at once."""

@@ -1,0 +1,1 @@
+"""``crosslens judging`` and ``crosslens judge``: projects in which people and models judge."""

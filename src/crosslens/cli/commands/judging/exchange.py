@@ -1,0 +1,99 @@
+"""``crosslens judging import`` and ``export``: items into a project, judgements out of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import crosslens.data as data
+import crosslens.web as web
+from crosslens.cli.commands.judging.projects import ProjectArgument
+from crosslens.cli.console import check_outputs, print_json, print_note, print_result, print_written
+from crosslens.cli.datasets import DatasetOptions
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.core import UsageError, option
+from crosslens.web import ExportOptions, ImportOptions, JudgingFolder
+
+_OF_RUN = Annotated[DatasetOptions, Flags(help={"dataset": "A reader's name or a path. [default: that of the run]"})]
+_TRUTH = {"dataset": "Qrels: also the pairs of this dataset, unless judged: a reader's name, or a path."}
+
+
+@command(
+    "crosslens judging import 1 runs/clip --folder runs --limit 200",
+    "crosslens judging import 2 missing.csv --dataset captions.jsonl",
+    "crosslens judging import 3 imp --part survey",
+)
+def import_(
+    project: ProjectArgument,
+    source: Annotated[
+        Path, typer.Argument(help="A run's folder, a table of pairs, or what build imp wrote.", metavar="SOURCE")
+    ],
+    options: ImportOptions,
+    dataset: _OF_RUN,
+    location: JudgingFolder,
+    json: Json = False,
+) -> None:
+    """Add items to a judging project.
+
+    Of a run: each failed query with what it retrieved. Of a table: each row, with the columns image and caption or
+    text; the tables of missing-positives and of analyze labels are such. Items that are there already are left out.
+    """
+    database = web.judging_database(location)
+    number = web.project_named(database, project).id
+    imported = web.import_items(database, number, source, dataset.load_if_given(), options)
+    if json:
+        print_json({"added": dict(imported.added), "known": imported.known, "dataset": imported.dataset})
+        return
+    added = ", ".join(f"{count:,} {kind}" for kind, count in imported.added.items()) or "no"
+    print_result(f"{added} items added to project {number}; {imported.known:,} were there already")
+    print_note(f"their pictures are those of the dataset {imported.dataset}")
+
+
+@command(
+    "crosslens judging export 1 --folder runs -o judgements.parquet \\",
+    "    --dataset captions.jsonl",
+    "crosslens evaluate --dataset captions.jsonl --scores scores.npy \\",
+    "    --qrels judgements.parquet",
+    "crosslens judging export 1 --folder runs -o answers.csv",
+    "crosslens judging export 1 --folder runs -o label-studio.json",
+)
+def export(
+    project: ProjectArgument,
+    options: ExportOptions,
+    dataset: Annotated[DatasetOptions, Flags(help=_TRUTH)],
+    location: JudgingFolder,
+    output: Path = option(
+        ..., "The file: .parquet (qrels), .csv or .jsonl (answers), .json (Label Studio).", metavar="FILE", flags=OUTPUT
+    ),
+    interface: Path | None = option(
+        None, "Label Studio: the labelling interface that shows the tasks.", metavar="FILE.xml"
+    ),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Write the judgements of a project to a file.
+
+    Qrels hold each judge's score and one grade per pair: evaluate --qrels uses the grades, agreement --judgements the
+    scores. What the owner decided wins over what people said.
+    """
+    check_outputs(output, interface, overwrite=overwrite)
+    form = web.export_form(output, options)
+    if interface is not None and form != web.LABEL_STUDIO:
+        raise UsageError("--interface is for Label Studio", fix="name an output that ends in .json")
+    if dataset.dataset is not None and form != web.QRELS:
+        raise UsageError("--dataset is for qrels", fix="name an output that ends in .parquet, or drop --dataset")
+    database = web.judging_database(location)
+    answers = web.load_answers(database, web.project_named(database, project).id)
+    files = {output: web.export_content(answers, output, options, dataset.load_if_given())}
+    if interface is not None:
+        files[interface] = web.interface_of(answers).encode()
+    for path, content in files.items():
+        with data.writing_bytes(path) as out:
+            out.write(content)
+    if json:
+        print_json({"form": form, "judgements": answers.table.height, "files": [str(path) for path in files]})
+        return
+    print_result(f"{answers.table.height:,} judgements of {len(answers.items):,} items")
+    print_written(list(files))

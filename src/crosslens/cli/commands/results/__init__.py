@@ -1,0 +1,1 @@
+"""Commands that turn finished runs into a decision: leaderboards, requirements, exports."""

@@ -1,0 +1,61 @@
+"""All findings of an audit, the most important first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from crosslens.pipeline.audit.findings.captions import (
+    diverse_captions,
+    fine_grained,
+    hard_pairs,
+    suspect_labels,
+    unannotated_matches,
+)
+from crosslens.pipeline.audit.findings.failures import brittle, counted_relevance, explained
+from crosslens.pipeline.audit.findings.figures import Payload, Statements
+from crosslens.pipeline.audit.findings.metrics import evaluated, grouped, hard_cases, ranked_models, tied
+from crosslens.pipeline.audit.results import Finding, StageResult
+
+_STATEMENTS: Mapping[str, Callable[[Payload], Statements]] = {
+    "evaluate": evaluated,
+    "ties": tied,
+    "groups": grouped,
+    "label-quality": suspect_labels,
+    "missing-positives": unannotated_matches,
+    "granularity": fine_grained,
+    "robustness": brittle,
+    "hard-negatives": hard_cases,
+    "explain": explained,
+    "polysemy": diverse_captions,
+    "difficulty": hard_pairs,
+    "curve": counted_relevance,
+    "leaderboard": ranked_models,
+}
+
+
+_FADING = 0.9
+"""How much less each further finding of a stage matters: ten lines should say ten things."""
+
+
+def findings_of(results: Iterable[StageResult]) -> tuple[Finding, ...]:
+    """What the results say, the most important first; of stages that nothing is known about, nothing."""
+    by_stage: dict[str, list[Finding]] = {}
+    for result in results:
+        for text, importance in _STATEMENTS.get(result.stage, _nothing)(result.payload):
+            finding = Finding(text, importance, result.stage, result.model, result.dataset)
+            by_stage.setdefault(result.stage, []).append(finding)
+    faded = [
+        replace(finding, importance=round(finding.importance * _FADING**number, 4))
+        for findings in by_stage.values()
+        for number, finding in enumerate(_most_important_first(findings))
+    ]
+    return tuple(_most_important_first(faded))
+
+
+def _most_important_first(findings: Iterable[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: -finding.importance)
+
+
+def _nothing(payload: Payload) -> Statements:
+    return ()

@@ -1,0 +1,185 @@
+"""What an audit evaluates: every model on every dataset, or what is given in files, each as a recipe."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from crosslens.core import RECIPE_FILE, RUN_FILE, Dataset, UsageError, argument, distinct_names
+from crosslens.data import load_dataset
+from crosslens.metrics import DEFAULT_METRICS
+from crosslens.pipeline.audit.options import AuditOptions
+from crosslens.pipeline.options import EvaluateOptions
+from crosslens.pipeline.recipe.options import InputOptions, ModelOptions
+from crosslens.pipeline.recipe.recipe import Recipe
+
+RECALLS = tuple(f"{name}@{k}" for name in ("Recall", "CappedRecall") for k in (1, 5, 10))
+"""The recalls that papers also call R@k, beside the hits of the default metrics."""
+
+
+@dataclass(frozen=True)
+class DatasetSource:
+    """A dataset as a recipe names it: a path or a reader, and the options of the reader.
+
+    One that was given as a value is written to ``source`` before it is evaluated.
+    """
+
+    source: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    value: Dataset | None = None
+
+    def load(self) -> Dataset:
+        """The dataset."""
+        return load_dataset(self.source, **self.options) if self.value is None else self.value
+
+    def write_value(self) -> None:
+        """Write what was given as a value, unless it is there."""
+        if self.value is not None and not Path(self.source).exists():
+            self.value.save(self.source)
+
+    def words(self) -> str:
+        """How commands name it."""
+        pairs = [f"{key}={value}" for key, value in self.options.items()]
+        return shlex.quote(" ".join(map(shlex.quote, [self.source, *pairs])) if pairs else self.source)
+
+
+@dataclass(frozen=True)
+class AuditRequest:
+    """What is audited: every model on every dataset; or vectors, scores or lists (``inputs``), or stored runs.
+
+    ``model`` holds the options of all models, ``evaluate`` how everything is evaluated.
+    """
+
+    datasets: tuple[DatasetSource, ...] = ()
+    models: tuple[str, ...] = ()
+    inputs: InputOptions = field(default_factory=InputOptions)
+    model: ModelOptions = field(default_factory=ModelOptions)
+    evaluate: EvaluateOptions = field(default_factory=EvaluateOptions)
+    name: str | None = None
+    plugins: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class AuditSource:
+    """One evaluation: the name of its run, what is evaluated, on which dataset, and the recipe."""
+
+    name: str
+    model: str
+    dataset: str
+    recipe: Recipe
+    loaded: Dataset | None = None
+
+    @property
+    def captions(self) -> int:
+        """How many captions are evaluated, as far as that is known."""
+        return 0 if self.loaded is None else len(self.loaded.caption_ids)
+
+    @property
+    def dataset_words(self) -> str:
+        """The dataset as commands name it."""
+        return DatasetSource(str(self.recipe.dataset), self.recipe.dataset_options).words()
+
+
+def audit_sources(request: AuditRequest, options: AuditOptions) -> tuple[AuditSource, ...]:
+    """Every evaluation of an audit, the datasets read; conflicts and missing inputs raise."""
+    stored = [Path(path) for path in request.inputs.runs if (Path(path) / RUN_FILE).exists()]
+    if stored:
+        return _stored(request, stored)
+    if request.models and _has_files(request.inputs):
+        raise UsageError("both models and files", fix=f"pass {argument('model')}, or the files, not both")
+    if request.models and not request.datasets:
+        raise UsageError(f"{argument('model')} requires {argument('dataset')}", fix=f"add {argument('dataset')}")
+    if len(request.datasets) > 1 and not request.models:
+        raise UsageError("several datasets and no model", fix=f"add {argument('model')}: files are of one dataset")
+    known = _named_datasets(request.datasets)
+    labels = distinct_names(map(_label, request.models)) or [request.name or _label_of_files(request.inputs)]
+    models: Sequence[str | None] = request.models or [None]
+    return tuple(
+        AuditSource(_run_name(label, name, len(known)), label, name, _recipe(request, model, entry, options), dataset)
+        for name, entry, dataset in known
+        for label, model in zip(labels, models, strict=True)
+    )
+
+
+_NamedDataset = tuple[str, DatasetSource | None, Dataset | None]
+
+
+def _named_datasets(sources: Sequence[DatasetSource]) -> list[_NamedDataset]:
+    """Every dataset with its name, by which results are told apart; one without anything where none is given."""
+    known: dict[str, _NamedDataset] = {}
+    for source in sources:
+        dataset = source.load()
+        if dataset.name in known:
+            raise UsageError(
+                f"two datasets are called {dataset.name!r}", fix="rename the file or folder of one", option="dataset"
+            )
+        known[dataset.name] = dataset.name, source, dataset
+    return list(known.values()) or [("", None, None)]
+
+
+def _recipe(request: AuditRequest, model: str | None, entry: DatasetSource | None, options: AuditOptions) -> Recipe:
+    lists = bool(request.inputs.runs)
+    metrics = request.evaluate.metrics
+    if entry is not None and not lists:  # lists may be too short: the defaults are then chosen by what they allow
+        metrics = tuple(dict.fromkeys((*_classic(request), *RECALLS, f"NCS[{options.phi}]@10", *metrics)))
+    recipe = Recipe(
+        None if entry is None else entry.source,
+        {} if entry is None else entry.options,
+        request.inputs,
+        replace(request.model, name=model),
+        options=replace(
+            request.evaluate,
+            metrics=metrics,
+            seed=options.seed,
+            resamples=options.resamples,
+            level=options.level,
+            threads=options.threads,
+        ),
+    )
+    return recipe.with_plugins(request.plugins)
+
+
+def _classic(request: AuditRequest) -> tuple[str, ...]:
+    """The default metrics; the sum over both directions only where captions have one image, and both are evaluated."""
+    both = not request.inputs.qrels and len(set(request.evaluate.directions)) != 1
+    return tuple(name for name in DEFAULT_METRICS if both or name != "Rsum")
+
+
+def _stored(request: AuditRequest, folders: Sequence[Path]) -> tuple[AuditSource, ...]:
+    """The evaluations of run folders, repeated from their recipes."""
+    if request.models or request.datasets or len(folders) < len(request.inputs.runs):
+        raise UsageError(
+            "run folders beside other inputs", fix="name run folders alone: their recipes say what they are made from"
+        )
+    recipes = [Recipe.read(folder / RECIPE_FILE).absolute() for folder in folders]
+    names = distinct_names(folder.resolve().name for folder in folders)
+    return tuple(
+        _of_recipe(name, replace(recipe, name=None, fingerprints={}))
+        for name, recipe in zip(names, recipes, strict=True)
+    )
+
+
+def _of_recipe(name: str, recipe: Recipe) -> AuditSource:
+    dataset = None if recipe.dataset is None else load_dataset(recipe.dataset, **recipe.dataset_options)
+    return AuditSource(name, name, "" if dataset is None else dataset.name, recipe, dataset)
+
+
+def _has_files(inputs: InputOptions) -> bool:
+    return bool(inputs.image_embeddings or inputs.caption_embeddings or inputs.scores or inputs.runs)
+
+
+def _label_of_files(inputs: InputOptions) -> str:
+    return "scores" if inputs.scores else "lists" if inputs.runs else "embeddings"
+
+
+def _label(model: str) -> str:
+    """A model's name as a folder can be called."""
+    return re.sub(r"[^\w.-]+", "-", model).strip("-.") or "model"
+
+
+def _run_name(model: str, dataset: str, datasets: int) -> str:
+    return model if datasets == 1 else f"{model}-{_label(dataset)}"

@@ -1,0 +1,1 @@
+"""The stages of an audit: one module per room that they call."""

@@ -1,0 +1,90 @@
+"""A leaderboard as a value: a cell per model, dataset and metric, each tested against the best of its column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from typing import Any
+
+from crosslens.core import Printable, UnknownNameError, json_form
+from crosslens.metrics import facts_of
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One figure of a model on a dataset, and how far it is from the best model there.
+
+    ``difference`` is this model − the best, with its paired interval; NaN for the best itself and where there was
+    nothing to test. ``significant`` is None then.
+    """
+
+    model: str
+    dataset: str
+    metric: str
+    mean: float
+    low: float
+    high: float
+    n: int
+    best: bool = False
+    difference: float = float("nan")
+    difference_low: float = float("nan")
+    difference_high: float = float("nan")
+    p_value: float = float("nan")
+    adjusted_p: float = float("nan")
+    significant: bool | None = None
+
+
+@dataclass(frozen=True)
+class Leaderboard(Printable):
+    """Models × datasets × metrics; a cell that nobody evaluated is not there. Prints as tables.
+
+    ``tests`` is the number of comparisons that p-values are corrected for: all pairs of models in every column, since
+    which model is the best was decided by looking at all of them.
+    """
+
+    models: tuple[str, ...]
+    datasets: tuple[str, ...]
+    metrics: tuple[str, ...]
+    cells: Mapping[tuple[str, str, str], Standing]
+    """By model, dataset and metric."""
+    correction: str
+    permutations: int
+    seed: int
+    level: float
+    tests: int
+    notes: tuple[str, ...] = field(default=())
+
+    def cell(self, model: str, dataset: str, metric: str) -> Standing | None:
+        """The standing of a model; None where it was not evaluated."""
+        for kind, name, known in (
+            ("model", model, self.models), ("dataset", dataset, self.datasets), ("metric", metric, self.metrics),
+        ):  # fmt: skip
+            if name not in known:
+                raise UnknownNameError(f"{kind} in this leaderboard", name, known)
+        return self.cells.get((model, dataset, metric))
+
+    def best(self, dataset: str, metric: str) -> tuple[str, ...]:
+        """The models with the best figure: several where they are equal, none where nobody has the metric."""
+        return tuple(model for model in self.models if (cell := self.cell(model, dataset, metric)) and cell.best)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: fractions, never percent; None where there is no number."""
+        return {
+            "models": list(self.models),
+            "datasets": list(self.datasets),
+            "metrics": {name: asdict(facts_of(name)) for name in self.metrics},
+            "cells": [json_form(asdict(cell)) for cell in self.cells.values()],
+            "test": "paired permutation over images, two-sided, each model against the best of its dataset",
+            "tests": self.tests,
+            "correction": self.correction,
+            "permutations": self.permutations,
+            "seed": self.seed,
+            "level": self.level,
+            "notes": list(self.notes),
+        }
+
+    @property
+    def tested(self) -> bool:
+        """Whether any difference was tested."""
+        return any(isfinite(cell.p_value) for cell in self.cells.values())

@@ -1,0 +1,103 @@
+"""An audit from beginning to end: every stage, and the report."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import crosslens.report.audit_groups  # noqa: F401  registers its stage
+from crosslens.core import Dataset, hold_output, refuse_unknown, write_text
+from crosslens.encode import EncodeOptions
+from crosslens.pipeline import (
+    AUDIT_DATASETS,
+    Audit,
+    AuditOptions,
+    AuditRequest,
+    DatasetSource,
+    EvaluateOptions,
+    InputOptions,
+    ModelOptions,
+    Stage,
+    all_stages,
+    run_audit,
+)
+from crosslens.report.document.collect import report_inputs
+from crosslens.report.document.page import report_page
+
+_FILES = ("image_embeddings", "caption_embeddings", "image_ids", "caption_ids", "scores", "qrels")
+_MODELS = ("image_folder", "precision", "skip_bad")
+_ENCODING = ("device", "batch_size", "cache", "offline", "notify")
+_EVALUATING = ("metrics", "directions", "score", "folds")
+
+
+def audit(
+    dataset: Dataset | str | Path | Sequence[Dataset | str | Path] = (),
+    model: str | Sequence[str] = (),
+    *,
+    output: str | Path,
+    dataset_options: Mapping[str, Any] | None = None,
+    run: str | Path | Sequence[str | Path] = (),
+    name: str | None = None,
+    **options: Any,
+) -> Audit:
+    """Everything that can be computed from what is given, as a folder with a report.
+
+    ``dataset`` and ``model`` may be lists: every model is evaluated on every dataset. Instead of a model,
+    ``image_embeddings`` and ``caption_embeddings``, ``scores`` or ``run`` name files; ``run`` also run folders.
+    ``dataset_options`` are those of the dataset's reader. ``options`` are those of :class:`AuditOptions` (``quick``,
+    ``only``, ``skip``, …); ``image_ids``, ``caption_ids`` and ``qrels`` of files; ``image_folder``, ``precision`` and
+    ``skip_bad`` of models, with ``device``, ``batch_size``, ``cache``, ``offline`` and ``notify``; ``metrics``,
+    ``directions``, ``score`` and ``folds`` of evaluating. The same call again resumes an interrupted audit;
+    ``overwrite`` replaces another one.
+    """
+    what = AuditOptions.pick(options)
+    runs = tuple(map(str, _listed(run)))
+    inputs, model_options, encoding, evaluating = (
+        {key: options.pop(key) for key in keys if key in options} for keys in (_FILES, _MODELS, _ENCODING, _EVALUATING)
+    )
+    files: dict[str, Any] = {key: str(value) for key, value in inputs.items()}
+    keywords = {key: options.pop(key) for key in ("overwrite", "display", "trust_code") if key in options}
+    refuse_unknown(options, (*_FILES, *_MODELS, *_ENCODING, *_EVALUATING, *vars(what)))
+    request = AuditRequest(
+        tuple(_source(entry, dataset_options or {}, Path(output)) for entry in _listed(dataset)),
+        _listed(model),
+        InputOptions(**files, runs=runs),
+        ModelOptions(**model_options),
+        EvaluateOptions(**evaluating),
+        name,
+    )
+    return audit_with_report(request, output, what, encoding=EncodeOptions(**encoding), **keywords)
+
+
+def _listed(value: Any) -> tuple[Any, ...]:
+    return (value,) if isinstance(value, str | Path | Dataset) else tuple(value)
+
+
+def _source(dataset: Dataset | str | Path, options: Mapping[str, Any], output: Path) -> DatasetSource:
+    """What a recipe names: a dataset that is a value is written into the audit's folder."""
+    if not isinstance(dataset, Dataset):
+        return DatasetSource(str(dataset), options)
+    return DatasetSource(str(output.absolute() / AUDIT_DATASETS / dataset.fingerprint[:16]), value=dataset)
+
+
+def audit_with_report(
+    request: AuditRequest, output: str | Path, options: AuditOptions | None = None, **keywords: Any
+) -> Audit:
+    """Run an audit, and write its report into the folder; keywords are those of :func:`run_audit`."""
+    result = run_audit(request, output, options, **keywords)
+    write_audit_report(result)
+    return result
+
+
+def write_audit_report(result: Audit) -> Path:
+    """Write ``report.html`` into an audit's folder."""
+    with hold_output(result.folder):
+        write_text(result.report, report_page(report_inputs([result], command=shlex.join(result.header["command"]))))
+    return result.report
+
+
+def audit_stages() -> tuple[Stage, ...]:
+    """Every stage of an audit, in order."""
+    return all_stages()

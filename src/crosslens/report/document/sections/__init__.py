@@ -1,0 +1,1 @@
+"""The sections of a report, as functions of the context; without content they return None."""

@@ -1,0 +1,137 @@
+"""Why queries fail: how often each cause, which things are confused, and failures with their boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from crosslens.core import CrosslensError, Grid, read_parquet_file
+from crosslens.explanations import AnnotatedImage, Explanation, explain_queries, synset_word
+from crosslens.metrics import format_count
+from crosslens.pipeline import StageResult
+from crosslens.report.charts.bars import bar_chart
+from crosslens.report.charts.drawing import Point
+from crosslens.report.document.context import ReportContext
+from crosslens.report.document.parts import Section, TableHtml, notes, paragraph, percent, quote, stored_point
+from crosslens.report.pages.explanations import concept_colours, draw_boxes, marked_text
+from crosslens.report.text.explanations import picture_names
+
+_MOST_CONFUSIONS = 8
+_IMPORTANCE = 10.0
+"""Of the pictures here, above those of single queries: boxes say nothing without them."""
+
+
+def causes(context: ReportContext) -> Section | None:
+    """Shares of causes with all runs beside each other; then per run what is confused, and examples."""
+    results = context.inputs.stage("explain")
+    if not results:
+        return None
+    parts: list[str] = [
+        paragraph(
+            "A failure has a cause where the first hit contradicts something that the query mentions; it may have "
+            "several, or none that the annotation shows."
+        ),
+        *_shares(results),
+    ]
+    for result in results:
+        parts += _confusions(result)
+    parts += _examples(context, results[0])
+    lines = dict.fromkeys(str(line) for result in results for line in result.payload.get("notes", ()))
+    return Section("causes", "Why queries fail", (*parts, notes(list(lines), "What the annotation cannot decide")))
+
+
+def _name(result: StageResult) -> str:
+    return result.model or str(result.payload.get("run", ""))
+
+
+def _shares(results: list[StageResult]) -> Iterator[str]:
+    names = list(dict.fromkeys(row["cause"] for result in results for row in result.payload["causes"]))
+    series: dict[str, list[Point]] = {}
+    for result in results:
+        by_cause = {row["cause"]: row for row in result.payload["causes"]}
+        series[_name(result)] = [stored_point(by_cause.get(name, {}), "share") for name in names]
+    if names:
+        counts = ", ".join(
+            f"{_name(result)} {format_count(result.payload['failures'], 'failure')}" for result in results
+        )
+        yield bar_chart(
+            "Causes, as a share of failures", names, series, number=percent, heading="cause",
+            axis="percent of failures", about=f"The share of failures with each cause: {counts}.",
+        )  # fmt: skip
+
+
+def _confusions(result: StageResult) -> Iterator[str]:
+    rows = result.payload.get("query_atlas") or result.payload.get("atlas") or ()
+    cells = tuple(
+        (synset_word(row["expected"]), synset_word(row["shown"]), f"{row['count']:,}", ", ".join(row["examples"][:3]))
+        for row in rows[:_MOST_CONFUSIONS]
+    )
+    if cells:
+        grid = Grid(("asked for", "shown instead", "failures", "for example"), cells, "llrl")
+        yield TableHtml(f"What {_name(result)} confuses", grid, shown=False)
+
+
+def _examples(context: ReportContext, result: StageResult) -> Iterator[str]:
+    """One failure of each main cause, with both pictures and their boxes."""
+    name = next((name for name in (_name(result), *context.inputs.runs) if name in context.inputs.runs), None)
+    dataset = None if name is None else context.inputs.dataset_of(context.inputs.runs[name])
+    if name is None or dataset is None:
+        return
+    try:
+        chosen = _chosen(context, result, name)
+        explained = explain_queries(context.inputs.runs[name], dataset, chosen, result.payload.get("direction"))
+    except CrosslensError as error:
+        context.notes.append(f"No failures are drawn: {error.problem}.")
+        return
+    if explained:
+        yield f"<h4>Failures of {escape(name)}</h4>"
+        yield paragraph("Boxes of one number are matched across the pictures; dashed boxes have no match.", "facts")
+    for explanation in explained:
+        yield _article(context, explanation, context.dataset_label(context.inputs.runs[name]))
+
+
+def _chosen(context: ReportContext, result: StageResult, name: str) -> list[str]:
+    """The first failure of each main cause; without the table of failures, the first ones."""
+    table = None if result.folder is None else Path(result.folder) / "failures.parquet"
+    if table is not None and table.exists():
+        failures = read_parquet_file(table)
+        if {"query", "main_cause"} <= set(failures.columns):
+            firsts = failures.filter(pl.col("main_cause").is_not_null()).unique("main_cause", maintain_order=True)
+            return [str(query) for query in firsts["query"]][: context.inputs.queries]
+    outcomes = context.outcomes(name)
+    if outcomes is None:
+        return []
+    failed = outcomes.filter(pl.col("rank").is_null() | (pl.col("rank") != 1))
+    return [str(query) for query in failed["query"].head(context.inputs.queries // 2)]
+
+
+def _article(context: ReportContext, explained: Explanation, dataset: str) -> str:
+    colours, pairs = concept_colours(explained), explained.boxes
+    figures = []
+    titles = picture_names(explained)
+    for side, picture, title in zip(("right", "other"), (explained.right, explained.other), titles, strict=True):
+        if picture is not None:
+            numbers = {pair[side]: number for number, pair in enumerate(pairs, start=1)}
+            figures.append(_figure(context, picture, colours, numbers, title, dataset))
+    sentences = "".join(paragraph(sentence.text) for sentence in explained.sentences)
+    return (
+        f'<article class="failure"><p class="query" dir="auto">{marked_text(explained)}</p>\n{sentences}\n'
+        f'<div class="pair">{"".join(figures)}</div></article>'
+    )
+
+
+def _figure(
+    context: ReportContext, picture: AnnotatedImage, colours: dict[str, str], numbers: dict[int, int], title: str,
+    dataset: str,
+) -> str:  # fmt: skip
+    names: Any = ", ".join(dict.fromkeys(entry.name for entry in picture.objects)) or "no objects"
+    drawn = draw_boxes(
+        picture, colours, numbers, None, f"{title}: {picture.image} ({names})",
+        content=context.pictures.below(dataset, picture.image, _IMPORTANCE),
+    )  # fmt: skip
+    said = quote(next(iter(picture.captions), None))
+    return f'<figure class="boxes">{drawn}<figcaption><b>{escape(title)}</b> {said}</figcaption></figure>'

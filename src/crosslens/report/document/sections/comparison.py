@@ -1,0 +1,82 @@
+"""Runs against each other: paired tests, and the leaderboard of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from crosslens.core import Grid
+from crosslens.metrics import format_figure, format_interval, unit_sentence
+from crosslens.report.document.context import ReportContext
+from crosslens.report.document.parts import Section, TableHtml, notes, paragraph
+from crosslens.report.text.comparison import CORRECTIONS, p_value
+from crosslens.report.text.runs import difference_cells
+
+_MOST_COLUMNS = 8
+_FIRST = ("t2i/Hit@1", "i2t/Hit@1", "t2i/Hit@5", "i2t/Hit@5", "t2i/Hit@10", "i2t/Hit@10", "Rsum")
+
+
+def leaderboard(context: ReportContext) -> Section | None:
+    """The leaderboard that an audit computed; without one, the runs of each dataset compared in pairs."""
+    stored = [_board(result.payload) for result in context.inputs.stage("leaderboard")]
+    parts = [part for board in stored for part in board] or list(_pairs(context))
+    return Section("leaderboard", "Leaderboard", tuple(parts)) if parts else None
+
+
+def _board(payload: Mapping[str, Any]) -> Sequence[str]:
+    cells = {(cell["model"], cell["dataset"], cell["metric"]): cell for cell in payload["cells"]}
+    every = list(payload["metrics"])
+    room = max(1, _MOST_COLUMNS // len(payload["datasets"]))
+    chosen = ([name for name in _FIRST if name in every] or every)[:room]
+    columns = [(dataset, name) for dataset in payload["datasets"] for name in chosen]
+    rows, best = [], set()
+    for number, model in enumerate(payload["models"]):
+        row = [model]
+        for column, (dataset, name) in enumerate(columns, start=1):
+            cell = cells.get((model, dataset, name))
+            row.append(_standing(cell, name))
+            if cell is not None and cell["best"]:
+                best.add((number, column))
+        rows.append(tuple(row))
+    several = len(payload["datasets"]) > 1
+    header = ("model", *(f"{dataset}: {name}" if several else name for dataset, name in columns))
+    grid = Grid(header, tuple(rows), "l" * len(header))
+    correction = CORRECTIONS.get(str(payload["correction"]), str(payload["correction"]))
+    about = (
+        f"Bold: the best of its column. *: worse than the best by more than chance (paired permutation test over "
+        f"images, {correction}, {payload['permutations']:,} permutations). {unit_sentence(chosen)}"
+    )
+    return [TableHtml("Models and datasets", grid, best=best), paragraph(about, "facts"), notes(payload["notes"])]
+
+
+def _standing(cell: Mapping[str, Any] | None, name: str) -> str:
+    if cell is None or cell["mean"] is None:
+        return "–"
+    interval = ""
+    if cell["low"] is not None and cell["high"] is not None:
+        interval = f" {format_interval(name, cell['low'], cell['high'])}"
+    return format_figure(name, cell["mean"]) + ("*" if cell["significant"] else "") + interval
+
+
+def _pairs(context: ReportContext) -> Sequence[str]:
+    parts: list[str] = []
+    for dataset, comparison in context.comparisons.items():
+        results = comparison.results
+        differences = difference_cells((entry.metric, entry.difference, entry.low, entry.high) for entry in results)
+        rows = tuple(
+            (
+                entry.other, entry.baseline, entry.metric, format_figure(entry.metric, entry.other_mean),
+                format_figure(entry.metric, entry.baseline_mean), difference,
+                p_value(entry.adjusted_p, comparison.permutations), f"{entry.wins:,} : {entry.losses:,}",
+            )
+            for entry, difference in zip(results, differences, strict=True)
+        )  # fmt: skip
+        header = ("run A", "run B", "metric", "A", "B", "A − B", "p", "A better : B better")
+        correction = CORRECTIONS.get(comparison.correction, comparison.correction)
+        about = (
+            f"Paired permutation test over images, two-sided, {comparison.permutations:,} permutations; "
+            f"p {correction}. {unit_sentence(entry.metric for entry in results)}"
+        )
+        title = f"Runs compared{f' on {dataset}' if dataset else ''}"
+        parts += [TableHtml(title, Grid(header, rows, "lllrrlrr")), paragraph(about, "facts"), notes(comparison.notes)]
+    return [part for part in parts if part]

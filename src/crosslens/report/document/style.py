@@ -1,0 +1,128 @@
+"""How the report looks: on a desk, on a phone, in the dark, on paper; and the script of its button."""
+
+from __future__ import annotations
+
+STYLE = """
+body { max-width: none; margin: 0; padding: 0; background: var(--paper); color: var(--ink);
+       font: 15px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, "Liberation Sans", sans-serif; }
+a { color: var(--accent); }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; border-radius: 2px; }
+.skip { position: absolute; left: 8px; top: -60px; background: var(--paper); padding: 8px 12px; z-index: 3; }
+.skip:focus { top: 8px; }
+.layout { display: grid; grid-template-columns: 230px minmax(0, 1fr); max-width: 1320px; margin: 0 auto; }
+.contents { position: sticky; top: 0; align-self: start; max-height: 100vh; overflow-y: auto;
+            padding: 18px 8px 16px 20px; font-size: 14px; box-sizing: border-box; }
+.contents ol { list-style: none; margin: 0; padding: 0; }
+.contents a { display: block; padding: 4px 8px; margin: 0; text-decoration: none; border-left: 2px solid var(--line);
+              color: var(--soft); }
+.contents a:hover { color: var(--accent); border-left-color: var(--accent); }
+main { padding: 8px 28px 60px; min-width: 0; }
+.top { display: flex; justify-content: space-between; align-items: flex-start; gap: 4px 16px; max-width: 1320px;
+       margin: 0 auto; padding: 20px 28px 0 28px; box-sizing: border-box; }
+.top > div { min-width: 0; }
+h1 { font-size: 26px; line-height: 1.25; margin: 0; overflow-wrap: anywhere; }
+h2 { font-size: 20px; margin: 0 0 8px; overflow-wrap: anywhere; }
+h3 { font-size: 16px; margin: 16px 0 6px; overflow-wrap: anywhere; }
+h4 { font-size: 15px; margin: 18px 0 4px; overflow-wrap: anywhere; }
+p { margin: 6px 0; max-width: 80ch; overflow-wrap: anywhere; }
+.about, .facts, .id { color: var(--soft); } .facts { font-size: 14px; }
+.theme { flex: none; font: inherit; font-size: 14px; color: var(--ink); background: var(--panel);
+         border: 1px solid var(--line); border-radius: 6px; padding: 4px 12px; cursor: pointer; }
+section { padding: 22px 0; border-top: 1px solid var(--line); scroll-margin-top: 8px; }
+section:first-of-type { border-top: 0; padding-top: 8px; }
+.answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(260px, 100%), 1fr)); gap: 14px; }
+.answer, .findings { background: var(--panel); border: 1px solid var(--line); border-radius: 8px;
+                     padding: 4px 16px 10px; }
+.answer h3, .findings h3 { margin: 10px 0 4px; color: var(--accent); }
+.answer h4 { margin: 8px 0 0; color: var(--soft); }
+.findings { margin: 14px 0; } .findings ol { margin: 6px 0; padding-left: 22px; } .findings li { margin: 3px 0; }
+table { border-collapse: collapse; font-size: 14px; }
+th, td { padding: 4px 16px 4px 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line);
+         font-variant-numeric: tabular-nums; }
+thead th { color: var(--soft); font-weight: 600; } tbody th { font-weight: 500; min-width: 9ch; }
+th.number, td.number { text-align: right; padding: 4px 0 4px 16px; }
+th.number + :not(.number), td.number + :not(.number) { padding-left: 20px; }
+td.best { font-weight: 700; } td.figure { white-space: nowrap; }
+.wide { overflow-x: auto; } .wide td, .wide th { max-width: 60ch; }
+details { margin: 8px 0; } summary { cursor: pointer; color: var(--soft); font-size: 14px; }
+.block { margin: 14px 0; } .block h4 { margin-top: 0; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(420px, 100%), 1fr)); gap: 8px 28px; }
+pre { background: var(--panel); border: 1px solid var(--line); border-radius: 6px; padding: 10px 12px; overflow-x: auto;
+      font-size: 13px; line-height: 1.5; }
+ul { padding-left: 22px; } li { overflow-wrap: anywhere; }
+q { display: block; font-style: italic; overflow-wrap: anywhere; } q::before, q::after { content: none; }
+.store { position: absolute; width: 0; height: 0; overflow: hidden; }
+.queries { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(430px, 100%), 1fr)); gap: 16px; }
+article { border: 1px solid var(--line); border-radius: 8px; padding: 8px 14px 14px; min-width: 0; }
+article.failure { margin: 12px 0; }
+.query { font-size: 16px; font-weight: 600; margin: 4px 0; }
+.hits { display: grid; grid-template-columns: repeat(auto-fit, minmax(130px, 1fr)); gap: 10px; margin-top: 8px; }
+figure { margin: 0; min-width: 0; }
+.hits figure { border: 2px solid var(--line); border-radius: 6px; padding: 6px; font-size: 13px; }
+.hits figure.truth { border-style: dashed; } .hits figure.right { border: 4px double var(--good); padding: 4px; }
+.frame { display: block; width: 100%; height: 130px; background: var(--frame); border-radius: 3px; }
+.frame text { fill: var(--soft); font-size: 13px; }
+.missing { display: grid; place-items: center; color: var(--soft); font-size: 13px; }
+figcaption { margin-top: 4px; overflow-wrap: anywhere; }
+.badge { background: var(--good); color: var(--paper); border-radius: 3px; padding: 0 5px; white-space: nowrap; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(280px, 100%), 1fr)); gap: 14px; }
+.boxes svg { display: block; width: 100%; max-height: 380px; }
+.boxes svg .frame { fill: var(--frame); stroke: var(--line); }
+.boxes svg .box { fill: none; stroke-width: 2.5; vector-effect: non-scaling-stroke; }
+.boxes svg text { fill: #fff; font-family: system-ui, Arial, sans-serif; }
+.boxes svg text.empty { fill: var(--soft); text-anchor: middle; }
+mark { background: none; color: inherit; padding: 0 1px; border-bottom: 2px solid var(--line); }
+mark.satisfied { border-color: var(--good); } mark.satisfied sup { color: var(--good); }
+mark.violated { border-color: var(--bad); color: var(--bad); }
+.unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+footer { color: var(--soft); font-size: 13px; border-top: 1px solid var(--line); padding-top: 10px; }
+@media (max-width: 860px) {
+  .layout { display: block; } main { padding: 12px 14px 40px; }
+  .contents { position: static; max-height: none; padding: 12px 14px 0; }
+  .contents ol { display: flex; flex-wrap: wrap; gap: 4px 6px; }
+  .contents a { border: 1px solid var(--line); border-radius: 12px; padding: 3px 10px; }
+  .top { padding: 12px 14px 0; }
+}
+@media print {
+  body { font-size: 10.5pt; } .contents, .theme, .skip { display: none; } .layout { display: block; }
+  main { padding: 0; } a { color: inherit; text-decoration: none; }
+  section { padding: 10pt 0; } h2, h3, h4, figcaption { break-after: avoid; }
+  article, figure, tr, .answer, .findings { break-inside: avoid; }
+  .wide, .chart-scroll, pre { overflow: visible; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+  .chart-figure.natural .chart { max-width: 100%; } td.figure { white-space: normal; }
+  .wide table { font-size: 8.5pt; } .wide td, .wide th { padding-right: 8pt; overflow-wrap: anywhere; }
+  details > summary { list-style: none; } details::details-content { content-visibility: visible; display: block; }
+  .chart, .frame, .boxes svg, .badge, .answer { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  .frame { height: 100pt; } .boxes svg { max-height: 160pt; }
+}
+"""
+
+SCRIPT = """
+(function () {
+  var root = document.documentElement, key = "crosslens-theme", stored = null;
+  try { stored = localStorage.getItem(key); } catch (error) { stored = null; }
+  if (stored === "dark" || stored === "light") { root.dataset.theme = stored; }
+  function isDark() {
+    return root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  }
+  document.addEventListener("DOMContentLoaded", function () {
+    var button = document.getElementById("theme");
+    function say() { button.textContent = isDark() ? "Light colours" : "Dark colours"; }
+    button.hidden = false;
+    say();
+    button.addEventListener("click", function () {
+      root.dataset.theme = isDark() ? "light" : "dark";
+      try { localStorage.setItem(key, root.dataset.theme); } catch (error) { /* not kept for next time */ }
+      say();
+    });
+    var closed = [];
+    addEventListener("beforeprint", function () {
+      closed = Array.from(document.querySelectorAll("details:not([open])"));
+      closed.forEach(function (details) { details.open = true; });
+    });
+    addEventListener("afterprint", function () {
+      closed.forEach(function (details) { details.open = false; });
+    });
+  });
+})();
+"""

@@ -1,0 +1,1 @@
+"""Runs handed to where teams keep results: MLflow, Weights & Biases."""

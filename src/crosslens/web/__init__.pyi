@@ -1,0 +1,41 @@
+from crosslens.web.app import create_app as create_app
+from crosslens.web.judging.commands import (
+    JudgedByModel as JudgedByModel,
+    ModelSource as ModelSource,
+    judge_project as judge_project,
+    judge_table as judge_table,
+    judging_database as judging_database,
+    new_project as new_project,
+    project_named as project_named,
+    project_prompt as project_prompt,
+    table_prompt as table_prompt,
+)
+from crosslens.web.judging.exchange.exporting import (
+    export_content as export_content,
+    export_form as export_form,
+    interface_of as interface_of,
+)
+from crosslens.web.judging.exchange.importing import import_items as import_items
+from crosslens.web.judging.model_judges.pictures import (
+    dataset_pictures as dataset_pictures,
+    folder_store as folder_store,
+    library_pictures as library_pictures,
+)
+from crosslens.web.judging.options import (
+    LABEL_STUDIO as LABEL_STUDIO,
+    QRELS as QRELS,
+    AskingOptions as AskingOptions,
+    ExportOptions as ExportOptions,
+    ImportOptions as ImportOptions,
+    JudgingFolder as JudgingFolder,
+    ProjectOptions as ProjectOptions,
+)
+from crosslens.web.judging.overview import (
+    invitation_path as invitation_path,
+    list_projects as list_projects,
+    results_of as results_of,
+    results_text as results_text,
+)
+from crosslens.web.judging.results.stored import load_answers as load_answers
+from crosslens.web.server import serve_pages as serve_pages
+from crosslens.web.settings import ServeOptions as ServeOptions, WebSettings as WebSettings

@@ -1,0 +1,1 @@
+"""The explorer: leaderboard, queries, datasets."""

@@ -1,0 +1,20 @@
+"""All addresses of the explorer: its pages, and its JSON."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from crosslens.web.explorer.api import api_router
+from crosslens.web.explorer.context import ExplorerContext
+from crosslens.web.explorer.pages import page_router
+from crosslens.web.services import Services
+
+
+def router(services: Services) -> APIRouter:
+    """The explorer on these services."""
+    services.navigation += [("/", "Runs"), ("/datasets", "Datasets")]
+    context = ExplorerContext(services)
+    routes = APIRouter()
+    routes.include_router(api_router(context))
+    routes.include_router(page_router(context))
+    return routes

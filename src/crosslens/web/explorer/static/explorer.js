@@ -1,0 +1,71 @@
+// What pages do beyond links and forms: menus that apply at once, keys, and parts that load after the page.
+
+for (const menu of document.querySelectorAll("select[data-submit]")) {
+  menu.addEventListener("change", () => {
+    const cleared = menu.dataset.clears && menu.form.elements[menu.dataset.clears];
+    if (cleared) cleared.value = "";
+    menu.form.requestSubmit();
+  });
+}
+
+const typing = (target) => target.closest("input, textarea, select, [contenteditable]") !== null;
+const keys = { "/": "search", j: "next", k: "previous" };
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+  const target = keys[event.key] && document.querySelector(`[data-key="${keys[event.key]}"]`);
+  if (!target) return;
+  event.preventDefault();
+  if (event.key === "/") target.focus();
+  else target.click();
+});
+
+const compare = document.querySelector("[data-compare]");
+if (compare) {
+  const boxes = [...document.querySelectorAll('input[name="run"]')];
+  const hint = document.querySelector("[data-compare-hint]");
+  const update = () => {
+    const ticked = boxes.filter((box) => box.checked).length;
+    compare.disabled = ticked !== 2;
+    hint.textContent = ticked === 2 ? "" : ticked > 2 ? "Two runs, not more." : "Tick two runs of the same queries.";
+  };
+  for (const box of boxes) box.addEventListener("change", update);
+  update();
+}
+
+async function loadPart(part) {
+  part.textContent = "Explaining …";
+  try {
+    const response = await fetch(part.dataset.load);
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const content = page.querySelector("#explained") ?? page.querySelector(".problem");
+    part.replaceChildren(content ?? "There is no explanation.");
+  } catch {
+    part.textContent = "The server does not answer.";
+  }
+}
+for (const part of document.querySelectorAll("[data-load]")) loadPart(part);
+
+async function markLikely(area) {
+  const note = area.querySelector("[data-likely-note]");
+  const response = await fetch(area.dataset.likely).catch(() => null);
+  if (!response || !response.ok) return;
+  const likely = await response.json();
+  const phi = new Map(likely.items.map((entry) => [entry.item, entry.phi]));
+  let marked = 0;
+  for (const card of area.querySelectorAll("[data-open]")) {
+    if (!phi.has(card.dataset.item)) continue;
+    card.classList.add("likely");
+    const badge = document.createElement("span");
+    badge.className = "badge maybe";
+    badge.textContent = "likely positive";
+    badge.title = `φ (${likely.phi}) ${phi.get(card.dataset.item).toFixed(2)}, threshold ${likely.threshold.toFixed(2)}`;
+    card.querySelector(".marks").append(badge);
+    marked += 1;
+  }
+  if (marked) {
+    note.hidden = false;
+    const share = Math.round(100 * (1 - likely.quantile));
+    note.textContent = `Likely positive: not in the ground truth, but φ (${likely.phi}) with the captions is as high as for the best ${share} % of annotated pairs (at least ${likely.threshold.toFixed(2)}).`;
+  }
+}
+for (const area of document.querySelectorAll("[data-likely]")) markLikely(area);

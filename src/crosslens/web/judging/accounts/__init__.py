@@ -1,0 +1,1 @@
+"""Who takes part: accounts, passwords, sessions, invitation links."""

@@ -1,0 +1,219 @@
+"""What the commands of judging do: open the database, find a project by its number or name, make one, ask a model."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crosslens.core import (
+    Dataset,
+    Endpoint,
+    InputError,
+    Progress,
+    RecordedAnswers,
+    SilentProgress,
+    UnknownNameError,
+    UsageError,
+    argument,
+    json_form,
+    read_json_file,
+    read_text_file,
+    stage,
+    write_text,
+)
+from crosslens.web.judging.accounts.people import model_account
+from crosslens.web.judging.database.answers import judgements
+from crosslens.web.judging.database.engine import Database, open_database
+from crosslens.web.judging.database.judging import record_judgement
+from crosslens.web.judging.database.projects import (
+    JudgingProject,
+    ProjectSettings,
+    create_project,
+    items,
+    projects,
+)
+from crosslens.web.judging.database.tables import MODEL
+from crosslens.web.judging.exchange.pair_lists import pair_items
+from crosslens.web.judging.model_judges.asking import AskingOutcome, ModelJudge, ask_and_keep
+from crosslens.web.judging.model_judges.prompts import Pictures, shown_prompt
+from crosslens.web.judging.options import AskingOptions, JudgingFolder, ProjectOptions
+from crosslens.web.judging.tasks.answers import Answer
+from crosslens.web.judging.tasks.content import ItemContent
+from crosslens.web.judging.tasks.form import read_form
+from crosslens.web.judging.tasks.kinds import task_kind
+
+
+def judging_database(options: JudgingFolder, *, create: bool = False) -> Database:
+    """The database of a served folder; unless it is to be created, it must exist."""
+    address = options.address
+    if isinstance(address, Path) and not create and not address.exists():
+        raise InputError(
+            "no judging projects", file=address, expected="a folder with a judging project",
+            fix=f"check {argument('folder')}, or make a project: crosslens judging new",
+        )  # fmt: skip
+    return open_database(address)
+
+
+def project_named(database: Database, name: str) -> JudgingProject:
+    """The project of this number, or of this name."""
+    known = projects(database)
+    by_number = {str(project.id): project for project in known}
+    if name in by_number:
+        return by_number[name]
+    same = [project for project in known if project.name == name]
+    if len(same) > 1:
+        numbers = ", ".join(str(project.id) for project in same)
+        raise UsageError(f"{len(same)} projects are named {name!r}", fix=f"use a number: {numbers}")
+    if not same:
+        raise UnknownNameError("project", name, [*by_number, *(project.name for project in known)])
+    return same[0]
+
+
+def new_project(database: Database, name: str, options: ProjectOptions) -> JudgingProject:
+    """A project with the task's labels and guidelines, or those in files."""
+    form = None if options.labels is None else read_form(_table(options.labels), str(options.labels))
+    guidelines = None if options.guidelines is None else read_text_file(options.guidelines)
+    settings = ProjectSettings(check_every=options.check_every, per_person=options.per_person)
+    return create_project(
+        database, name, options.task, form=form, guidelines=guidelines, overlap=options.overlap, seed=options.seed,
+        settings=settings,
+    )  # fmt: skip
+
+
+def _table(file: Path) -> Mapping[str, Any]:
+    if file.suffix.lower() == ".json":
+        content = read_json_file(file)
+    else:
+        try:
+            content = tomllib.loads(read_text_file(file))
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"not TOML: {error}", file=file, fix="correct the file") from error
+    if not isinstance(content, Mapping):
+        raise InputError("the file holds no table", file=file, expected="question and labels")
+    return content
+
+
+@dataclass(frozen=True)
+class JudgedByModel:
+    """What a model was asked and said."""
+
+    model: str
+    outcome: AskingOutcome
+    known: int
+    """Items that it had judged before."""
+    names: Sequence[str]
+    """The items that were asked about, by their place."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        unusable = {self.names[number]: problem for number, problem in self.outcome.unusable.items()}
+        return dict(
+            json_form(
+                {
+                    "model": self.model, "answered": self.outcome.answered, "known": self.known,
+                    "left": self.outcome.left, "requests": self.outcome.requests, "unusable": unusable,
+                }
+            )
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """The model that is asked: its endpoint, the name that its judgements have, and where answers are recorded."""
+
+    endpoint: Endpoint
+    name: str
+    record: RecordedAnswers | None = None
+    replay_only: bool = False
+
+    def judge(self, project: JudgingProject, pictures: Pictures, options: AskingOptions) -> ModelJudge:
+        """The model as a judge of the project."""
+        return ModelJudge(
+            self.endpoint, project.form, project.guidelines, pictures, options, self.record,
+            replay_only=self.replay_only,
+        )  # fmt: skip
+
+
+def judge_project(
+    database: Database,
+    project: JudgingProject,
+    source: ModelSource,
+    pictures: Pictures,
+    options: AskingOptions,
+    progress: Progress | None = None,
+) -> JudgedByModel:
+    """Ask the model about every item of a project that it has not judged yet; its judgements are kept as a model's."""
+    account = model_account(database, source.name)
+    done = {entry.item for entry in judgements(database, project.id) if entry.account == account.name}
+    open_items = [item for item in items(database, project.id) if item.id not in done]
+
+    def keep(number: int, answer: Answer, seconds: float) -> None:
+        record_judgement(database, open_items[number].id, account.id, answer, source=MODEL, seconds=seconds)
+
+    contents = [item.content for item in open_items]
+    names = [str(item.id) for item in open_items]
+    outcome = _ask(source.judge(project, pictures, options), contents, keep, progress)
+    return JudgedByModel(account.name, outcome, len(done), names)
+
+
+def judge_table(
+    table: Path,
+    output: Path,
+    dataset: Dataset,
+    task: str,
+    source: ModelSource,
+    pictures: Pictures,
+    options: AskingOptions,
+    progress: Progress | None = None,
+) -> JudgedByModel:
+    """Ask the model about the pairs of a table; the answers are written as JSON lines. Nothing else is kept."""
+    project = _project_of_table(table, task)
+    listed = pair_items(table, dataset, shown_as=dataset.name)
+    answers: dict[int, tuple[Answer, float]] = {}
+    outcome = _ask(
+        source.judge(project, pictures, options),
+        [item.content for item in listed],
+        lambda number, answer, seconds: answers.__setitem__(number, (answer, seconds)),
+        progress,
+    )
+    lines = []
+    for number, (answer, _) in sorted(answers.items()):
+        about = listed[number].content.about
+        row = {"image": about["image"], "caption": about["caption"], "text": listed[number].content.texts[0].text}
+        row |= {"judge": source.name, "source": MODEL, "labels": list(answer.labels)}
+        row |= {"rating": answer.rating, "correction": answer.text}
+        lines.append(json.dumps(row, ensure_ascii=False) + "\n")
+    write_text(output, "".join(lines))
+    return JudgedByModel(source.name, outcome, 0, [f"row {number}" for number in range(len(listed))])
+
+
+def project_prompt(database: Database, project: JudgingProject, source: ModelSource, pictures: Pictures) -> str:
+    """The request about the first item of a project, as a person reads it."""
+    contents = [item.content for item in items(database, project.id)]
+    return _first_prompt(source.judge(project, pictures, AskingOptions()), contents)
+
+
+def table_prompt(table: Path, dataset: Dataset, task: str, source: ModelSource, pictures: Pictures) -> str:
+    """The request about the first row of a table, as a person reads it."""
+    contents = [item.content for item in pair_items(table, dataset, shown_as=dataset.name)]
+    return _first_prompt(source.judge(_project_of_table(table, task), pictures, AskingOptions()), contents)
+
+
+def _project_of_table(table: Path, task: str) -> JudgingProject:
+    kind = task_kind(task)
+    return JudgingProject(0, table.name, task, kind.form, kind.guidelines, 1, 0, ProjectSettings())
+
+
+def _first_prompt(judge: ModelJudge, contents: Sequence[ItemContent]) -> str:
+    if not contents:
+        raise UsageError("there is no item to show a prompt for", fix="import items first")
+    return shown_prompt(judge.messages(contents[0]))
+
+
+def _ask(judge: ModelJudge, contents: Sequence[ItemContent], keep: Any, progress: Progress | None) -> AskingOutcome:
+    with stage(progress or SilentProgress(), "judging", len(contents)) as shown:
+        return ask_and_keep(judge, contents, keep, shown.advance)

@@ -1,0 +1,127 @@
+"""The database: SQLite in a file (write-ahead log) or PostgreSQL by URL, behind two kinds of transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.orm import Session
+
+from crosslens.core import CrosslensError, MissingExtraError
+from crosslens.web.judging.database.migrate import migrate
+
+BUSY_SECONDS = 30
+"""How long a transaction waits for another process that writes to the same SQLite file."""
+MOST_CONNECTIONS = 60
+
+
+class Database:
+    """Transactions of one database. ``clock`` says what time it is (tests move it)."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self.engine = engine
+        self.clock = clock
+        self.is_sqlite = engine.dialect.name == "sqlite"
+        # SQLite has one writer at a time; waiting here is fair, polling for its lock is not.
+        self._turn = threading.Lock() if self.is_sqlite else nullcontext()
+
+    def now(self) -> datetime:
+        """The present moment."""
+        return self.clock()
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A transaction that changes nothing; never waits for a writer."""
+        with Session(self.engine) as session, session.begin():
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A transaction that is on disk when the block is left, or has changed nothing."""
+        engine = self.engine.execution_options(begin="IMMEDIATE")
+        with self._turn, Session(engine, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+
+def open_database(address: str | Path) -> Database:
+    """The database at a URL (``sqlite:///…``, ``postgresql://…``) or in a file, brought to the newest format."""
+    url = _url(address)
+    engine = _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url)
+    migrate(engine)
+    return Database(engine)
+
+
+def _url(address: str | Path) -> URL:
+    if isinstance(address, Path) or "://" not in address:
+        return URL.create("sqlite", database=str(address))
+    try:
+        url = make_url(address)
+    except ArgumentError as error:
+        raise CrosslensError(
+            "the database's URL cannot be read", fix="write sqlite:///FILE or postgresql://…"
+        ) from error
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise CrosslensError(
+            f"databases of the kind {url.get_backend_name()!r} are not supported",
+            fix="write sqlite:///FILE or postgresql://…",
+            code="unknown-database",
+        )
+    return url
+
+
+def _sqlite(url: URL) -> Engine:
+    if not url.database or url.database == ":memory:":
+        raise CrosslensError("judgements need a file to be kept in", fix="write sqlite:///FILE", code="no-file")
+    Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url, pool_size=MOST_CONNECTIONS, max_overflow=0, connect_args={"timeout": BUSY_SECONDS})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    # The driver opens transactions too late for our purposes: BEGIN is sent by `_begin_sqlite`.
+    connection.isolation_level = None
+    connection.execute("PRAGMA foreign_keys = ON")
+    _use_write_ahead_log(connection)
+    # NORMAL would lose acknowledged judgements when the power fails.
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _use_write_ahead_log(connection: Any) -> None:
+    """Several processes may open a new file at once, and this statement does not wait by itself."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}")
+
+
+def _postgresql(url: URL) -> Engine:
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("a PostgreSQL database", "psycopg", "postgres") from error
+    return create_engine(
+        url.set(drivername="postgresql+psycopg"), pool_size=20, max_overflow=20, pool_timeout=60, pool_pre_ping=True
+    )

@@ -1,0 +1,1 @@
+"""Alembic migrations of the judging database; run at start (``database/migrate.py``)."""

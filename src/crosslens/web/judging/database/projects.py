@@ -1,0 +1,249 @@
+"""Projects, their members and their items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from sqlalchemy import and_, func, select, update
+from sqlalchemy.orm import Session
+
+from crosslens.core import CrosslensError, InputError
+from crosslens.web.judging.database.engine import Database
+from crosslens.web.judging.database.tables import ANNOTATOR, OWNER, AccountRow, ItemRow, MembershipRow, ProjectRow
+from crosslens.web.judging.tasks.content import SHARED_KINDS, ItemContent, NewItem, check_items, read_content
+from crosslens.web.judging.tasks.form import AnswerForm, read_form
+from crosslens.web.judging.tasks.kinds import task_kind
+from crosslens.web.judging.tasks.order import shuffled_positions
+
+
+@dataclass(frozen=True)
+class ProjectSettings:
+    """How items are given out."""
+
+    expires: int = 3_600
+    """Seconds after which an item that was given out and not judged may go to somebody else."""
+    check_every: int = 10
+    """Among how many items there is one attention check."""
+    per_person: int | None = None
+    """How many items one person judges at most, practice items and attention checks not counted."""
+
+
+@dataclass(frozen=True)
+class JudgingProject:
+    """A project as pages and commands see it."""
+
+    id: int
+    name: str
+    task: str
+    form: AnswerForm
+    guidelines: str
+    overlap: int
+    seed: int
+    settings: ProjectSettings
+
+
+@dataclass(frozen=True)
+class StoredItem:
+    """An item as pages and commands see it."""
+
+    id: int
+    project: int
+    kind: str
+    content: ItemContent
+    expected: dict[str, Any] | None
+
+
+def create_project(
+    database: Database,
+    name: str,
+    task: str,
+    *,
+    form: AnswerForm | None = None,
+    guidelines: str | None = None,
+    overlap: int = 1,
+    seed: int = 0,
+    settings: ProjectSettings | None = None,
+    owner: int | None = None,
+) -> JudgingProject:
+    """A new project; ``form`` and ``guidelines`` default to those of the task, ``owner`` becomes a member."""
+    kind = task_kind(task)
+    settings = settings or ProjectSettings()
+    _check_numbers(overlap, settings)
+    if not name.strip():
+        raise InputError("the project has no name")
+    with database.writing() as session:
+        row = ProjectRow(
+            name=name.strip(),
+            task=task,
+            labels=(form or kind.form).as_dict(),
+            guidelines=kind.guidelines if guidelines is None else guidelines,
+            overlap=overlap,
+            seed=seed,
+            settings=asdict(settings),
+            created=database.now(),
+        )
+        session.add(row)
+        session.flush()
+        if owner is not None:
+            session.add(MembershipRow(project=row.id, account=owner, role=OWNER, created=database.now()))
+        return as_project(row)
+
+
+def add_items(database: Database, project: int, items: Sequence[NewItem]) -> list[int]:
+    """Add items; all but practice items are shown in an order drawn from the project's seed. Returns their ids."""
+    with database.writing() as session:
+        row = locked_project(session, project)
+        check_items(items, [label.name for label in read_form(row.labels).labels])
+        largest = session.scalar(select(func.max(ItemRow.position)).where(ItemRow.project == project))
+        first = 0 if largest is None else largest + 1
+        positions = _positions(row.seed, first, items)
+        rows = [
+            ItemRow(
+                project=project,
+                position=position,
+                content=item.content.as_dict(),
+                kind=item.kind,
+                expected=None if item.expected is None else dict(item.expected),
+                vacancies=row.overlap if item.kind in SHARED_KINDS else 0,
+            )
+            for item, position in zip(items, positions, strict=True)
+        ]
+        session.add_all(rows)
+        session.flush()
+        return [item.id for item in rows]
+
+
+def set_overlap(database: Database, project: int, overlap: int) -> None:
+    """Give each item to ``overlap`` people from now on; judgements that exist already are kept."""
+    with database.writing() as session:
+        row = locked_project(session, project)
+        _check_numbers(overlap, as_project(row).settings)
+        session.execute(
+            update(ItemRow)
+            .where(ItemRow.project == project, ItemRow.kind.in_(SHARED_KINDS))
+            .values(vacancies=ItemRow.vacancies + (overlap - row.overlap))
+        )
+        row.overlap = overlap
+
+
+def set_guidelines(database: Database, project: int, guidelines: str) -> None:
+    """Replace the guidelines."""
+    with database.writing() as session:
+        locked_project(session, project).guidelines = guidelines
+
+
+def join(database: Database, project: int, account: int, role: str = ANNOTATOR) -> None:
+    """Make an account a member; an owner stays one."""
+    with database.writing() as session:
+        join_within(database, session, project, account, role)
+
+
+def join_within(database: Database, session: Session, project: int, account: int, role: str) -> None:
+    """The same, within a transaction."""
+    locked_project(session, project)
+    row = session.get(MembershipRow, (project, account))
+    if row is None:
+        session.add(MembershipRow(project=project, account=account, role=role, created=database.now()))
+    elif role == OWNER:
+        row.role = OWNER
+
+
+def role_in(database: Database, project: int, account: int) -> str | None:
+    """``owner``, ``annotator``, or None for an account that is not a member."""
+    with database.reading() as session:
+        return session.scalar(
+            select(MembershipRow.role).where(MembershipRow.project == project, MembershipRow.account == account)
+        )
+
+
+def project_and_role(database: Database, project: int, account: int) -> tuple[JudgingProject, str | None] | None:
+    """The project and what the account is in it; None where there is no such project."""
+    query = (
+        select(ProjectRow, MembershipRow.role)
+        .outerjoin(MembershipRow, and_(MembershipRow.project == ProjectRow.id, MembershipRow.account == account))
+        .where(ProjectRow.id == project)
+    )
+    with database.reading() as session:
+        row = session.execute(query).one_or_none()
+        return None if row is None else (as_project(row[0]), row[1])
+
+
+def members(database: Database, project: int) -> list[tuple[int, str, str]]:
+    """Account id, name and role of all members, by name."""
+    with database.reading() as session:
+        query = select(AccountRow.id, AccountRow.name, MembershipRow.role).join(
+            MembershipRow, MembershipRow.account == AccountRow.id
+        )
+        rows = session.execute(query.where(MembershipRow.project == project).order_by(AccountRow.name_key))
+        return [(account, name, role) for account, name, role in rows]
+
+
+def project_by_id(database: Database, project: int) -> JudgingProject | None:
+    """The project, or None."""
+    with database.reading() as session:
+        row = session.get(ProjectRow, project)
+        return None if row is None else as_project(row)
+
+
+def projects(database: Database, account: int | None = None) -> list[JudgingProject]:
+    """All projects, or those an account is a member of, oldest first."""
+    query = select(ProjectRow).order_by(ProjectRow.id)
+    if account is not None:
+        query = query.join(MembershipRow, MembershipRow.project == ProjectRow.id).where(
+            MembershipRow.account == account
+        )
+    with database.reading() as session:
+        return [as_project(row) for row in session.scalars(query)]
+
+
+def items(database: Database, project: int, kinds: Sequence[str] | None = None) -> list[StoredItem]:
+    """The items of a project in the order in which they were added."""
+    query = select(ItemRow).where(ItemRow.project == project).order_by(ItemRow.id)
+    if kinds is not None:
+        query = query.where(ItemRow.kind.in_(kinds))
+    with database.reading() as session:
+        return [as_item(row) for row in session.scalars(query)]
+
+
+def locked_project(session: Session, project: int) -> ProjectRow:
+    """The project; other transactions that lock it wait until this one ends."""
+    row = session.get(ProjectRow, project, with_for_update={"key_share": True})
+    if row is None:
+        raise CrosslensError(f"project {project} does not exist", code="no-project", subject=str(project))
+    return row
+
+
+def as_project(row: ProjectRow) -> JudgingProject:
+    """A row as a value."""
+    known = {entry.name for entry in fields(ProjectSettings)}
+    settings = ProjectSettings(**{name: value for name, value in row.settings.items() if name in known})
+    form = read_form(row.labels)
+    return JudgingProject(row.id, row.name, row.task, form, row.guidelines, row.overlap, row.seed, settings)
+
+
+def as_item(row: ItemRow) -> StoredItem:
+    """A row as a value."""
+    return StoredItem(row.id, row.project, row.kind, read_content(row.content), row.expected)
+
+
+def _positions(seed: int, first: int, items: Sequence[NewItem]) -> list[int]:
+    """Practice items keep their order, before the others."""
+    practice = [index for index, item in enumerate(items) if item.kind == "practice"]
+    others = [index for index, item in enumerate(items) if item.kind != "practice"]
+    shuffled = shuffled_positions(seed, first + len(practice), len(others))
+    position = dict(zip(practice, range(first, first + len(practice)), strict=True))
+    position.update(zip(others, shuffled, strict=True))
+    return [position[index] for index in range(len(items))]
+
+
+def _check_numbers(overlap: int, settings: ProjectSettings) -> None:
+    for name, value, least in (
+        ("overlap", overlap, 1),
+        ("expires", settings.expires, 1),
+        ("check_every", settings.check_every, 1),
+        ("per_person", settings.per_person, 1),
+    ):
+        if value is not None and value < least:
+            raise CrosslensError(f"{name} is {value}, but must be at least {least}", option=name, code="too-small")

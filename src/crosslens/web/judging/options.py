@@ -1,0 +1,103 @@
+"""Options of judging: the database, a new project, imports, exports, questions to models. Imports no library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from crosslens.core import Options, option
+
+DATABASE_FILE = "judging.sqlite"
+"""Where judgements are kept in a served folder."""
+
+
+@dataclass(frozen=True)
+class JudgingFolder(Options):
+    """The folder that is served, and the database of its projects."""
+
+    folder: Path = option(Path("runs"), "The folder that crosslens serve shows.", metavar="FOLDER")
+    database: str | None = option(None, "Where judgements are kept. [default: SQLite in the folder]", metavar="URL")
+
+    @property
+    def address(self) -> str | Path:
+        """Where the database is."""
+        return self.database or self.folder / DATABASE_FILE
+
+
+@dataclass(frozen=True)
+class ProjectOptions(Options):
+    """What is asked in a project, and how items are given out."""
+
+    task: str = option(
+        "failures", "What is judged: failures, validity, pairs or relevance.", metavar="NAME",
+        choices=("failures", "validity", "pairs", "relevance"),
+    )  # fmt: skip
+    overlap: int = option(2, "How many people judge each item.", metavar="N", minimum=1)
+    seed: int = option(0, "Decides the order of items.", metavar="N")
+    per_person: int | None = option(None, "Most items for one person. [default: all]", metavar="N", minimum=1)
+    check_every: int = option(10, "One attention check among so many items.", metavar="N", minimum=1)
+    labels: Path | None = option(
+        None, "The question, labels, rating and text field as TOML or JSON. [default: the task's]", metavar="FILE"
+    )
+    guidelines: Path | None = option(None, "What judges are told, as text. [default: the task's]", metavar="FILE")
+
+
+@dataclass(frozen=True)
+class ImportOptions(Options):
+    """Which items are taken from a source."""
+
+    direction: str | None = option(None, "Of a run: i2t or t2i. [default: t2i if the run has it]", metavar="NAME")
+    limit: int | None = option(None, "Draw so many of the items. [default: all]", metavar="N", minimum=1)
+    seed: int = option(0, "Decides which items are drawn.", metavar="N")
+    with_truth: bool = option(False, "Of a run: also show the image that was expected.")
+    part: str = option(
+        "candidates", "Of an IMP benchmark: captions to validate, or the survey of its hardest pairs.",
+        metavar="candidates|survey", choices=("candidates", "survey"),
+    )  # fmt: skip
+    hardest: int = option(100, "Of the survey: how many pairs, those with the lowest cosine.", metavar="N", minimum=1)
+    distractors: int = option(25, "Of the survey: how many true negatives among them.", metavar="N", minimum=0)
+
+
+ANSWERS, QRELS, LABEL_STUDIO = "answers", "qrels", "label-studio"
+EXPORT_FORMS = (ANSWERS, QRELS, LABEL_STUDIO)
+
+
+@dataclass(frozen=True)
+class ExportOptions(Options):
+    """How judgements become a file."""
+
+    form: str | None = option(
+        None, "answers (.csv, .jsonl), qrels (.parquet, .csv) or label-studio (.json). [default: by the ending]",
+        metavar="NAME", choices=EXPORT_FORMS,
+    )  # fmt: skip
+    rule: str = option(
+        "majority", "Qrels: the grade that most judges gave, the mean of grades, or the mean rating.",
+        metavar="majority|mean|rating", choices=("majority", "mean", "rating"),
+    )  # fmt: skip
+    grade: tuple[str, ...] = option(
+        (), "Qrels: the grade of a label, instead of the project's; may be repeated.", metavar="LABEL=NUMBER"
+    )
+    truth_grade: float | None = option(
+        None, "Qrels: the grade of the dataset's own pairs. [default: the highest grade]", metavar="NUMBER", minimum=0
+    )
+    source: str = option(
+        "person", "Qrels: whose judgements; those of models are never mixed with people's.",
+        metavar="person|model", choices=("person", "model"),
+    )  # fmt: skip
+    pictures: str = option(
+        "", "Label Studio: what stands before DATASET/IMAGE in the address of a picture.", metavar="ADDRESS"
+    )
+
+
+@dataclass(frozen=True)
+class AskingOptions(Options):
+    """How often and how fast a model is asked."""
+
+    workers: int = option(4, "Requests at a time.", metavar="N", minimum=1, maximum=256)
+    per_minute: int | None = option(
+        None, "At most so many requests a minute. [default: no limit]", metavar="N", minimum=1
+    )
+    max_requests: int | None = option(
+        None, "Stop after so many requests; the same command goes on later. [default: no limit]", metavar="N", minimum=1
+    )
+    seed: int = option(0, "Seed that is sent with every request.", metavar="N")

@@ -1,0 +1,137 @@
+"""Items into a project from runs and tables, judgements out of it as files."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, File, Form, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from crosslens.core import CrosslensError, Dataset, InputError
+from crosslens.web.judging.context import JudgingContext, RowId
+from crosslens.web.judging.exchange.exporting import export_content, interface_of
+from crosslens.web.judging.exchange.importing import ImportedItems, add_new_items, shown_as
+from crosslens.web.judging.exchange.pair_lists import pair_items
+from crosslens.web.judging.exchange.run_failures import failure_items
+from crosslens.web.judging.options import ExportOptions
+from crosslens.web.judging.owning.kept_results import KeptResults
+from crosslens.web.judging.owning.results_pages import page
+from crosslens.web.judging.results.stored import ProjectAnswers
+from crosslens.web.judging.wording import sentence
+from crosslens.web.services import Services
+
+FILES = {
+    "answers.csv": ("text/csv; charset=utf-8", "Every judgement as a table"),
+    "answers.jsonl": ("application/x-ndjson", "Every judgement as JSON lines"),
+    "judgements.parquet": ("application/vnd.apache.parquet", "Judged pairs, for evaluate --qrels and agreement"),
+    "judgements.csv": ("text/csv; charset=utf-8", "The same as a table"),
+    "label-studio.json": ("application/json", "Tasks for Label Studio"),
+    "label-studio.xml": ("application/xml", "The labelling interface for them"),
+}
+"""The files that can be downloaded: their type, and what they are."""
+_TABLES = (".csv", ".tsv", ".jsonl")
+_MOST_ITEMS = 100_000
+
+
+def add_pages(routes: APIRouter, context: JudgingContext, services: Services, kept: KeptResults) -> None:
+    """Add the addresses."""
+
+    def items_page(
+        request: Request, project: int, problem: str = "", imported: ImportedItems | None = None
+    ) -> Response:
+        account = context.require_owner(request, project)
+        results = kept.of(context.database, project)
+        return page(
+            request, "items.html", account, results, files=FILES, problem=problem, imported=imported,
+            kinds=Counter(item.kind for item in results.answers.items.values()),
+            runs=[summary for summary in services.library.runs() if summary.problem is None],
+            datasets=services.library.datasets(), tables=", ".join(_TABLES),
+        )  # fmt: skip
+
+    @routes.get("/projects/{project}/owner/items", include_in_schema=False)
+    def items(request: Request, project: RowId) -> Response:
+        return items_page(request, project)
+
+    @routes.post("/projects/{project}/owner/import", include_in_schema=False)
+    def import_run(
+        request: Request, project: RowId, run: Annotated[str, Form()], direction: Annotated[str, Form()] = "",
+        limit: Annotated[int, Form(ge=1, le=_MOST_ITEMS)] = 200, seed: Annotated[int, Form()] = 0,
+        with_truth: Annotated[bool, Form()] = False,
+    ) -> Response:  # fmt: skip
+        context.require_owner(request, project)
+        try:
+            loaded, dataset = services.library.run(run), services.library.dataset_of(run)
+            new = failure_items(
+                loaded, dataset, direction or None, shown_as=_served_as(services, run, dataset), limit=limit, seed=seed,
+                with_truth=with_truth,
+            )  # fmt: skip
+            return items_page(request, project, "", add_new_items(context.database, project, new, dataset.name))
+        except CrosslensError as error:
+            return items_page(request, project, sentence(error))
+
+    @routes.post("/judging/upload/{project}", include_in_schema=False)
+    def import_table(
+        request: Request, project: RowId, table: Annotated[UploadFile, File()], dataset: Annotated[str, Form()]
+    ) -> Response:
+        context.require_owner(request, project)
+        try:
+            data = services.library.dataset(dataset)
+            new = _uploaded(table, data, dataset)
+            return items_page(request, project, "", add_new_items(context.database, project, new, data.name))
+        except CrosslensError as error:
+            return items_page(request, project, sentence(error))
+
+    @routes.get("/projects/{project}/owner/export/{name}", include_in_schema=False)
+    def export(
+        request: Request, project: RowId, name: str, rule: str = "majority", ground_truth: bool = False
+    ) -> Response:
+        context.require_owner(request, project)
+        if name not in FILES:
+            raise HTTPException(404, "There is no such file.")
+        answers = kept.of(context.database, project).answers
+        content = _exported(request, services, answers, name, rule, ground_truth)
+        held = {"Content-Disposition": f'attachment; filename="project-{project}-{name}"', "Cache-Control": "no-store"}
+        return Response(content, media_type=FILES[name][0], headers=held)
+
+
+def _exported(
+    request: Request, services: Services, answers: ProjectAnswers, name: str, rule: str, ground_truth: bool
+) -> bytes:
+    if name == "label-studio.xml":
+        return interface_of(answers).encode()
+    form = "qrels" if name.startswith("judgements") else "label-studio" if name.startswith("label") else "answers"
+    pictures = f"{request.url.scheme}://{request.url.netloc}/pictures/"
+    options = ExportOptions(form=form, rule=rule, pictures=pictures)
+    dataset = _dataset_of(services, answers) if ground_truth and form == "qrels" else None
+    return export_content(answers, name, options, dataset)
+
+
+def _dataset_of(services: Services, answers: ProjectAnswers) -> Dataset | None:
+    """The dataset that most items show pictures of."""
+    shown = Counter(picture.dataset for item in answers.items.values() for picture in item.content.pictures)
+    return services.library.dataset(shown.most_common(1)[0][0]) if shown else None
+
+
+def _served_as(services: Services, run: str, dataset: Dataset) -> str:
+    """The name in addresses of a run's dataset."""
+    return services.library.summary(run).dataset or shown_as(dataset)
+
+
+def _uploaded(table: UploadFile, dataset: Dataset, served_as: str) -> Any:
+    """The items of an uploaded table; only the ending of its name is used, and only if it is one of a table's."""
+    suffix = Path(table.filename or "").suffix.lower()
+    if suffix not in _TABLES:
+        raise CrosslensError(f"a table has one of the endings {', '.join(_TABLES)}", fix="upload such a file")
+    with tempfile.TemporaryDirectory(prefix="crosslens-") as folder:
+        file = Path(folder) / f"table{suffix}"
+        file.write_bytes(table.file.read())
+        try:
+            return pair_items(file, dataset, shown_as=served_as)
+        except InputError as error:
+            where = "" if error.row is None else f", {error.row}"
+            raise CrosslensError(f"{error.problem} ({table.filename}{where})"[:400], fix=error.fix) from None

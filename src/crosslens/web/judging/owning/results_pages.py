@@ -1,0 +1,138 @@
+"""What was judged: agreement, shares, ratings, causes, rules, people, models, correlations."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import polars as pl
+from fastapi import APIRouter, Form
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from crosslens.core import CrosslensError
+from crosslens.report import CHART_STYLE
+from crosslens.web.errors import Problem
+from crosslens.web.judging.accounts.invitations import create_invitation
+from crosslens.web.judging.context import JudgingContext, RowId
+from crosslens.web.judging.database.progress import project_progress
+from crosslens.web.judging.database.projects import members, set_guidelines, set_overlap
+from crosslens.web.judging.owning import figures
+from crosslens.web.judging.owning.kept_results import KeptResults
+from crosslens.web.judging.results.automatic import run_metrics
+from crosslens.web.judging.results.summary import ProjectResults
+from crosslens.web.judging.wording import sentence
+from crosslens.web.layout.rendering import render
+from crosslens.web.services import Services
+
+_LONGEST_GUIDELINES, _MOST_PEOPLE = 20_000, 1000
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    403: {"model": Problem, "description": "Only owners of the project see its results."},
+    404: {"model": Problem, "description": "There is no such project."},
+    422: {"model": Problem, "description": "The project's number is not valid."},
+}
+TABS = (
+    ("", "Results"), ("/people", "People"), ("/disagreements", "Disagreements"), ("/correlations", "Correlations"),
+    ("/models", "Models"), ("/items", "Items and export"),
+)  # fmt: skip
+
+
+def add_pages(routes: APIRouter, context: JudgingContext, services: Services, kept: KeptResults) -> None:
+    """Add the addresses."""
+    _add_results(routes, context, kept)
+    _add_people(routes, context, kept)
+    _add_comparisons(routes, context, services, kept)
+
+
+def page(request: Request, template: str, account: Any, results: ProjectResults, **values: Any) -> Response:
+    """A page of the owner, with the tabs of the project."""
+    shown: dict[str, Any] = {"project": results.answers.project, "results": results, "titles": results.answers.titles}
+    shown |= {"percent": figures.percent, "number": figures.number, "interval": figures.interval}
+    return render(request, f"judging/owning/{template}", account=account, tabs=TABS, **shown, **values)
+
+
+def _add_results(routes: APIRouter, context: JudgingContext, kept: KeptResults) -> None:
+    @routes.get("/projects/{project}/owner", include_in_schema=False)
+    def overview(request: Request, project: RowId, note: str = "") -> Response:
+        account = context.require_owner(request, project)
+        results = kept.of(context.database, project)
+        charts = [chart for draw in (figures.label_chart, figures.rating_chart, figures.cause_chart,
+                                     figures.together_chart) if (chart := draw(results)) is not None]  # fmt: skip
+        return page(
+            request, "results.html", account, results, charts=charts, rules=figures.shown_rules(results),
+            progress=project_progress(context.database, project), note=_NOTES.get(note, ""),
+        )  # fmt: skip
+
+    @routes.get("/api/projects/{project}/results", tags=["judging"], responses=_PROBLEMS)
+    def results_json(request: Request, project: RowId) -> dict[str, Any]:
+        """Agreement, shares of labels, people, models and correlations of a project; for its owners."""
+        context.require_owner(request, project)
+        return kept.of(context.database, project).as_dict()
+
+    @routes.get("/judging/charts.css", include_in_schema=False)
+    def chart_style() -> Response:
+        return Response(CHART_STYLE, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
+
+    @routes.post("/projects/{project}/owner/settings", include_in_schema=False)
+    def change_settings(
+        request: Request,
+        project: RowId,
+        overlap: Annotated[int, Form(ge=1, le=_MOST_PEOPLE)],
+        guidelines: Annotated[str, Form()] = "",
+    ) -> Response:
+        context.require_owner(request, project)
+        set_overlap(context.database, project, overlap)
+        set_guidelines(context.database, project, guidelines.replace("\r\n", "\n")[:_LONGEST_GUIDELINES])
+        return RedirectResponse(f"/projects/{project}/owner?note=saved", 303)
+
+
+_NOTES = {"saved": "The settings were saved."}
+
+
+def _add_people(routes: APIRouter, context: JudgingContext, kept: KeptResults) -> None:
+    def people_page(request: Request, project: int, **values: Any) -> Response:
+        account = context.require_owner(request, project)
+        results = kept.of(context.database, project)
+        rows = {row["account"]: row for row in results.people.iter_rows(named=True)}
+        listed = [(name, role, rows.get(name)) for _, name, role in members(context.database, project)]
+        shown = {"link": "", "problem": ""} | values
+        return page(request, "people.html", account, results, people=listed, **shown)
+
+    @routes.get("/projects/{project}/owner/people", include_in_schema=False)
+    def people(request: Request, project: RowId) -> Response:
+        return people_page(request, project)
+
+    @routes.post("/projects/{project}/owner/invite", include_in_schema=False)
+    def invite(
+        request: Request, project: RowId, uses: Annotated[int, Form()] = 1, days: Annotated[float, Form()] = 7,
+        role: Annotated[str, Form()] = "annotator",
+    ) -> Response:  # fmt: skip
+        context.require_owner(request, project)
+        try:
+            token = create_invitation(context.database, project, role=role, uses=uses, days=days)
+        except CrosslensError as error:
+            return people_page(request, project, problem=sentence(error))
+        return people_page(request, project, link=f"{request.url.scheme}://{request.url.netloc}/join/{token}")
+
+
+def _add_comparisons(routes: APIRouter, context: JudgingContext, services: Services, kept: KeptResults) -> None:
+    @routes.get("/projects/{project}/owner/correlations", include_in_schema=False)
+    def correlations(request: Request, project: RowId, run: str = "") -> Response:
+        account = context.require_owner(request, project)
+        results = kept.of(context.database, project)
+        runs = [summary for summary in services.library.runs() if summary.problem is None]
+        further: dict[str, dict[str, float]] = {}
+        if run:
+            directions = {str(item.content.about.get("direction", "t2i")) for item in results.answers.items.values()}
+            loaded = services.library.run(run)
+            for direction in sorted(directions):
+                further |= run_metrics(loaded, direction, results.answers.queries)
+        table = results.correlations(further).filter(pl.col("pearson").is_not_null())
+        return page(
+            request, "correlations.html", account, results, rows=table.to_dicts(), runs=runs, chosen=run,
+            scores=results.agreement.scores,
+        )  # fmt: skip
+
+    @routes.get("/projects/{project}/owner/models", include_in_schema=False)
+    def models(request: Request, project: RowId) -> Response:
+        account = context.require_owner(request, project)
+        return page(request, "models.html", account, kept.of(context.database, project))

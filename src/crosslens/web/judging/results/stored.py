@@ -1,0 +1,129 @@
+"""The judgements of a project as results take them: the table, the items, what was adjudicated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+from sqlalchemy import select
+
+from crosslens.core import ConflictError, CrosslensError, is_finite_number
+from crosslens.web.judging.database.answers import judgements
+from crosslens.web.judging.database.engine import Database
+from crosslens.web.judging.database.projects import JudgingProject, StoredItem, items, locked_project, project_by_id
+from crosslens.web.judging.database.tables import AdjudicationRow, ItemRow
+from crosslens.web.judging.results.table import judgement_table
+from crosslens.web.judging.tasks.answers import Answer, check_answer
+from crosslens.web.judging.tasks.form import read_form
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectAnswers:
+    """A project with its items by id, all judgements, and the owner's decisions."""
+
+    project: JudgingProject
+    items: Mapping[str, StoredItem]
+    table: pl.DataFrame
+    adjudicated: Mapping[str, Answer]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the labels, in the order of the form."""
+        return tuple(label.name for label in self.project.form.labels)
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """Label → what people see."""
+        return {label.name: label.title for label in self.project.form.labels}
+
+    @cached_property
+    def expected(self) -> dict[str, list[str]]:
+        """The known answers, by item."""
+        return {name: list(item.expected["labels"]) for name, item in self.items.items()
+                if item.expected and item.expected.get("labels")}  # fmt: skip
+
+    @cached_property
+    def pairs(self) -> dict[str, tuple[str, str]]:
+        """Image and caption of the items that count and name both."""
+        named = {name: (item.content.about.get("image"), item.content.about.get("caption"))
+                 for name, item in self.items.items() if item.kind == "real"}  # fmt: skip
+        return {name: (str(image), str(caption)) for name, (image, caption) in named.items() if image and caption}
+
+    @cached_property
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """The numbers that came with the items: name → by item."""
+        numbers: dict[str, dict[str, float]] = {}
+        for name, item in self.items.items():
+            stored: Mapping[str, Any] = item.content.about.get("metrics") or {}
+            for metric, value in stored.items():
+                if is_finite_number(value):
+                    numbers.setdefault(metric, {})[name] = float(value)
+        return numbers
+
+    @cached_property
+    def queries(self) -> dict[str, str]:
+        """The query of each item; items of one query are resampled together."""
+        return {name: str(query) for name, item in self.items.items() if (query := item.content.about.get("query"))}
+
+
+def project_of(database: Database, project: int) -> JudgingProject:
+    """The project; raises where it does not exist."""
+    found = project_by_id(database, project)
+    if found is None:
+        raise CrosslensError(f"project {project} does not exist", code="no-project", subject=str(project))
+    return found
+
+
+def load_answers(database: Database, project: int) -> ProjectAnswers:
+    """Everything that was judged in a project."""
+    rows = [
+        {
+            "item": str(entry.item), "account": entry.account, "labels": list(entry.labels), "rating": entry.rating,
+            "text": entry.text, "seconds": entry.seconds, "kind": entry.kind, "source": entry.source,
+            "created": entry.created,
+        }
+        for entry in judgements(database, project)
+    ]  # fmt: skip
+    stored = {str(item.id): item for item in items(database, project)}
+    return ProjectAnswers(project_of(database, project), stored, judgement_table(rows), _adjudicated(database, project))
+
+
+def adjudicate(database: Database, project: int, item: int, account: int, answer: Answer) -> Answer:
+    """Store the owner's decision about an item, instead of an earlier one; returns it as it was stored."""
+    with database.writing() as session:
+        form = read_form(locked_project(session, project).labels)
+        row = session.get(ItemRow, item)
+        if row is None or row.project != project:
+            raise CrosslensError(
+                f"item {item} is not in project {project}", code="no-item", subject=str(item), fix="choose another item"
+            )
+        checked = check_answer(form, answer)
+        decision = session.get(AdjudicationRow, item) or AdjudicationRow(item=item)
+        decision.account, decision.created = account, database.now()
+        decision.labels, decision.rating, decision.text = list(checked.labels), checked.rating, checked.text
+        session.add(decision)
+        return checked
+
+
+def withdraw_decision(database: Database, project: int, item: int) -> None:
+    """Remove the owner's decision about an item."""
+    with database.writing() as session:
+        locked_project(session, project)
+        row, decision = session.get(ItemRow, item), session.get(AdjudicationRow, item)
+        if row is None or row.project != project or decision is None:
+            raise ConflictError(f"nothing was decided about item {item}", fix="reload the page", code="no-decision")
+        session.delete(decision)
+
+
+def _adjudicated(database: Database, project: int) -> dict[str, Answer]:
+    query = (
+        select(AdjudicationRow)
+        .join(ItemRow, ItemRow.id == AdjudicationRow.item)
+        .where(ItemRow.project == project)
+        .order_by(AdjudicationRow.item)
+    )
+    with database.reading() as session:
+        return {str(row.item): Answer(tuple(row.labels), row.rating, row.text) for row in session.scalars(query)}

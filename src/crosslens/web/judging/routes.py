@@ -1,0 +1,30 @@
+"""All addresses of judging."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+
+from fastapi import APIRouter
+
+from crosslens.web.judging.accounts import routes as account_routes
+from crosslens.web.judging.annotating import routes as annotating_routes
+from crosslens.web.judging.context import JudgingContext
+from crosslens.web.services import Services
+
+
+def router(services: Services) -> APIRouter:
+    """Accounts, annotating, and the pages of owners."""
+    context = JudgingContext(services.settings)
+    services.navigation.append(("/judging", "Judging"))
+    services.open_paths += ["/login", "/logout", "/join/", "/setup/"]
+    if context.has_owner:
+        services.require_login = context.require_login
+    if context.setup_path is not None:
+        services.start_notes.append(f"to judge, make the first account at {{address}}{context.setup_path[1:]}")
+    routes = APIRouter()
+    routes.include_router(account_routes.router(context))
+    routes.include_router(annotating_routes.router(context))
+    if find_spec("crosslens.web.judging.owning") is not None:
+        routes.include_router(import_module("crosslens.web.judging.owning.routes").router(context, services))
+    return routes

@@ -1,0 +1,1 @@
+"""The frame of all pages: templates, the style sheet, and files that browsers keep."""

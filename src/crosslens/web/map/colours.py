@@ -1,0 +1,203 @@
+"""What the points of a map can be coloured by: kind of item, cluster, columns of the dataset, metrics of the run.
+
+A colouring is one byte per point. Of categories it is the number of the category; of a number it is one of 255 levels
+between a low and a high value. 255 stands for no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import IMAGE_TO_TEXT, UNRANKED, Dataset, Run, UnknownNameError, split_name
+from crosslens.explanations import first_relevant
+from crosslens.web.map.stored import EmbeddingMap
+
+Array = np.ndarray[Any, Any]
+
+NO_VALUE = 255
+LEVELS = 255
+MOST_CATEGORIES = 12
+"""With more, the rarest share one colour."""
+MODALITY, CLUSTER, RANK = "modality", "cluster", "rank"
+_IDS = ("image", "caption", "text", "file")
+_NUMBERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Float32, pl.Float64)
+_BY_METRIC, _BY_COLUMN = "metric:", "column:"
+_HIT = f"{_BY_METRIC}Hit@"
+
+
+@dataclass(frozen=True, eq=False)
+class Colouring:
+    """``codes`` are the bytes; of categories ``labels`` and ``counts``, of numbers ``low``, ``high`` and ``scale``."""
+
+    name: str
+    label: str
+    kind: str
+    codes: Array
+    labels: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    scale: str = "linear"
+    missing: int = 0
+
+    def about(self) -> dict[str, Any]:
+        """All but the bytes, for JSON."""
+        return {name: value for name, value in vars(self).items() if name != "codes"}
+
+
+@dataclass(frozen=True, eq=False)
+class Palette:
+    """All colourings of a map; values are looked up when one is asked for."""
+
+    drawn: EmbeddingMap
+    run: Run
+    dataset: Dataset | None = None
+    _rows: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def names(self) -> list[tuple[str, str]]:
+        """Name and label of each colouring."""
+        metrics = dict.fromkeys(split_name(name)[1] for name in self.run.values if split_name(name)[0])
+        return [
+            (MODALITY, "image or caption"),
+            (CLUSTER, "region of the map"),
+            *([(RANK, "rank of the first relevant item")] if self.run.rankings else []),
+            *((f"{_BY_METRIC}{metric}", f"{metric} of the query") for metric in metrics),
+            *((f"{_BY_COLUMN}{column}", f"{column} (dataset)") for column in self._columns()),
+        ]
+
+    def colouring(self, name: str) -> Colouring:
+        """The colouring of this name."""
+        labels = dict(self.names())
+        if name not in labels:
+            raise UnknownNameError("colouring", name, labels)
+        if name == MODALITY:
+            kinds = np.repeat([0, 1], [len(self.drawn.image_ids), len(self.drawn.caption_ids)])
+            return _of_codes(name, labels[name], kinds, ("image", "caption"))
+        if name == CLUSTER:
+            return _of_codes(name, labels[name], self.drawn.clusters, tuple(r.name for r in self.drawn.regions))
+        if name == RANK:
+            return of_numbers(name, labels[name], self._ranks(), scale="logarithmic")
+        if name.startswith(_BY_METRIC):
+            return of_numbers(name, labels[name], self._metric(name.removeprefix(_BY_METRIC)))
+        return self._column(name, labels[name])
+
+    def _of_sides(self, sides: Mapping[bool, tuple[Sequence[str], Array]]) -> Array:
+        """One number per point from ids and values of images (True) and captions (False); NaN where none is known."""
+        values = np.full(len(self.drawn), np.nan)
+        for is_image, (ids, numbers) in sides.items():
+            rows = self._row_of("image" if is_image else "caption")
+            known = [(rows[item], row) for row, item in enumerate(ids) if item in rows]
+            if known:
+                target, source = np.array(known).T
+                values[target] = np.asarray(numbers, np.float64)[source]
+        return values
+
+    def _row_of(self, side: str) -> dict[str, int]:
+        if side not in self._rows:
+            images = side == "image"
+            ids = self.drawn.image_ids if images else self.drawn.caption_ids
+            start = 0 if images else len(self.drawn.image_ids)
+            self._rows[side] = {item: start + row for row, item in enumerate(ids)}
+        return self._rows[side]
+
+    def _metric(self, metric: str) -> Array:
+        sides = {}
+        for name, values in self.run.values.items():
+            direction, own = split_name(name)
+            if own == metric and direction:
+                sides[direction == IMAGE_TO_TEXT] = (values.query_ids, values.values)
+        return self._of_sides(sides)
+
+    def _ranks(self) -> Array:
+        sides = {}
+        for direction, ranking in self.run.rankings.items():
+            _, ranks = first_relevant(ranking)
+            known = np.where(ranks == UNRANKED, np.nan, ranks.astype(np.float64))
+            sides[direction == IMAGE_TO_TEXT] = (ranking.query_ids, known)
+        return self._of_sides(sides)
+
+    def _columns(self) -> list[str]:
+        if self.dataset is None:
+            return []
+        tables = (self.dataset.images, self.dataset.captions)
+        names = dict.fromkeys(
+            column
+            for table in tables
+            for column, kind in table.schema.items()
+            if column not in _IDS and (kind in (*_NUMBERS, pl.String, pl.Boolean, pl.Categorical))
+        )
+        return list(names)
+
+    def _column(self, name: str, label: str) -> Colouring:
+        column = name.removeprefix(_BY_COLUMN)
+        values = self._column_values(column)
+        distinct = values.drop_nulls().n_unique()
+        if values.dtype in _NUMBERS and distinct > MOST_CATEGORIES:
+            return of_numbers(name, label, values.cast(pl.Float64).fill_null(float("nan")).to_numpy())
+        return of_categories(name, label, values.cast(pl.String).to_list())
+
+    def _column_values(self, column: str) -> pl.Series:
+        """The column's value of every point; a caption without one of its own has that of its image."""
+        assert self.dataset is not None
+        images, captions = self.dataset.images, self.dataset.captions
+        if column not in captions.columns:
+            captions = captions.join(images.select("image", column), on="image", how="left", maintain_order="left")
+        own = pl.DataFrame({"caption": self.drawn.caption_ids}, schema={"caption": pl.String})
+        right = own.join(captions.select("caption", column), on="caption", how="left", maintain_order="left")[column]
+        if column not in images.columns:
+            left = pl.Series(column, [None] * len(self.drawn.image_ids), dtype=right.dtype)
+        else:
+            shown = pl.DataFrame({"image": self.drawn.image_ids}, schema={"image": pl.String})
+            left = shown.join(images.select("image", column), on="image", how="left", maintain_order="left")[column]
+        both = pl.concat([left.to_frame(), right.to_frame()], how="vertical_relaxed")
+        return both[column]
+
+
+def _of_codes(name: str, label: str, codes: Array, labels: tuple[str, ...]) -> Colouring:
+    counts = np.bincount(codes, minlength=len(labels))
+    return Colouring(name, label, "categories", codes.astype(np.uint8), labels, tuple(map(int, counts)))
+
+
+def of_categories(name: str, label: str, values: Sequence[str | None]) -> Colouring:
+    """Categories by their frequency, equal ones by name; the rarest beyond the most that have a colour share one."""
+    series = pl.Series("value", values, dtype=pl.String)
+    counted = series.drop_nulls().to_frame().group_by("value").agg(count=pl.len())
+    counted = counted.sort(["count", "value"], descending=[True, False])
+    names, counts = counted["value"].to_list(), counted["count"].to_list()
+    if len(names) > MOST_CATEGORIES:
+        kept = MOST_CATEGORIES - 1
+        rest = f"{len(names) - kept:,} others"
+        names, counts = [*names[:kept], rest], [*counts[:kept], sum(counts[kept:])]
+        numbers = {value: min(row, kept) for row, value in enumerate(counted["value"])}
+    else:
+        numbers = {value: row for row, value in enumerate(names)}
+    codes = np.array([NO_VALUE if value is None else numbers[value] for value in values], np.uint8)
+    missing = int(series.null_count())
+    return Colouring(name, label, "categories", codes, tuple(names), tuple(counts), missing=missing)
+
+
+def of_numbers(name: str, label: str, values: Array, scale: str = "linear") -> Colouring:
+    """Numbers as levels; two values, such as hit and miss, are categories."""
+    known = np.isfinite(values)
+    distinct = np.unique(values[known])
+    if name.startswith(_HIT) or distinct.tolist() == [0.0, 1.0]:
+        codes = np.where(known, np.where(known, values, 0), NO_VALUE).astype(np.uint8)
+        counts = tuple(int((codes == code).sum()) for code in (0, 1))
+        labels = ("miss", "hit") if name.startswith(_HIT) else ("0", "1")
+        return Colouring(name, label, "categories", codes, labels, counts, missing=int((~known).sum()))
+    low, high = (float(distinct[0]), float(distinct[-1])) if len(distinct) else (0.0, 0.0)
+    codes = np.full(len(values), NO_VALUE, np.uint8)
+    if len(distinct):
+        ends, inner = np.array([low, high]), values[known]
+        if scale == "logarithmic":
+            ends, inner = np.log(ends), np.log(inner)
+        reach = float(ends[1] - ends[0]) or 1.0
+        codes[known] = np.round((inner - ends[0]) / reach * (LEVELS - 1)).astype(np.uint8)
+    return Colouring(
+        name, label, "numbers", codes, low=low, high=high, scale=scale, missing=int((~known).sum())
+    )  # fmt: skip

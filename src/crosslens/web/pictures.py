@@ -1,0 +1,128 @@
+"""Pictures of datasets, made small: only from the folders of the dataset, and never as they are in the file.
+
+What is sent was decoded and encoded again here, so that a file with a picture's name and another content is refused.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from threading import BoundedSemaphore
+from typing import Literal
+
+from crosslens.core import CrosslensError, Dataset, InputError, atomic_file, fingerprint
+from crosslens.data import outer_file, read_image_bytes, readable_picture
+from crosslens.web.library import RunLibrary
+
+Size = Literal[96, 160, 256, 320, 640, 1280]
+"""The longer side in pixels. A few sizes: every other one would be another file in the cache."""
+_QUALITY = 82
+_SECONDS = 1.0
+"""How long the folders of a dataset are taken for granted: a page asks for each of its pictures."""
+_AT_ONCE = 2
+"""Pictures decoded at the same time: each may take hundreds of megabytes."""
+
+
+class PictureStore:
+    """Thumbnails of the pictures of datasets, kept in a folder of the cache."""
+
+    def __init__(self, library: RunLibrary, folders: Sequence[Path], cache: Path) -> None:
+        self._library, self._folders, self._cache = library, tuple(folders), cache / "pictures"
+        self._decoding = BoundedSemaphore(_AT_ONCE)
+        self._sources: dict[str, tuple[float, Dataset | None, list[Path]]] = {}
+
+    def file(self, dataset: str, image: str) -> str:
+        """The path of an image of a dataset, inside one of its folders; raises where there is none."""
+        moment, known, roots = self._sources.get(dataset, (float("-inf"), None, []))
+        if known is None or time.monotonic() - moment > _SECONDS:
+            known = self._library.dataset(dataset)
+            roots = [folder.resolve() for folder in (*self._folders, *self._library.image_folders(dataset))]
+            self._sources[dataset] = time.monotonic(), known, roots
+        return picture_file(known, image, roots)
+
+    def thumbnail(self, dataset: str, image: str, size: int) -> bytes:
+        """The picture as JPEG, its longer side at most ``size`` pixels."""
+        path = self.file(dataset, image)
+        status = outer_file(path).stat()
+        key = fingerprint("thumbnail", {"file": [path, status.st_mtime_ns, status.st_size], "form": [size, _QUALITY]})
+        kept = self._cache / key[:2] / f"{key}.jpg"
+        try:
+            return kept.read_bytes()
+        except OSError:
+            content = self._make(path, size)
+        try:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_file(kept) as file:
+                file.write_bytes(content)
+        except (OSError, CrosslensError):
+            pass  # a full disk, or another request that writes the same: the picture is shown all the same
+        return content
+
+    def exists(self, dataset: str, image: str) -> bool:
+        """Whether there is a file of the image that may be shown."""
+        try:
+            self.file(dataset, image)
+        except CrosslensError:
+            return False
+        return True
+
+    def size(self, dataset: str, image: str) -> tuple[float, float]:
+        """Width and height of the picture in its file."""
+        with readable_picture(_bytes_of(self.file(dataset, image))) as picture:
+            return float(picture.width), float(picture.height)
+
+    def _make(self, path: str, size: int) -> bytes:
+        encoded = io.BytesIO()
+        with self._decoding, readable_picture(_bytes_of(path)) as picture:
+            picture.draft("RGB", (size, size))  # JPEG: decoded no larger than needed
+            small = picture.convert("RGB")
+            small.thumbnail((size, size))
+            small.save(encoded, "JPEG", quality=_QUALITY)
+        return encoded.getvalue()
+
+
+def _bytes_of(path: str) -> bytes:
+    try:
+        return read_image_bytes(path)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", fix="check the file") from error
+
+
+def picture_file(dataset: Dataset, image: str, roots: Sequence[Path]) -> str:
+    """The path of an image below the first root that holds it; roots are given without links in them.
+
+    Raises for an image that the dataset does not have, and for a path that leaves the roots, by ``..`` or by a link.
+    """
+    name = file_name(dataset, image)
+    outside = False
+    for root in roots:
+        path = f"{root}{os.sep}{name}"
+        try:
+            resolved = outer_file(path).resolve()
+            if not resolved.is_file():
+                continue
+        except (OSError, ValueError):  # a name that no file can have
+            continue
+        if any(resolved.is_relative_to(allowed) for allowed in roots):
+            return path
+        outside = True
+    if outside:
+        fix = "name the folder that really holds the pictures when the server starts, as its data"
+        raise InputError(f"the file of image {image!r} is outside the folders of its dataset", fix=fix, code="outside")
+    raise InputError(
+        f"the file of image {image!r} is not there",
+        fix="name the folder of the pictures when the server starts, as its data",
+        code="gone",
+    )
+
+
+def file_name(dataset: Dataset, image: str) -> str:
+    """The file of an image as the dataset names it; its id where it names none."""
+    if image not in dataset.image_rows:
+        raise InputError(f"no image {image!r} in {dataset.name}", fix="check the id", code="unknown-id", subject=image)
+    if "file" not in dataset.images.columns:
+        return image
+    return dataset.images["file"][dataset.image_rows[image]] or image

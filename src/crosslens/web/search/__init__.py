@@ -1,0 +1,1 @@
+"""Live search: a sentence or a picture against the images and captions of a dataset."""

@@ -1,0 +1,201 @@
+"""The encoders that a search can use: which there are, and the thread that loads and runs one of them at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from crosslens.core import (
+    ConflictError,
+    CrosslensError,
+    Dataset,
+    Embeddings,
+    Progress,
+    code_named_by,
+    fingerprint,
+)
+from crosslens.encode import (
+    IMAGES,
+    TEXTS,
+    Cache,
+    Encoded,
+    EncodeOptions,
+    Encoder,
+    encode_dataset,
+    load_encoder,
+    require_modality,
+)
+from crosslens.pipeline import recipe_of_run
+from crosslens.web.library import RunLibrary
+from crosslens.web.search.ranking import SearchGallery
+
+T = TypeVar("T")
+
+BUILT_IN = "tiny"
+MOST_WAITING = 6
+LONGEST_WAIT = 120.0
+_GALLERIES = 4
+
+
+@dataclass(frozen=True)
+class EncoderChoice:
+    """An encoder that can be chosen: its id in addresses, its name, and what loads it.
+
+    ``origin`` is the recipe that names it: code that a file names is not run without being trusted.
+    """
+
+    id: str
+    name: str
+    model: str
+    origin: Path | None = None
+    image_folder: Path | None = None
+
+
+def encoder_choices(library: RunLibrary, models: Sequence[str] = ()) -> list[EncoderChoice]:
+    """The built-in encoder, those that the server was started with, and those that the runs in the folder used."""
+    choices = [_choice(model) for model in dict.fromkeys((*models, BUILT_IN))]
+    for summary in library.runs():
+        if summary.problem is not None:
+            continue
+        try:
+            run = library.run(summary.id)
+            recipe = recipe_of_run(run)
+        except CrosslensError:
+            continue
+        if recipe is None or recipe.model.name is None or recipe.model.image_text is not None:
+            continue
+        absolute = recipe.absolute().model
+        folder = None if absolute.image_folder is None else Path(absolute.image_folder)
+        choices.append(_choice(str(absolute.name), summary.folder / "recipe.toml", folder))
+    return list({choice.id: choice for choice in reversed(choices)}.values())[::-1]
+
+
+def _choice(model: str, origin: Path | None = None, image_folder: Path | None = None) -> EncoderChoice:
+    kind, colon, source = model.partition(":")
+    name = f"{kind}{colon}{'/'.join(Path(source).parts[-2:])}" if source.startswith("/") else model
+    return EncoderChoice(fingerprint("encoder", {"model": model})[:12], name, model, origin, image_folder)
+
+
+@dataclass(eq=False)
+class LoadedEncoder:
+    """An encoder in memory, with the galleries that it has encoded."""
+
+    choice: EncoderChoice
+    encoder: Encoder
+    galleries: dict[tuple[str, str], tuple[Dataset, SearchGallery]] = field(default_factory=dict)
+
+    def embed_texts(self, texts: Sequence[str]) -> Embeddings:
+        """One vector per text."""
+        require_modality(self.encoder, TEXTS)
+        return _embeddings(self.encoder.encode_texts(list(texts)))
+
+    def embed_picture(self, picture: Any) -> Embeddings:
+        """The vector of a picture."""
+        require_modality(self.encoder, IMAGES)
+        return _embeddings(self.encoder.encode_images([picture]))
+
+
+def _embeddings(vectors: Any) -> Embeddings:
+    rows = np.asarray(vectors, np.float32)
+    return Embeddings(tuple(map(str, range(len(rows)))), rows)
+
+
+class EncoderWorker:
+    """The one thread in which encoders run; ``cache`` is where vectors of datasets are kept."""
+
+    def __init__(self, cache: Path | None = None, *, waiting: int = MOST_WAITING) -> None:
+        self._cache = cache
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="crosslens-encoder")
+        self._lock = threading.Lock()
+        self._waiting, self._most = 0, waiting
+        self._loaded: LoadedEncoder | None = None
+        self.stopped = threading.Event()
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Put work at the end of the queue; a full queue raises."""
+        with self._lock:
+            if self._waiting >= self._most:
+                raise ConflictError(
+                    f"{self._waiting} searches are waiting for the encoder", fix="try again in a moment", code="busy"
+                )
+            self._waiting += 1
+        future = self._pool.submit(work)
+        future.add_done_callback(self._left)
+        return future
+
+    def call(self, work: Callable[[], T], wait: float = LONGEST_WAIT) -> T:
+        """The result of the work; raises where it takes too long."""
+        future = self.submit(work)
+        try:
+            return future.result(wait)
+        except FutureTimeout:
+            future.cancel()
+            problem = f"the encoder did not answer within {wait:g} seconds"
+            raise ConflictError(problem, fix="try again when it has encoded the dataset", code="busy") from None
+
+    def loaded(self, choice: EncoderChoice) -> LoadedEncoder:
+        """The encoder, loaded instead of the one before; only to be called in the thread."""
+        if self._loaded is None or self._loaded.choice != choice:
+            self._loaded = None  # first: two large models may not fit into memory together
+            if choice.origin is None:
+                encoder = load_encoder(choice.model, EncodeOptions(cache=self._cache))
+            else:
+                with code_named_by(choice.origin):
+                    encoder = load_encoder(choice.model, EncodeOptions(cache=self._cache))
+            self._loaded = LoadedEncoder(choice, encoder)
+        return self._loaded
+
+    def has(self, choice: EncoderChoice, dataset: Dataset, side: str) -> bool:
+        """Whether the vectors of a dataset's images or captions are in memory."""
+        loaded = self._loaded
+        return loaded is not None and loaded.choice == choice and (dataset.fingerprint, side) in loaded.galleries
+
+    def gallery(
+        self, choice: EncoderChoice, dataset: Dataset, side: str, folders: Sequence[Path], progress: Progress | None
+    ) -> tuple[Dataset, SearchGallery]:
+        """The vectors of a dataset's images or captions, and the dataset as far as it could be read.
+
+        Only to be called in the thread. Vectors of earlier runs come from the cache.
+        """
+        loaded = self.loaded(choice)
+        key = (dataset.fingerprint, side)
+        if key not in loaded.galleries:
+            encoded = self._encode(loaded, dataset, [*folders, None], progress)
+            galleries = dict(list(loaded.galleries.items())[-_GALLERIES:])
+            for name, embeddings in ((IMAGES, encoded.images), (TEXTS, encoded.captions)):
+                if embeddings is not None:
+                    galleries[dataset.fingerprint, name] = (encoded.dataset, SearchGallery(embeddings))
+            loaded.galleries = galleries
+        if key not in loaded.galleries:
+            require_modality(loaded.encoder, side)
+        return loaded.galleries[key]
+
+    def _encode(
+        self, loaded: LoadedEncoder, dataset: Dataset, folders: Sequence[Path | None], progress: Progress | None
+    ) -> Encoded:
+        problem: CrosslensError | None = None
+        cache = Cache.of(self._cache, lambda _: None)
+        for folder in dict.fromkeys(folders):
+            try:
+                return encode_dataset(
+                    dataset, loaded.encoder, image_folder=folder, cache=cache, skip_bad=True, progress=progress
+                )
+            except CrosslensError as error:
+                problem = problem or error
+        assert problem is not None
+        raise problem
+
+    def _left(self, _: Future[Any]) -> None:
+        with self._lock:
+            self._waiting -= 1
+
+    def stop(self) -> None:
+        """Take no more work, and end at the next step what is being prepared."""
+        self.stopped.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,63 @@
+"""The server itself: a socket, the application, and the line that says where it is."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+
+from crosslens.core import MissingExtraError, UsageError, argument
+from crosslens.web.settings import WebSettings
+
+
+def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Callable[[str], None]) -> None:
+    """Serve the application until it is interrupted; ``warn`` takes what to know, ``announce`` the address."""
+    # A recipe may name a dataset of the Hugging Face hub: looking at a page downloads nothing.
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
+    try:
+        import uvicorn
+
+        from crosslens.web.app import create_app
+    except ImportError as error:
+        if (error.name or "").startswith("crosslens"):
+            raise
+        raise MissingExtraError("the web application", error.name or "fastapi", "web") from error
+    app = create_app(settings)
+    listener = _listen(settings)
+    address = f"http://{_in_address(settings.host)}:{listener.getsockname()[1]}/"
+    if not settings.is_local:
+        warn(
+            "warning: other computers can reach this server, and without HTTPS passwords and pages can be read on the "
+            "way; put it behind a proxy with HTTPS, or use an SSH tunnel"
+        )
+    announce(address)
+    for note in app.state.services.start_notes:
+        warn(note.replace("{address}", address))
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2, ws="none"
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listen(settings: WebSettings) -> socket.socket:
+    """A socket at the address, opened here so that an occupied port is an error of ours."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(128)
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {settings.host}, port {settings.port}: {error.strerror or error}",
+            fix=f"choose another port: {argument('port', settings.port + 1)}",
+            option="port",
+        ) from error
+    return listener
+
+
+def _in_address(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host

@@ -1,0 +1,130 @@
+"""What the web application is told when it starts. Imports no web framework: the command line reads its flags here."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crosslens.core import InputError, Options, UsageError, argument, option
+
+if TYPE_CHECKING:  # a dataset brings polars, and the flags are read for every help text
+    from crosslens.core import Dataset
+
+DEFAULT_PORT = 8000
+_SHORTEST_PASSWORD = 12
+_LONGEST_PASSWORD_FILE = 4096
+
+
+@dataclass(frozen=True)
+class ServeOptions(Options):
+    """Where the server listens, and who may use it."""
+
+    port: int = option(
+        DEFAULT_PORT, "Port to listen on; 0 takes a free one.", metavar="N", minimum=0, maximum=65535
+    )  # fmt: skip
+    host: str = option(
+        "127.0.0.1",
+        "Address to listen on. Any other than this computer's own requires a login.",
+        metavar="ADDRESS",
+    )
+    allowed_hosts: tuple[str, ...] = option(
+        (), "Further name under which browsers reach the server; may be repeated.", metavar="NAME",
+        flags=("--allowed-host",),
+    )  # fmt: skip
+    password_file: Path | None = option(
+        None, "Every page asks for the password in this file (its first line).", metavar="FILE"
+    )
+    database: str | None = option(
+        None, "Where judgements are kept. [default: SQLite in the served folder]", metavar="URL"
+    )
+    cache: Path | None = option(
+        None, "Where thumbnails, vectors and maps are kept. [default: the cache folder of crosslens]", metavar="FOLDER"
+    )
+    models: tuple[str, ...] = option(
+        (), "Further encoder for live search, such as clip:openai/clip-vit-base-patch32; may be repeated.",
+        metavar="MODEL", flags=("--model",),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class WebSettings:
+    """The served folder, the data beside it, and the options of the server.
+
+    ``datasets`` are used for runs whose own recipe does not lead to their dataset; ``image_folders`` are further
+    folders that pictures may come from.
+    """
+
+    folder: Path
+    datasets: tuple[Dataset, ...] = ()
+    image_folders: tuple[Path, ...] = ()
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    allowed_hosts: tuple[str, ...] = ()
+    password: str | None = None
+    database: str | None = None
+    cache: Path | None = None
+    models: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.folder.is_dir():
+            problem = "this is a file" if self.folder.exists() else "no such folder"
+            raise InputError(problem, file=self.folder, expected="a folder of run folders", fix="check the path")
+
+    @staticmethod
+    def of(
+        folder: Path, options: ServeOptions, datasets: tuple[Dataset, ...] = (), image_folders: tuple[Path, ...] = ()
+    ) -> WebSettings:
+        """The settings that the options of the command stand for."""
+        password = None if options.password_file is None else read_password(options.password_file)
+        return WebSettings(
+            folder, datasets, image_folders, options.host, options.port, options.allowed_hosts, password,
+            options.database, options.cache, options.models,
+        )  # fmt: skip
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this computer can reach the server."""
+        return is_loopback(self.host)
+
+    @property
+    def cache_folder(self) -> Path:
+        """Where thumbnails are kept."""
+        from crosslens.core import cache_folder  # storage brings numpy, and the flags are read for every help text
+
+        return cache_folder(self.cache) / "web"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this computer's own."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def read_password(file: Path) -> str:
+    """The first line of a password file, which must be long enough to be worth asking for."""
+    if not file.is_file():
+        raise InputError("no such file", file=file, expected="a file with a password", fix="check the path")
+    with file.open("rb") as stream:
+        lines = stream.read(_LONGEST_PASSWORD_FILE).decode("utf-8", errors="replace").splitlines()
+    password = lines[0].strip() if lines else ""
+    if len(password) < _SHORTEST_PASSWORD:
+        raise InputError(
+            f"the password has {len(password)} characters",
+            file=file,
+            expected=f"at least {_SHORTEST_PASSWORD}",
+            fix="write a longer one, for example with: openssl rand -base64 24",
+        )
+    return password
+
+
+def refuse_open_server(host: str) -> UsageError:
+    """The error for a server that others could reach without logging in."""
+    return UsageError(
+        f"the address {host} can be reached from other computers, and no login is set up",
+        fix=f"pass {argument('password_file', 'FILE')}, or leave {argument('host')} out and use an SSH tunnel",
+        option="host",
+    )

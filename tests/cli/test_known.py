@@ -1,0 +1,91 @@
+"""Known datasets on the command line: listed, evaluated by name, and named in recipes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosslens.cli.datasets import load_dataset_words
+from crosslens.core import Run
+from tests.data.test_known import coco_karpathy, sugar_crepe
+
+from .conftest import Call
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("CROSSLENS_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    coco_karpathy(tmp_path / "data")
+    np.save("vectors.npy", np.eye(2, dtype=np.float32))
+    return tmp_path
+
+
+VECTORS = ("--image-embeddings", "vectors.npy", "--caption-embeddings", "vectors.npy", "--metrics", "Hit@1")
+
+
+def test_the_list(home: Path, call: Call) -> None:
+    outcome = call("data", "known", "--data-folder", "data")
+    assert outcome.code == 0
+    assert "✓ coco-karpathy-5k" in outcome.out
+    assert "\n  flickr30k" in outcome.out
+    content = {
+        entry["name"]: entry for entry in call("data", "known", "--data-folder", "data", "--json").json["datasets"]
+    }
+    assert content["coco-karpathy-5k"]["path"] == "data/coco/dataset_coco.json"
+    assert content["flickr30k"]["path"] is None
+    assert content["flickr30k"]["downloads"][0]["to"] == ["data/flickr30k/dataset_flickr30k.json"]
+    one = call("data", "known", "flickr30k").out
+    assert "https://cs.stanford.edu/people/karpathy/deepimagesent/caption_datasets.zip" in one
+    assert call("data", "known", "flicker30k").code == 2
+
+
+def test_evaluated_by_name_and_repeated_from_elsewhere(home: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("evaluate", "--dataset", "coco-karpathy-5k", "--data-folder", "data", *VECTORS, "-o", "runs/a")
+    assert call(*words).code == 0
+    assert Run.load("runs/a").provenance["dataset"]["name"] == "coco-karpathy-5k"
+    recipe = Path("runs/a/recipe.toml").read_text(encoding="utf-8")
+    assert 'source = "coco-karpathy-5k"' in recipe
+    assert 'data_folder = "../../data"' in recipe
+    (home / "away").mkdir()
+    monkeypatch.chdir(home / "away")
+    assert "every query has the same value" in call("run", home / "runs" / "a").err
+
+
+def test_the_folder_of_the_environment_is_in_the_recipe(
+    home: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CROSSLENS_DATA", str(home / "data"))
+    assert call("evaluate", "--dataset", "coco-karpathy-5k", *VECTORS, "-o", "runs/a").code == 0
+    monkeypatch.delenv("CROSSLENS_DATA")
+    assert "every query has the same value" in call("run", "runs/a").err
+
+
+def test_what_a_name_implies(home: Path, call: Call) -> None:
+    folds = call("evaluate", "--dataset", "coco-karpathy-1k", "--data-folder", "data", *VECTORS)
+    assert "note: coco-karpathy-1k is coco-karpathy-5k with --folds 5" in folds.err
+    judged = call("evaluate", "--dataset", "eccv", "--data-folder", "data", *VECTORS)
+    assert "note: eccv is coco-karpathy-5k with --qrels eccv" in judged.err
+
+
+def test_other_commands(home: Path, call: Call) -> None:
+    assert call("data", "describe", "coco-karpathy-5k", "--data-folder", "data").code == 0
+    assert load_dataset_words("coco-karpathy-5k data_folder=data").name == "coco-karpathy-5k"
+    sugar_crepe(home / "data")
+    outcome = call("hard-negatives", "sugar-crepe", "--data-folder", "data", "--blind", "shorter", "--json")
+    assert outcome.code == 0
+
+
+def test_mistakes(home: Path, call: Call) -> None:
+    missing = call("evaluate", "--dataset", "flickr30k", *VECTORS)
+    assert missing.code == 3
+    assert "is not in the current folder" in missing.err
+    assert "→ flickr30k/dataset_flickr30k.json" in missing.err
+    assert "pass --data-folder or set CROSSLENS_DATA" in missing.err
+    cases = call("evaluate", "--dataset", "sugar-crepe", *VECTORS)
+    assert (cases.code, "see crosslens hard-negatives sugar-crepe" in cases.err) == (2, True)
+    other = call("evaluate", "--dataset", "coco", "--captions", "x.json", "--data-folder", "data", *VECTORS)
+    assert "--data-folder is for datasets that are known by a name" in other.err
+    assert "has no hard negatives" in call("hard-negatives", "flickr30k").err

@@ -1,0 +1,192 @@
+"""Charts: what is drawn is what the numbers say, every one has its table, and names stay text."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from html import unescape
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, strategies as st
+
+from crosslens.report import ChartHtml, Point, bar_chart, heat_map, histogram, line_chart, rank_strip
+from crosslens.report.charts.drawing import fitting, ticks
+from crosslens.report.charts.rank_strips import BANDS, rank_bands
+
+NASTY = "<script>alert('x')</script> \"&\" שלום"
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def drawing(chart: ChartHtml) -> ElementTree.Element:
+    return ElementTree.fromstring(chart.svg)
+
+
+def numbers(element: ElementTree.Element | None, *names: str) -> list[float]:
+    assert element is not None
+    return [float(str(element.get(name))) for name in names]
+
+
+def every_chart(name: str) -> list[ChartHtml]:
+    point = Point(0.5, 0.4, 0.6)
+    return [
+        bar_chart(name, [name], {name: [point], "other": [point]}, number=percent, axis=name, heading=name),
+        line_chart(name, [1, 2], {name: [point, point], "b": [point, point]}, axis=name, number=percent, about=name),
+        heat_map(name, [name], [name], [[point]], number=percent, heading=name),
+        histogram(name, [0, 1, 2], [3, 4], axis=name, number=percent, noun=name),
+        rank_strip(name, {name: [1, 2, 30]}),
+    ]
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_every_chart_has_a_name_a_description_and_a_table_and_names_stay_text(number: int) -> None:
+    chart = every_chart(NASTY)[number]
+    root = ElementTree.fromstring(str(chart))  # well-formed as XML, too
+    assert "<script" not in chart
+    svg = root.find(".//svg")
+    assert svg is not None
+    assert svg.get("role") == "img"
+    assert [child.tag for child in svg[:2]] == ["title", "desc"]
+    assert svg.findtext("title") == NASTY
+    assert svg.findtext("desc")
+    assert "style=" not in chart, "a page may forbid styles in its markup"
+    rows = root.findall("./details//tbody/tr")
+    assert len(rows) == len(chart.grid.rows) > 0
+    for row, cells in zip(rows, chart.grid.rows, strict=True):
+        assert tuple("".join(cell.itertext()) for cell in row) == cells
+    assert chart.__html__() == str(chart)
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_chart_in_a_file_of_its_own_needs_no_variables(number: int) -> None:
+    text = every_chart("t")[number].file()
+    root = ElementTree.fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert float(str(root.get("width"))) > 100
+    assert "var(" not in text
+    used = {name for element in root.iter() for name in str(element.get("class") or "").split()}
+    styled = set(re.findall(r"\.([a-z]\w*)", text.partition("</style>")[0]))
+    assert used <= styled | {"strip", "cell"}
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    values = [Point(0.5, 0.25, 0.75), Point(1.0), Point(math.nan)]
+    chart = bar_chart("t", ["a", "b", "c"], {"run": values}, number=percent, limits=(0, 1))
+    half, whole = (numbers(bar, "x", "width") for bar in drawing(chart).findall(".//rect[@class='bar']"))
+    assert half[0] == whole[0]
+    assert half[1] * 2 == pytest.approx(whole[1], abs=0.2)
+    line = next(line for line in drawing(chart).findall("line[@class='interval']") if line.get("y1") == line.get("y2"))
+    low, high = numbers(line, "x1", "x2")
+    assert low - half[0] == pytest.approx(whole[1] / 4, abs=0.2)
+    assert high - half[0] == pytest.approx(whole[1] * 3 / 4, abs=0.2)
+    assert chart.grid.rows == (("a", "50.0 [25.0, 75.0]"), ("b", "100.0"), ("c", "–"))
+
+
+def test_bars_of_negative_values_end_where_the_others_begin() -> None:
+    chart = bar_chart("t", ["a", "b"], {"run": [Point(-1.0), Point(1.0)]}, number=str, limits=(-1, 1))
+    left, right = (numbers(bar, "x", "width") for bar in drawing(chart).findall(".//rect[@class='bar']"))
+    assert left[0] + left[1] == pytest.approx(right[0], abs=0.2)
+
+
+def test_the_marked_point_is_where_its_numbers_are() -> None:
+    series = {"x": [Point(value) for value in (0.0, 5.0, 10.0)]}
+    drawn = drawing(line_chart("x", [10, 20, 40], series, axis="step", number=lambda value: f"{value:g}", marked=1))
+    points = drawn.findall(".//circle[@class='point']")
+    assert numbers(drawn.find("circle[@class='best']"), "cx", "cy") == numbers(points[1], "cx", "cy")
+    left, middle, right = (numbers(point, "cx")[0] for point in points)
+    assert (middle - left) * 2 == pytest.approx(right - middle, abs=0.3)
+    low, half, high = (numbers(point, "cy")[0] for point in points)
+    assert low - half == pytest.approx(half - high, abs=0.2)
+    assert points[2].findtext("title") == "step 40: 10"
+
+
+def test_equal_factors_are_equal_steps() -> None:
+    series = {"x": [Point(0.1, 0.0, 0.2)] * 3}
+    drawn = drawing(line_chart("x", [1, 10, 100], series, axis="k", number=percent, logarithmic=True))
+    left, middle, right = (numbers(point, "cx")[0] for point in drawn.findall(".//circle[@class='point']"))
+    assert middle - left == pytest.approx(right - middle, abs=0.2)
+    band = drawn.find(".//polygon[@class='band']")
+    assert band is not None
+    assert len(str(band.get("points")).split()) == 6
+
+
+@pytest.mark.parametrize("values", [[1.0], [3.0, 3.0], [0.0, 0.0], [-2.0, -2.0], [1e-9, 2e-9], [float("nan"), 2.0], []])
+def test_charts_of_few_or_equal_values(values: list[float]) -> None:
+    steps = [10 * (row + 1) for row in range(len(values))]
+    points = [Point(value) for value in values]
+    drawing(line_chart("x", steps, {"x": points}, axis="step", number=str))
+    drawing(bar_chart("x", list(map(str, steps)), {"x": points}, number=str))
+    drawing(heat_map("x", ["r"], list(map(str, steps)), [points], number=str))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 30), (283.5, 502.1), (1e-6, 2e-4), (-3, 0.2), (0, 11_250)])
+def test_ticks_are_round_and_enclose_the_values(low: float, high: float) -> None:
+    marks = ticks(low, high)
+    assert marks[0] <= low + 1e-12
+    assert marks[-1] >= high - 1e-12
+    assert 3 <= len(marks) <= 8
+    step = marks[1] - marks[0]
+    assert marks[0] > low - step
+    assert marks[-1] < high + step
+    assert float(f"{step:e}".partition("e")[0]) == pytest.approx(round(float(f"{step:e}".partition("e")[0])))
+
+
+def test_losses_and_gains_have_two_colours_and_uncertain_ones_brackets() -> None:
+    cells = [[Point(0.2, 0.1, 0.3), Point(-0.1, -0.2, -0.05), Point(0.05, -0.1, 0.2), Point(math.nan)]]
+    chart = heat_map("t", ["model"], ["a", "b", "c", "d"], cells, number=percent, worse=True)
+    boxes = drawing(chart).findall(".//rect")
+    assert [box.get("class") for box in boxes] == ["cell worse", "cell better", "cell worse"]
+    assert [numbers(box, "fill-opacity")[0] for box in boxes] == [0.5, 0.25, 0.125]
+    shown = [text.text for text in drawing(chart).findall(".//text[@class='middle']")]
+    assert shown == ["20.0", "-10.0", "(5.0)"]
+
+
+def test_counts_are_heights() -> None:
+    chart = histogram("t", [0, 1, 2, 3], [2, 0, 4], axis="x", number=lambda value: f"{value:g}")
+    first, empty, last = (numbers(bar, "height")[0] for bar in drawing(chart).findall(".//rect[@class='bar']"))
+    assert empty == 0
+    assert first * 2 == pytest.approx(last, abs=0.2)
+    assert chart.grid.rows == (("0 to 1", "2"), ("1 to 2", "0"), ("2 to 3", "4"))
+
+
+def slow_band(rank: int) -> str:
+    if rank == -1 or rank > 100:
+        return "below 100"
+    if rank > 10:
+        return "11–100"
+    if rank > 5:
+        return "6–10"
+    return "rank 1" if rank == 1 else "2–5"
+
+
+@given(st.lists(st.one_of(st.just(-1), st.integers(1, 200)), max_size=60))
+def test_bands_of_ranks(ranks: list[int]) -> None:
+    counted = Counter(map(slow_band, ranks))
+    assert rank_bands(ranks) == [counted[band] for band in BANDS]
+
+
+def test_strips_fill_their_row() -> None:
+    chart = rank_strip("t", {"a": [1, 1, 3, 500], "b": [-1]})
+    boxes = [numbers(box, "y", "width") for box in drawing(chart).findall("rect")][len(BANDS) :]
+    first = [wide for y, wide in boxes if y == boxes[0][0]]
+    second = [wide for y, wide in boxes if y != boxes[0][0]]
+    assert sum(first) == pytest.approx(sum(second), abs=0.3)
+    assert first[0] * 2 == pytest.approx(sum(first), abs=0.3)
+    assert second[:-1] == [0, 0, 0, 0]
+
+
+@given(st.text(max_size=50), st.floats(1, 300))
+def test_cut_texts_fit_and_say_that_they_are_cut(text: str, room: float) -> None:
+    shown = fitting(text, room)
+    assert len(shown) <= max(2, room / 7.4)
+    assert shown == text or shown.endswith("…")
+
+
+def test_a_long_name_is_whole_under_the_pointer() -> None:
+    name = "a very long name of a group that no axis has room for"
+    chart = bar_chart("t", [name], {"run": [Point(1.0)]}, number=str)
+    assert f"<title>{name}</title>" in unescape(chart.svg)

@@ -1,0 +1,319 @@
+"""What the report says is what the runs and the stages hold, and nothing is shown that is not there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+from itertools import combinations
+from math import isclose
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, strategies as st
+
+import crosslens as cl
+from crosslens.core.errors import UsageError
+from crosslens.pipeline import Finding, StageResult
+from crosslens.report import Report, ReportInputs, report_inputs, report_page
+from crosslens.report.document.choice import choose_queries
+from crosslens.report.document.context import ReportContext
+from crosslens.report.document.facts import weakest_group
+from crosslens.report.document.sections.gallery_size import first_in_sample, gallery_curve, hit_rate
+
+from .conftest import IMAGES, NASTY, PER_IMAGE, Drawn, Study
+
+
+def plain(page: str) -> str:
+    """The text of a page, without its markup."""
+    body = re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", body)))
+
+
+@pytest.fixture(scope="module")
+def inputs(study: Study) -> ReportInputs:
+    return report_inputs(study.runs, image_folder=study.folder / "photos", queries=2)
+
+
+@pytest.fixture(scope="module")
+def report(inputs: ReportInputs) -> Report:
+    return Report(inputs)
+
+
+# The whole
+
+
+def test_sections_without_content_are_left_out(report: Report) -> None:
+    targets = [section.target for section in report.sections]
+    assert targets == [
+        "summary", "leaderboard", "recalls", "graded", "groups", "gallery", "queries", "figures", "provenance",
+        "reproduce",
+    ]  # fmt: skip
+    linked = re.findall(r'<li><a href="#(\w+)">', report.page)
+    assert linked == targets
+    assert not report.notes
+
+
+def test_every_chart_has_its_table(report: Report) -> None:
+    charts = re.findall(r'<figure class="chart-figure.*?</figure>', report.page, re.DOTALL)
+    assert len(charts) >= 5
+    for chart in charts:
+        assert "<svg" in chart
+        assert re.search(r"<details><summary>Table: .*<table>.*<td", chart, re.DOTALL)
+
+
+def test_captions_and_names_stay_text(report: Report) -> None:
+    assert "<script>window" not in report.page
+    assert "<img" not in report.page
+    assert "second &lt;b&gt;model" in report.page
+    assert "second <b>model" not in report.page
+    assert NASTY in plain(report.page)
+
+
+def test_the_page_asks_for_nothing_else(report: Report) -> None:
+    addresses = re.findall(r'(?:src|href)="([^"]*)"', report.page)
+    assert {address.partition(":")[0] for address in addresses if not address.startswith("#")} == {"data"}
+    assert "url(" not in report.page
+    assert "@import" not in report.page
+
+
+def test_a_report_requires_a_run() -> None:
+    with pytest.raises(UsageError, match="requires a run"):
+        Report(ReportInputs("empty", {}))
+    with pytest.raises(UsageError, match="requires a run"):
+        report_inputs([])
+
+
+def test_an_unknown_stage_is_left_out_and_a_damaged_one_noted(inputs: ReportInputs) -> None:
+    unknown = StageResult("astrology", {"sign": "leo"}, "crosslens astrology")
+    damaged = StageResult("robustness", {"drops": [{"model": "x"}]}, "crosslens robustness")
+    report = Report(replace(inputs, results=(unknown, damaged)))
+    assert "robustness" not in [section.target for section in report.sections]
+    assert any("robustness" in note and "cannot be read" in note for note in report.notes)
+    assert "leo" not in plain(report.page)
+
+
+def test_findings_are_said_in_order_of_importance(inputs: ReportInputs) -> None:
+    findings = [Finding("the lesser", 0.2, "ties"), Finding("the greater <i>", 0.9, "groups")]
+    text = plain(report_page(replace(inputs, findings=findings)))
+    assert text.index("the greater <i>") < text.index("the lesser")
+
+
+def test_a_run_alone_is_enough() -> None:
+    lists = cl.RankedLists.of({query: [item, "other"] for query, item in zip("abc", "xyz", strict=True)})
+    relevance = cl.Relevance.from_pairs(list("abc"), list("xyz"))
+    run = cl.evaluate(run=lists, relevance=relevance, metrics="Hit@1", resamples=0)
+    report = Report(report_inputs([run]))
+    assert "Every query has a right item first." in plain(report.page)
+    assert any("names no dataset" in note for note in report.notes)
+
+
+# The first screen, against counting by hand
+
+
+def slow_ranks(study: Study, name: str) -> list[int]:
+    """The rank of each caption's own image, by sorting."""
+    matrix = study.scores[name]
+    ranks = []
+    for caption in range(IMAGES * PER_IMAGE):
+        order = sorted(range(IMAGES), key=lambda image: (-matrix[image, caption], image))
+        ranks.append(1 + order.index(caption // PER_IMAGE))
+    return ranks
+
+
+def test_the_first_screen_says_what_counting_says(report: Report, study: Study) -> None:
+    text = plain(report.page)
+    shares = {name: np.mean(np.array(slow_ranks(study, name)) == 1) for name in study.scores}
+    best = max(shares, key=lambda name: shares[name])
+    assert f"The best of 2 runs is {best}." in text
+    ranks = np.array(slow_ranks(study, best))
+    tenth = 100 * (ranks <= 10).mean()
+    assert re.search(
+        rf"{re.escape(best)} ranks a right image first for {100 * shares[best]:.1f} % of 72 captions \(95 % interval "
+        rf"[\d.]+ to [\d.]+\), and among the first ten for {tenth:.1f} %\.",
+        text,
+    )
+    near = int(((ranks > 1) & (ranks <= 5)).sum())
+    assert (
+        f"Of {(ranks != 1).sum()} queries whose first item is wrong, {near} have the right one at rank 2 to 5." in text
+    )
+
+
+def test_a_lead_is_called_chance_or_not_by_its_p_value(inputs: ReportInputs) -> None:
+    text = plain(report_page(inputs))
+    comparison = cl.compare(*inputs.runs.values(), metrics="t2i/Hit@1")
+    p = comparison.results[0].adjusted_p
+    assert ("may be chance" in text) == (p >= 0.05)
+    assert f"p = {p:.2g}" in text
+
+
+def test_the_weakest_group_is_the_lowest_of_those_clearly_below(inputs: ReportInputs) -> None:
+    context = ReportContext(inputs)
+    name = context.best(dict(inputs.runs))
+    run = inputs.runs[name]
+    whole = run["t2i/Hit@1"].mean
+    weak: list[tuple[float, str, str]] = []
+    for column in context.columns(run):
+        for group, values in cl.by(run, column, ["t2i/Hit@1"]).values["t2i/Hit@1"].items():
+            if values.high < whole and values.n >= 10:
+                weak.append((values.mean, column, group))
+    assert weak, "grey is hard"
+    mean, column, group = min(weak)
+    assert weakest_group(context, name).startswith(
+        f"The weakest group is {column} = {group}: t2i/Hit@1 {100 * mean:.1f}"
+    )
+
+
+# Sizes of galleries
+
+
+def slow_first_in_sample(rank: int, relevant: int, gallery: int, size: int) -> float:
+    """Every gallery of this size that keeps the relevant items, looked at."""
+    others = list(range(gallery - relevant))  # in the order of the list; those before the relevant item are rank − 1
+    drawn = max(0, size - relevant)
+    samples = list(combinations(others, min(drawn, len(others))))
+    return sum(all(item >= rank - 1 for item in sample) for sample in samples) / len(samples)
+
+
+@given(st.integers(2, 9), st.integers(1, 3), st.data())
+def test_chance_of_being_first_in_a_smaller_gallery(gallery: int, relevant: int, data: st.DataObject) -> None:
+    relevant = min(relevant, gallery - 1)
+    rank = data.draw(st.integers(1, gallery - relevant + 1))
+    size = data.draw(st.integers(relevant, gallery))
+    expected = slow_first_in_sample(rank, relevant, gallery, size)
+    assert isclose(first_in_sample(rank, relevant, gallery, size), expected, abs_tol=1e-12)
+
+
+def test_the_whole_gallery_gives_the_hit_rate(study: Study) -> None:
+    run = cl.Run.load(study.runs[0])
+    ranking = run.rankings["t2i"]
+    curve = gallery_curve(ranking, [1, 5, IMAGES])
+    assert curve[0] == 1
+    assert curve[0] > curve[1] > curve[2]
+    assert curve[2] == pytest.approx(run["t2i/Hit@1"].mean)
+    ranks = slow_ranks(study, "first model")
+    for k in (1, 5, 10):
+        assert hit_rate(ranks, k) == pytest.approx(run[f"t2i/Hit@{k}"].mean)
+    assert hit_rate([-1, 1], 10) == 0.5
+
+
+# The most instructive queries
+
+
+Outcomes = list[tuple[int, float]]
+
+
+def outcomes(rows: Outcomes) -> pl.DataFrame:
+    """Queries by their rank and margin; a margin is known down to rank 10."""
+    table = {
+        "query": [f"q{number:02}" for number in range(len(rows))],
+        "rank": [rank for rank, _ in rows],
+        "score": [1.0] * len(rows),
+        "margin": [None if rank > 10 else 0.0 if rank == 1 else margin for rank, margin in rows],
+        "margin_at_least": [margin if rank > 10 else None for rank, margin in rows],
+    }
+    kinds = {"query": pl.String, "rank": pl.Int64, "score": pl.Float64, "margin": pl.Float64,
+             "margin_at_least": pl.Float64}  # fmt: skip
+    return pl.DataFrame(table, schema=kinds)
+
+
+ROWS = st.lists(st.tuples(st.integers(1, 15), st.sampled_from([0.1, 0.2, 0.3, 0.4])), min_size=1, max_size=20)
+
+
+@given(ROWS, st.data(), st.integers(1, 4))
+def test_queries_are_chosen_as_by_looking_at_all(first: Outcomes, data: st.DataObject, most: int) -> None:
+    second = [(data.draw(st.integers(1, 15)), 0.1) for _ in first]
+    phi = {f"q{number:02}": data.draw(st.sampled_from([0.0, 0.5, 1.0])) for number in range(len(first))}
+    table = pl.DataFrame(
+        {"query": list(phi), "phi": list(phi.values())}, schema={"query": pl.String, "phi": pl.Float64}
+    )
+    groups = choose_queries({"a": outcomes(first), "b": outcomes(second)}, "a", most, table)
+    names = {f"q{number:02}": row for number, row in enumerate(first)}
+    after = {f"q{number:02}": row for number, row in enumerate(second)}
+    failed = [query for query, (rank, _) in names.items() if rank != 1]
+    change = {query: 1 / after[query][0] - 1 / names[query][0] for query in names}
+    wanted = {
+        "Confident failures": sorted(failed, key=lambda query: (-names[query][1], query)),
+        "Likely missing positives": sorted((q for q in failed if phi[q]), key=lambda query: (-phi[query], query)),
+        "Queries that b wins against a": sorted((q for q in names if change[q] > 0), key=lambda q: (-change[q], q)),
+        "Queries that b loses against a": sorted((q for q in names if change[q] < 0), key=lambda q: (change[q], q)),
+        "Near misses": sorted((q for q in failed if names[q][0] == 2), key=lambda query: (names[query][1], query)),
+    }
+    shown: list[str] = []
+    expected = {}
+    for title, order in wanted.items():
+        chosen = [query for query in order if query not in shown][:most]
+        shown += chosen
+        expected |= {title: tuple(chosen)} if chosen else {}
+    assert {group.title: group.queries for group in groups} == expected
+    assert all(len(group.facts) == len(group.queries) for group in groups)
+
+
+def test_queries_show_their_pictures_and_both_runs(report: Report) -> None:
+    article = next(part for part in re.findall(r'<article class="one-query">.*?</article>', report.page, re.DOTALL))
+    assert article.count("<figure") == 3
+    assert len(re.findall(r'<use href="#p\d+"', article)) == 3
+    assert 'aria-label="Right image picture' in article
+    assert report.pictures == report.pictures_wanted > 3
+
+
+# Stages
+
+
+@pytest.fixture(scope="module")
+def whole(drawn: Drawn) -> Report:
+    return Report(replace(report_inputs([drawn.run]), results=drawn.results))
+
+
+@pytest.mark.slow
+def test_every_stage_has_its_section(whole: Report) -> None:
+    assert not whole.notes
+    assert [section.target for section in whole.sections] == [
+        "summary", "recalls", "graded", "groups", "robustness", "gallery", "granularity", "causes", "queries", "labels",
+        "figures", "provenance", "reproduce",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_numbers_of_stages_are_on_the_page(whole: Report, drawn: Drawn) -> None:
+    text = plain(whole.page)
+    payload = {result.stage: result.payload for result in drawn.results}
+    drops = [row for row in payload["robustness"]["drops"] if row["metric"] == "t2i/Hit@1"]
+    worst = max(drops, key=lambda row: row["drop"])
+    assert f"The change that costs most is {worst['perturbation']}: {100 * worst['drop']:.1f} points" in text
+    for row in drops:
+        interval = f"{100 * row['drop']:.1f} [{100 * row['low'] + 0.0:.1f}, {100 * row['high']:.1f}]"
+        assert interval.replace("-0.0", "0.0") in text
+    cause = max(payload["explain"]["causes"], key=lambda row: row["share"])
+    assert f"In {100 * cause['share']:.0f} % " in text
+    assert f"of {payload['explain']['failures']} failures" in text
+    assert f"{payload['missing-positives']['pairs']:,} pairs outside the ground truth" in text
+    assert f"{payload['label-quality']['suspects']:,} labels of scenes-v0 should be reviewed" in text
+    words = payload["granularity"]["datasets"][0]["features"]["words"]
+    assert f"words {words['mean']:.2f} [{words['low']:.2f}, {words['high']:.2f}]" in text
+    cases = payload["hard-negatives"]["results"][0]
+    assert f"over {cases['cases']:,} cases" in text
+    for result in drawn.results:
+        assert result.command in text
+
+
+@pytest.mark.slow
+def test_failures_are_drawn_with_their_boxes(whole: Report) -> None:
+    section = next("\n".join(section.parts) for section in whole.sections if section.target == "causes")
+    assert section.count('class="box"') > 3
+    assert section.count('<article class="failure">') >= 2
+    assert re.search(r'<figure class="boxes"><svg.*?<use href="#p\d+"', whole.page, re.DOTALL)
+
+
+def test_image_queries_are_shown_with_the_caption_that_they_retrieved(study: Study) -> None:
+    matrix = study.scores["first model"]
+    run = cl.evaluate(study.dataset, scores=matrix, metrics="Hit@1", directions=("i2t",), resamples=50)
+    report = Report(report_inputs([run], dataset=study.dataset, image_folder=study.folder / "photos", queries=2))
+    text = plain(report.page)
+    hits = np.argmax(matrix, axis=1) // PER_IMAGE == np.arange(IMAGES)
+    assert f"ranks a right caption first for {100 * hits.mean():.1f} % of {IMAGES} images" in text
+    article = next(part for part in re.findall(r"<article.*?</article>", report.page, re.DOTALL))
+    assert "Query image" in article
+    assert "<q dir" in article
+    assert not report.notes

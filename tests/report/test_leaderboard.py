@@ -1,0 +1,63 @@
+"""Leaderboards as LaTeX and as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosslens.core import MetricValues, Run
+from crosslens.pipeline import leaderboard
+from crosslens.report import leaderboard_latex, leaderboard_page
+from tests.report.browser import Watched
+
+
+def run(name: str, share: float, metric: str = "t2i/Hit@1") -> Run:
+    numbers = (np.arange(40) < 40 * share).astype(float)
+    ids = tuple(f"q{row}" for row in range(40))
+    return Run(name, {metric: MetricValues(metric, ids, numbers, np.arange(40), numbers.mean(), 0.1, 0.9)})
+
+
+BOARD = leaderboard(
+    {
+        ("<b>50% & more", "coco_5k"): run("x", 0.9), ("bad", "coco_5k"): run("y", 0.1),
+        ("bad", "flickr"): run("y", 0.3),
+    },
+    permutations=500,
+)  # fmt: skip
+
+
+def test_latex() -> None:
+    lines = leaderboard_latex(BOARD).splitlines()
+    assert r" & \multicolumn{1}{c}{coco\_5k} & \multicolumn{1}{c}{flickr} \\" in lines
+    assert r"\cmidrule(lr){2-2} \cmidrule(lr){3-3}" in lines
+    assert r"<b>50\% \& more & \textbf{90.0} & -- \\" in lines
+    assert r"bad & 10.0$^{\dagger}$ & \textbf{30.0} \\" in lines
+
+
+def test_page_escapes_names_and_says_what_marks_mean() -> None:
+    page = leaderboard_page(BOARD)
+    assert "<b>50%" not in page
+    assert "&lt;b&gt;50% &amp; more" in page
+    assert "<strong>90.0 *</strong> <small>[10.0, 90.0]</small>" in page
+    assert "without a mark: significantly worse" in page
+    assert "<td>–</td>" in page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_in_a_browser(browser_page: Watched, tmp_path: Path, scheme: str) -> None:
+    runs = {(f"a model with a long name {m}", f"dataset {d}"): run("x", m / 5) for m in range(3) for d in range(8)}
+    (tmp_path / "page.html").write_text(leaderboard_page(leaderboard(runs, permutations=20)), encoding="utf-8")
+    page = browser_page.page
+    page.emulate_media(color_scheme=scheme)
+    for width in (1300, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(f"file://{tmp_path / 'page.html'}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, "the table scrolls, not the page"
+        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (colour == "rgb(255, 255, 255)") == (scheme == "light")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Hit@1, text → image"
+    assert not browser_page.complaints
+    assert all(request.startswith(("file://", "data:")) for request in browser_page.requests)

@@ -1,0 +1,101 @@
+"""A folder of small runs with pictures, the application over it, and a client that speaks to it without a network."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import crosslens as cl
+
+pytest.importorskip("fastapi", reason="pip install 'crosslens[web]'")
+pytest.importorskip("PIL", reason="pip install 'crosslens[web]'")
+
+from fastapi.testclient import TestClient
+from PIL import Image
+
+from crosslens.web import WebSettings, create_app
+
+NASTY = "<script>alert('x')</script> & \"a dog\" <img src=x onerror=alert(1)>"
+IMAGES = 12
+RECIPE = """version = 1
+[dataset]
+source = "{source}"
+[model]
+image_folder = "{source}"
+"""
+
+
+def toys(images: int = IMAGES) -> cl.Dataset:
+    """Two captions per image, one with markup, two images with the same; a group column, and objects with boxes."""
+    captions = {f"img{n}": [f"a dog and {n} cats", NASTY if n == 3 else f"picture number {n}"] for n in range(images)}
+    captions |= {f"img{n}": ["two horses in the rain", "two wet horses in the rain"] for n in (8, 9) if n < images}
+    plain = cl.Dataset.of(captions, name="toys")
+    frame = plain.images.with_columns(
+        pl.Series("file", [f"pictures/img{n}.png" for n in range(images)]),
+        pl.Series("kind", ["odd" if n % 2 else "even" for n in range(images)]),
+        pl.lit(64).alias("width"),
+        pl.lit(48).alias("height"),
+    )
+    objects = pl.DataFrame(
+        {
+            "image": [f"img{n}" for n in range(images)],
+            "object": [f"o{n}" for n in range(images)],
+            "name": ["dog" if n % 3 else "cat" for n in range(images)],
+            "synset": ["dog.n.01" if n % 3 else "cat.n.01" for n in range(images)],
+            "x": [4.0] * images, "y": [6.0] * images, "w": [20.0] * images, "h": [15.0 + n for n in range(images)],
+        }
+    )  # fmt: skip
+    return replace(plain, images=frame, objects=objects)
+
+
+def write_run(folder: Path, dataset: cl.Dataset, name: str, seed: int, source: str = "../toys") -> Path:
+    """A run of drawn scores that names its dataset, relative to its folder."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.normal(size=(len(dataset.image_ids), len(dataset.caption_ids))).astype(np.float32)
+    matrix[dataset.caption_image, np.arange(len(dataset.caption_ids))] += 1.5
+    metrics = ["Hit@1", "Hit@5", "MRR", "MedR"]
+    run = cl.evaluate(dataset, scores=matrix, metrics=metrics, resamples=20, name=name)
+    return replace(run, recipe=RECIPE.format(source=source)).save(folder / name.replace(" ", "-"))
+
+
+@pytest.fixture(scope="session")
+def runs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs over one dataset, and a third folder that is damaged. Tests that write make their own."""
+    return fill(tmp_path_factory.mktemp("served") / "runs")
+
+
+def copy_of(folder: Path, target: Path) -> Path:
+    """The same folder to write into; times are kept."""
+    return Path(shutil.copytree(folder, target / "runs", symlinks=True))
+
+
+def fill(folder: Path) -> Path:
+    dataset = toys()
+    dataset.save(folder / "toys")
+    pictures = folder / "toys" / "pictures"
+    pictures.mkdir()
+    for row, image in enumerate(dataset.image_ids):
+        Image.new("RGB", (64, 48), (20 * row, 90, 200 - 10 * row)).save(pictures / f"{image}.png")
+    write_run(folder, dataset, "model a", 1)
+    write_run(folder, dataset, "model b", 2)
+    damaged = write_run(folder, dataset, "broken", 3)
+    (damaged / "queries.parquet").write_bytes(b"PAR1 nothing")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def client(runs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    with client_of(runs_folder, tmp_path_factory.mktemp("cache")) as opened:
+        yield opened
+
+
+def client_of(folder: Path, cache: Path, **settings: object) -> TestClient:
+    """A client of a fresh application; errors of the server come back as responses."""
+    app = create_app(WebSettings(folder, cache=cache, **settings))  # type: ignore[arg-type]
+    return TestClient(app, base_url="http://127.0.0.1:8000", raise_server_exceptions=False)

@@ -1,0 +1,35 @@
+"""Tables of judgements for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.web.judging.results.table import judgement_table
+
+LABELS = ("object class", "colour", "count", "action", "size", "details", "successful alternative")
+
+
+def said(rows: Iterable[Sequence[Any]]) -> pl.DataFrame:
+    """From (item, account, labels[, rating[, kind[, seconds]]])."""
+    names = ("item", "account", "labels", "rating", "kind", "seconds")
+    return judgement_table([dict(zip(names, row, strict=False)) for row in rows])
+
+
+def drawn(seed: int, items: int = 30, judges: int = 4, missing: float = 0.3) -> pl.DataFrame:
+    """Judges who mostly see the same two labels, with ratings."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for item in range(items):
+        truth = set(random.choice(LABELS, random.integers(1, 3), replace=False))
+        base = random.integers(1, 11)
+        for judge in range(judges):
+            if random.random() < missing:
+                continue
+            labels = truth if random.random() < 0.7 else {random.choice(LABELS)}
+            rating = float(np.clip(base + random.integers(-2, 3), 1, 10))
+            rows.append((f"i{item}", f"p{judge}", sorted(map(str, labels)), rating, "real", 3.0 + judge))
+    return said(rows)

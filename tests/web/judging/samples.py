@@ -1,0 +1,56 @@
+"""Projects, people and items for tests."""
+
+from __future__ import annotations
+
+from crosslens.web.judging.database.engine import Database
+from crosslens.web.judging.database.projects import (
+    JudgingProject,
+    ProjectSettings,
+    add_items,
+    create_project,
+    join,
+)
+from crosslens.web.judging.database.tables import AccountRow
+from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownText
+
+
+def person(database: Database, name: str, *, project: int | None = None, role: str = "annotator") -> int:
+    """An account without password (a hash takes its time), as a member of a project."""
+    with database.writing() as session:
+        row = AccountRow(name=name, name_key=name, password_hash=None, is_owner=False, created=database.now())
+        session.add(row)
+        session.flush()
+        account = row.id
+    if project is not None:
+        join(database, project, account, role)
+    return account
+
+
+def item(text: str, kind: str = "real", labels: tuple[str, ...] = ()) -> NewItem:
+    expected = {"labels": list(labels), "why": f"because of {text}"} if labels else None
+    return NewItem(ItemContent(texts=(ShownText(text),)), kind, expected)
+
+
+def project(
+    database: Database,
+    real: int = 5,
+    *,
+    task: str = "pairs",
+    overlap: int = 1,
+    practice: int = 0,
+    checks: int = 0,
+    seed: int = 0,
+    settings: ProjectSettings | None = None,
+) -> JudgingProject:
+    made = create_project(database, "Survey", task, overlap=overlap, seed=seed, settings=settings)
+    label = (made.form.labels[0].name,)
+    add_items(
+        database,
+        made.id,
+        [
+            *(item(f"real {n}") for n in range(real)),
+            *(item(f"practice {n}", "practice", label) for n in range(practice)),
+            *(item(f"check {n}", "check", label) for n in range(checks)),
+        ],
+    )
+    return made

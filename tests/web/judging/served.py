@@ -1,0 +1,73 @@
+"""The application behind a real socket, with pictures, for browsers and for load."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import uvicorn
+from PIL import Image, ImageDraw
+
+import crosslens as cl
+from crosslens.web.judging.database.projects import add_items, create_project
+from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownPicture, ShownText
+from tests.web.judging.site import Site
+
+PICTURES = 24
+
+
+def pictures(folder: Path) -> cl.Dataset:
+    """A dataset of drawn pictures in a folder."""
+    folder.mkdir()
+    names = [f"p{n}" for n in range(PICTURES)]
+    for n, name in enumerate(names):
+        picture = Image.new("RGB", (480, 320), (200, 215, 225))
+        draw = ImageDraw.Draw(picture)
+        for k in range(1 + n % 4):
+            draw.ellipse((40 + 100 * k, 90, 120 + 100 * k, 170), fill=(30 * (n % 8), 90, 200 - 20 * (n % 9)))
+        draw.rectangle((0, 260, 480, 320), fill=(110, 150, 90))
+        picture.save(folder / f"{name}.png")
+    plain = cl.Dataset.of({name: [f"{1 + n % 4} balls on grass"] for n, name in enumerate(names)}, name="balls")
+    return replace(plain, images=plain.images.with_columns(pl.Series("file", [f"{name}.png" for name in names])))
+
+
+@contextmanager
+def running(site: Site) -> Iterator[str]:
+    """The site at an address, while the block lasts."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(site.app, log_level="warning", timeout_graceful_shutdown=1, ws="none"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+def picture_project(site: Site, task: str, real: int, **values: Any) -> int:
+    """A project over the pictures: one, or for failures two, per item."""
+    dataset = site.app.state.services.library.datasets()[0].id
+    practice = values.pop("practice", 0)
+    made = create_project(site.database, values.pop("name", "Balls on grass"), task, **values)
+    label = [made.form.labels[0].name]
+
+    def content(n: int) -> ItemContent:
+        shown = [ShownPicture(dataset, f"p{n % PICTURES}", "Retrieved")]
+        if task == "failures":
+            shown.append(ShownPicture(dataset, f"p{(n + 1) % PICTURES}", "Expected"))
+        return ItemContent(tuple(shown), (ShownText(f"{1 + n % 3} red balls on grass", "Query"),))
+
+    new = [NewItem(content(n)) for n in range(real)]
+    known = {"labels": label, "why": "Count the balls."}
+    add_items(site.database, made.id, [*(NewItem(content(n), "practice", known) for n in range(practice)), *new])
+    return made.id

@@ -1,0 +1,87 @@
+"""The application with a judging database, and clients that are logged in to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fastapi.testclient import TestClient
+from httpx import Response
+
+from crosslens.web import WebSettings, create_app
+from crosslens.web.judging.accounts.sessions import open_session
+from crosslens.web.judging.context import SESSION_COOKIE
+from crosslens.web.judging.database.engine import Database, open_database
+from crosslens.web.judging.database.tables import AccountRow
+
+ADDRESS = "http://127.0.0.1:8000"
+
+
+class Visitor:
+    """A browser without a window: keeps cookies, repeats the token of each form."""
+
+    def __init__(self, app: Any, address: str = ADDRESS) -> None:
+        self.client = TestClient(app, base_url=address, raise_server_exceptions=False, follow_redirects=False)
+
+    def get(self, path: str) -> Response:
+        return self.client.get(path)
+
+    def post(self, path: str, data: Mapping[str, Any] | None = None, token: str | None = None) -> Response:
+        if token is None:
+            if "crosslens_csrf" not in self.client.cookies:
+                self.get("/login")
+            token = self.client.cookies["crosslens_csrf"]
+        return self.client.post(path, data={**(data or {}), "csrf_token": token})
+
+
+class Site:
+    """An application over an empty folder."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        folder.mkdir(exist_ok=True)
+        self.settings = WebSettings(folder, cache=folder.parent / "cache", **settings)
+        self.app = create_app(self.settings)
+        self.address = settings.get("database") or f"sqlite:///{folder}/judging.sqlite"
+        self._database: Database | None = None
+
+    @property
+    def database(self) -> Database:
+        """A second connection to the application's database."""
+        if self._database is None:
+            self._database = open_database(self.address)
+        return self._database
+
+    def visitor(self, account: int | None = None, address: str = ADDRESS) -> Visitor:
+        visitor = Visitor(self.app, address)
+        if account is not None:
+            visitor.client.cookies.set(SESSION_COOKIE, open_session(self.database, account))
+        return visitor
+
+    def owner(self, name: str = "olga") -> int:
+        """An owner's account."""
+        with self.database.writing() as session:
+            row = AccountRow(name=name, name_key=name, password_hash=None, is_owner=True, created=self.database.now())
+            session.add(row)
+            session.flush()
+            return row.id
+
+
+def assignment_on(page: Response) -> int:
+    """The assignment that a page asks about."""
+    match = re.search(r'name="assignment" value="(\d+)"', page.text)
+    assert match is not None, page.text
+    return int(match[1])
+
+
+def addresses(routes: Iterable[Any]) -> list[tuple[str, str]]:
+    """Method and path of everything an application offers, in the routers that it includes too."""
+    known: list[tuple[str, str]] = []
+    for route in routes:
+        inner = getattr(route, "original_router", None)
+        if inner is not None:
+            known += addresses(inner.routes)
+        else:
+            known += [(method, route.path) for method in sorted(getattr(route, "methods", None) or ())]
+    return known

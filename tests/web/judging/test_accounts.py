@@ -1,0 +1,382 @@
+"""Accounts: passwords, sessions, invitation links, who may see what."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import uvicorn
+from sqlalchemy import select, text
+
+from crosslens.core import ConflictError, CrosslensError
+from crosslens.web import WebSettings, serve_pages
+from crosslens.web.access import AttemptLimit
+from crosslens.web.judging.accounts.invitations import (
+    accept_invitation,
+    accept_with_new_account,
+    create_invitation,
+    invitation,
+)
+from crosslens.web.judging.accounts.people import (
+    account_by_name,
+    create_account,
+    has_owner,
+    model_account,
+    set_password,
+)
+from crosslens.web.judging.accounts.sessions import (
+    SESSION_SECONDS,
+    LoginLimits,
+    log_in,
+    log_out,
+    session_account,
+)
+from crosslens.web.judging.context import local_path
+from crosslens.web.judging.database.engine import Database
+from crosslens.web.judging.database.projects import members
+from crosslens.web.judging.database.tables import AccountRow, InvitationRow
+from tests.web.judging.conftest import Clock
+from tests.web.judging.samples import person, project
+from tests.web.judging.site import Site, addresses
+
+PASSWORD = "correct horse battery"
+
+
+def test_passwords_are_kept_as_argon2_hashes(sqlite_database: Database) -> None:
+    account = create_account(sqlite_database, "Ann", PASSWORD)
+    with sqlite_database.reading() as session:
+        stored = session.scalar(select(AccountRow.password_hash))
+    assert stored is not None
+    assert stored.startswith("$argon2id$")
+    token = log_in(sqlite_database, LoginLimits(), " ANN ", PASSWORD, "here")
+    assert session_account(sqlite_database, token) == account
+    with sqlite_database.reading() as session:
+        everything = str(
+            [session.execute(text(f"SELECT * FROM {table}")).all() for table in ("account", "login_session")]
+        )
+    assert PASSWORD not in everything
+    assert token not in everything
+
+
+def test_sessions_end(sqlite_database: Database, clock: Clock) -> None:
+    account = create_account(sqlite_database, "Ann", PASSWORD)
+    first, second, third = (log_in(sqlite_database, LoginLimits(), "Ann", PASSWORD, "") for _ in range(3))
+    log_out(sqlite_database, first)
+    assert session_account(sqlite_database, first) is None
+    assert session_account(sqlite_database, second) == account
+    set_password(sqlite_database, account.id, "another long password")
+    assert session_account(sqlite_database, third) is None
+    fourth = log_in(sqlite_database, LoginLimits(), "Ann", "another long password", "")
+    clock.advance(SESSION_SECONDS + 1)
+    assert session_account(sqlite_database, fourth) is None
+    for wrong in ("", "x", "a" * 43, "ü" * 43):
+        assert session_account(sqlite_database, wrong) is None
+
+
+@pytest.mark.parametrize(("name", "password"), [("Ann", "wrong password"), ("Bob", PASSWORD), ("a model", PASSWORD)])
+def test_a_wrong_login_says_nothing_about_names(sqlite_database: Database, name: str, password: str) -> None:
+    create_account(sqlite_database, "Ann", PASSWORD)
+    model_account(sqlite_database, "a model")
+    with pytest.raises(CrosslensError, match="the name or the password is wrong"):
+        log_in(sqlite_database, LoginLimits(), name, password, "")
+
+
+def test_logins_are_limited_by_address_and_by_name(sqlite_database: Database) -> None:
+    create_account(sqlite_database, "Ann", PASSWORD)
+    limits = LoginLimits(AttemptLimit(2, 60), AttemptLimit(3, 60))
+    for address in ("a", "a", "b"):
+        with pytest.raises(CrosslensError, match="is wrong"):
+            log_in(sqlite_database, limits, "Ann", "wrong password", address)
+    with pytest.raises(CrosslensError, match="too many wrong passwords"):
+        log_in(sqlite_database, limits, "Bob", PASSWORD, "a")
+    with pytest.raises(CrosslensError, match="too many wrong passwords"):
+        log_in(sqlite_database, limits, "ann", PASSWORD, "c")
+
+
+def test_names_that_look_alike_are_one_name(database: Database) -> None:
+    create_account(database, "Ann  Lee", None)
+    for name in ("ann lee", "ANN LEE", "Ａｎｎ Lee"):
+        with pytest.raises(ConflictError, match="already used"):
+            create_account(database, name, None)
+    account = account_by_name(database, "ann LEE")
+    assert account is not None
+    assert account.name == "Ann Lee"
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 81, "a\x00b", "a\u202eb"])
+def test_bad_names(sqlite_database: Database, name: str) -> None:
+    with pytest.raises(CrosslensError, match="printable characters"):
+        create_account(sqlite_database, name, None)
+
+
+@pytest.mark.parametrize("password", ["short", "x" * 201])
+def test_bad_passwords(sqlite_database: Database, password: str) -> None:
+    with pytest.raises(CrosslensError, match="a password has 10 to 200 characters"):
+        create_account(sqlite_database, "Ann", password)
+
+
+def test_a_models_account(sqlite_database: Database) -> None:
+    assert model_account(sqlite_database, "qwen") == model_account(sqlite_database, "qwen")
+    create_account(sqlite_database, "Ann", PASSWORD)
+    with pytest.raises(ConflictError, match="name of a person"):
+        model_account(sqlite_database, "ann")
+
+
+def test_an_invitation_is_used_up(database: Database) -> None:
+    made = project(database)
+    token = create_invitation(database, made.id, uses=2)
+    with database.reading() as session:
+        assert session.scalar(select(InvitationRow.token_hash)) != token
+    ann, ben, eve = (person(database, name) for name in ("ann", "ben", "eve"))
+    assert accept_invitation(database, token, ann) == made.id
+    assert accept_invitation(database, token, ann) == made.id, "again by the same person uses nothing up"
+    assert accept_invitation(database, token, ben) == made.id
+    assert invitation(database, token) is None
+    with pytest.raises(CrosslensError, match="used or has expired"):
+        accept_invitation(database, token, eve)
+    assert [name for _, name, _ in members(database, made.id)] == ["ann", "ben"]
+
+
+def test_an_invitation_expires(database: Database, clock: Clock) -> None:
+    made = project(database)
+    token = create_invitation(database, made.id, days=1, role="owner")
+    offer = invitation(database, token)
+    assert offer is not None
+    assert (offer.project_name, offer.role) == ("Survey", "owner")
+    clock.advance(24 * 3600)
+    assert invitation(database, token) is None
+    with pytest.raises(CrosslensError, match="used or has expired"):
+        accept_with_new_account(database, token, "Ann", PASSWORD)
+    assert account_by_name(database, "Ann") is None
+
+
+def test_an_invitation_for_an_owner(sqlite_database: Database) -> None:
+    token = create_invitation(sqlite_database, None, role="owner")
+    assert not has_owner(sqlite_database)
+    assert accept_with_new_account(sqlite_database, token, "Olga", PASSWORD).is_owner
+    assert has_owner(sqlite_database)
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [({"role": "king"}, "not a role"), ({"uses": 0}, "uses is 0"), ({"days": 0}, "days is 0"), ({"days": 999}, "days")],
+)
+def test_bad_invitations(sqlite_database: Database, values: dict[str, object], problem: str) -> None:
+    with pytest.raises(CrosslensError, match=problem):
+        create_invitation(sqlite_database, project(sqlite_database).id, **values)  # type: ignore[arg-type]
+    with pytest.raises(CrosslensError, match="not a role"):
+        create_invitation(sqlite_database, None)
+
+
+# The pages.
+
+
+def test_the_first_account_is_made_with_the_link_of_the_terminal(tmp_path: Path) -> None:
+    site = Site(tmp_path / "runs")
+    assert not (tmp_path / "runs" / "judging.sqlite").exists(), "a folder that is only looked at stays as it is"
+    visitor = site.visitor()
+    assert "no account yet" in visitor.get("/judging").text
+    assert visitor.post("/login", {"name": "a", "password": PASSWORD}).status_code == 401
+    (note,) = site.app.state.services.start_notes
+    path = "/" + note.partition("{address}")[2]
+    assert visitor.get("/setup/" + "x" * 43).status_code == 404
+    assert visitor.get(path).status_code == 200
+    assert visitor.post(path, {"name": "Olga", "password": "short"}).status_code == 422
+    made = visitor.post(path, {"name": "Olga", "password": PASSWORD})
+    assert (made.status_code, made.headers["location"]) == (303, "/judging")
+    assert "Olga" in visitor.get("/judging").text
+    assert site.visitor().get(path).status_code == 404
+    assert site.visitor().post(path, {"name": "Eve", "password": PASSWORD}).status_code == 404
+    assert Site(tmp_path / "runs").app.state.services.start_notes == []
+
+
+def test_the_server_prints_the_link_until_there_is_an_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):  # what the server sets is gone after the test
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: [listener.close() for listener in sockets])
+    (tmp_path / "runs").mkdir()
+    settings = WebSettings(tmp_path / "runs", port=0, cache=tmp_path)
+    lines: list[str] = []
+    serve_pages(settings, lines.append, lines.append)
+    assert re.fullmatch(r"to judge, make the first account at http://127\.0\.0\.1:\d+/setup/[\w-]{43}", lines[-1])
+    Site(tmp_path / "runs").owner()
+    lines.clear()
+    serve_pages(settings, lines.append, lines.append)
+    assert not [line for line in lines if "/setup/" in line]
+
+
+def test_login_and_logout(site: Site) -> None:
+    create_account(site.database, "Ann", PASSWORD)
+    visitor = site.visitor()
+    sent_away = visitor.get("/projects/1/annotate?note=x")
+    assert (sent_away.status_code, sent_away.headers["location"]) == (
+        303,
+        "/login?next=%2Fprojects%2F1%2Fannotate%3Fnote%3Dx",
+    )
+    wrong = visitor.post("/login", {"name": "Ann", "password": "wrong password"})
+    assert wrong.status_code == 401
+    assert "The name or the password is wrong." in wrong.text
+    done = visitor.post("/login", {"name": "Ann", "password": PASSWORD, "next": "/judging"})
+    assert done.status_code == 303
+    cookie = next(value for value in done.headers.get_list("set-cookie") if value.startswith("crosslens_session="))
+    assert {"HttpOnly", "SameSite=lax", "Path=/"} <= set(cookie.split("; "))
+    assert "Secure" not in cookie
+    assert visitor.get("/account").status_code == 200
+    assert visitor.post("/logout").status_code == 303
+    assert visitor.get("/account").status_code == 303
+
+
+def test_the_cookie_is_for_https_only_where_there_is_https(site: Site) -> None:
+    create_account(site.database, "Ann", PASSWORD)
+    visitor = site.visitor(address="https://127.0.0.1:8000")
+    done = visitor.post("/login", {"name": "Ann", "password": PASSWORD})
+    assert all("Secure" in cookie for cookie in done.headers.get_list("set-cookie"))
+
+
+def test_guessing_is_slowed_down(site: Site) -> None:
+    visitor = site.visitor()
+    tries = [visitor.post("/login", {"name": f"n{n}", "password": "wrong password"}).status_code for n in range(11)]
+    assert tries == [401] * 10 + [429]
+
+
+def test_change_of_password(site: Site) -> None:
+    account = create_account(site.database, "Ann", PASSWORD)
+    visitor, other = site.visitor(account.id), site.visitor(account.id)
+    assert visitor.post("/account/password", {"old": "not the password", "new": "a new password"}).status_code == 422
+    assert visitor.post("/account/password", {"old": PASSWORD, "new": "short"}).status_code == 422
+    changed = visitor.post("/account/password", {"old": PASSWORD, "new": "a new password"})
+    assert "has been changed" in visitor.get(changed.headers["location"]).text
+    assert visitor.get("/account").status_code == 200
+    assert other.get("/account").status_code == 303
+    assert site.visitor().post("/login", {"name": "Ann", "password": PASSWORD}).status_code == 401
+
+
+def test_joining_by_link(site: Site) -> None:
+    made = project(site.database)
+    path = "/join/" + create_invitation(site.database, made.id, uses=2)
+    visitor = site.visitor()
+    assert "Join “Survey”" in visitor.get(path).text
+    assert visitor.post(f"{path}/account", {"name": "", "password": PASSWORD}).status_code == 422
+    joined = visitor.post(f"{path}/account", {"name": "Ann", "password": PASSWORD})
+    assert (joined.status_code, joined.headers["location"]) == (303, f"/projects/{made.id}")
+    assert visitor.get(f"/projects/{made.id}").status_code == 200
+    taken = site.visitor().post(f"{path}/account", {"name": "ann", "password": PASSWORD})
+    assert taken.status_code == 422
+    assert "already used" in taken.text
+    ben = site.visitor(person(site.database, "ben"))
+    assert "Join as ben" in ben.get(path).text
+    assert ben.post(path).status_code == 303
+    for late in (site.visitor().get(path), site.visitor().post(f"{path}/account", {"name": "x", "password": PASSWORD})):
+        assert late.status_code == 404
+    assert site.visitor().get("/join/nonsense").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://evil.example/", "//evil.example", "/\\evil.example", "\\\\evil.example", "javascript:alert(1)", "",
+     "/\t/evil.example", "evil", "/%0d%0aSet-Cookie:x\r\n"],
+)  # fmt: skip
+def test_a_login_leads_nowhere_else(address: str) -> None:
+    assert local_path(address) == "/judging"
+    assert local_path("/projects/1?note=x") == "/projects/1?note=x"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/login", "/logout", "/account/password", "/join/x", "/join/x/account", "/setup/x", "/projects/1/judge",
+     "/projects/1/undo"],
+)  # fmt: skip
+def test_every_form_needs_its_token(site: Site, path: str) -> None:
+    visitor = site.visitor(person(site.database, "ann"))
+    assert visitor.post(path, token="x" * 43).status_code == 403
+
+
+def test_every_address_that_changes_something_checks_the_token(site: Site) -> None:
+    """Not a list by hand: whatever the application offers."""
+    visitor = site.visitor(site.owner("second"))
+    changing = [entry for entry in addresses(site.app.routes) if entry[0] not in ("GET", "HEAD", "OPTIONS")]
+    assert ("POST", "/login") in changing
+    for method, path in changing:
+        filled = re.sub(r"\{[^}]+\}", "1", path)
+        assert visitor.client.request(method, filled).status_code == 403, (method, path)
+
+
+# Who may see what.
+
+
+def test_an_annotator_reaches_no_owner_page(site: Site) -> None:
+    made = project(site.database, 2)
+    other = project(site.database, 2)
+    ann = site.visitor(person(site.database, "ann", project=made.id))
+    owner = site.visitor(person(site.database, "own", project=made.id, role="owner"))
+    for path in (f"/projects/{other.id}", f"/projects/{other.id}/annotate", f"/projects/{other.id}/guidelines"):
+        assert ann.get(path).status_code == 404
+        assert owner.get(path).status_code == 404
+    assert "/owner" not in ann.get(f"/projects/{made.id}").text
+    assert f"/projects/{made.id}/owner" in owner.get(f"/projects/{made.id}").text
+    for number in (0, -1, 2**31, 10**30):
+        assert ann.get(f"/projects/{number}").status_code == 422
+
+
+def test_every_owner_page_asks_who_is_there(site: Site) -> None:
+    made = project(site.database, 2)
+    ann = site.visitor(person(site.database, "ann", project=made.id))
+    eve, nobody = site.visitor(person(site.database, "eve")), site.visitor()
+    for method, path in addresses(site.app.routes):
+        if not path.startswith("/projects/{project}/owner"):
+            continue
+        filled = re.sub(r"\{[^}]+\}", "1", path.replace("{project}", str(made.id)))
+        for visitor, status in ((ann, 403), (eve, 404), (nobody, 303)):
+            answer = visitor.get(filled) if method in ("GET", "HEAD") else visitor.post(filled)
+            # A form without its fields may be refused as such, before anything is looked up.
+            assert answer.status_code == status or (method == "POST" and answer.status_code == 422), (method, path)
+
+
+def test_require_owner(site: Site) -> None:
+    """What every owner page asks first."""
+    from starlette.exceptions import HTTPException
+    from starlette.requests import Request
+
+    from crosslens.web.judging.accounts.sessions import open_session
+    from crosslens.web.judging.context import JudgingContext
+
+    made = project(site.database, 1)
+    context = JudgingContext(site.settings)
+
+    def status(account: int | None, number: int) -> int:
+        cookie = b"" if account is None else f"crosslens_session={open_session(site.database, account)}".encode()
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"cookie", cookie)], "query_string": b""}
+        try:
+            assert context.require_owner(Request({**scope, "server": ("x", 80)}), number).id == account
+        except HTTPException as error:
+            return error.status_code
+        return 200
+
+    ann = person(site.database, "ann", project=made.id)
+    own = person(site.database, "own", project=made.id, role="owner")
+    eve = person(site.database, "eve")
+    assert [status(who, made.id) for who in (None, eve, ann, own, site.owner("o"))] == [303, 404, 403, 200, 200]
+    assert status(own, made.id + 1) == 404
+
+
+def test_elsewhere_annotators_see_only_what_they_judge(tmp_path: Path) -> None:
+    Site(tmp_path / "runs").owner()
+    site = Site(tmp_path / "runs", host="0.0.0.0")
+    made = project(site.database, 1)
+    nobody = site.visitor()
+    ann = site.visitor(person(site.database, "ann", project=made.id))
+    owner = site.visitor(site.owner("second"))
+    for path in ("/", "/datasets", "/judging", "/api/openapi.json", "/pictures/x/y"):
+        assert nobody.get(path).status_code == 303, path
+    assert nobody.get("/login").status_code == 200
+    assert (ann.get("/").status_code, ann.get("/").headers["location"]) == (303, "/judging")
+    assert ann.get("/datasets").status_code == 403
+    assert ann.get(f"/projects/{made.id}/annotate").status_code == 200
+    assert ann.get("/pictures/x/y").status_code == 404
+    assert owner.get("/datasets").status_code == 200
+
+
+def test_elsewhere_without_any_account_the_server_does_not_start(tmp_path: Path) -> None:
+    with pytest.raises(CrosslensError, match="no login is set up"):
+        Site(tmp_path / "runs", host="0.0.0.0")

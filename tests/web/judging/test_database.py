@@ -1,0 +1,246 @@
+"""The judging database: its format, its migrations, what it refuses."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import inspect, select, text
+from sqlalchemy.exc import IntegrityError
+
+from crosslens.core import CrosslensError, InputError, UnknownNameError
+from crosslens.web.judging.database.engine import Database, open_database
+from crosslens.web.judging.database.projects import (
+    ProjectSettings,
+    add_items,
+    create_project,
+    items,
+    join,
+    members,
+    project_by_id,
+    projects,
+    role_in,
+    set_overlap,
+)
+from crosslens.web.judging.database.tables import (
+    AssignmentRow,
+    ItemRow,
+    JudgementRow,
+    JudgingTable,
+)
+from crosslens.web.judging.tasks.content import ItemContent, NewItem
+from tests.web.judging.samples import item, person, project
+
+COLUMNS = {
+    "account": {"id", "name", "password_hash", "is_owner", "created"},
+    "project": {"id", "name", "task", "labels", "guidelines", "overlap", "seed", "created"},
+    "membership": {"project", "account", "role"},
+    "invitation": {"token_hash", "project", "role", "expires", "used"},
+    "item": {"id", "project", "position", "content", "kind", "expected"},
+    "assignment": {"id", "item", "account", "state", "created"},
+    "judgement": {
+        "id", "assignment", "item", "account", "labels", "rating", "text", "seconds", "created", "source",
+    },
+    "judgement_history": {"id", "item", "account", "labels", "rating", "text", "undone"},
+}  # fmt: skip
+
+
+def test_migrations_make_the_tables_of_the_code(database: Database) -> None:
+    with database.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, JudgingTable.metadata) == []
+        stored = inspect(connection)
+        for table, columns in COLUMNS.items():
+            assert columns <= {column["name"] for column in stored.get_columns(table)}, table
+
+
+def test_opening_again_keeps_everything(address: str) -> None:
+    first = open_database(address)
+    made = project(first)
+    first.close()
+    again = open_database(address)
+    assert project_by_id(again, made.id) == made
+    again.close()
+
+
+def test_several_servers_may_start_at_once(address: str) -> None:
+    code = f"from crosslens.web.judging.database.engine import open_database; open_database({address!r})"
+    started = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) for _ in range(3)]
+    for process in started:
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors.decode()
+
+
+def test_sqlite_waits_and_writes_through(sqlite_database: Database) -> None:
+    with sqlite_database.reading() as session:
+        values = {
+            name: session.scalar(text(f"PRAGMA {name}")) for name in ("journal_mode", "synchronous", "foreign_keys")
+        }
+        assert values == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+        assert session.scalar(text("PRAGMA busy_timeout")) >= 10_000
+
+
+def test_a_newer_database_is_refused(address: str) -> None:
+    opened = open_database(address)
+    with opened.writing() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    opened.close()
+    with pytest.raises(CrosslensError, match=r"newer version of crosslens \(format 9999\)"):
+        open_database(address)
+
+
+@pytest.mark.parametrize("address", ["mysql://a/b", "sqlite://", "sqlite:///:memory:", "postgresql://"])
+def test_unusable_addresses(address: str) -> None:
+    with pytest.raises(CrosslensError):
+        open_database(address)
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a database, but long enough to be taken for one" * 30)
+    with pytest.raises(CrosslensError, match="cannot be used"):
+        open_database(tmp_path / "notes.txt")
+
+
+def test_a_password_in_a_url_is_not_printed() -> None:
+    with pytest.raises(CrosslensError) as caught:
+        open_database("postgresql://me:secret@127.0.0.1:1/none")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_failed_transaction_changes_nothing(database: Database) -> None:
+    made = project(database, 3)
+    before = items(database, made.id)
+
+    def fail() -> None:
+        with database.writing() as session:
+            session.execute(text("UPDATE project SET name = 'changed'"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert project_by_id(database, made.id) == made
+    with pytest.raises(InputError):
+        add_items(database, made.id, [item("fine"), NewItem(ItemContent())])
+    assert items(database, made.id) == before
+
+
+def test_the_database_refuses_a_second_judgement(database: Database) -> None:
+    made = project(database, 1)
+    who = person(database, "ann", project=made.id)
+    with database.reading() as session:
+        number = session.scalar(select(ItemRow.id))
+
+    def add(session: object, assignment: int) -> JudgementRow:
+        return JudgementRow(
+            assignment=assignment, item=number, account=who, labels=["good"], rating=None, text="", seconds=0,
+            created=database.now(), source="person",
+        )  # fmt: skip
+
+    with database.writing() as session:
+        given = AssignmentRow(item=number, account=who, state="done", created=database.now())
+        session.add(given)
+        session.flush()
+        session.add(add(session, given.id))
+    with pytest.raises(IntegrityError), database.writing() as session:
+        session.add(add(session, given.id))
+    with pytest.raises(IntegrityError), database.writing() as session:
+        session.add(AssignmentRow(item=number, account=who, state="open", created=database.now()))
+    with pytest.raises(IntegrityError), database.writing() as session:
+        session.add(AssignmentRow(item=number + 99, account=who, state="open", created=database.now()))
+
+
+def test_projects_items_and_members(database: Database) -> None:
+    owner = person(database, "olga")
+    made = create_project(database, " Failures ", "failures", overlap=2, seed=7, owner=owner)
+    assert (made.name, made.overlap, made.seed, made.form.several) == ("Failures", 2, 7, True)
+    numbers = add_items(database, made.id, [item(f"{n}") for n in range(20)])
+    assert [entry.id for entry in items(database, made.id)] == numbers
+    assert [entry.content.texts[0].text for entry in items(database, made.id)] == [str(n) for n in range(20)]
+    who = person(database, "ann", project=made.id)
+    join(database, made.id, owner, "annotator")
+    assert members(database, made.id) == [(who, "ann", "annotator"), (owner, "olga", "owner")]
+    assert role_in(database, made.id, who) == "annotator"
+    assert role_in(database, made.id, 999) is None
+    other = project(database)
+    assert projects(database, who) == [made]
+    assert projects(database) == [made, other]
+
+
+def test_positions_are_drawn_from_the_seed(sqlite_database: Database) -> None:
+    def order(seed: int) -> list[str]:
+        made = project(sqlite_database, 30, practice=3, seed=seed)
+        with sqlite_database.reading() as session:
+            rows = session.scalars(select(ItemRow).where(ItemRow.project == made.id).order_by(ItemRow.position))
+            return [row.content["texts"][0]["text"] for row in rows]
+
+    first, same, other = order(1), order(1), order(2)
+    assert first == same != other
+    assert first[:3] == other[:3] == ["practice 0", "practice 1", "practice 2"]
+    assert sorted(first) == sorted(other)
+    assert first[3:] != [f"real {n}" for n in range(30)]
+
+
+def test_overlap_can_be_raised(sqlite_database: Database) -> None:
+    made = project(sqlite_database, 3, practice=1, overlap=2)
+    set_overlap(sqlite_database, made.id, 5)
+    with sqlite_database.reading() as session:
+        assert sorted(session.scalars(select(ItemRow.vacancies))) == [0, 5, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [({"overlap": 0}, "overlap is 0"), ({"settings": ProjectSettings(expires=0)}, "expires is 0")],
+)
+def test_numbers_too_small(sqlite_database: Database, settings: dict[str, object], problem: str) -> None:
+    with pytest.raises(CrosslensError, match=problem):
+        create_project(sqlite_database, "x", "pairs", **settings)  # type: ignore[arg-type]
+
+
+def test_unknown_task(sqlite_database: Database) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean pairs"):
+        create_project(sqlite_database, "x", "pair")
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        (item("x", "odd"), "unknown kind of item 'odd'"),
+        (item("x", "practice"), "a practice item has no known answer"),
+        (item("x", "check", ("nice",)), "expected label 'nice' is not a label"),
+    ],
+)
+def test_items_that_cannot_be_used(sqlite_database: Database, bad: NewItem, problem: str) -> None:
+    made = project(sqlite_database, 0)
+    with pytest.raises(InputError, match=problem):
+        add_items(sqlite_database, made.id, [item("fine"), bad])
+
+
+def test_items_of_a_project_that_does_not_exist(sqlite_database: Database) -> None:
+    with pytest.raises(CrosslensError, match="project 5 does not exist"):
+        add_items(sqlite_database, 5, [item("x")])
+
+
+def test_ids_are_never_used_again(sqlite_database: Database) -> None:
+    """A form opened before its item went to somebody else must not answer another item."""
+    made = project(sqlite_database, 2)
+    who = person(sqlite_database, "ann", project=made.id)
+    numbers = []
+    for _ in range(2):
+        with sqlite_database.writing() as session:
+            row = AssignmentRow(item=1, account=who, state="open", created=sqlite_database.now())
+            session.add(row)
+            session.flush()
+            numbers.append(row.id)
+            session.delete(row)
+    assert numbers[0] != numbers[1]
+
+
+def test_the_file_is_a_plain_sqlite_database(sqlite_database: Database, tmp_path: Path) -> None:
+    project(sqlite_database, 3)
+    with sqlite3.connect(tmp_path / "judging.sqlite") as connection:
+        assert connection.execute("SELECT count(*) FROM item").fetchone() == (3,)

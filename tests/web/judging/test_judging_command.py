@@ -1,0 +1,224 @@
+"""The commands of judging, from failures of a run to relevance and the human ceiling."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("PIL", reason="pip install 'crosslens[web]'")
+pytest.importorskip("sqlalchemy", reason="pip install 'crosslens[web]'")
+
+import crosslens as cl
+from crosslens.synth import write_scenes
+from crosslens.web.judging.database.engine import Database, open_database
+from crosslens.web.judging.database.judging import record_judgement
+from crosslens.web.judging.database.projects import items
+from crosslens.web.judging.results.stored import adjudicate, load_answers
+from crosslens.web.judging.tasks.answers import Answer
+from tests.build.generators.test_http import Server, content
+from tests.commands import Call, call as call
+from tests.web.judging.samples import person
+
+IMAGES = 9
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Drawn scenes and the scores of a poor model."""
+    folder = tmp_path_factory.mktemp("judging")
+    write_scenes(folder / "scenes", IMAGES, seed=3, workers=1)
+    dataset = cl.load_dataset(folder / "scenes")
+    noise = np.random.default_rng(0).normal(size=(len(dataset.image_ids), len(dataset.caption_ids)))
+    own = np.equal.outer(np.arange(len(dataset.image_ids)), dataset.caption_image)
+    np.save(folder / "scores.npy", noise + 2 * own)
+    return folder
+
+
+@pytest.fixture
+def root(scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scenes").symlink_to(scenes / "scenes")
+    (tmp_path / "scores.npy").symlink_to(scenes / "scores.npy")
+    done = call("evaluate", "--dataset", "scenes", "--scores", "scores.npy", "--metrics",
+                "Hit@1 Hit@5", "--resamples", "0", "-o", "runs/poor")  # fmt: skip
+    assert done.code == 0, done.err
+    return tmp_path
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.delenv("CROSSLENS_API_KEY", raising=False)
+    started = Server()
+    yield started
+    started.httpd.shutdown()
+    started.httpd.server_close()
+
+
+def opened(root: Path) -> Database:
+    return open_database(root / "runs" / "judging.sqlite")
+
+
+def two_people_judge(root: Path) -> int:
+    """They agree on most failures; of the first, one says that it fits and one that it does not. The owner decides."""
+    database = opened(root)
+    people = [person(database, name, project=1) for name in ("ann", "bob")]
+    stored = items(database, 1)
+    for at, item in enumerate(stored):
+        for who, account in enumerate(people):
+            fits = at % 3 == 0 if at else bool(who)
+            labels = ("successful_alternative",) if fits else ("colour", "count") if at % 2 else ("details",)
+            rating = min(10, max(1, (8 if fits else 3) + at % 3 + who))
+            record_judgement(database, item.id, account, Answer(labels, rating), source="person", seconds=3 + who)
+    adjudicate(database, 1, stored[0].id, people[0], Answer(("successful_alternative",), 9))
+    database.close()
+    return len(stored)
+
+
+@pytest.mark.slow
+def test_from_failures_to_relevance_and_the_human_ceiling(root: Path, call: Call) -> None:
+    assert call("judging", "new", "Poor", "--task", "failures").code == 0
+    imported = call("judging", "import", "1", "runs/poor", "--json")
+    assert imported.code == 0, imported.err
+    count = imported.json["added"]["real"]
+    again = call("judging", "import", "Poor", "runs/poor", "--json")
+    assert (again.json["added"], again.json["known"]) == ({}, count)
+    assert two_people_judge(root) == count
+
+    shown = call("judging", "status", "1")
+    assert "human ceiling" in shown.out
+    assert "1 disagreements" in shown.out
+    stored = call("judging", "status", "1", "--json").json
+    assert stored["decided"] == {"adjudicated": 1, "all": count - 1}
+    assert call("judging", "status", "--json").json[0]["judgements"] == 2 * count
+
+    exported = call("judging", "export", "1", "-o", "judgements.parquet", "--dataset", "scenes")
+    assert exported.code == 0, exported.err
+    table = pl.read_parquet("judgements.parquet")
+    dataset = cl.load_dataset("scenes")
+    assert table.filter(pl.col("by") == "ground truth").height == len(dataset.caption_ids)
+    alternatives = set(table.filter((pl.col("grade") == 1) & (pl.col("by") != "ground truth"))["caption"])
+
+    words = ("evaluate", "--dataset", "scenes", "--scores", "scores.npy", "--metrics", "Hit@1",
+             "--resamples", "0", "--direction", "t2i")  # fmt: skip
+    before, after = (call(*words, *more, "-o", f"runs/{name}", "--json") for name, more in
+                     (("own", ()), ("judged", ("--qrels", "judgements.parquet"))))  # fmt: skip
+    assert after.code == 0, after.err
+    gained = after.json["metrics"]["t2i/Hit@1"]["mean"] - before.json["metrics"]["t2i/Hit@1"]["mean"]
+    assert gained == pytest.approx(len(alternatives) / len(dataset.caption_ids))
+    values = cl.Run.load("runs/judged")["t2i/Hit@1"]
+    assert {query for query, hit in zip(values.query_ids, values.values, strict=True) if hit} >= alternatives
+
+    ceiling = call("agreement", "--dataset", "scenes", "--judgements", "judgements.parquet",
+                   "--phi", "cider", "--resamples", "0")  # fmt: skip
+    assert ceiling.code == 0, ceiling.err
+    assert "one judge" in ceiling.out
+    assert "ceiling" in ceiling.out
+    found = call("agreement", "--dataset", "scenes", "--judgements", "judgements.parquet",
+                 "--resamples", "0", "--json").json["judges"]  # fmt: skip
+    assert found["pairs"] == count
+    assert 0 < found["ceiling"] <= 1
+    rated = call("judging", "export", "1", "-o", "ratings.parquet", "--rule", "rating")
+    assert rated.code == 0
+    assert pl.read_parquet("ratings.parquet")["grade"].max() == 9  # the owner's rating
+
+
+def test_answers_label_studio_and_what_does_not_go_together(root: Path, call: Call) -> None:
+    call("judging", "new", "Poor")
+    call("judging", "import", "1", "runs/poor", "--limit", "4", "--with-truth")
+    nothing = call("judging", "export", "1", "-o", "qrels.parquet")
+    assert (nothing.code, "nothing to export as qrels" in nothing.err) == (2, True)
+    count = two_people_judge(root)
+    assert count == 4
+    assert call("judging", "export", "1", "-o", "answers.csv").code == 0
+    assert len(Path("answers.csv").read_text().splitlines()) == 1 + 2 * count + 1
+    assert call("judging", "export", "1", "-o", "answers.csv").code != 0  # it exists
+    done = call("judging", "export", "1", "-o", "tasks.json", "--interface", "interface.xml")
+    assert done.code == 0
+    tasks = json.loads(Path("tasks.json").read_text())
+    assert [len(task["annotations"]) for task in tasks] == [3, 2, 2, 2]
+    assert Path("interface.xml").read_text().startswith("<View>")
+    for words, problem in (
+        (("-o", "answers.xlsx"), "does not end in"),
+        (("-o", "a.csv", "--dataset", "scenes"), "--dataset is for qrels"),
+        (("-o", "a.csv", "--interface", "b.xml"), "--interface is for Label Studio"),
+        (("-o", "a.parquet", "--grade", "colour"), "is not LABEL=NUMBER"),
+        (("-o", "a.parquet", "--grade", "color=1"), "color"),
+        (("-o", "a.parquet", "--rule", "best"), "best"),
+    ):
+        refused = call("judging", "export", "1", *words)
+        assert refused.code != 0
+        assert problem in refused.err
+
+
+def test_projects_that_do_not_exist(root: Path, call: Call) -> None:
+    missing = call("judging", "status")
+    assert "no judging projects" in missing.err
+    call("judging", "new", "Survey", "--task", "pairs")
+    call("judging", "new", "Survey", "--task", "pairs")
+    assert "2 projects are named 'Survey'" in call("judging", "status", "Survey").err
+    assert "nknown project 'Surve'" in call("judging", "status", "Surve").err
+    assert "a table of pairs does not say whose images" in call("judging", "import", "1", "scores.npy").err
+    assert "neither a run nor an IMP benchmark" in call("judging", "import", "1", "runs").err
+    assert "unknown task 'tasks'" in call("judging", "new", "x", "--task", "tasks").err
+    invited = call("judging", "invite", "1", "--uses", "3")
+    assert invited.out.startswith("http://127.0.0.1:8000/join/")
+
+
+def test_labels_of_ones_own(root: Path, call: Call) -> None:
+    Path("form.toml").write_text(
+        'question = "Fits?"\n[[labels]]\nname = "yes"\ngrade = 2\n[[labels]]\nname = "no"\ngrade = 0\n'
+    )
+    done = call("judging", "new", "Own", "--task", "pairs", "--labels", "form.toml", "--json")
+    assert done.code == 0, done.err
+    assert load_answers(opened(root), 1).labels == ("yes", "no")
+    Path("form.toml").write_text("question = ")
+    assert "not TOML" in call("judging", "new", "Own", "--task", "pairs", "--labels", "form.toml").err
+
+
+def test_a_model_judges_a_project_and_stops_where_it_may(root: Path, call: Call, server: Server) -> None:
+    call("judging", "new", "Poor")
+    count = call("judging", "import", "1", "runs/poor", "--json").json["added"]["real"]
+    two_people_judge(root)
+    dry = call("judge", "1", "--model", "vlm", "--dry-run")
+    assert "What does the retrieved picture get wrong" in dry.out
+    assert "<image/jpeg, " in dry.out
+    server.answer = lambda body: content('{"labels": ["details"], "rating": 3}')
+    words = ("judge", "1", "--model", "vlm", "--endpoint", server.address, "--record", "answers")
+    first = call(*words, "--max-requests", "2", "--json")
+    assert first.code == 0, first.err
+    assert (first.json["answered"], first.json["left"]) == (2, count - 2)
+    second = call(*words)
+    assert f"{count - 2} items judged with {count - 2} requests; 2 were judged before, 0 are left" in second.out
+    assert len(server.asked) == count
+    answers = load_answers(opened(root), 1)
+    assert answers.table.filter(source="model").height == count
+    status = call("judging", "status", "1", "--json").json
+    assert status["agreement"]["judges"] == 2  # people only
+    assert status["models"][0]["model"] == "vlm"
+    replayed = call("judge", "1", "--model", "vlm", "--name", "again", "--record", "answers", "--json")
+    assert (replayed.json["answered"], replayed.json["requests"]) == (count, 0)
+    call("judging", "export", "1", "-o", "model.parquet", "--source", "model")
+    assert set(pl.read_parquet("model.parquet")["judge"]) == {"vlm", "again"}
+
+
+def test_a_model_judges_a_table(root: Path, call: Call, server: Server) -> None:
+    dataset = cl.load_dataset("scenes")
+    pairs = pl.DataFrame({"image": dataset.image_ids[:2], "caption": dataset.caption_ids[:2]})
+    pairs.write_csv("pairs.csv")
+    server.answer = lambda body: content('{"labels": ["good"]}')
+    words = ("judge", "pairs.csv", "--task", "pairs", "--dataset", "scenes", "--model", "vlm")
+    assert "a table requires --output" in call(*words, "--endpoint", server.address).err
+    assert "no endpoint is named" in call(*words, "-o", "a.jsonl").err
+    assert "is on the network" in call(*words, "-o", "a.jsonl", "--endpoint", "https://example.org/v1", "--offline").err
+    done = call(*words, "--endpoint", server.address, "-o", "answers.jsonl", "--pixels", "64")
+    assert done.code == 0, done.err
+    lines = [json.loads(line) for line in Path("answers.jsonl").read_text().splitlines()]
+    assert [(line["image"], line["labels"], line["source"]) for line in lines] == [
+        (image, ["good"], "model") for image in dataset.image_ids[:2]
+    ]
+    assert "Do picture and text go together?" in call(*words, "--dry-run").out

@@ -1,0 +1,96 @@
+"""Judgements in a database, and the results of a project from them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from scipy.stats import pearsonr
+
+from crosslens.core import CrosslensError
+from crosslens.web.judging.accounts.people import model_account
+from crosslens.web.judging.database.engine import Database
+from crosslens.web.judging.database.judging import record_judgement
+from crosslens.web.judging.database.projects import add_items, create_project, items
+from crosslens.web.judging.results.stored import adjudicate, load_answers, withdraw_decision
+from crosslens.web.judging.results.summary import ProjectResults
+from crosslens.web.judging.tasks.answers import Answer
+from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownText
+from tests.web.judging.samples import person, project
+
+
+def failures(database: Database, count: int = 6) -> int:
+    made = create_project(database, "Failures", "failures", overlap=2)
+    content = [
+        ItemContent(texts=(ShownText(f"query {n}"),), about={"image": f"i{n}", "caption": f"c{n}", "query": f"c{n}",
+                    "metrics": {"rank": n + 2, "margin": 0.1 * n}})
+        for n in range(count)
+    ]  # fmt: skip
+    add_items(database, made.id, [*map(NewItem, content), NewItem(content[0], "check", {"labels": ["colour"]})])
+    return made.id
+
+
+def test_results_of_a_project(database: Database) -> None:
+    number = failures(database)
+    ann, bob = person(database, "ann", project=number), person(database, "bob", project=number)
+    vlm = model_account(database, "vlm").id
+    stored = items(database, number)
+    for at, item in enumerate(stored):
+        colour = Answer(("colour", "count") if at % 2 else ("colour",), 9 - at)
+        record_judgement(database, item.id, ann, colour, source="person", seconds=2)
+        other = Answer(("details",), 2) if at == 1 else colour
+        record_judgement(database, item.id, bob, other, source="person", seconds=4)
+        record_judgement(database, item.id, vlm, Answer(("colour",), 5), source="model")
+    adjudicate(database, number, stored[1].id, ann, Answer(("count",), 3))
+    answers = load_answers(database, number)
+    results = ProjectResults(answers)
+    assert answers.pairs[str(stored[0].id)] == ("i0", "c0")
+    assert results.judged.height == 12
+    assert results.agreement.judges == 2
+    assert results.people.select("account", "judged", "check_right", "seconds").rows() == [
+        ("ann", 6, 1, 2.0),
+        ("bob", 6, 1, 4.0),
+    ]
+    (case,) = results.disagreements
+    assert (case.item, case.adjudicated) == (str(stored[1].id), Answer(("count",), 3))
+    causes = results.numbers_of_causes
+    assert causes is not None
+    assert dict(causes.select("causes", "count").rows()) == {0: 0, 1: 4, 2: 2}
+    assert [model.model for model in results.models] == ["vlm"]
+    rank = results.correlations().filter(metric="rank", judged="rating").row(0, named=True)
+    assert rank["pearson"] == pytest.approx(pearsonr([9, 3, 7, 6, 5, 4], range(2, 8)).statistic)
+    content = json.loads(json.dumps(results.as_dict(), allow_nan=False))
+    assert content["agreement"]["items"] == 6
+    assert content["decided"] == {"all": 5, "adjudicated": 1}
+
+
+def test_decisions_are_replaced_and_taken_back(sqlite_database: Database) -> None:
+    number = failures(sqlite_database)
+    owner = person(sqlite_database, "own", project=number, role="owner")
+    item = items(sqlite_database, number)[0].id
+    for labels in (("colour",), ("size", "count")):
+        adjudicate(sqlite_database, number, item, owner, Answer(labels, 3))
+    assert load_answers(sqlite_database, number).adjudicated == {str(item): Answer(("count", "size"), 3)}
+    withdraw_decision(sqlite_database, number, item)
+    assert load_answers(sqlite_database, number).adjudicated == {}
+    with pytest.raises(CrosslensError, match="nothing was decided"):
+        withdraw_decision(sqlite_database, number, item)
+
+
+def test_decisions_that_cannot_be(sqlite_database: Database) -> None:
+    number, other = failures(sqlite_database), project(sqlite_database).id
+    item = items(sqlite_database, number)[0].id
+    with pytest.raises(CrosslensError, match="'good' is not a label"):
+        adjudicate(sqlite_database, number, item, 1, Answer(("good",), 3))
+    with pytest.raises(CrosslensError, match=f"item {item} is not in project {other}"):
+        adjudicate(sqlite_database, other, item, 1, Answer(("good",)))
+    with pytest.raises(CrosslensError, match="project 99 does not exist"):
+        load_answers(sqlite_database, 99)
+
+
+def test_a_project_nobody_has_judged(sqlite_database: Database) -> None:
+    results = ProjectResults(load_answers(sqlite_database, failures(sqlite_database)))
+    content = results.as_dict()
+    assert content["agreement"]["items"] == 0
+    assert results.disagreements == results.models == ()
+    assert results.correlations().height == 0

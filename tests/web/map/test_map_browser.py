@@ -1,0 +1,175 @@
+"""The map in a real browser: it is drawn, coloured, hovered over, clicked, selected and searched."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.web.conftest import NASTY, fill
+from tests.web.serving import Visitor, opened_browser, served, visit, write_vector_run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = fill(tmp_path_factory.mktemp("browsed") / "runs")
+    write_vector_run(folder, "vectors-run", folder / "toys")
+    with served(folder, tmp_path_factory.mktemp("cache")) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with opened_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def visitor(browser: Any, address: str) -> Iterator[Visitor]:
+    with visit(browser, address, viewport={"width": 1200, "height": 900}) as visitor:
+        yield visitor
+
+
+def open_map(visitor: Visitor) -> Any:
+    page = visitor.open("/map/vectors-run?method=pca")
+    page.wait_for_selector("#compute-form button:visible, #map[data-state=drawn]")
+    if page.is_visible("#compute-form button"):
+        assert "has not been computed yet" in page.inner_text("#compute-text")
+        page.click("#compute-form button")
+    page.wait_for_selector("#map[data-state=drawn]")
+    return page
+
+
+def pixels(page: Any) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(page.locator(".map-area").screenshot())).convert("RGB")).astype(int)
+
+
+def coloured(picture: np.ndarray, colour: str) -> int:
+    """How many pixels are nearly of a colour, mixed a little with the paper."""
+    target = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)])
+    return int((np.abs(picture - (0.8 * target + 0.2 * 255)).max(axis=2) < 24).sum())
+
+
+def screen_position(page: Any, row: int) -> tuple[float, float]:
+    """Where the point of a row is: the map spans the height of its frame at a distance of 1.08."""
+    x, y = page.evaluate(
+        """async (row) => {
+            const response = await fetch("/api/map/vectors-run/points?method=pca");
+            const buffer = await response.arrayBuffer();
+            const start = 4 + new DataView(buffer).getUint32(0, true);
+            const numbers = new Float32Array(buffer, start);
+            return [numbers[row], numbers[numbers.length / 2 + row]];
+        }""",
+        row,
+    )
+    box = page.locator("#frame").bounding_box()
+    half = min(box["width"], box["height"]) / 2 / 1.08
+    return box["x"] + box["width"] / 2 + x * half, box["y"] + box["height"] / 2 - y * half
+
+
+def test_points_are_drawn_and_colours_change(visitor: Visitor) -> None:
+    page = open_map(visitor)
+    before = pixels(page)
+    assert coloured(before, "#0072b2") > 100  # images
+    assert coloured(before, "#e69f00") > 200  # captions
+    assert page.inner_text("#legend").split("\n") == ["image (12)", "caption (24)"]
+    page.select_option("#colour", "metric:Hit@1")
+    page.wait_for_selector("#legend >> text=hit")
+    page.wait_for_selector("#map[data-state=drawn]")
+    after = pixels(page)
+    assert coloured(after, "#e69f00") == 0
+    assert coloured(after, "#0072b2") + coloured(after, "#d55e00") > 300
+    page.select_option("#colour", "metric:MRR")
+    page.wait_for_selector("#legend canvas")
+    assert (visitor.complaints, visitor.elsewhere) == ([], [])
+
+
+def test_hovering_shows_the_item_and_a_click_opens_its_query(visitor: Visitor) -> None:
+    page = open_map(visitor)
+    x, y = screen_position(page, 0)
+    page.mouse.move(x - 3, y)
+    page.mouse.move(x, y)
+    page.wait_for_selector("#tip img")
+    assert "img0" in page.inner_text("#tip")
+    page.mouse.click(x, y)
+    page.wait_for_url("**/runs/vectors-run/query?**")
+    assert "img0" in page.inner_text("main")
+    assert visitor.complaints == []
+
+
+def test_a_box_lists_what_it_holds(visitor: Visitor) -> None:
+    page = open_map(visitor)
+    page.click("text=Select a box")
+    box = page.locator("#frame").bounding_box()
+    page.mouse.move(box["x"] + 60, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=4)
+    page.mouse.move(box["x"] + box["width"] - 60, box["y"] + box["height"] - 12, steps=4)
+    page.mouse.up()
+    page.wait_for_selector("#selection li")
+    assert int(page.inner_text("#selection-text").split()[0]) > 18
+    shown = page.locator("#selection li").count()
+    page.click("#more")
+    page.locator("#selection li").nth(shown).wait_for()
+    assert visitor.complaints == []
+
+
+def test_search_and_regions_list_items_as_text(visitor: Visitor) -> None:
+    page = open_map(visitor)
+    page.fill("#find", "<script> dog")
+    page.press("#find", "Enter")
+    page.wait_for_selector("#selection-text >> text=1 items")
+    assert NASTY in page.inner_text("#selection")
+    button = page.locator("#regions button").first
+    button.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#selection-text >> text=Region:")
+    assert page.locator("#selection li").count() > 1
+    page.click("#closer")
+    page.click("#whole")
+    assert visitor.complaints == []
+
+
+def test_the_policy_of_the_page_holds(visitor: Visitor) -> None:
+    page = open_map(visitor)
+    # In a task of the page: what Playwright evaluates itself is exempt from the policy.
+    evaluated = page.evaluate(
+        """() => new Promise((resolve) => setTimeout(() => {
+            try { resolve(new Function("return 'evaluated'")()); } catch (error) { resolve(String(error)); }
+        }, 0))"""
+    )
+    assert "unsafe-eval" in evaluated
+    origin = page.frames[1].evaluate("() => window.origin")
+    assert origin == "null"
+    assert page.frames[1].evaluate("() => fetch('/').then(() => 'reached', () => 'refused')") == "refused"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_phone_and_screen_readers(browser: Any, address: str, scheme: str, tmp_path: Path) -> None:
+    window = {"width": 390, "height": 844}
+    with visit(browser, address, viewport=window, color_scheme=scheme, has_touch=True) as visitor:
+        page = open_map(visitor)
+        assert not visitor.is_too_wide()
+        assert visitor.serious() == []
+        page.wait_for_timeout(300)
+        x, y = screen_position(page, 0)
+        page.touchscreen.tap(x, y)
+        page.wait_for_selector("#selection li a")  # a finger cannot hover: the link comes first
+        visitor.open("/map")
+        assert not visitor.is_too_wide()
+        assert visitor.serious() == []
+        assert visitor.complaints == []
+
+
+def test_a_run_without_vectors(visitor: Visitor) -> None:
+    page = visitor.open("/map/model-a")
+    assert "There is no map of this run" in page.inner_text("main")
+    assert visitor.serious() == []
+    assert visitor.complaints == []

@@ -1,0 +1,282 @@
+"""What the explorer shows, against plain sorting and counting of the same scores."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import given, settings, strategies as st
+
+import crosslens as cl
+from crosslens.analyze import find_missing_positives
+from crosslens.pipeline import Robustness, compare
+from crosslens.web.explorer.figures import histogram_bars, shown_difference, shown_figure, shown_p
+from crosslens.web.explorer.query_table import QueryFilter, QueryTable
+from crosslens.web.explorer.retrieval import Retrieval
+from tests.web.conftest import IMAGES, client_of, copy_of, toys
+
+RUN = "model-a"
+
+
+def expected_lists(seed: int, direction: str) -> dict[str, list[tuple[str, float]]]:
+    """Every query with all items, the highest score first: the scores of ``write_run`` again, sorted by Python."""
+    dataset = toys()
+    matrix = np.random.default_rng(seed).normal(size=(IMAGES, 2 * IMAGES)).astype(np.float32)
+    for caption in range(2 * IMAGES):
+        matrix[caption // 2, caption] += 1.5
+    side = matrix if direction == "i2t" else matrix.T
+    queries, items = (dataset.image_ids, dataset.caption_ids)[:: 1 if direction == "i2t" else -1]
+    return {
+        query: sorted(zip(items, map(float, side[row]), strict=True), key=lambda pair: -pair[1])
+        for row, query in enumerate(queries)
+    }
+
+
+def is_relevant(first: str, second: str) -> bool:
+    return first.split("#")[0] == second.split("#")[0]
+
+
+@pytest.mark.parametrize("direction", ["t2i", "i2t"])
+def test_lists_and_ranks_agree_with_plain_sorting(client: TestClient, direction: str) -> None:
+    for query, ranked in expected_lists(1, direction).items():
+        view = client.get(f"/api/runs/{RUN}/query", params={"id": query, "direction": direction, "k": 7}).json()
+        own, other = view["results"]
+        assert (own["run"], other["run"]) == (RUN, "model-b")
+        assert [item["item"] for item in own["items"]] == [item for item, _ in ranked[:7]]
+        assert [item["score"] for item in own["items"]] == pytest.approx([score for _, score in ranked[:7]])
+        assert [item["relevant"] for item in own["items"]] == [is_relevant(query, item) for item, _ in ranked[:7]]
+        first = next(rank for rank, (item, _) in enumerate(ranked, 1) if is_relevant(query, item))
+        assert own["rank"] == first
+        assert own["outcome"] == ("hit" if first == 1 else "failed")
+        relevant = {item: rank for rank, (item, _) in enumerate(ranked, 1) if is_relevant(query, item)}
+        assert {item["item"]: item["rank"] for item in view["relevant"]} == relevant
+
+
+@pytest.fixture(scope="module")
+def table(runs_folder: Path) -> QueryTable:
+    return QueryTable(Retrieval(cl.Run.load(runs_folder / RUN), "t2i", toys()))
+
+
+@given(
+    st.sampled_from(["", "dog", "CATS 1", "number", "script", "img1#", "nothing like it", "a dog  a"]),
+    st.sampled_from(["order", "rank", "Hit@1", "MRR", "MedR"]),
+    st.booleans(),
+    st.sampled_from([("", ""), ("kind", "odd"), ("kind", "even"), ("kind", "")]),
+    st.sampled_from(["", "hit", "failed"]),
+)
+@settings(max_examples=60)
+def test_filters_agree_with_a_loop(
+    table: QueryTable, search: str, sort: str, descending: bool, group: tuple[str, str], outcome: Any
+) -> None:
+    rows = table.select(QueryFilter(search, sort, descending, *group, outcome))
+    own = table.retrieval
+    texts = dict(zip(toys().caption_ids, toys().texts, strict=True))
+    lists = expected_lists(1, "t2i")
+    expected = []
+    for row, query in enumerate(own.query_ids):
+        number = int(query.removeprefix("img").split("#")[0])
+        rank = next(rank for rank, (item, _) in enumerate(lists[query], 1) if is_relevant(query, item))
+        words = f"{texts[query]} {query}".lower()
+        if all(word in words for word in search.lower().split()) and (
+            not group[1] or ("odd" if number % 2 else "even") == group[1]
+        ):
+            key = {"order": row, "rank": rank, "MRR": 1 / rank, "MedR": rank, "Hit@1": float(rank == 1)}[sort]
+            if not outcome or outcome == ("hit" if rank == 1 else "failed"):
+                expected.append((key, row))
+    ordered = sorted(expected, key=lambda pair: (-pair[0] if descending else pair[0], pair[1]))
+    assert [int(row) for row in rows] == [row for _, row in ordered]
+
+
+def test_pages_of_a_list_cover_it_once(client: TestClient) -> None:
+    seen = []
+    for offset in range(0, 30, 7):
+        part = client.get(f"/api/runs/{RUN}/queries", params={"offset": offset, "limit": 7, "sort": "MRR"}).json()
+        assert part["matching"] == part["queries"] == 2 * IMAGES
+        seen += [row["query"] for row in part["rows"]]
+    assert sorted(seen) == sorted(toys().caption_ids)
+    values = [
+        client.get(f"/api/runs/{RUN}/queries?sort=MRR&limit=200").json()["rows"][n]["values"]["MRR"] for n in (0, -1)
+    ]
+    assert values[0] <= values[1]
+
+
+def test_group_values_are_counted(client: TestClient) -> None:
+    listed = client.get(f"/api/runs/{RUN}/queries?group=kind").json()
+    assert listed["group_values"] == {"even": IMAGES, "odd": IMAGES}
+    assert {"kind", "caption_length"} <= set(listed["groups"])
+    assert "file" not in listed["groups"]
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        (f"/api/runs/{RUN}/queries?sort=nothing", 404),
+        (f"/api/runs/{RUN}/queries?group=nothing", 404),
+        (f"/api/runs/{RUN}/queries?group=kind&value=nothing", 404),
+        (f"/api/runs/{RUN}/queries?direction=x2y", 404),
+        (f"/api/runs/{RUN}/queries?offset=-1", 422),
+        (f"/api/runs/{RUN}/queries?limit=0", 422),
+        (f"/api/runs/{RUN}/queries?limit=100000", 422),
+        (f"/api/runs/{RUN}/queries?search={'x' * 501}", 422),
+        (f"/api/runs/{RUN}/query?id=nothing", 404),
+        (f"/api/runs/{RUN}/query", 422),
+        ("/api/runs/..%2f..%2fetc", 404),
+        ("/api/comparison?baseline=model-a&other=model-a", 422),
+        ("/api/datasets/nothing", 404),
+        ("/api/nothing", 404),
+    ],
+)
+def test_bad_requests(client: TestClient, address: str, status: int) -> None:
+    answer = client.get(address)
+    assert answer.status_code == status
+    assert set(answer.json()) == {"problem", "fix"}
+
+
+def test_leaderboard_filters(client: TestClient) -> None:
+    every = client.get("/api/runs").json()
+    assert [row["id"] for row in every["runs"]] == ["model-a", "model-b", "broken"], "damaged ones last"
+    assert [row["id"] for row in client.get("/api/runs?name=MODEL b").json()["runs"]] == ["model-b"]
+    assert client.get("/api/runs?metric=medr").json()["metrics"] == ["i2t/MedR", "t2i/MedR"]
+    dataset = every["runs"][0]["dataset"]
+    assert {row["id"] for row in client.get(f"/api/runs?dataset={dataset}").json()["runs"]} == {
+        "model-a", "model-b", "broken"
+    }  # fmt: skip
+    assert client.get("/api/runs?dataset=none").json()["runs"][0]["id"] == "broken"
+    for metric in ("t2i/Hit@1", "t2i/MedR"):
+        rows = client.get(f"/api/runs?sort={metric}&metric={metric}").json()
+        means = {row["id"]: row["figures"][metric]["mean"] for row in rows["runs"] if row["problem"] is None}
+        assert list(means.values()) == sorted(means.values(), reverse=True)
+        top = (min if "MedR" in metric else max)(means.values())
+        assert rows["best"][metric] == [run for run, mean in means.items() if mean == top]
+
+
+def test_comparison_is_that_of_the_command(client: TestClient, runs_folder: Path) -> None:
+    view = client.get("/api/comparison?baseline=model-a&other=model-b&metric=Hit").json()
+    names = ["i2t/Hit@1", "t2i/Hit@1", "i2t/Hit@5", "t2i/Hit@5"]
+    expected = compare(runs_folder / "model-a", runs_folder / "model-b", metrics=names)
+    assert [row["metric"] for row in view["metrics"]] == [result.metric for result in expected.results]
+    for row, result in zip(view["metrics"], expected.results, strict=True):
+        assert (row["difference"], row["adjusted_p"], row["wins"], row["losses"]) == (
+            result.difference, result.adjusted_p, result.wins, result.losses
+        )  # fmt: skip
+
+
+def test_likely_positives_agree_with_the_whole_search(client: TestClient) -> None:
+    whole = find_missing_positives(toys(), "cider", quantile=0.75)
+    pairs = {(row["image"], row["caption"]): row["phi"] for row in whole.table.to_dicts()}
+    marked = 0
+    for query, ranked in expected_lists(1, "t2i").items():
+        likely = client.get(f"/api/runs/{RUN}/likely-positives", params={"id": query, "k": 10}).json()
+        assert likely["threshold"] == pytest.approx(whole.threshold)
+        expected = {item: pairs[item, query] for item, _ in ranked[:10] if (item, query) in pairs}
+        assert {entry["item"]: entry["phi"] for entry in likely["items"]} == pytest.approx(expected)
+        marked += len(expected)
+    assert marked, "some are marked"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("direction", ["t2i", "i2t"])
+def test_explanations_are_those_of_the_command(client: TestClient, runs_folder: Path, direction: str) -> None:
+    for query in ("img1", "img4", "img8"):
+        query = query if direction == "i2t" else f"{query}#0"
+        answer = client.get(f"/api/runs/{RUN}/explanation", params={"id": query, "direction": direction}).json()
+        assert answer == cl.explain(runs_folder / RUN, query, direction=direction).as_dict()
+
+
+def test_who_retrieves_an_image(client: TestClient) -> None:
+    dataset = client.get("/api/runs").json()["runs"][0]["dataset"]
+    lists = expected_lists(1, "t2i")
+    for image in ("img0", "img7"):
+        view = client.get(f"/api/datasets/{dataset}/image", params={"id": image}).json()
+        ranks = {query: [item for item, _ in ranked].index(image) + 1 for query, ranked in lists.items()}
+        assert {row["caption"]: row["ranks"][RUN] for row in view["captions"]} == {
+            f"{image}#{n}": ranks[f"{image}#{n}"] for n in range(2)
+        }
+        wrong = {query: rank for query, rank in ranks.items() if rank <= 10 and not is_relevant(query, image)}
+        assert view["wrong_counts"][RUN] == len(wrong)
+        shown = {row["query"]: row["rank"] for row in view["retrieved_wrongly"][RUN]}
+        assert shown == {query: wrong[query] for query in shown}
+        assert sorted(shown.values()) == sorted(wrong.values())[: len(shown)]
+    assert view["columns"]["kind"] == "odd"
+    assert view["objects"] == ["dog"]
+
+
+def test_dataset_page_counts(client: TestClient) -> None:
+    dataset = client.get("/api/runs").json()["runs"][0]["dataset"]
+    view = client.get(f"/api/datasets/{dataset}").json()
+    lengths = [len(text.split()) for text in toys().texts]
+    assert view["word_counts"] == {str(length): lengths.count(length) for length in sorted(set(lengths))}
+    assert (view["images"], view["captions"], view["objects"]) == (IMAGES, 2 * IMAGES, IMAGES)
+    assert {group["column"]: group["counts"] for group in view["groups"]}["images.kind"] == {"even": 6, "odd": 6}
+    images = client.get(f"/api/datasets/{dataset}/images?search=dog 1&limit=3").json()
+    whole = [" ".join([image, *toys().captions.filter(pl.col("image") == image)["text"]]) for image in toys().image_ids]
+    assert images["matching"] == sum("1" in text and "dog" in text for text in whole)
+    assert len(images["rows"]) == 3
+
+
+def write_study(folder: Path) -> None:
+    """A study of one model and two perturbations of one query, as ``crosslens robustness`` stores it."""
+    dataset = toys()
+    edit = {"start": 2, "end": 5, "before": "dog", "after": "dgo"}
+    captions = [
+        {"perturbation": name, "seed": 0, "caption": "img2#0", "original": "a dog and 2 cats", "applied": bool(edits),
+         "text": "a dgo and 2 cats" if edits else "a dog and 2 cats", "reason": "", "edits": edits}
+        for name, edits in (("char_swap", [edit]), ("synonym_noun", []))
+    ]  # fmt: skip
+    queries = [
+        {"model": "m", "perturbation": name, "seed": 0, "query": "img2#0", "applied": applied, "rank_before": 2.0,
+         "rank_after": rank}
+        for name, applied, rank in (("char_swap", True, 7.0), ("synonym_noun", False, None))
+    ]  # fmt: skip
+    empty = pl.DataFrame(schema={"metric": pl.String})
+    tables = dict.fromkeys(("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle"), empty)
+    tables |= {"captions": pl.DataFrame(captions), "queries": pl.DataFrame(queries)}
+    about = {"dataset": {"name": dataset.name, "fingerprint": dataset.fingerprint}}
+    Robustness(("m",), ("char_swap", "synonym_noun"), "t2i/Hit@1", "t2i", tables, about).save(folder)
+
+
+def test_perturbations_of_a_query(runs_folder: Path, tmp_path: Path) -> None:
+    folder = copy_of(runs_folder, tmp_path)
+    write_study(folder / "studies" / "one")
+    shutil.copytree(folder / "model-a", folder / "studies" / "one" / "m" / "char_swap")
+    shutil.copytree(folder / "studies" / "one", folder / "damaged-study")
+    (folder / "damaged-study" / "queries.parquet").write_bytes(b"nothing")
+    client = client_of(folder, tmp_path / "cache")
+    assert "stud" not in str(client.get("/api/runs").json()["runs"]), "the runs inside a study are parts of it"
+    rows = client.get(f"/api/runs/{RUN}/perturbations?id=img2%230").json()["rows"]
+    assert [(row["perturbation"], row["rank_before"], row["rank_after"]) for row in rows] == [
+        ("char_swap", 2, 7), ("synonym_noun", 2, None)
+    ]  # fmt: skip
+    spans = [(span["before"], span["after"]) for span in rows[0]["spans"]]
+    assert spans == [("a ", "a "), ("dog", "dgo"), (" and 2 cats", " and 2 cats")]
+    page = client.get(f"/runs/{RUN}/query?id=img2%230").text
+    assert "a <del>dog</del><ins>dgo</ins> and 2 cats" in page
+    assert "5 down" in page
+    assert "not in list" in page
+    assert client.get(f"/api/runs/{RUN}/perturbations?id=img2&direction=i2t").json() == {"rows": []}
+
+
+def test_steps_through_the_list(client: TestClient) -> None:
+    listed = [row["query"] for row in client.get(f"/api/runs/{RUN}/queries?sort=MRR&limit=200").json()["rows"]]
+    page = client.get(f"/runs/{RUN}/query", params={"id": listed[3], "sort": "MRR", "at": 3}).text
+    previous, following = (f"id={query.replace('#', '%23')}&amp;" for query in (listed[2], listed[4]))
+    assert previous in page
+    assert following in page
+
+
+def test_figures_as_text() -> None:
+    assert shown_figure(0.51234, "share") == "51.2"
+    assert shown_figure(12.0, "rank") == "12"
+    assert shown_figure(None, "share") == "–"
+    assert shown_difference(-0.021, "share") == "−2.1"
+    assert shown_difference(-0.00001, "share") == "0.0"
+    assert shown_difference(0.5, "rank") == "+0.5"
+    assert shown_p(0.0001) == "< 0.001"
+    bars = histogram_bars({3: 2, 5: 4}, width=30, height=10)
+    assert [(bar.label, bar.height, bar.y) for bar in bars] == [(3, 5, 5), (5, 10, 0)]
+    assert bars[1].x - bars[0].x == 20, "an empty length leaves a gap"

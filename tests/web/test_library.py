@@ -1,0 +1,184 @@
+"""The library follows its folder: runs that appear, change, break and go; ids that cannot be paths."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from crosslens.core.errors import InputError, UnknownNameError
+from crosslens.web import WebSettings, library as library_module
+from crosslens.web.kept import Kept
+from crosslens.web.library import RunLibrary
+from crosslens.web.run_folders import address_name
+from tests.web.conftest import client_of, copy_of, toys, write_run
+
+
+@pytest.fixture(autouse=True)
+def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library_module, "_SECONDS", 0.05)
+
+
+def wait_for_the_next_look() -> None:
+    time.sleep(0.06)
+
+
+def tree(folder: Path) -> dict[str, tuple[int, int]]:
+    """Every file with its size and time."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {str(file): (file.stat().st_size, file.stat().st_mtime_ns) for file in files}
+
+
+def test_a_run_that_appears_shows_up(runs_folder: Path, tmp_path: Path) -> None:
+    folder = copy_of(runs_folder, tmp_path)
+    client = client_of(folder, tmp_path / "cache")
+    assert "late model" not in client.get("/").text
+    assert client.get("/runs/deep~late-model").status_code == 404
+    write_run(folder / "deep", toys(), "late model", 9, source="../../toys")
+    wait_for_the_next_look()
+    assert "late model" in client.get("/").text
+    assert client.get("/runs/deep~late-model").status_code == 200
+    assert "late model" in client.get("/runs/model-a/query?id=img1%230").text, "beside the others on a query's page"
+
+
+def test_a_run_that_is_replaced_or_removed(runs_folder: Path, tmp_path: Path) -> None:
+    folder = copy_of(runs_folder, tmp_path)
+    library = RunLibrary(folder)
+    before = library.run("model-a")
+    assert library.run("model-a") is before, "kept"
+    time.sleep(0.01)
+    for file in (folder / "model-a").rglob("*"):
+        if file.is_file():
+            file.unlink()
+    write_run(folder / "new", toys(), "model a", 77)
+    for file in sorted((folder / "new" / "model-a").rglob("*")):
+        if file.is_file():
+            file.rename(folder / "model-a" / file.relative_to(folder / "new" / "model-a"))
+    wait_for_the_next_look()
+    assert library.run("model-a").fingerprint != before.fingerprint
+    (folder / "model-a" / "run.json").unlink()
+    wait_for_the_next_look()
+    with pytest.raises(UnknownNameError):
+        library.run("model-a")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda run: (run / "queries.parquet").write_bytes(b"nothing"),
+        lambda run: (run / "queries.parquet").unlink(),
+        lambda run: (run / "run.json").write_text("{"),
+        lambda run: (run / "run.json").write_text("[]"),
+        lambda run: (run / "run.json").write_text('{"format": "crosslens/run", "version": 1}'),
+        lambda run: (run / "run.json").write_text('{"format": "crosslens/run", "version": 1, "metrics": {"a": 3}}'),
+        lambda run: (run / "run.json").write_text(
+            '{"format": "crosslens/run", "version": 1, "metrics": {"a": {"mean": "x"}}}'
+        ),
+        lambda run: (run / "run.json").write_text('{"format": "crosslens/run", "version": 99, "metrics": {}}'),
+        lambda run: (run / "run.json").write_bytes(b"\xff\xfe\x00"),
+        lambda run: (run / "ranking-t2i" / "top_items.npy").write_bytes(b"nothing"),
+        lambda run: (run / "recipe.toml").write_text("not = [toml"),
+    ],
+)
+def test_a_damaged_run_is_a_row_and_never_a_bug(runs_folder: Path, tmp_path: Path, damage: object) -> None:
+    folder = copy_of(runs_folder, tmp_path)
+    assert callable(damage)
+    damage(folder / "model-b")
+    client = client_of(folder, tmp_path / "cache")
+    dataset = client.get("/api/runs/model-a").json()["dataset"]
+    assert client.get("/").status_code == 200
+    assert client.get("/runs/model-a/query?id=img1%230").status_code == 200
+    for address in (
+        "/runs/model-b", "/runs/model-b?direction=t2i&sort=rank", "/runs/model-b/query?id=img1%230", "/datasets",
+        "/compare?run=model-a&run=model-b", "/api/runs", "/api/runs/model-b", "/api/runs/model-b/queries",
+        f"/datasets/{dataset}", f"/datasets/{dataset}/image?id=img1",
+    ):  # fmt: skip
+        assert client.get(address).status_code in (200, 404, 422), address
+    problems = {row["id"]: row["problem"] for row in client.get("/api/runs").json()["runs"]}
+    assert problems["broken"]
+    assert problems["model-a"] is None
+
+
+def test_the_damaged_row_says_why(client: object, runs_folder: Path, tmp_path: Path) -> None:
+    page = client_of(runs_folder, tmp_path).get("/").text
+    assert re.search(r"damaged</span> the file has changed since it was written", page)
+
+
+def test_links_and_hidden_folders_are_not_followed(runs_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "served"
+    folder.mkdir()
+    (folder / "linked").symlink_to(runs_folder)
+    (folder / "circle").symlink_to(folder)
+    copy_of(runs_folder, folder / ".hidden")
+    assert RunLibrary(folder).runs() == []
+
+
+def test_looking_writes_nothing(runs_folder: Path, tmp_path: Path) -> None:
+    before = tree(runs_folder)
+    client = client_of(runs_folder, tmp_path)
+    dataset = client.get("/api/runs").json()["runs"][0]["dataset"]
+    for address in ("/", "/runs/model-a", "/runs/model-a/query?id=img1%230", f"/pictures/{dataset}/img1", "/datasets",
+                    f"/datasets/{dataset}", "/compare?run=model-a&run=model-b"):  # fmt: skip
+        assert client.get(address).status_code == 200
+    assert tree(runs_folder) == before
+
+
+def test_a_run_folder_itself_can_be_served(runs_folder: Path, tmp_path: Path) -> None:
+    client = client_of(runs_folder / "model-a", tmp_path)
+    assert client.get("/runs/model-a").status_code == 200
+
+
+def test_a_dataset_given_beside_the_folder(runs_folder: Path, tmp_path: Path) -> None:
+    folder = copy_of(runs_folder, tmp_path)
+    for file in (folder / "toys").glob("*.parquet"):
+        file.unlink()
+    gone = client_of(folder, tmp_path / "cache")
+    assert "Texts and pictures may be missing" in gone.get("/runs/model-a").text
+    assert "not readable" in gone.get("/datasets").text
+    given = client_of(folder, tmp_path / "cache", datasets=(toys(),))
+    assert "may be missing" not in given.get("/runs/model-a").text
+    assert gone.get("/runs/model-a/query?id=img1%230").status_code == 200
+    assert gone.get("/runs/model-a/query?id=img1&direction=i2t").status_code == 200
+
+
+def test_the_folder_must_be_one(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such folder"):
+        WebSettings(tmp_path / "none")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="this is a file"):
+        WebSettings(tmp_path / "file")
+
+
+def test_an_empty_folder(tmp_path: Path) -> None:
+    client = client_of(tmp_path, tmp_path / "cache")
+    assert "There is no run in this folder yet" in client.get("/").text
+    assert client.get("/datasets").status_code == 200
+    assert client.get("/compare").status_code == 422
+
+
+@given(st.lists(st.text("aB./~ é-_#<\0", max_size=100), min_size=2, max_size=6, unique=True))
+def test_address_names(texts: list[str]) -> None:
+    """Safe in any address, and different for different texts."""
+    texts = [text.encode("utf-8", "ignore").decode() for text in texts]
+    names = [address_name(text) for text in texts]
+    assert len(set(names)) == len(set(texts))
+    assert all(re.fullmatch(r"[A-Za-z0-9._~-]+", name) and name not in (".", "..") for name in names)
+
+
+def test_values_are_made_once_and_forgotten() -> None:
+    kept: Kept[int] = Kept(2)
+    made: list[str] = []
+
+    def make(key: str) -> int:
+        made.append(key)
+        return len(made)
+
+    for key in ("a", "b", "a", "c", "a", "b"):
+        kept.get(key, lambda key=key: make(key))  # type: ignore[misc]
+    assert made == ["a", "b", "c", "b"], "b was the least recently used when c came"
+    with pytest.raises(ZeroDivisionError):
+        kept.get("d", lambda: 1 // 0)
+    assert kept.get("d", lambda: 5) == 5

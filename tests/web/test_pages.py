@@ -1,0 +1,160 @@
+"""The pages of the explorer in a real browser: what they do, by keyboard too, on a phone, for screen readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.report.browser import chromium
+from tests.web.browser import WatchedPage, running_server
+from tests.web.conftest import copy_of
+from tests.web.test_explorer import write_study
+
+PAGES = (
+    "/",
+    "/runs/model-a?outcome=failed&sort=MRR",
+    "/runs/model-a?direction=i2t&group=kind",
+    "/runs/model-a/query?id=img2%230&at=0",
+    "/runs/model-a/query?id=img3&direction=i2t",
+    "/compare?run=model-a&run=model-b",
+    "/datasets",
+    "/datasets/{dataset}",
+    "/datasets/{dataset}/image?id=img3",
+)
+
+
+@pytest.fixture(scope="module")
+def address(runs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    work = tmp_path_factory.mktemp("pages")
+    folder = copy_of(runs_folder, work)
+    write_study(folder / "study")
+    with running_server(folder, work / "cache") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'crosslens[test]'")
+    executable = chromium()
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=executable, headless=True, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def watched(browser: Any, address: str) -> Iterator[WatchedPage]:
+    """A page of a wide window; whatever it complains about fails the test."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    # The explanation loads a parser, which takes seconds: tests that want it ask for it.
+    page.route("**/explanation?*", lambda route: route.fulfill(body="<p class='problem'>left out</p>"))
+    watched = WatchedPage(page, address)
+    yield watched
+    page.close()
+    assert not watched.complaints
+
+
+def dataset_of(watched: WatchedPage) -> str:
+    rows = watched.page.request.get(f"{watched.address}/api/runs").json()["runs"]
+    return str(rows[0]["dataset"])
+
+
+def serious_findings(page: Any) -> list[tuple[str, str]]:
+    """What axe-core finds that would keep somebody from using the page."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'crosslens[test]'")
+    rules = axe.Axe().run(page).response["violations"]
+    return [(rule["id"], rule["nodes"][0]["html"]) for rule in rules if rule["impact"] in ("serious", "critical")]
+
+
+@pytest.mark.parametrize("path", [PAGES[0], PAGES[1], PAGES[3], PAGES[7]])
+def test_the_main_pages_are_accessible_and_fit_a_phone(watched: WatchedPage, path: str) -> None:
+    page = watched.open(path.format(dataset=dataset_of(watched)))
+    assert not serious_findings(page)
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert not watched.scrolls_sideways
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+def test_all_pages_are_accessible_and_fit_a_phone(watched: WatchedPage, path: str, scheme: str) -> None:
+    page = watched.open(path.format(dataset=dataset_of(watched)))
+    page.emulate_media(color_scheme=scheme)
+    assert not serious_findings(page)
+    assert page.locator("h1").count() == 1
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert not watched.scrolls_sideways
+    assert not serious_findings(page)
+
+
+def test_choosing_and_comparing_two_runs(watched: WatchedPage) -> None:
+    page = watched.open("/")
+    button = page.get_by_role("button", name="Compare two runs")
+    assert button.is_disabled()
+    page.get_by_label("Compare model a").check()
+    page.get_by_label("Compare model b").check()
+    button.click()
+    page.wait_for_url("**/compare?*")
+    assert page.locator("h1").inner_text() == "model a against model b"
+    assert page.locator("tbody tr").count() == 8
+
+
+def test_finding_a_query(watched: WatchedPage) -> None:
+    """Filter, sort, open, step on: by menus and keys."""
+    page = watched.open("/runs/model-a")
+    page.get_by_label("Sort by").select_option("MRR")
+    page.wait_for_url("**sort=MRR**")
+    page.get_by_label("Outcome").select_option("failed")
+    page.wait_for_url("**outcome=failed**")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.name") == "search"
+    page.keyboard.type("cats")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**search=cats**")
+    assert page.locator("tbody .badge.right").count() == 0
+    first = page.locator("td.query a").first
+    text = first.inner_text()
+    first.press("Enter")
+    page.wait_for_url("**/query?**")
+    assert page.locator("h1").inner_text() == text
+    page.keyboard.press("j")
+    page.wait_for_url("**at=1**")
+    page.keyboard.press("k")
+    page.wait_for_url("**at=0**")
+
+
+def test_a_query_shows_lists_truth_and_marks(watched: WatchedPage) -> None:
+    page = watched.open("/runs/model-a/query?id=img8%230")
+    assert page.locator("section.result").count() == 2
+    assert page.locator("section.result").first.locator("li.item").count() == 10
+    assert page.locator("ul.truth li.right").count() == 1
+    broken = "[...document.images].filter(image => image.complete && !image.naturalWidth).length"
+    assert page.evaluate(broken) == 0
+    likely = page.locator("section.result").first.locator("li.likely")
+    page.wait_for_function("document.querySelector('li.likely') !== null")
+    assert likely.get_attribute("data-item") == "img9", "its captions are the same"
+    assert "not in the ground truth" in page.locator("[data-likely-note]").inner_text()
+
+
+def test_markup_in_captions_is_shown_as_it_is(watched: WatchedPage) -> None:
+    page = watched.open("/runs/model-a/query?id=img3%231")
+    assert page.locator("h1").inner_text().startswith("<script>alert('x')</script>")
+
+
+@pytest.mark.slow
+def test_the_explanation_comes_with_boxes(browser: Any, address: str) -> None:
+    page = browser.new_page()
+    watched = WatchedPage(page, address)
+    page.goto(f"{address}/runs/model-a/query?id=img2%230")
+    page.wait_for_selector(".explained svg .box", timeout=60_000)
+    assert page.locator(".explained svg image").count() == 2
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert not serious_findings(page)
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert not watched.scrolls_sideways
+    page.close()
+    assert not watched.complaints
