@@ -64,9 +64,9 @@ class Categories:
         values = _values(table[column])
         names = _order(values, levels)
         _refuse_contradictions(table, columns)
-        place = {name: position for position, name in enumerate(names)}
+        position_of = {name: position for position, name in enumerate(names)}
         rows = table.select(columns).rows() if key == "pair" else table[key].to_list()
-        labels = {row: place[value] for row, value in zip(rows, values, strict=True) if value is not None}
+        labels = {row: position_of[value] for row, value in zip(rows, values, strict=True) if value is not None}
         return Categories(column, key, names, labels, table)
 
     def of_ranking(self, ranking: Ranking) -> IntArray:

@@ -47,12 +47,12 @@ class LikelyPositiveSearch:
         pairs = [_pair(dataset, own.query_names[row], item, own.forward) for item in items]
         known = [(item, pair) for item, pair in zip(items, pairs, strict=True) if pair is not None]
         values = _values(prepared.phi, [pair for _, pair in known])
-        found = [
+        likely = [
             LikelyPositive(item=item.item, phi=float(value))
             for (item, _), value in zip(known, values, strict=True)
             if value >= prepared.threshold
         ]
-        return LikelyPositives(phi=PHI, threshold=prepared.threshold, quantile=QUANTILE, items=found)
+        return LikelyPositives(phi=PHI, threshold=prepared.threshold, quantile=QUANTILE, items=likely)
 
 
 def _prepare(dataset: Dataset) -> _Prepared:

@@ -90,15 +90,15 @@ def _trigram_sets(points: Any, starts: Any) -> Any:
         low, high = starts[text], starts[text + 1]
         count = max(high - low - 2, 1)
         own = np.empty(count, np.uint64)
-        for place in range(count):
+        for position in range(count):
             value = np.uint64(0)
-            for point in points[low + place : min(low + place + 3, high)]:
+            for point in points[low + position : min(low + position + 3, high)]:
                 value = (value << _POINT_BITS) | np.uint64(point)
-            own[place] = value
+            own[position] = value
         own.sort()
-        for place in range(count):
-            if place == 0 or own[place] != own[place - 1]:
-                trigrams[filled] = own[place]
+        for position in range(count):
+            if position == 0 or own[position] != own[position - 1]:
+                trigrams[filled] = own[position]
                 filled += 1
         ends[text + 1] = filled
     return trigrams[:filled].copy(), ends
@@ -119,8 +119,8 @@ def _band_keys(trigrams: Any, starts: Any, factors: Any) -> Any:
     smallest = np.empty(len(factors), np.uint64)
     for text in range(len(keys)):
         smallest[:] = np.uint64(0xFFFFFFFFFFFFFFFF)
-        for place in range(starts[text], starts[text + 1]):
-            value = _mixed(trigrams[place])
+        for position in range(starts[text], starts[text + 1]):
+            value = _mixed(trigrams[position])
             for order in range(len(factors)):
                 smallest[order] = min(smallest[order], value * factors[order])
         key = np.uint64(0)

@@ -85,9 +85,9 @@ def counted_relevance(payload: Payload) -> Iterator[Statement]:
     counts, runs = payload["m"], payload["runs"]
     if len(runs) < 2:
         return
-    leaders = [max(runs, key=lambda run: runs[run]["SR"][place]["mean"] or 0) for place in range(len(counts))]
+    leaders = [max(runs, key=lambda run: runs[run]["SR"][index]["mean"] or 0) for index in range(len(counts))]
     if len(set(leaders)) > 1:
-        changed = next(place for place, leader in enumerate(leaders) if leader != leaders[0])
+        changed = next(index for index, leader in enumerate(leaders) if leader != leaders[0])
         yield Statement(
             f"Which model is ahead by semantic recall depends on m: {leaders[0]} at {counts[0]}, {leaders[changed]} at "
             f"{counts[changed]}.",

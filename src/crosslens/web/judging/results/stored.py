@@ -71,10 +71,10 @@ class ProjectAnswers:
 
 def project_of(database: Database, project: int) -> JudgingProject:
     """The project; raises where it does not exist."""
-    found = project_by_id(database, project)
-    if found is None:
+    stored = project_by_id(database, project)
+    if stored is None:
         raise CrosslensError(f"project {project} does not exist", code="no-project", subject=str(project))
-    return found
+    return stored
 
 
 def load_answers(database: Database, project: int) -> ProjectAnswers:
