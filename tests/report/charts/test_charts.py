@@ -183,7 +183,12 @@ def test_strips_fill_their_row() -> None:
 def test_cut_texts_fit_and_say_that_they_are_cut(text: str, room: float) -> None:
     shown = fitting(text, room)
     assert len(shown) <= max(2, room / 7.4)
-    assert shown == text or shown.endswith("…")
+    start, cut, end = shown.partition("…")
+    assert shown == text or (cut and text.startswith(start) and text.endswith(end))
+
+
+def test_names_that_differ_at_their_end_stay_apart() -> None:
+    assert fitting("tiny-scenes-v0", 98) != fitting("tiny-scenes-v1", 98)
 
 
 def test_a_long_name_is_whole_under_the_pointer() -> None:

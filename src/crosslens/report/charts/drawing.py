@@ -130,9 +130,12 @@ def legend(drawing: SvgDrawing, names: Sequence[str], left: float, top: float) -
 
 
 def fitting(text: str, room: float) -> str:
-    """The text, cut to about this many units."""
+    """The text, cut to about this many units; in its middle, as names often differ at their end."""
     letters = max(2, int(room / _LETTER))
-    return text if len(text) <= letters else text[: letters - 1].rstrip() + "…"
+    if len(text) <= letters:
+        return text
+    end = (letters - 1) // 2
+    return f"{text[: letters - 1 - end].rstrip()}…{text[len(text) - end :].lstrip()}"
 
 
 def ticks(low: float, high: float) -> list[float]:

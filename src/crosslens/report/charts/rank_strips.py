@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from crosslens.core import UNRANKED, Grid
 from crosslens.report.charts.drawing import ChartHtml, SvgDrawing, fitting
 
-_WIDTH, _LABELS, _RIGHT, _HIGH, _GAP = 480.0, 110.0, 8.0, 24.0, 10.0
+_WIDTH, _LABELS, _RIGHT, _HIGH, _GAP = 560.0, 160.0, 8.0, 24.0, 10.0
 _LAST_RANKS = (1, 5, 10, 100)
 """The last rank of each band; what is ranked lower, or not listed, is the band behind."""
 BANDS = ("rank 1", "2–5", "6–10", "11–100", "below 100")
