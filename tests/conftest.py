@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.report.browser import opened_browser
 
 # A loaded machine is slow, not wrong.
 # The same change gets the same verdict twice; `make test-all` looks for new examples on every run.
@@ -56,3 +59,10 @@ def no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
         return load(name)
 
     monkeypatch.setattr(following, "load_similarity", refusing)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One browser for all tests of a file."""
+    with opened_browser() as started:
+        yield started

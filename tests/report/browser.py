@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -17,6 +19,17 @@ def chromium() -> str:
             "no Chromium here: install one (Debian: apt-get install chromium), or name it in CROSSLENS_CHROMIUM"
         )
     return executable
+
+
+@contextmanager
+def opened_browser() -> Iterator[Any]:
+    """A browser of the system, or a skip."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'crosslens[test]'")
+    executable = chromium()
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=executable, headless=True, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 class Watched:

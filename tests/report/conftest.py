@@ -10,7 +10,7 @@ import pytest
 
 from crosslens.core import MetricValues, Run
 from crosslens.core.ranking import Ranking
-from tests.report.browser import Watched, chromium
+from tests.report.browser import Watched, opened_browser
 
 IMAGES = ("img1", "img2", "img3", "img4")
 CAPTIONS = tuple(f"img{n}#{m}" for n in range(1, 5) for m in range(2))
@@ -90,9 +90,5 @@ def run() -> Run:
 
 @pytest.fixture
 def browser_page() -> Iterator[Watched]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'crosslens[test]'")
-    executable = chromium()
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=executable, headless=True, args=["--no-sandbox"])
+    with opened_browser() as browser:
         yield Watched(browser.new_page())
-        browser.close()

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import uvicorn
 
 from crosslens.core import Dataset, Embeddings
 from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions, Recipe, run_recipe
 from crosslens.synth import write_scenes
 from crosslens.web import WebSettings, create_app
-from tests.report.browser import chromium
 
 
 @contextmanager
@@ -107,17 +105,6 @@ class Visitor:
     def is_too_wide(self) -> bool:
         """Whether the page scrolls sideways."""
         return bool(self.page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
-
-
-@contextmanager
-def opened_browser() -> Iterator[Any]:
-    """A browser of the system, or a skip."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'crosslens[test]'")
-    executable = chromium()
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=executable, headless=True, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.report.browser import chromium
 from tests.web.browser import WatchedPage, running_server
 from tests.web.conftest import copy_of
 from tests.web.test_explorer import write_study
@@ -33,16 +32,6 @@ def address(runs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     write_study(folder / "study")
     with running_server(folder, work / "cache") as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'crosslens[test]'")
-    executable = chromium()
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=executable, headless=True, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -11,23 +11,12 @@ from typing import Any
 import pytest
 
 from crosslens.report import Report, report_inputs
-from tests.report.browser import Watched, chromium
+from tests.report.browser import Watched
 
 from .conftest import NASTY, Drawn, Study
 
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 900}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """One browser for all tests of this file."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'crosslens[test]'")
-    executable = chromium()
-    with playwright.sync_playwright() as started:
-        running = started.chromium.launch(executable_path=executable, headless=True, args=["--no-sandbox"])
-        yield running
-        running.close()
 
 
 def written(folder: Path, kind: str, request: pytest.FixtureRequest) -> Path:

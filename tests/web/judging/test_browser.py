@@ -14,7 +14,7 @@ from crosslens.web.judging.accounts.sessions import open_session
 from crosslens.web.judging.context import SESSION_COOKIE
 from crosslens.web.judging.database.answers import judgements, judgements_taken_back
 from crosslens.web.judging.database.projects import join
-from tests.report.browser import Watched, chromium
+from tests.report.browser import Watched
 from tests.web.judging.samples import person
 from tests.web.judging.served import picture_project, pictures, running
 from tests.web.judging.site import Site
@@ -39,15 +39,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def address(site: Site) -> Iterator[str]:
     with running(site) as where:
         yield where
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'crosslens[test]'")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=chromium(), headless=True, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 Opening = Callable[..., Watched]

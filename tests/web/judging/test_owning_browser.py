@@ -14,7 +14,7 @@ from crosslens.web.judging.accounts.sessions import open_session
 from crosslens.web.judging.context import SESSION_COOKIE
 from crosslens.web.judging.results.stored import load_answers
 from crosslens.web.judging.tasks.answers import Answer
-from tests.report.browser import Watched, chromium
+from tests.report.browser import Watched
 from tests.web.judging.owned import Owned
 from tests.web.judging.served import running
 
@@ -39,15 +39,6 @@ def owned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owned]:
 def address(owned: Owned) -> Iterator[str]:
     with running(owned.site) as where:
         yield where
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'crosslens[test]'")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=chromium(), headless=True, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 Opening = Callable[..., Watched]

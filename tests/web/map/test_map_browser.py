@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from tests.web.conftest import NASTY, fill
-from tests.web.serving import Visitor, opened_browser, served, visit, write_vector_run
+from tests.web.serving import Visitor, served, visit, write_vector_run
 
 pytestmark = pytest.mark.slow
 
@@ -23,12 +23,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     write_vector_run(folder, "vectors-run", folder / "toys")
     with served(folder, tmp_path_factory.mktemp("cache")) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with opened_browser() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crosslens.core import Dataset
-from tests.web.serving import Visitor, opened_browser, served, visit, write_scene_run
+from tests.web.serving import Visitor, served, visit, write_scene_run
 
 pytest.importorskip("onnxruntime", reason="pip install 'crosslens[onnx]'")
 pytestmark = pytest.mark.slow
@@ -25,12 +25,6 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def address(scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with served(scenes, tmp_path_factory.mktemp("cache")) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with opened_browser() as browser:
-        yield browser
 
 
 @pytest.fixture
