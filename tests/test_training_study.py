@@ -72,18 +72,58 @@ def test_the_table_of_margins(study: ModuleType, figures: Any) -> None:
     assert f"| 25% | `{name}` | 5 | – | – | – | – | – |" in lines
 
 
-def test_the_best_loss_on_validation_is_confirmed_on_test(study: ModuleType, figures: Any) -> None:
-    cells = study.search_cells()
-    shares = dict.fromkeys(study.MARGIN_FIGURES[1:], 0.5)
-    for label, validation, test in ((study.SEARCH_BASE, 90.0, 99.0), ("SigLIP", 95.0, 80.0), ("InfoNCE", 91.0, 120.0)):
-        for cell in cells[label]:
-            finish(figures, cell, validation + cell.seed, Rsum=test + cell.seed, **shares)
+def test_the_search_is_ordered_by_validation(study: ModuleType, figures: Any) -> None:
+    for label, validation, test in (("SigLIP", 95.0, 80.0), ("InfoNCE", 90.0, 99.0)):
+        for seed, cell in enumerate(study.search_cells()[label]):
+            finish(figures, cell, validation + seed, Rsum=test + seed)
     assert study.search_table(figures).splitlines()[2] == "| SigLIP | 95.5 ± 0.7 |", (
         "the best of validation, not of test"
     )
+
+
+def test_the_confirmed_loss_is_the_best_of_the_search(study: ModuleType) -> None:
+    kept = study.Figures(study.FIGURES)
+    assert study.search_table(kept).splitlines()[2].startswith(f"| {study.BEST} |")
+    phi, losses = study.SEARCHED[study.BEST]
+    recipe = study.confirmed_cells()[study.BEST][0].recipe
+    searched = study.search_cells()[study.BEST][0].recipe
+    assert {**recipe.identity(), "losses": []} == {**searched.identity(), "losses": []}
+    assert recipe.phi == phi
+    assert [{"weight": 1.0, **entry} for entry in recipe.losses] == [{"weight": 1.0, **entry} for entry in losses]
+
+
+def test_the_confirmation_compares_with_the_fixed_margin(study: ModuleType, figures: Any) -> None:
+    for number, cells in enumerate(study.confirmed_cells().values()):
+        for seed, cell in enumerate(cells):
+            finish(
+                figures, cell, **dict.fromkeys(study.MARGIN_FIGURES, 100.0 + seed + (seed % 2) * number - 5 * number)
+            )
     rows = study.confirmation(figures).splitlines()[2:]
-    assert [row.split(" | ")[0] for row in rows] == [f"| {study.SEARCH_BASE}", "| SigLIP"]
-    assert "80.5 ± 0.7 (-19.0, p" in rows[1]
+    assert len(rows) == 4
+    assert rows[0].startswith("| triplet, margin 0.2 | 102.0 ± 1.6 |")
+    assert "97.4 ± 1.8 (-4.6, p" in rows[1]
+
+
+def test_the_margin_of_the_control_does_not_adapt(study: ModuleType) -> None:
+    import torch
+
+    from crosslens.train.losses.protocol import LOSSES
+
+    entry = dict(study.confirmed_cells()["triplet + margin 0.84 against random negatives"][0].recipe.losses[1])
+    settings = {key: value for key, value in entry.items() if key not in ("kind", "weight")}
+    loss = LOSSES[entry["kind"]].value(**settings)
+    phi = torch.tensor([[2.0, 0.3], [0.1, 2.9]])
+
+    class Batch:
+        scores, relevant = torch.tensor([[0.5, 0.2], [0.1, 0.9]]), torch.eye(2, dtype=torch.bool)
+        generator = torch.Generator().manual_seed(0)
+
+        @staticmethod
+        def phi(rows: Any, columns: Any) -> Any:
+            return phi[rows, columns]
+
+    hinges = [0.84 - 0.5 + 0.2, 0.84 - 0.9 + 0.1, 0.84 - 0.5 + 0.1, 0.84 - 0.9 + 0.2]
+    assert float(loss(Batch)) == pytest.approx(sum(hinge for hinge in hinges if hinge > 0), rel=1e-5)
 
 
 def test_tables_have_a_row_for_everything(study: ModuleType, figures: Any) -> None:
@@ -108,3 +148,22 @@ def test_the_page_has_the_figures_that_are_kept(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["training.py"])
     assert study.main() == 0, capsys.readouterr().out
+
+
+def test_the_page_has_the_figures_of_one_to_many_heads(
+    study: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import one_to_many
+
+    monkeypatch.setattr("sys.argv", ["one_to_many.py"])
+    assert one_to_many.main() == 0, capsys.readouterr().out
+    figures = {
+        f"{name} {level} {direction}/Hit@5": [0.5, 0.6, 0.7]
+        for name in one_to_many.HEADS
+        for level in ("easy", "medium", "hard")
+        for direction in ("t2i", "i2t")
+    }
+    figures[f"{one_to_many.HEADS[1]} hard t2i/Hit@5"] = [0.6, 0.6, 0.6]
+    rows = one_to_many.table(figures).splitlines()
+    assert rows[2].count("60.0 ± 10.0 |") == 6
+    assert "| 60.0 ± 0.0 (+0.0) |" in rows[3]

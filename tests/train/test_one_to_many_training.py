@@ -19,7 +19,7 @@ from tests.commands import Call as Call, call as call  # noqa: E402
 
 from .conftest import changed, write_flickr8k  # noqa: E402
 
-PACKAGED = ("flickr8k-pvse", "flickr8k-pcme", "flickr8k-dive")
+PACKAGED = ("flickr8k-pvse-k2", "flickr8k-pcme", "flickr8k-dive")
 
 
 def small(recipe: TrainingRecipe, name: str) -> TrainingRecipe:
@@ -72,13 +72,13 @@ def test_packaged_recipes_run(call: Call, tmp_path: Path, local_data: TrainingDa
 
 
 def test_recipes_differ_from_their_base_in_the_head_and_its_losses_only() -> None:
-    base = load_training_recipe("flickr8k-vse-grid")
+    base = load_training_recipe("flickr8k-pvse-base")
     for name in PACKAGED:
         other = load_training_recipe(name)
         assert other.data == base.data
-        towers = ("dimension", "text", "word_dimension")
+        towers = ("dimension", "text", "word_dimension", "dropout")
         assert [other.model_settings[key] for key in towers] == [base.model_settings[key] for key in towers]
-        budget = ("epochs", "batch_size", "validate_every", "schedule")
+        budget = ("epochs", "max_steps", "learning_rate", "batch_size", "validate_every", "schedule")
         assert [getattr(other.settings, key) for key in budget] == [getattr(base.settings, key) for key in budget]
 
 

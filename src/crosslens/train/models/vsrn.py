@@ -40,7 +40,7 @@ class Vsrn(nn.Module):
     text: what reads captions: `gru`, `transformer` or `sentence` (a frozen sentence encoder with a head)
     word_dimension: of word embeddings
     both: a GRU in both directions for captions
-    dropout: inside the head of a sentence encoder
+    dropout: of image features, and inside the head of a sentence encoder
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Vsrn(nn.Module):
     ) -> None:
         super().__init__()
         check_sizes(dimension=dimension, layers=layers, word_dimension=word_dimension, dropout=dropout)
-        self.regions = RegionStates(shape, dimension)
+        self.regions = RegionStates(shape, dimension, dropout)
         self.graph = nn.Sequential(*(RegionGraph(dimension) for _ in range(layers)))
         self.reader = nn.GRU(dimension, dimension, batch_first=True)
         self.text = text_tower(shape, text, dimension, word_dimension=word_dimension, both=both, dropout=dropout)

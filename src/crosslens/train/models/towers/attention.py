@@ -19,19 +19,20 @@ _SLOPE = 0.1
 class RegionStates(nn.Module):
     """Local features → B×R×d by one linear layer; a global feature, where the data have one, is one more region."""
 
-    def __init__(self, shape: InputShape, dimension: int) -> None:
+    def __init__(self, shape: InputShape, dimension: int, dropout: float = 0.0) -> None:
         super().__init__()
+        self.dropout = nn.Dropout(dropout)
         self.local = projection(local_dimension(shape), dimension)
         self.whole = projection(shape.vector, dimension) if shape.vector else None
 
     def forward(self, images: ImageBatch) -> Tensor:
         """B×R×d; the global feature is the last region."""
         assert images.regions is not None
-        states: Tensor = self.local(images.regions)
+        states: Tensor = self.local(self.dropout(images.regions))
         if self.whole is None:
             return states
         assert images.vectors is not None
-        return torch.cat([states, self.whole(images.vectors)[:, None]], dim=1)
+        return torch.cat([states, self.whole(self.dropout(images.vectors))[:, None]], dim=1)
 
 
 class AttentionPool(nn.Module):
