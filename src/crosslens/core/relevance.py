@@ -10,16 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, UnknownNameError
 from crosslens.core.hashing import fingerprint
 from crosslens.core.ids import Ids, as_ids, frozen, positions
 from crosslens.core.input_files.stored import require_array, require_entries, require_offsets
 from crosslens.core.storage import HEADER_FILE, id_table, read_folder, stored_ids, write_folder
+
+if TYPE_CHECKING:
+    from crosslens.core.dataset import Dataset
 
 IMAGE_TO_TEXT = "i2t"
 TEXT_TO_IMAGE = "t2i"

@@ -13,10 +13,9 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
-import polars as pl
 
 from crosslens.core.errors import (
     ConflictError,
@@ -49,6 +48,9 @@ from crosslens.core.output.layout import (
     Layout,
 )
 from crosslens.core.output.workspace import atomic_folder, write_text
+
+if TYPE_CHECKING:  # rankings are made without it where it is not installed
+    import polars as pl
 
 T = TypeVar("T")
 
@@ -86,7 +88,7 @@ class _Parts(dict[str, T]):
 
 
 Arrays = Mapping[str, np.ndarray[Any, Any] | None]
-Tables = Mapping[str, pl.DataFrame | None]
+Tables = Mapping[str, "pl.DataFrame | None"]
 
 
 def folder_layout(kind: str, arrays: Iterable[str] = (), tables: Iterable[str] = ()) -> Layout:
@@ -141,6 +143,8 @@ def write_header(file: Path, content: Mapping[str, Any], files: Iterable[str] = 
 
 def read_folder(path: str | Path, kind: str, *, mmap: bool = False, verify: bool = True) -> StoredFolder:
     """Read the folder ``path``, which must contain a value of ``kind``; with ``verify`` its files are checked."""
+    import polars as pl
+
     path = Path(path)
     with verification(verify):
         header, manifest = read_manifest(path / HEADER_FILE, kind)
@@ -195,11 +199,15 @@ def parquet_bytes(table: pl.DataFrame, **options: Any) -> memoryview:
 
 def id_table(ids: Ids) -> pl.DataFrame:
     """Ids as a table of one column, ``id``."""
+    import polars as pl
+
     return pl.DataFrame({"id": ids}, schema={"id": pl.String})
 
 
 def stored_ids(table: pl.DataFrame, folder: str | Path, name: str) -> Ids:
     """The ids in a table that :func:`id_table` made."""
+    import polars as pl
+
     file = Path(folder) / f"{name}.parquet"
     require_columns(table, {"id": pl.String}, file)
     with reading(file):

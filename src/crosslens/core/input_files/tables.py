@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from crosslens.core.errors import InputError
 from crosslens.core.input_files.limits import UNPACKED_BYTES
 from crosslens.core.input_files.regular import require_regular
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _CELL_BYTES = 16
 """What a cell takes in memory: a text that many rows share is held once, and each row has 16 bytes that point to it."""
@@ -18,6 +19,8 @@ _CELL_BYTES = 16
 
 def read_parquet_file(file: str | Path, columns: list[str] | None = None) -> pl.DataFrame:
     """A Parquet file, or some of its columns; a damaged one raises ``PolarsError``, a missing one ``OSError``."""
+    import polars as pl
+
     require_regular(file)
     try:
         rows = pl.scan_parquet(file, glob=False)

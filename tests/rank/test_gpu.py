@@ -1,0 +1,163 @@
+"""The ranking passes of devices, on the CPU: every rank, tie and list is that of the slow reference."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from crosslens.core import Relevance, SilentProgress
+from tests.rank import reference
+from tests.rank.test_exactness import random_relevance
+
+torch = pytest.importorskip("torch")
+
+from crosslens.rank.gpu.exact import exact_scores, orderable  # noqa: E402
+from crosslens.rank.gpu.ranking import rank_vectors  # noqa: E402
+from crosslens.rank.gpu.rounded import float32_slack, halves, product_slack, tensor_float32  # noqa: E402
+
+KINDS = ("model", "random", "constant", "copies", "zeros", "long")
+
+
+def vectors_of(kind: str, n: int, m: int, dimension: int, seed: int) -> tuple[np.ndarray, np.ndarray, Relevance]:
+    """Images and captions as float32; several captions per image."""
+    rng = np.random.default_rng(seed)
+    owners = rng.integers(0, n, m)
+    images = rng.standard_normal((n, dimension))
+    captions = (
+        rng.standard_normal((m, dimension))
+        if kind == "random"
+        else images[owners] + rng.standard_normal((m, dimension))
+    )
+    if kind == "constant":
+        captions[:] = captions[0]
+    elif kind == "copies":
+        captions[m // 2 :] = captions[: m - m // 2]
+        images[n // 2 :] = images[: n - n // 2]
+    elif kind == "zeros":
+        captions[::3], images[::4] = 0, 0
+    elif kind == "long":
+        captions *= 10.0 ** rng.integers(-12, 12, (m, 1))
+    ids = tuple(f"i{k}" for k in range(n)), tuple(f"c{k}" for k in range(m))
+    return np.float32(images), np.float32(captions), Relevance.from_indices(*ids, owners, np.arange(m))
+
+
+def check(images: np.ndarray, captions: np.ndarray, relevance: Relevance, depth: int, **ways: Any) -> None:
+    left, right = torch.from_numpy(images), torch.from_numpy(captions)
+    sides = rank_vectors(
+        left, right, [relevance, relevance.flip()], depth, ways.pop("tile", None), SilentProgress(), **ways
+    )
+    rows, columns = np.divmod(np.arange(len(images) * len(captions)), len(captions))
+    scores = (images[rows].astype(np.float64) * captions[columns]).sum(1).astype(np.float32)
+    scores = scores.reshape(len(images), len(captions))
+    for side, matrix, seen in zip(sides, (scores, scores.T), (relevance, relevance.flip()), strict=True):
+        ranking = side.ranking("t2i")
+        got = list(zip(ranking.above.tolist(), ranking.tied.tolist(), ranking.tied_before.tolist(), strict=True))
+        assert got == reference.counts(matrix, seen)
+        assert ranking.top_items.tolist() == reference.top(matrix, ranking.depth)
+        np.testing.assert_array_equal(ranking.top_scores, np.take_along_axis(matrix, ranking.top_items, 1))
+
+
+@pytest.mark.parametrize("tile", [None, 7, 64])
+@pytest.mark.parametrize("kind", KINDS)
+def test_tiles(kind: str, tile: int | None) -> None:
+    check(*vectors_of(kind, 40, 130, 24, seed=3), depth=5, tile=tile)
+
+
+@settings(max_examples=25)
+@given(
+    n=st.integers(1, 10), m=st.integers(1, 40), levels=st.integers(1, 4), share=st.floats(0, 1),
+    depth=st.integers(1, 12), tile=st.integers(1, 16), seed=st.integers(0, 2**32),
+)  # fmt: skip
+def test_whole_numbers_with_many_ties(n, m, levels, share, depth, tile, seed):
+    rng = np.random.default_rng(seed)
+    images, captions = (np.float32(rng.integers(-levels, levels + 1, (count, 3))) for count in (n, m))
+    check(images, captions, random_relevance(rng, n, m, share), depth, tile=tile)
+
+
+@settings(max_examples=40)
+@given(
+    dimension=st.integers(1, 300), seed=st.integers(0, 2**32), exponent=st.integers(-30, 15), spread=st.integers(0, 12)
+)
+def test_the_error_of_rounded_products_is_within_its_bound(dimension, seed, exponent, spread):
+    rng = np.random.default_rng(seed)
+    size = 10.0 ** (exponent + rng.uniform(-spread / 2, spread / 2, (12, 1)))
+    left, right = (torch.from_numpy(np.float32(rng.standard_normal((12, dimension)) * size)) for _ in range(2))
+    exact = left.double() @ right.double().T
+    for rounded in (halves, tensor_float32):
+        pair = [rounded(part, 8, 16) if rounded is halves else rounded(part) for part in (left, right)]
+        values = [part.values[:12, :dimension].double() / part.unit for part in pair]
+        off = (values[0] @ values[1].T - exact).abs().max()
+        assert off <= product_slack(*pair, dimension)
+        size = pair[0].length * pair[1].length
+        assert product_slack(*pair, dimension) <= 4 * 2.0**-11 * size * (1 + dimension / 100) + 2.0**-117
+        sums = (left @ right.T).double() - exact
+        assert sums.abs().max() <= float32_slack(*pair, dimension)
+
+
+def test_halves_are_padded_and_neither_overflow_nor_vanish() -> None:
+    vectors = torch.tensor([[3e30, -1.0], [1e25, 0.0]])
+    rounded = halves(vectors, 4, 8)
+    assert rounded.values.shape == (4, 8)
+    assert torch.isfinite(rounded.values).all()
+    assert rounded.values[0, 0] == pytest.approx(3e30 * rounded.unit, rel=2**-11)
+    assert rounded.values[1, 0] != 0
+    assert halves(torch.zeros(2, 3), 4, 8).length == 0
+
+
+def test_scores_sort_as_their_keys() -> None:
+    scores = torch.tensor([-torch.inf, -2.5, -1e-30, 0.0, 1e-30, 7.0, torch.inf])
+    keys = orderable(scores)
+    assert (keys[1:] > keys[:-1]).all()
+    assert exact_scores(torch.ones(1, 2), torch.ones(1, 2), torch.empty(0), torch.empty(0)).shape == (0,)
+
+
+FUSED = """
+import sys
+import numpy as np
+from crosslens.rank.gpu import fused_pass, ranking
+from tests.rank.test_gpu import check, vectors_of
+
+fused_pass.TILE = {"height": 32, "width": 32}
+fused_pass._PANEL, fused_pass._WIDTH = 1_024, 64
+ranking.SMALLEST = 32
+outcomes = []
+whole = ranking.fused_pass
+ranking.fused_pass = lambda *sides: outcomes.append(whole(*sides)) or outcomes[-1]
+check(*vectors_of(sys.argv[1], 70, 100, 40, seed=1), depth=2)
+print(outcomes)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "decided"), [("model", True), ("copies", True), ("constant", False)])
+def test_fused_kernels_in_the_interpreter(kind: str, decided: bool) -> None:
+    pytest.importorskip("triton")
+    root = Path(__file__).resolve().parents[2]
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": f"{root / 'src'}:{root}"}
+    done = subprocess.run(
+        [sys.executable, "-c", FUSED, kind], capture_output=True, text=True, env=environment, cwd=root
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == f"[{decided}]"
+
+
+def test_neither_numba_nor_polars_is_imported() -> None:
+    code = (
+        "import sys; sys.modules['numba'] = sys.modules['polars'] = None\n"
+        "import numpy as np\n"
+        "from crosslens.core import Embeddings, Relevance\n"
+        "from crosslens.rank import rank_both, scorer_of\n"
+        "vectors = [Embeddings.of(np.eye(4, dtype=np.float32)) for _ in range(2)]\n"
+        "relevance = Relevance.of({str(k): [str(k)] for k in range(4)})\n"
+        "rankings = rank_both(scorer_of(*vectors), relevance, backend='torch', device='cpu')\n"
+        "print(rankings['i2t'].above.tolist())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "[0, 0, 0, 0]", done.stderr
