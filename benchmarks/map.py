@@ -82,14 +82,17 @@ def look(address: str, moves: int, screenshot: Path | None) -> None:
             f"{'  of which inside the frame':<58}{int(page.get_attribute('#map', 'data-milliseconds')) / 1000:>9.2f} s"
         )
         page.wait_for_selector("#map[data-state=drawn]")
-        times = page.evaluate(
+        times, sample = page.evaluate(
             """(count) => new Promise((resolve) => {
-                addEventListener("message", ({ data }) => { if (data.type === "measured") resolve(data.times); });
+                addEventListener("message", ({ data }) => {
+                    if (data.type === "measured") resolve([data.times, data.sample]);
+                });
                 document.getElementById("frame").contentWindow.postMessage({ type: "measure", count }, "*");
             })""",
             moves,
         )
-        times = sorted(times[1:])  # the first one chooses what is drawn
+        times = sorted(times[len(times) // 2 :])  # the first ones choose how many points are drawn
+        print(f"{'points drawn while the view moves':<58}{sample:>9,}")
         print(f"{'frame while the view moves: median, 95th percentile':<58}"
               f"{statistics.median(times):>6.0f}, {times[int(0.95 * len(times))]:.0f} ms")  # fmt: skip
         print(page.inner_text("#status"))

@@ -3,6 +3,7 @@
     python benchmarks/ranking.py              # 5,000 images × 25,000 captions, d = 512
     python benchmarks/ranking.py --growth     # and how time and memory grow, up to --largest images
     python benchmarks/ranking.py --random     # captions that have nothing to do with their images
+    python benchmarks/ranking.py --hard       # the ranking alone: also where all captions or all images are one vector
 
 Every figure is the median over rounds; in each round everything is timed once, in turn, so that a busy machine slows
 all of them alike. Peers are left out, and said so, where they are not installed.
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from crosslens.core.embeddings import Embeddings
 from crosslens.core.relevance import Relevance
@@ -193,6 +195,45 @@ def side_by_side(images: int, dimension: int, rounds: int, *, quick: bool, relat
     return {"seconds": seconds, "memory": memory}
 
 
+def hard_cases(images: int, dimension: int, rounds: int, threads: int) -> dict[str, object]:
+    """The ranking alone, on vectors from easy to degenerate, each round beside the product of the same vectors."""
+    cases = {name: world(images, dimension, related=name == "model-like") for name in ("model-like", "random")}
+    pictures, texts, relevance = cases["random"]
+    cases["one vector for all captions"] = (pictures, _all_alike(texts), relevance)
+    cases["one vector for all images"] = (_all_alike(pictures), texts, relevance)
+    for small in (world(200, 16), (world(200, 16)[0], _all_alike(world(200, 16)[1]), world(200, 16)[2])):
+        rank_both(scorer_of(*small[:2]), small[2], threads=threads)  # compile before the clock starts
+    ratios: dict[str, list[float]] = {name: [] for name in cases}
+    processor: dict[str, list[float]] = {name: [] for name in cases}
+    memory = dict.fromkeys(cases, 0.0)
+    for _ in range(rounds):
+        for name, data in cases.items():
+            ours, extra = _two_clocks(lambda data=data: rank_both(scorer_of(*data[:2]), data[2], threads=threads))
+            product, _ = _two_clocks(lambda data=data: bare_product(*data))
+            ratios[name].append(ours[0] / product[0])
+            processor[name].append(ours[1] / product[1])
+            memory[name] = max(memory[name], extra)
+    print(
+        f"\n{images:,} × {images * PER_IMAGE:,}, d = {dimension}; {threads} threads, {rounds} rounds: ranking ÷ product"
+    )
+    print(f"{'':30}{'by the clock':>14}{'CPU seconds':>14}{'extra memory':>15}")
+    for name in cases:
+        clock, busy = statistics.median(ratios[name]), statistics.median(processor[name])
+        print(f"{name:30}{clock:14.2f}{busy:14.2f}{memory[name]:12.0f} MB")
+    return {"clock": ratios, "processor": processor, "memory": memory}
+
+
+def _all_alike(embeddings: Embeddings) -> Embeddings:
+    return Embeddings(embeddings.ids, np.repeat(embeddings.vectors[:1], len(embeddings.ids), axis=0))
+
+
+def _two_clocks(work: Callable[[], object]) -> tuple[tuple[float, float], float]:
+    """Seconds by the clock and of all processors, and megabytes; on a busy machine the second clock is steadier."""
+    before = time.process_time()
+    seconds, extra, _ = timed(work)
+    return (seconds, time.process_time() - before), extra
+
+
 def growth(largest: int, dimension: int) -> list[dict[str, float]]:
     print(f"\ngrowth, d = {dimension}: crosslens, both directions, all section 3 metrics")
     print(f"{'images':>9}{'captions':>10}{'seconds':>10}{'scores/s':>12}{'extra memory':>15}")
@@ -216,14 +257,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="leave the slower peers out")
     parser.add_argument("--random", action="store_true", help="captions unrelated to their images: the hard case")
+    parser.add_argument("--hard", action="store_true", help="only the ranking, on vectors from easy to degenerate")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="threads with --hard")
     parser.add_argument("--growth", action="store_true", help="also show how time and memory grow")
     parser.add_argument("--largest", type=int, default=100_000, help="images in the largest growth step")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     arguments = parser.parse_args()
-    together = side_by_side(
-        arguments.images, arguments.dimension, arguments.rounds, quick=arguments.quick, related=not arguments.random
-    )
-    figures: dict[str, object] = {"side_by_side": together}
+    size = (arguments.images, arguments.dimension, arguments.rounds)
+    figures: dict[str, object] = {}
+    if arguments.hard:
+        with threadpool_limits(arguments.threads, "blas"):
+            figures["hard_cases"] = hard_cases(*size, arguments.threads)
+    else:
+        figures["side_by_side"] = side_by_side(*size, quick=arguments.quick, related=not arguments.random)
     if arguments.growth:
         figures["growth"] = growth(arguments.largest, 256)
     if arguments.json:

@@ -36,7 +36,7 @@ HEAVY = {
     "torch", "datasets", "eccv_caption", "pandas", "matplotlib", "transformers", "sentence_transformers", "onnxruntime",
     "tokenizers", "huggingface_hub", "open_clip", "plotly", "kaleido", "spacy", "faiss", "ftfy",
     "py3langid", "umap", "sklearn", "peft", "fastapi", "starlette", "uvicorn", "jinja2", "markupsafe", "pydantic",
-    "sqlalchemy", "alembic", "argon2", "mlflow", "wandb",
+    "sqlalchemy", "alembic", "argon2", "mlflow", "wandb", "ray",
 }  # fmt: skip
 DEFINES_MODULES = f"{PACKAGE}.train.models."
 """The modules that may import torch at once: they define classes that derive from ``torch.nn.Module``. They are only

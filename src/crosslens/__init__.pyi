@@ -22,6 +22,7 @@ from crosslens.core import (
     Relevance as Relevance,
     Run as Run,
     load_plugin as load_plugin,
+    use_engine as use_engine,
     verification as verification,
 )
 from crosslens.data import (
@@ -51,8 +52,10 @@ from crosslens.pipeline import (
     drop_table as robustness_table,
     evaluate as evaluate,
     explain_by_protocol as explain,
+    gallery_curve as gallery_curve,
     granularity_by_protocol as granularity,
     leaderboard as leaderboard,
+    plan_evaluation as plan,
     robustness as robustness,
     robustness_from_runs as robustness_from_runs,
 )
@@ -73,6 +76,7 @@ __all__ = [
     "hard_negatives",
     "label_quality",
     "missing_positives",
+    "plan",
     "polysemy",
     "robustness_table",
 ]

@@ -63,11 +63,26 @@ def test_the_folder_of_the_environment_is_in_the_recipe(
     assert "every query has the same value" in call("run", "runs/a").err
 
 
-def test_what_a_name_implies(home: Path, call: Call) -> None:
-    folds = call("evaluate", "--dataset", "coco-karpathy-1k", "--data-folder", "data", *VECTORS)
-    assert "note: coco-karpathy-1k is coco-karpathy-5k with --folds 5" in folds.err
-    judged = call("evaluate", "--dataset", "eccv", "--data-folder", "data", *VECTORS)
-    assert "note: eccv is coco-karpathy-5k with --qrels eccv" in judged.err
+@pytest.mark.parametrize("command", [("evaluate",), ("audit", "--only", "evaluate", "-o", "audited")])
+def test_what_a_name_implies(home: Path, call: Call, command: tuple[str, ...]) -> None:
+    """The same note and the same reason to refuse two images, whichever command is asked."""
+    folds = call(*command, "--dataset", "coco-karpathy-1k", "--data-folder", "data", *VECTORS)
+    assert "note: coco-karpathy-1k is coco-karpathy-5k with 5 folds" in folds.err
+    assert (folds.code, "folds" in folds.err.split("note:")[-1]) == (2, True)
+    judged = call(*command, "--dataset", "eccv", "--data-folder", "data", *VECTORS)
+    assert "note: eccv is coco-karpathy-5k with the judgements eccv" in judged.err
+
+
+@pytest.mark.slow
+def test_an_audit_by_name_has_the_figures_of_an_evaluation(home: Path, call: Call, shared_data: Path) -> None:
+    pytest.importorskip("eccv_caption", reason="pip install 'crosslens[eccv]'")
+    lists = shared_data / "runs" / "align-coco5k-i2t.run.gz"
+    common = ("--dataset", "eccv", "--data-folder", shared_data, "--run", lists, "--metrics", "Hit@1 Hit@5")
+    assert call("evaluate", *common, "-o", "evaluated").code == 0
+    assert call("audit", *common, "--only", "ties", "-o", "audited").code == 0
+    evaluated, audited = Run.load("evaluated"), Run.load("audited/runs/lists")
+    assert {name: audited[name].mean for name in evaluated} == {name: evaluated[name].mean for name in evaluated}
+    assert evaluated["i2t/Hit@1"].excluded == 5000 - 1261, "ECCV judged 1,261 images"
 
 
 def test_other_commands(home: Path, call: Call) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from crosslens.core import RENDERERS, Grid, Printable, UnknownNameError, two_columns
+from crosslens.core import RENDERERS, Grid, Printable, UnknownNameError, percent, two_columns
 
 
 class Recount(Printable):
@@ -55,3 +57,18 @@ def test_names_with_their_texts() -> None:
     assert text.splitlines() == ["  a        one two three four five six", "           seven", "  longer"]
     text = two_columns([("a", "the same model and budget as flickr8k-vse-triplet")], width=46)
     assert text.splitlines()[1] == "    flickr8k-vse-triplet", "names stay whole"
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "shown"),
+    [
+        (0.58251, {}, "58.3"),
+        (-0.0001, {}, "0.0"),
+        (0.021, {"signed": True}, "+2.1"),
+        (0.5, {"unit": "%"}, "50.0%"),
+        (None, {"unit": "%"}, "–"),
+        (float("nan"), {}, "–"),
+    ],
+)
+def test_shares_in_percent(value: float | None, options: dict[str, Any], shown: str) -> None:
+    assert percent(value, **options) == shown

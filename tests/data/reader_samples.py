@@ -98,7 +98,19 @@ def _webdataset(folder: Path) -> dict[str, Any]:
     return {"shards": write_tar(folder / "shard.tar", members)}
 
 
+def _clip_retrieval(folder: Path) -> dict[str, Any]:
+    metadata = folder / "laion" / "metadata"
+    metadata.mkdir(parents=True, exist_ok=True)
+    rows = pl.DataFrame({"image_path": ["a", "b", "b"], "caption": ["A dog.", "A cat.", "The cat."]})
+    for number, part in enumerate((rows[:2], rows[2:])):
+        part.write_parquet(metadata / f"metadata_{number}.parquet")
+    return {"folder": folder / "laion"}
+
+
 SAMPLES = {
+    "clip_retrieval": Sample(
+        _clip_retrieval, [("a#0", "a", "A dog."), ("b#0", "b", "A cat."), ("b#1", "b", "The cat.")]
+    ),
     "coco": Sample(
         _coco,
         [

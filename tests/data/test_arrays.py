@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from crosslens.core import Embeddings, InputError
-from crosslens.data import read_array
-from crosslens.data.io.arrays import read_vectors_and_ids
-from crosslens.pipeline import read_embeddings, read_vectors
+from crosslens.data import read_array, read_vectors, read_vectors_and_ids
+from crosslens.pipeline import read_embeddings
 
 IMAGES = np.arange(6, dtype=np.float32).reshape(3, 2)
 TEXTS = np.arange(8, dtype=np.float32).reshape(4, 2) + 10

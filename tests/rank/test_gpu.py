@@ -140,7 +140,11 @@ print(outcomes)
 def test_fused_kernels_in_the_interpreter(kind: str, decided: bool) -> None:
     pytest.importorskip("triton")
     root = Path(__file__).resolve().parents[2]
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": f"{root / 'src'}:{root}"}
+    environment = {
+        **os.environ,
+        "TRITON_INTERPRET": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(root / "src"), str(root), os.environ.get("PYTHONPATH")])),
+    }
     done = subprocess.run(
         [sys.executable, "-c", FUSED, kind], capture_output=True, text=True, env=environment, cwd=root
     )
@@ -161,3 +165,17 @@ def test_neither_numba_nor_polars_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[0, 0, 0, 0]", done.stderr
+
+
+def test_vectors_are_scaled_alike_without_numba() -> None:
+    from crosslens.rank.kernels import scale_to_unit
+    from crosslens.rank.scorers import _scale_to_unit
+
+    vectors = np.float32(
+        np.random.default_rng(0).standard_normal((200, 77)) * 10.0 ** np.arange(-10, 10).repeat(10)[:, None]
+    )
+    compiled, plain = np.empty_like(vectors), np.empty_like(vectors)
+    assert scale_to_unit(vectors, compiled) == _scale_to_unit(vectors, plain) == -1
+    np.testing.assert_array_equal(compiled, plain)
+    vectors[[5, 9]] = 0
+    assert scale_to_unit(vectors, compiled) == _scale_to_unit(vectors, plain) == 5

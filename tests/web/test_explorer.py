@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,10 @@ from hypothesis import given, settings, strategies as st
 import crosslens as cl
 from crosslens.analyze import find_missing_positives
 from crosslens.pipeline import Robustness, compare
-from crosslens.web.explorer.figures import histogram_bars, shown_difference, shown_figure, shown_p
+from crosslens.web.explorer.figures import length_chart, shown_difference, shown_figure, shown_p
 from crosslens.web.explorer.query_table import QueryFilter, QueryTable
 from crosslens.web.explorer.retrieval import Retrieval
-from tests.web.conftest import IMAGES, client_of, copy_of, toys
+from tests.web.conftest import IMAGES, client_of, copy_of, toys, write_run
 
 RUN = "model-a"
 
@@ -179,6 +180,31 @@ def test_likely_positives_agree_with_the_whole_search(client: TestClient) -> Non
     assert marked, "some are marked"
 
 
+def test_pages_mark_likely_positives_without_a_script(client: TestClient) -> None:
+    """Of every run that a page shows, as the search says; the second request need not wait for anything."""
+    client.get(f"/api/runs/{RUN}/likely-positives", params={"id": "img8#0"})
+    page = client.get(f"/runs/{RUN}/query", params={"id": "img8#0"}).text
+    cards = re.findall(r'<li class="item likely" data-item="(\w+)"', page)
+    views = client.get(f"/api/runs/{RUN}/query", params={"id": "img8#0"}).json()["results"]
+    listed = [item["item"] for result in views for item in result["items"]]
+    assert cards == [item for item in listed if item == "img9"], "its captions are the same"
+    assert "not in the ground truth" in page
+    unmarked = client.get(f"/runs/{RUN}/query", params={"id": "img2#0"}).text
+    assert 'class="item likely"' not in unmarked
+    assert "likely-note" not in unmarked
+
+
+def test_a_dataset_that_cannot_be_prepared_leaves_the_page_without_marks(tmp_path: Path) -> None:
+    plain = cl.Dataset.of({f"img{n}": [f"picture {n}"] for n in range(6)}, name="toys")
+    plain.save(tmp_path / "runs" / "toys")
+    write_run(tmp_path / "runs", plain, "model a", 1)
+    single = client_of(tmp_path / "runs", tmp_path / "cache")
+    assert single.get(f"/api/runs/{RUN}/likely-positives", params={"id": "img1#0"}).status_code == 422
+    page = single.get(f"/runs/{RUN}/query", params={"id": "img1#0"})
+    assert page.status_code == 200
+    assert "data-again" not in page.text
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", ["t2i", "i2t"])
 def test_explanations_are_those_of_the_command(client: TestClient, runs_folder: Path, direction: str) -> None:
@@ -277,6 +303,7 @@ def test_figures_as_text() -> None:
     assert shown_difference(-0.00001, "share") == "0.0"
     assert shown_difference(0.5, "rank") == "+0.5"
     assert shown_p(0.0001) == "< 0.001"
-    bars = histogram_bars({3: 2, 5: 4}, width=30, height=10)
-    assert [(bar.label, bar.height, bar.y) for bar in bars] == [(3, 5, 5), (5, 10, 0)]
-    assert bars[1].x - bars[0].x == 20, "an empty length leaves a gap"
+    chart = length_chart({3: 2, 5: 4}, 40)
+    assert chart is not None
+    assert chart.grid.rows == (("3", "2"), ("4", "0"), ("5", "4")), "an empty length leaves a gap"
+    assert length_chart({}, 40) is None

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from crosslens.web.explorer import likely_positives
 from tests.web.browser import WatchedPage, running_server
 from tests.web.conftest import copy_of
 from tests.web.test_explorer import write_study
@@ -125,7 +126,26 @@ def test_a_query_shows_lists_truth_and_marks(watched: WatchedPage) -> None:
     likely = page.locator("section.result").first.locator("li.likely")
     page.wait_for_function("document.querySelector('li.likely') !== null")
     assert likely.get_attribute("data-item") == "img9", "its captions are the same"
-    assert "not in the ground truth" in page.locator("[data-likely-note]").inner_text()
+    assert "not in the ground truth" in page.locator(".likely-note").inner_text()
+
+
+def test_marks_that_take_longer_come_by_themselves(browser: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page does not wait for them: it says so, and renews its lists."""
+    patched = likely_positives.LikelyPositiveSearch.of_view
+    answers = iter([0.0])  # the first page does not wait at all, and the dataset is "not prepared" for it
+    monkeypatch.setattr(
+        likely_positives.LikelyPositiveSearch,
+        "of_view",
+        lambda self, run, view: likely_positives.PageMarks(pending=True) if next(answers, None) is not None
+        else patched(self, run, view, 30),
+    )  # fmt: skip
+    page = browser.new_page()
+    page.route("**/explanation?*", lambda route: route.fulfill(body="<p class='problem'>left out</p>"))
+    page.goto(f"{address}/runs/model-a/query?id=img8%230")
+    assert "for the first time" in page.locator("[data-results]").inner_text()
+    page.wait_for_selector("li.likely")
+    assert "for the first time" not in page.locator("[data-results]").inner_text()
+    page.close()
 
 
 def test_markup_in_captions_is_shown_as_it_is(watched: WatchedPage) -> None:

@@ -52,7 +52,7 @@ def build_index(items: ScaledRows, settings: ApproximateSearch, progress: Progre
         import faiss
     except ImportError as error:
         raise MissingExtraError("approximate search", "faiss-cpu", "approximate") from error
-    n, d = items.vectors.shape
+    n, d = items.shape
     lists = min(settings.lists or max(1, round(2 * math.sqrt(n))), n)
     index = faiss.IndexIVFFlat(faiss.IndexFlatIP(d), d, lists, faiss.METRIC_INNER_PRODUCT)
     index.nprobe = min(settings.probes, lists)

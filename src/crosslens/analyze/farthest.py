@@ -94,7 +94,7 @@ class _Search:
         self.chosen, self.picks, self.squares = np.empty(count, np.int64), np.empty((d, count)), np.empty(count)
         self.bounds, self.seen, self.known = np.full(n, np.inf), np.zeros(n, np.int32), np.ones(n, np.bool_)
         self.heap = np.arange(n)
-        self.chosen[0], self.picks[:, 0], self.squares[0] = first, rows.exact(first), rows.squares[first]
+        self.chosen[0], self.picks[:, 0], self.squares[0] = first, rows.exact(np.array([first]))[0], rows.squares[first]
         self.bounds[first] = -np.inf
         self.number, self.accounted = 1, 0
 

@@ -1,8 +1,8 @@
 """Nearest items, exactly, of as many vectors as there are: neither tile size nor order changes a result.
 
 Some thousands of queries at a time pass through the tiled ranking of :mod:`crosslens.rank`: float32 products propose
-candidates, cosines in float64 order them. The vectors may be memory-mapped files. Beside them and the result, memory is
-needed for 16 bytes per row, the queries of one pass with their candidates, and a tile of items per core.
+candidates, cosines in float64 order them. The vectors may be memory-mapped files or shards. Beside them and the result,
+memory is needed for 16 bytes per row, the queries of one pass with their candidates, and a tile of items per core.
 """
 
 from __future__ import annotations
@@ -13,7 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crosslens.analyze.approximate import ApproximateSearch, build_index, propose
-from crosslens.core import Embeddings, InputError, Progress, SilentProgress, UsageError, check_vectors, stage
+from crosslens.core import (
+    Embeddings,
+    InputError,
+    Progress,
+    SilentProgress,
+    UsageError,
+    VectorBlocks,
+    as_blocks,
+    check_vectors,
+    current_engine,
+    stage,
+)
 from crosslens.rank import Cosines, ScaledRows, top_lists
 
 Array = np.ndarray[Any, Any]
@@ -22,6 +33,8 @@ NO_ITEM = -1
 """In ``without``: no item is left out for this query."""
 _QUERIES = 8_192
 """Queries at a time: every further pass reads all items again."""
+_PARTS_PER_SLOT = 4
+"""Parts for each core of a cluster."""
 _CANDIDATES = 1 << 22
 """Numbers of candidates a core holds, at most: fewer queries at a time for a large k."""
 
@@ -53,17 +66,35 @@ def nearest_items(
     ``approximate`` looks at a part of the items only (faiss), and measures the recall of the result; an
     :class:`ApproximateSearch` says how large a part.
     """
-    left, right = _checked(queries, "queries"), _checked(items, "items")
+    left = _checked(queries, "queries")
+    right = left if items is queries else _checked(items, "items")
     hidden = _check_request(left, right, k, without)
+    several = 1 if len(right.shape) == 2 else right.shape[1]
     left_rows = ScaledRows(left)
-    right_rows = left_rows if right is left else ScaledRows(right.reshape(-1, right.shape[-1]))
-    several = 1 if right.ndim == 2 else right.shape[1]
+    right_rows = left_rows if right is left else ScaledRows(_flat(right))
     search = _Request(left_rows, right_rows, several, hidden, k, tile, progress or SilentProgress())
     if not approximate:
-        return search.exact(np.arange(len(left)))
+        return search.exact(np.arange(left.shape[0]))
     if several > 1:
         raise UsageError("approximate search takes one vector per item", fix="search exactly, or pass their means")
     return search.approximate(ApproximateSearch() if approximate is True else approximate)
+
+
+class _Search(NamedTuple):
+    """What the lists of any queries are computed from."""
+
+    queries: ScaledRows
+    items: ScaledRows
+    several: int
+    depth: int
+    tile: int | None
+    progress: Progress | None
+
+
+def _nearest(search: _Search, rows: Array) -> tuple[Array, Array]:
+    """The lists of some queries, and their cosines."""
+    scorer = Cosines(search.queries, rows, search.items, several=search.several)
+    return top_lists(scorer, search.depth, tile=search.tile, progress=search.progress)
 
 
 class _Request(NamedTuple):
@@ -88,19 +119,28 @@ class _Request(NamedTuple):
 
         size = max(1, min(_QUERIES, _CANDIDATES // self.depth))
         result = Neighbours(np.empty((len(rows), self.k), np.int64), np.empty((len(rows), self.k)))
-        starts = range(0, len(rows), size)
-        gallery = len(self.items.vectors) // self.several
-        with stage(self.progress, "nearest items", len(starts) * -(-gallery // (self.tile or TILE))) as shown:
-            for start in starts:
-                part = slice(start, start + size)
-                scorer = Cosines(self.queries, rows[part], self.items, several=self.several)
-                listed, cosines = top_lists(scorer, self.depth, tile=self.tile, progress=shown)
-                self._keep(rows[part], listed, cosines, result, part)
+        engine = current_engine()
+        if engine.distributed:
+            size = max(1, min(size, -(-len(rows) // (_PARTS_PER_SLOT * engine.slots()))))
+        parts = [rows[start : start + size] for start in range(0, len(rows), size)]
+        per_part = -(-(self.items.shape[0] // self.several) // (self.tile or TILE))
+        with stage(self.progress, "nearest items", len(parts) * per_part) as shown:
+            # Here a part moves the bar as it goes on, elsewhere when it is done.
+            search = _Search(self.queries, self.items, self.several, self.depth, self.tile,
+                             None if engine.distributed else shown)  # fmt: skip
+            lists = engine.run(
+                _nearest, search, parts, size=16 * size * self.depth,
+                done=(lambda part: shown.advance(per_part)) if engine.distributed else None,
+            )  # fmt: skip
+            start = 0
+            for part, (listed, cosines) in zip(parts, lists, strict=True):
+                self._keep(part, listed, cosines, result, slice(start, start + len(part)))
+                start += len(part)
         return result
 
     def approximate(self, settings: ApproximateSearch) -> Neighbours:
         """The nearest items of all queries among those that an index proposes."""
-        n = len(self.queries.vectors)
+        n = self.queries.shape[0]
         index = build_index(self.items, settings, self.progress)
         result = Neighbours(np.empty((n, self.k), np.int64), np.empty((n, self.k)))
         starts, short = range(0, n, _QUERIES), np.zeros(n, bool)
@@ -132,25 +172,32 @@ class _Request(NamedTuple):
         result.items[part], result.cosines[part] = (np.take_along_axis(a, kept, 1) for a in (listed, cosines))
 
 
-def _checked(vectors: Embeddings | Array, what: str) -> Array:
+def _checked(vectors: Embeddings | Array, what: str) -> VectorBlocks:
     if isinstance(vectors, Embeddings):
         if vectors.variance is not None:
             raise UsageError(f"{what} are distributions", fix="pass their means as plain vectors")
-        return vectors.vectors
-    return check_vectors(vectors, what)
+        return vectors.source
+    return as_blocks(check_vectors(vectors, what))
 
 
-def _check_request(queries: Array, items: Array, k: int, without: Sequence[int] | Array | None) -> Array:
+def _flat(items: VectorBlocks) -> VectorBlocks | Array:
+    """All vectors of all items, one per row. Where an item has several, they are read at once."""
+    return items if len(items.shape) == 2 else items.block(0, items.shape[0]).reshape(-1, items.shape[-1])
+
+
+def _check_request(queries: VectorBlocks, items: VectorBlocks, k: int, without: Sequence[int] | Array | None) -> Array:
     """The item that does not count for each query, or ``NO_ITEM``; a request that cannot be met raises."""
-    if queries.ndim != 2:
+    if len(queries.shape) != 2:
         raise UsageError("a query has several vectors", fix="pass one vector per query, such as their mean")
     if queries.shape[1] != items.shape[-1]:
         problem = f"queries of {queries.shape[1]} dimensions and items of {items.shape[-1]}"
         raise InputError(problem, expected="vectors of one space", fix="encode both with the same model")
-    hidden = np.full(len(queries), NO_ITEM) if without is None else np.asarray(without, np.int64)
-    if len(hidden) != len(queries) or (len(hidden) and not NO_ITEM <= hidden.min() <= hidden.max() < len(items)):
+    hidden = np.full(queries.shape[0], NO_ITEM) if without is None else np.asarray(without, np.int64)
+    if len(hidden) != queries.shape[0] or (
+        len(hidden) and not NO_ITEM <= hidden.min() <= hidden.max() < items.shape[0]
+    ):
         raise UsageError("without has positions outside the items", fix="pass one position, or -1, per query")
-    most = len(items) - int((hidden >= 0).any())
+    most = items.shape[0] - int((hidden >= 0).any())
     if not 1 <= k <= most:
         raise UsageError(f"{k} neighbours among {most} other items", fix=f"choose k from 1 to {most}")
     return hidden

@@ -18,7 +18,6 @@ from crosslens.build.grammar.protocol import (
     GrammarCheck as GrammarCheck,
     load_grammar_check as load_grammar_check,
 )
-from crosslens.build.imp.annotation import CHANGES as CHANGES, VERDICTS as VERDICTS
 from crosslens.build.imp.benchmark import AGREE as AGREE, ANNOTATE as ANNOTATE, DONE as DONE, Imp as Imp
 from crosslens.build.imp.build import build_imp as build_imp
 from crosslens.build.imp.card import (
@@ -38,6 +37,13 @@ from crosslens.build.imp.cleaning.files import (
     write_cleaned as write_cleaned,
 )
 from crosslens.build.imp.cleaning.settings import CleaningSettings as CleaningSettings
+from crosslens.build.imp.people.annotation import CHANGES as CHANGES, VERDICTS as VERDICTS, Verdict as Verdict
+from crosslens.build.imp.people.judged import (
+    candidate_captions as candidate_captions,
+    candidate_dataset as candidate_dataset,
+    is_imp_folder as is_imp_folder,
+    write_verdicts as write_verdicts,
+)
 from crosslens.build.imp.settings import SamplingSettings as SamplingSettings, SelectionSettings as SelectionSettings
 from crosslens.build.log import IMP as IMP, RECOS as RECOS, DecisionLog as DecisionLog
 from crosslens.build.pages import (

@@ -37,6 +37,7 @@ from crosslens.cli.commands.build import clean, imp, recos
 from crosslens.cli.commands.judging import exchange, judge, projects
 from crosslens.cli.commands.panels import categories, scorers
 from crosslens.cli.commands.results import check, export, leaderboard
+from crosslens.cli.commands.scale import curves, plan
 from crosslens.cli.commands.training import sweep, train
 from crosslens.cli.console import print_note, print_result
 from crosslens.cli.exit_codes import EXIT_CODES, INTERRUPTED
@@ -61,7 +62,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "leaderboard": leaderboard.leaderboard,
     "check": check.check,
     "caption-sets": caption_sets.caption_sets,
-    "curve": plots.curve,
+    "curve": curves.curve,
+    "plan": plan.plan,
     "export": export.export,
     "run": evaluate.run,
     "metrics": evaluate.metrics,

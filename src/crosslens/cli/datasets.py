@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import crosslens.build as build
 import crosslens.core as core
 import crosslens.data as data
 import crosslens.explanations as explanations
@@ -118,6 +119,21 @@ def load_dataset_words(words: str, options: DatasetOptions | None = None) -> cor
     options = options or DatasetOptions()
     source, pairs = _split_words(words)
     return replace(options, dataset=None, data=(*pairs, *options.data)).load(source)
+
+
+def served_data(every: Sequence[str]) -> tuple[tuple[core.Dataset, ...], tuple[Path, ...]]:
+    """The datasets among the words, and the folders of pictures; of a folder of build imp, its candidates."""
+    loaded: list[core.Dataset] = []
+    pictures: list[Path] = []
+    for words in every:
+        folder = Path(words)
+        if build.is_imp_folder(folder):
+            loaded.append(build.candidate_dataset(folder))
+        elif folder.is_dir() and not (folder / core.HEADER_FILE).exists():
+            pictures.append(folder)
+        else:
+            loaded.append(load_dataset_words(words))
+    return tuple(loaded), tuple(pictures)
 
 
 def dataset_sources(every: Sequence[str], options: DatasetOptions) -> tuple[pipeline.DatasetSource, ...]:

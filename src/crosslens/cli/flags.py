@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ import typer
 import crosslens.data as data
 from crosslens.core import (
     Declaration,
+    EngineOptions,
     Options,
     Spelling,
     UsageError,
@@ -50,6 +52,7 @@ Plugins = Annotated[
 OUTPUT = ("-o", "--output")
 """The spelling of the flag that says where results are written."""
 
+_ENGINE_FLAGS = tuple(f"--{name.replace('_', '-')}" for name in declarations(EngineOptions))
 _TYPES = {"str": str, "Path": Path, "int": int, "float": float, "bool": bool}
 _PYTHON_NAMES: dict[str, tuple[str, ...]] = {
     "relevance": ("qrels",),
@@ -112,6 +115,18 @@ def command(*examples: str, reads_files: bool = True) -> Callable[[F], F]:
         return expanded
 
     return decorate
+
+
+def recorded_command() -> list[str]:
+    """The command line as runs store it: without the engine, which changes nothing about the result."""
+    words, kept = iter(sys.argv), []
+    for word in words:
+        name, joined, _ = word.partition("=")
+        if name not in _ENGINE_FLAGS:
+            kept.append(word)
+        elif not joined:
+            next(words, None)
+    return kept
 
 
 def expand_options(function: F) -> F:

@@ -7,6 +7,7 @@ from crosslens.core.chat.pictures import (
     picture_url as picture_url,
 )
 from crosslens.core.chat.recorded import RecordedAnswers as RecordedAnswers
+from crosslens.core.chat.usage import Tokens as Tokens
 from crosslens.core.chat.workers import answers_of as answers_of
 from crosslens.core.dataset import (
     DATASET_LAYOUT as DATASET_LAYOUT,
@@ -22,6 +23,14 @@ from crosslens.core.embeddings import (
     as_array as as_array,
     check_vectors as check_vectors,
 )
+from crosslens.core.engine.engine import (
+    Engine as Engine,
+    LocalEngine as LocalEngine,
+    current_engine as current_engine,
+    use_engine as use_engine,
+)
+from crosslens.core.engine.options import EngineOptions as EngineOptions
+from crosslens.core.engine.packing import missing_on_node as missing_on_node
 from crosslens.core.errors import (
     ConflictError as ConflictError,
     CrosslensError as CrosslensError,
@@ -77,6 +86,7 @@ from crosslens.core.input_files.limits import (
     MEMBER_BYTES as MEMBER_BYTES,
     PIXELS_IN_FLIGHT as PIXELS_IN_FLIGHT,
     UNPACKED_BYTES as UNPACKED_BYTES,
+    VECTOR_BYTES as VECTOR_BYTES,
     Limit as Limit,
 )
 from crosslens.core.input_files.regular import (
@@ -84,6 +94,7 @@ from crosslens.core.input_files.regular import (
     require_regular as require_regular,
     special_kind as special_kind,
 )
+from crosslens.core.input_files.remote import is_remote as is_remote, local_copy as local_copy
 from crosslens.core.input_files.stored import (
     require_entries as require_entries,
 )
@@ -102,6 +113,7 @@ from crosslens.core.long_work import (
     Progress as Progress,
     SilentProgress as SilentProgress,
     available_cores as available_cores,
+    core_limit as core_limit,
     stage as stage,
     wait_for_all as wait_for_all,
 )
@@ -148,6 +160,7 @@ from crosslens.core.rendering import (
     RENDERERS as RENDERERS,
     Grid as Grid,
     Printable as Printable,
+    percent as percent,
     two_columns as two_columns,
 )
 from crosslens.core.run import Run as Run
@@ -208,4 +221,14 @@ from crosslens.core.user_code import (
     loaded_plugins as loaded_plugins,
     plugin_hashes as plugin_hashes,
     wrong_code as wrong_code,
+)
+from crosslens.core.vectors.blocks import (
+    ArrayBlocks as ArrayBlocks,
+    PatchedBlocks as PatchedBlocks,
+    SelectedBlocks as SelectedBlocks,
+    ShardedBlocks as ShardedBlocks,
+    VectorBlocks as VectorBlocks,
+    as_blocks as as_blocks,
+    check_blocks as check_blocks,
+    each_block as each_block,
 )

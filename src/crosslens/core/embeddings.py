@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crosslens.core.errors import InputError, reading
+from crosslens.core.errors import InputError, UsageError, reading
 from crosslens.core.hashing import fingerprint
 from crosslens.core.ids import Ids, as_ids, frozen, positions
 from crosslens.core.input_files.stored import (
@@ -24,38 +24,74 @@ from crosslens.core.storage import (
     stored_ids,
     write_folder,
 )
+from crosslens.core.vectors.blocks import PatchedBlocks, VectorBlocks, as_blocks, check_blocks, select
 
+Array = np.ndarray[Any, Any]
 Kind = Literal["single", "multi", "probabilistic"]
 
 
 EMBEDDINGS_LAYOUT = folder_layout("embeddings", ("vectors", "variance"), ("ids",))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Embeddings:
-    """``vectors`` is n×d (one vector per item) or n×k×d (k per item); ``variance`` (n×d) makes it probabilistic."""
+    """Vectors with their ids: ``shape`` is n×d (one vector per item) or n×k×d (k per item).
+
+    They are given as an array, or as :class:`VectorBlocks` (a folder of shards), and read a block at a time:
+    ``embeddings.block(0, 1000)``. ``variance`` (n×d) makes them probabilistic.
+    """
 
     ids: Ids
-    vectors: np.ndarray[Any, Any]
-    variance: np.ndarray[Any, Any] | None = None
-    model: str = ""
+    source: VectorBlocks
+    variance: Array | None
+    model: str
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "ids", as_ids(self.ids, "item"))
-        vectors = check_vectors(self.vectors, "vectors")
-        if len(vectors) != len(self.ids):
+    def __init__(
+        self, ids: Iterable[Any], vectors: Array | VectorBlocks, variance: Any = None, model: str = ""
+    ) -> None:
+        source = as_blocks(
+            vectors if isinstance(vectors, np.ndarray) or hasattr(vectors, "block") else np.asarray(vectors)
+        )
+        self._set(as_ids(ids, "item"), source, None, model)
+        check_blocks(source, "vectors")
+        if len(self) != len(self.ids):
             expected = "one row per id, in the same order"
             fix = "check that both come from the same split"
-            raise InputError(f"{len(vectors)} vectors for {len(self.ids)} ids", expected=expected, fix=fix)
-        object.__setattr__(self, "vectors", frozen(vectors))
-        if self.variance is not None:
-            variance = check_vectors(self.variance, "variance")
-            if vectors.ndim != 2 or variance.shape != vectors.shape:
-                problem = f"variance of shape {variance.shape} beside vectors of shape {vectors.shape}"
-                raise InputError(problem, expected="two n×d arrays of the same shape")
-            if float(variance.min(initial=0.0)) < 0:
-                raise InputError("negative variance", fix="if these are log-variances, pass numpy.exp of them")
-            object.__setattr__(self, "variance", frozen(variance))
+            raise InputError(f"{len(self)} vectors for {len(self.ids)} ids", expected=expected, fix=fix)
+        if variance is not None:
+            object.__setattr__(self, "variance", frozen(_checked_variance(variance, source.shape)))
+
+    def _set(self, ids: Ids, source: VectorBlocks, variance: Array | None, model: str) -> None:
+        for name, value in (("ids", ids), ("source", source), ("variance", variance), ("model", model)):
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return self.source.shape[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.source.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.source.dtype
+
+    def block(self, start: int, stop: int) -> Array:
+        """The vectors from ``start`` to ``stop``, as they are stored."""
+        return self.source.block(start, stop)
+
+    def rows(self, rows: Array) -> Array:
+        """Single vectors, by their rows."""
+        return self.source.rows(rows)
+
+    def location(self, row: int) -> tuple[str | None, int]:
+        """The file that holds a vector, where it is one of several, and the row in it."""
+        return self.source.location(row)
+
+    @cached_property
+    def vectors(self) -> Array:
+        """All vectors as one array. A memory-mapped file stays on disk; shards are read into memory, all of them."""
+        return frozen(self.block(0, len(self)))
 
     @cached_property
     def has_names(self) -> bool:
@@ -72,25 +108,36 @@ class Embeddings:
     def kind(self) -> Kind:
         if self.variance is not None:
             return "probabilistic"
-        return "multi" if self.vectors.ndim == 3 else "single"
+        return "multi" if len(self.shape) == 3 else "single"
 
     @property
     def dimension(self) -> int:
-        return int(self.vectors.shape[-1])
+        return self.shape[-1]
 
     @cached_property
     def fingerprint(self) -> str:
-        parts = {"ids": self.ids, "vectors": self.vectors, "variance": self.variance, "model": self.model}
+        parts = {"ids": self.ids, "vectors": self.source, "variance": self.variance, "model": self.model}
         return fingerprint("embeddings", parts)
 
-    def part(self, rows: np.ndarray[Any, Any] | slice, ids: Ids | None = None) -> Embeddings:
+    def part(self, rows: Array | slice, ids: Ids | None = None) -> Embeddings:
         """Some of the embeddings, under these ids or their own."""
         if isinstance(rows, slice) and rows == slice(None):
             return self
         if ids is None:
             ids = self.ids[rows] if isinstance(rows, slice) else tuple(self.ids[row] for row in rows)
-        variance = None if self.variance is None else self.variance[rows]
-        return Embeddings(ids, self.vectors[rows], variance, self.model)
+        variance = None if self.variance is None else frozen(self.variance[rows])
+        part = Embeddings.__new__(Embeddings)  # what was checked once is not read again
+        part._set(ids, select(self.source, rows), variance, self.model)
+        return part
+
+    def with_rows(self, rows: Sequence[int] | Array, values: Array) -> Embeddings:
+        """The same embeddings with other vectors in some rows; the others stay where they are."""
+        if self.variance is not None:
+            raise UsageError("distributions have no single vectors to replace", fix="pass their means")
+        values = check_vectors(np.asarray(values, self.dtype), "vectors")
+        changed = Embeddings.__new__(Embeddings)
+        changed._set(self.ids, PatchedBlocks(self.source, rows, values), None, self.model)
+        return changed
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the vectors (``.npy``) and their ids (Parquet) as a folder."""
@@ -98,7 +145,7 @@ class Embeddings:
             path,
             "embeddings",
             header={"model": self.model, "kind": self.kind},
-            arrays={"vectors": self.vectors, "variance": self.variance},
+            arrays={"vectors": self.source, "variance": self.variance},
             tables={"ids": id_table(self.ids)},
             overwrite=overwrite,
         )
@@ -116,34 +163,31 @@ class Embeddings:
             return Embeddings(ids, arrays["vectors"], arrays.get("variance"), header["model"])
 
     def __repr__(self) -> str:
-        return f"Embeddings({self.kind}, {'×'.join(map(str, self.vectors.shape))}, model={self.model!r})"
+        return f"Embeddings({self.kind}, {'×'.join(map(str, self.shape))}, model={self.model!r})"
 
 
-def check_vectors(values: Any, what: str) -> np.ndarray[Any, Any]:
+def check_vectors(values: Any, what: str) -> Array:
     """``values`` as an array; unless it is finite numbers on two or three axes, an error names the first bad row."""
-    array: np.ndarray[Any, Any] = np.asanyarray(values)  # a memory-mapped array stays on disk
-    if array.dtype.kind not in "fiu":
-        raise InputError(
-            f"{what} of type {array.dtype}", expected="real numbers", fix="convert with .astype('float32')"
-        )
-    if array.ndim not in (2, 3) or 0 in array.shape[1:]:
-        raise InputError(f"{what} of shape {array.shape}", expected="n×d, or n×k×d for several vectors per item")
-    for start in range(0, len(array), 65_536):
-        block = array[start : start + 65_536]
-        if array.dtype.kind == "f" and not np.isfinite(block).all():
-            row = start + int(np.argmax(~np.isfinite(block).reshape(len(block), -1).all(axis=1)))
-            value = "NaN" if np.isnan(array[row]).any() else "infinity"
-            raise InputError(
-                f"{value} in {what}", row=row, expected="finite numbers", fix="encode that item again, or drop it"
-            )
+    array: Array = np.asanyarray(values)  # a memory-mapped array stays on disk
+    check_blocks(as_blocks(array), what)
     return array
+
+
+def _checked_variance(values: Any, shape: tuple[int, ...]) -> Array:
+    variance = check_vectors(values, "variance")
+    if len(shape) != 2 or variance.shape != shape:
+        problem = f"variance of shape {variance.shape} beside vectors of shape {shape}"
+        raise InputError(problem, expected="two n×d arrays of the same shape")
+    if float(variance.min(initial=0.0)) < 0:
+        raise InputError("negative variance", fix="if these are log-variances, pass numpy.exp of them")
+    return variance
 
 
 def align_embeddings(vectors: Any, ids: Ids, what: str) -> Embeddings:
     """Embeddings in the order of ``ids``: arrays must have that order already, Embeddings are matched by id."""
     if not isinstance(vectors, Embeddings):
-        array = as_array(vectors, f"{what} embeddings")
-        if array.ndim < 2 or len(array) != len(ids):
+        array = vectors if hasattr(vectors, "block") else as_array(vectors, f"{what} embeddings")
+        if len(array.shape) < 2 or array.shape[0] != len(ids):
             raise InputError(
                 f"{what} embeddings of shape {array.shape} for {len(ids)} {what}s",
                 expected=f"one row per {what}, in the order of the dataset's {what} ids",
@@ -164,7 +208,7 @@ def align_embeddings(vectors: Any, ids: Ids, what: str) -> Embeddings:
     return vectors.part(order, ids)
 
 
-def as_array(values: Any, what: str) -> np.ndarray[Any, Any]:
+def as_array(values: Any, what: str) -> Array:
     """A numpy array from lists, memory maps (left on disk) or torch tensors on any device."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()

@@ -16,7 +16,7 @@ _CHUNK_ROWS = 65_536
 
 
 def fingerprint(kind: str, parts: Mapping[str, Any]) -> str:
-    """Hash the named parts of a value: arrays, tables, sequences of strings, or JSON-like values.
+    """Hash the named parts of a value: arrays, vectors in blocks, tables, sequences of strings, or JSON-like values.
 
     Every part is framed by its name and length, so parts cannot run together.
     """
@@ -28,10 +28,13 @@ def fingerprint(kind: str, parts: Mapping[str, Any]) -> str:
 
     frame("kind", kind.encode())
     for name, value in parts.items():
-        if isinstance(value, np.ndarray):
+        if isinstance(value, np.ndarray) or hasattr(value, "block"):
+            # Vectors in shards have the hash that they have in one array.
             frame(name, f"{value.dtype.str}{value.shape}".encode())
-            for start in range(0, len(value), _CHUNK_ROWS):
-                builder.update(np.ascontiguousarray(value[start : start + _CHUNK_ROWS]).data)
+            for start in range(0, value.shape[0], _CHUNK_ROWS):
+                stop = start + _CHUNK_ROWS
+                rows = value[start:stop] if isinstance(value, np.ndarray) else value.block(start, stop)
+                builder.update(np.ascontiguousarray(rows).data)
         elif hasattr(value, "write_ipc"):
             # Row by row as JSON: independent of chunking, Arrow version and the machine's byte order.
             frame(name, json.dumps([[column, str(kind)] for column, kind in value.schema.items()]).encode())

@@ -6,6 +6,7 @@ name. So ``print(result)`` works from Python, and no result knows how it is form
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,13 @@ class Printable:
 
     def __str__(self) -> str:
         return self.text()
+
+
+def percent(value: float | None, *, signed: bool = False, unit: str = "") -> str:
+    """A share in percent, ``58.3``, and the ``unit`` behind it; a dash where there is no value. Never ``-0.0``."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{round(100 * value, 1) + 0.0:{'+' if signed else ''}.1f}{unit}"
 
 
 PAGE_WIDTH = 80

@@ -48,6 +48,7 @@ from crosslens.core.output.layout import (
     Layout,
 )
 from crosslens.core.output.workspace import atomic_folder, write_text
+from crosslens.core.vectors.blocks import VectorBlocks, each_block
 
 if TYPE_CHECKING:  # rankings are made without it where it is not installed
     import polars as pl
@@ -87,7 +88,7 @@ class _Parts(dict[str, T]):
         raise InputError(f"{self._label.format(name)} is missing", file=self._path, fix="write the folder again")
 
 
-Arrays = Mapping[str, np.ndarray[Any, Any] | None]
+Arrays = Mapping[str, np.ndarray[Any, Any] | VectorBlocks | None]
 Tables = Mapping[str, "pl.DataFrame | None"]
 
 
@@ -128,11 +129,22 @@ def write_parts(
     kept_arrays = {f"{name}.npy": array for name, array in (arrays or {}).items() if array is not None}
     kept_tables = {f"{name}.parquet": table for name, table in (tables or {}).items() if table is not None}
     for name, array in kept_arrays.items():
-        np.save(folder / name, array, allow_pickle=False)
+        _save_array(folder / name, array)
     for name, table in kept_tables.items():
         (folder / name).write_bytes(parquet_bytes(table))
     content = {"format": f"crosslens/{kind}", "version": FORMAT_VERSION, **(header or {})}
     write_header(folder / HEADER_FILE, content, (*kept_arrays, *kept_tables))
+
+
+def _save_array(file: Path, array: np.ndarray[Any, Any] | VectorBlocks) -> None:
+    """Write an array; vectors in blocks are copied a block at a time."""
+    if isinstance(array, np.ndarray):
+        np.save(file, array, allow_pickle=False)
+        return
+    target = np.lib.format.open_memmap(file, "w+", array.dtype, array.shape)
+    for start, block in each_block(array):
+        target[start : start + len(block)] = block
+    target.flush()
 
 
 def write_header(file: Path, content: Mapping[str, Any], files: Iterable[str] = ()) -> None:

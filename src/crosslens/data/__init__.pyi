@@ -7,8 +7,8 @@ from crosslens.data.extra_images import (
 from crosslens.data.io.arrays import (
     ARRAY_SUFFIXES as ARRAY_SUFFIXES,
     Side as Side,
+    StoredVectors as StoredVectors,
     read_array as read_array,
-    read_vectors_and_ids as read_vectors_and_ids,
 )
 from crosslens.data.io.checks import (
     RowName as RowName,
@@ -44,7 +44,13 @@ from crosslens.data.io.rankings import (
     write_run as write_run,
 )
 from crosslens.data.io.records import REGION_SIDES as REGION_SIDES, Records as Records, read_records as read_records
+from crosslens.data.io.shards import SHARD_SUFFIXES as SHARD_SUFFIXES, SIDE_FOLDERS as SIDE_FOLDERS
 from crosslens.data.io.tables import PLAIN_SUFFIXES as PLAIN_SUFFIXES, read_table as read_table, typed as typed
+from crosslens.data.io.vectors import (
+    read_vectors as read_vectors,
+    read_vectors_and_ids as read_vectors_and_ids,
+    vector_files as vector_files,
+)
 from crosslens.data.judgements.eccv import read_eccv as read_eccv
 from crosslens.data.judgements.judgements import (
     Judgements as Judgements,

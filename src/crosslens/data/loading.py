@@ -10,7 +10,7 @@ import difflib
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -101,6 +101,7 @@ class ReaderRegistry(Registry[Reader]):
 
         suffixes: a path that ends in one of these is loaded by this reader
         json_files: the kinds of :class:`JsonFile` that are loaded by this reader when given as a path
+        folders: a folder that holds one of these folders is loaded by this reader, as its option ``folder``
         suggested_for: endings that do not tell the format, for which this reader is proposed
         """
 
@@ -134,7 +135,7 @@ def reader_options(source: str) -> Mapping[str, ReaderOption]:
         readers = [READERS[form.reader] for form in KNOWN[source].forms if form.reader]
         own = {name: option for entry in readers for name, option in entry.details["options"].items()}
         return {**own, DATA_FOLDER: _FOLDER_OPTION}
-    by_path = [entry for entry in READERS if {"suffixes", "json_files"} & entry.details.keys()]
+    by_path = [entry for entry in READERS if {"suffixes", "json_files", "folders"} & entry.details.keys()]
     return {name: option for entry in by_path for name, option in entry.details["options"].items()}
 
 
@@ -188,9 +189,10 @@ def load_dataset(source: str | Path, **options: Any) -> Dataset:
     """Load a dataset.
 
     ``source`` is the name of a reader, such as ``coco``, with the reader's options as keyword arguments; or the path of
-    a folder that ``Dataset.save`` wrote, of a plain .jsonl, .csv, .tsv or .parquet file, or of a .json file, whose
-    content tells its format: COCO captions or instances, Karpathy's ``dataset_*.json``, fine-grained captions, BLIP's
-    and ALBEF's annotations. Files of a saved dataset that have changed since are refused, unless ``verify=False``.
+    a folder that ``Dataset.save`` or clip-retrieval wrote, of a plain .jsonl, .csv, .tsv or .parquet file, or of a
+    .json file, whose content tells its format: COCO captions or instances, Karpathy's ``dataset_*.json``, fine-grained
+    captions, BLIP's and ALBEF's annotations. Files of a saved dataset that have changed since are refused, unless
+    ``verify=False``.
 
     A dataset that people know by a name, such as ``flickr30k`` or ``coco-karpathy-5k``, is looked for below
     ``data_folder``, or else below the folder in the environment variable ``CROSSLENS_DATA`` and the current one; where
@@ -274,6 +276,9 @@ def _unknown_suffix(path: Path, suffix: str) -> UsageError:
 
 def _load_folder(path: Path, options: dict[str, Any]) -> Dataset:
     if not (path / HEADER_FILE).exists():
+        reader = next((entry for entry in READERS if _holds(path, entry.details.get("folders", ()))), None)
+        if reader is not None:
+            return _call(reader, {"folder": path, **options})
         expected = f"a folder with {HEADER_FILE}, as Dataset.save writes it"
         fix = f"name the reader: {', '.join(entry.name for entry in READERS)}"
         raise InputError("not a saved dataset", file=path, expected=expected, fix=fix)
@@ -281,6 +286,10 @@ def _load_folder(path: Path, options: dict[str, Any]) -> Dataset:
     if options:
         raise UsageError(f"a saved dataset has no options (given: {', '.join(options)})", fix="leave them out")
     return Dataset.load(path, verify=verify)
+
+
+def _holds(path: Path, folders: Iterable[str]) -> bool:
+    return any((path / name).is_dir() for name in folders)
 
 
 def _call(entry: Entry[Reader], options: dict[str, Any]) -> Dataset:

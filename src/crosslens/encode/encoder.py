@@ -7,6 +7,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,6 +27,7 @@ from crosslens.encode.options import EncodeOptions
 Array = np.ndarray[Any, Any]
 
 IMAGES, TEXTS = "images", "texts"
+_LOADED_AS = "_crosslens_loaded_as"
 METHODS = {IMAGES: "encode_images", TEXTS: "encode_texts"}
 
 
@@ -96,7 +98,17 @@ def load_encoder(model: str | Encoder | Any, options: EncodeOptions | None = Non
     if not isinstance(model, str):
         return model if isinstance(model, Encoder) else CallableEncoder(model)
     kind, source = split_model(model)
-    return ENCODERS[kind].value(source, options or EncodeOptions.of(changes))
+    options = options or EncodeOptions.of(changes)
+    encoder = ENCODERS[kind].value(source, options)
+    with suppress(AttributeError):  # a class may forbid it
+        object.__setattr__(encoder, _LOADED_AS, (model, options))
+    return encoder
+
+
+def loaded_as(encoder: Encoder) -> tuple[str, EncodeOptions] | None:
+    """The name and options that another process can load the same encoder with; None for an object of the user."""
+    origin: tuple[str, EncodeOptions] | None = getattr(encoder, _LOADED_AS, None)
+    return origin
 
 
 class CallableEncoder:

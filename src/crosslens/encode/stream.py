@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import CrosslensError, InputError, Progress, SilentProgress, argument, check_vectors, stage
+from crosslens.core import (
+    CrosslensError,
+    Engine,
+    InputError,
+    Progress,
+    SilentProgress,
+    argument,
+    check_vectors,
+    current_engine,
+    stage,
+)
 from crosslens.data import REPAIR_IMAGE, read_image_bytes
 from crosslens.encode.batches import Batches
 from crosslens.encode.cache import Cache, EmbeddingStore, key_of, open_store
 from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, Array, Encoder, require_modality
 from crosslens.encode.images import PixelBudget, decode_image, pixels_of, read_ahead
+from crosslens.encode.tasks import facts_of_files, run_batches, unreadable
 
 
 class Item(NamedTuple):
@@ -154,33 +166,38 @@ class _Images:
                 key = key_of(content)
                 pixels = 0 if cached(key) else pixels_of(content)
             except (OSError, InputError) as error:
-                return Item(position, key, bad=_problem(error))
+                return Item(position, key, bad=unreadable(error))
             finally:
                 budget.take(turn, pixels)
             try:
                 return Item(position, key, decode_image(content) if pixels else None, pixels=pixels)
             except InputError as error:
-                return Item(position, key, bad=_problem(error), pixels=pixels)
+                return Item(position, key, bad=unreadable(error), pixels=pixels)
 
         ahead = read_ahead(load, enumerate(positions))
         try:
             for item in ahead:
                 budget.give_back(item.pixels)
-                if item.bad and not self.skip_bad:
-                    raise self._unreadable(item)
-                yield item
+                yield self.readable(item)
         finally:
             budget.close()  # first: closing the other waits for threads that may be waiting for room
             ahead.close()
 
-    def _unreadable(self, item: Item) -> InputError:
-        return InputError(f"{self.name(item.position)} is {item.bad}", file=self.files[item.position], fix=REPAIR_IMAGE)
+    def read_keys(self, engine: Engine, positions: Sequence[int], cached: Callable[[bytes], bool]) -> Iterator[Item]:
+        """The items as tasks of an engine see them, with paths in place of pictures."""
+        files = [self.files[position] for position in positions]
+        for position, file, facts in zip(positions, files, facts_of_files(engine, files), strict=True):
+            if facts.key and cached(facts.key):
+                yield Item(position, facts.key)
+            else:
+                yield self.readable(Item(position, facts.key, os.path.abspath(file), facts.bad, facts.pixels))
 
-
-def _problem(error: OSError | InputError) -> str:
-    if isinstance(error, InputError):
-        return error.problem
-    return "missing" if isinstance(error, FileNotFoundError) else f"cannot be opened: {error}"
+    def readable(self, item: Item) -> Item:
+        """The item; raises for an unreadable one, unless those are skipped."""
+        if item.bad and not self.skip_bad:
+            problem = f"{self.name(item.position)} is {item.bad}"
+            raise InputError(problem, file=self.files[item.position], fix=REPAIR_IMAGE)
+        return item
 
 
 def _encode(
@@ -194,16 +211,48 @@ def _encode(
     require_modality(encoder, source.modality)
     rows = _Rows(source, open_store(cache, encoder, source.modality, precision))
     batches = Batches(source.modality, encoder, batch_size)
-    encode = getattr(encoder, METHODS[source.modality])
+    engine = current_engine()
     with stage(progress, f"encoding {source.modality}", len(source)):
         # A second round happens only where a cache file proves to be damaged.
         remaining = list(range(len(source)))
         while remaining:
-            for batch in batches.of(rows.uncached(source.read(remaining, rows.is_cached), progress), _pixels):
-                rows.add(batch, batches.run(encode, [item.content for item in batch]))
-                progress.advance(len(batch))
+            if engine.distributed:
+                _encode_in_tasks(engine, source, encoder, remaining, rows, batches, progress)
+            else:
+                encode = getattr(encoder, METHODS[source.modality])
+                for batch in batches.of(rows.uncached(source.read(remaining, rows.is_cached), progress), _pixels):
+                    rows.add(batch, batches.run(encode, [item.content for item in batch]))
+                    progress.advance(len(batch))
             remaining = rows.complete(progress)
     return rows.result()
+
+
+def _encode_in_tasks(
+    engine: Engine, source: _Texts | _Images | _Features, encoder: Encoder, positions: Sequence[int], rows: _Rows,
+    batches: Batches, progress: Progress,
+) -> None:  # fmt: skip
+    """Encode what is not cached; the batches begin anew behind an image that proves to be unreadable."""
+    if isinstance(source, _Images):
+        items = source.read_keys(engine, positions, rows.is_cached)
+    else:
+        items = source.read(positions, rows.is_cached)
+    are_files = isinstance(source, _Images)
+    remaining = list(rows.uncached(items, progress))
+    while remaining:
+        done, bad = 0, dict[int, str]()
+        planned = list(batches.of(remaining, _pixels))
+        encoded = run_batches(engine, encoder, source.modality, planned, lambda item: item.content, are_files=are_files)
+        for batch, result in zip(planned, encoded, strict=False):
+            if result.bad:
+                bad = {done + number: reason for number, reason in result.bad.items()}
+                break
+            rows.add(batch, result.parts)
+            progress.advance(len(batch))
+            done += len(batch)
+        for number, reason in bad.items():
+            assert isinstance(source, _Images)
+            rows.refuse(source.readable(remaining[number]._replace(bad=reason)), progress)
+        remaining = [item for number, item in enumerate(remaining) if number >= done and number not in bad]
 
 
 def _pixels(item: Item) -> int:
@@ -238,6 +287,12 @@ class _Rows:
             else:
                 self.encoded[item.key] = [item.position]
                 yield item
+
+    def refuse(self, item: Item, progress: Progress) -> None:
+        """Note an item that proved to be unreadable, and all others of the same content."""
+        positions = self.encoded.pop(item.key)
+        self.bad |= dict.fromkeys(positions, item.bad)
+        progress.advance(len(positions))
 
     def add(self, batch: Sequence[Item], parts: Sequence[Array]) -> None:
         """Take the vectors of a batch."""

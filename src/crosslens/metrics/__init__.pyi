@@ -49,3 +49,12 @@ from crosslens.metrics.requirements import (
     option_values as option_values,
     requests_naming as requests_naming,
 )
+from crosslens.metrics.sub_galleries.expectations import (
+    SubGalleries as SubGalleries,
+    require_expectation as require_expectation,
+)
+from crosslens.metrics.sub_galleries.larger import (
+    EXTRAPOLATED as EXTRAPOLATED,
+    LargerGalleries as LargerGalleries,
+    require_extrapolation as require_extrapolation,
+)

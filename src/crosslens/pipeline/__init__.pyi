@@ -36,12 +36,20 @@ from crosslens.pipeline.comparison_results import (
     MetricComparison as MetricComparison,
     QueryDifference as QueryDifference,
 )
-from crosslens.pipeline.curves import (
+from crosslens.pipeline.curves.gallery import GALLERY_METRICS as GALLERY_METRICS, gallery_curve as gallery_curve
+from crosslens.pipeline.curves.results import (
+    GalleryCurves as GalleryCurves,
+    GalleryPoint as GalleryPoint,
+    Lead as Lead,
+    OrderChange as OrderChange,
+)
+from crosslens.pipeline.curves.semantic import (
     CURVE_FAMILIES as CURVE_FAMILIES,
     Curves as Curves,
     curve as curve,
     parse_counts as parse_counts,
 )
+from crosslens.pipeline.curves.sizes import parse_sizes as parse_sizes, round_sizes as round_sizes
 from crosslens.pipeline.demo import Demo as Demo, require_extras as require_extras, require_model as require_model
 from crosslens.pipeline.encoding import note_skipped as note_skipped
 from crosslens.pipeline.evaluation import evaluate as evaluate
@@ -60,6 +68,24 @@ from crosslens.pipeline.panel.scores import (
     read_panel as read_panel,
 )
 from crosslens.pipeline.panel.thresholds import calibrate_panel as calibrate_panel
+from crosslens.pipeline.planning.calibration import (
+    calibrate_device as calibrate_device,
+    measure_run as measure_run,
+    memory_of as memory_of,
+)
+from crosslens.pipeline.planning.plan import (
+    PRECISIONS as PRECISIONS,
+    EvaluationPlan as EvaluationPlan,
+    Workload as Workload,
+    plan_evaluation as plan_evaluation,
+)
+from crosslens.pipeline.planning.rates import (
+    DeviceRates as DeviceRates,
+    MeasuredRun as MeasuredRun,
+    add_rates as add_rates,
+    own_rates_file as own_rates_file,
+    read_rates as read_rates,
+)
 from crosslens.pipeline.protocols.analyses import (
     agreement_by_protocol as agreement_by_protocol,
     explain_by_protocol as explain_by_protocol,
@@ -74,6 +100,7 @@ from crosslens.pipeline.protocols.protocol import (
 )
 from crosslens.pipeline.recipe.execute import run_recipe as run_recipe
 from crosslens.pipeline.recipe.inputs import read_both as read_both, read_embeddings as read_embeddings
+from crosslens.pipeline.recipe.known_names import evaluated_as_known as evaluated_as_known
 from crosslens.pipeline.recipe.options import (
     InputOptions as InputOptions,
     ModelOptions as ModelOptions,
@@ -117,4 +144,4 @@ from crosslens.pipeline.robustness_study.tables import (
     direction_rsum as direction_rsum,
     higher_is_better as higher_is_better,
 )
-from crosslens.pipeline.robustness_study.variants import read_variants as read_variants, read_vectors as read_vectors
+from crosslens.pipeline.robustness_study.variants import read_variants as read_variants

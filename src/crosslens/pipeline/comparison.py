@@ -147,7 +147,7 @@ def _align(name: str, baseline: Run, other: Run) -> _Aligned:
     """
     ours, theirs = baseline[name], other[name]
     for run, compared in ((baseline, other), (other, baseline)):
-        rows = match_ids(run[name].query_ids, compared[name].query_ids)
+        rows = _rows_in(run[name].query_ids, compared[name].query_ids)
         counted = ~np.isnan(run[name].values)
         missing = [run[name].query_ids[row] for row in np.flatnonzero(counted & (rows < 0))]
         if missing:
@@ -157,7 +157,7 @@ def _align(name: str, baseline: Run, other: Run) -> _Aligned:
                 expected="the same queries in both runs",
                 fix=_SAME_TRUTH,
             )
-    order = match_ids(ours.query_ids, theirs.query_ids)
+    order = _rows_in(ours.query_ids, theirs.query_ids)
     values = np.where(order >= 0, theirs.values[order], np.nan)
     apart = np.isnan(values) != np.isnan(ours.values)
     if apart.any():
@@ -168,6 +168,11 @@ def _align(name: str, baseline: Run, other: Run) -> _Aligned:
             fix=_SAME_TRUTH,
         )
     return _Aligned(ours.values, values, order)
+
+
+def _rows_in(queries: Ids, known: Ids) -> IntArray:
+    """The row of each query among the known ones; −1 without. Runs of one dataset have the same: nothing to look up."""
+    return np.arange(len(queries)) if queries == known else match_ids(queries, known)
 
 
 def _pairs(name: str, run: Run) -> tuple[FloatArray, IntArray]:

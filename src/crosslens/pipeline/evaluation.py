@@ -38,6 +38,7 @@ from crosslens.metrics import (
     Ties,
     compute,
     compute_across,
+    family_of,
     measure,
     metric_plugins,
 )
@@ -90,14 +91,14 @@ def evaluate(
     than what it re-ranked.
 
     ``options`` are those of :class:`EvaluateArguments`: ``protocol`` (follow a paper: its metrics come first,
-    ``metrics`` adds to them), ``directions``, ``score`` (the score function; default: by the
-    kind of embeddings), ``ties``, ``complete_lists`` (the lists of ``run`` hold the whole gallery), ``skip_unknown``
-    (leave out what lists and judgements name and the dataset lacks), ``folds`` (rank within that many consecutive parts
-    of the images), ``depth``, ``seed``, ``resamples``, ``level``, ``backend``, ``device``, ``tile``, ``threads``,
-    ``name``, ``recipe``, ``command``, ``cache`` (where similarities are kept between runs; False for nowhere). For
-    graded metrics, ``phi`` names similarities (``{"mine": matrix}``, a file or a function, for ``NCS[mine]@10``), and
-    ``scores_from`` relevance encoders (``DCGcm[scores_from=clip]@10``): a score matrix, or a pair of image and caption
-    embeddings.
+    ``metrics`` adds to them), ``directions``, ``score`` (the score function; default: by the kind of embeddings),
+    ``ties``, ``complete_lists`` (the lists of ``run`` hold the whole gallery), ``skip_unknown`` (leave out what lists
+    and judgements name and the dataset lacks), ``folds`` (rank within that many consecutive parts of the images),
+    ``queries`` (rank a random sample of that many queries of each direction against the whole gallery), ``depth``,
+    ``seed``, ``resamples``, ``level``, ``backend``, ``device``, ``tile``, ``threads``, ``name``, ``recipe``,
+    ``command``, ``cache`` (where similarities are kept between runs; False for nowhere). For graded metrics, ``phi``
+    names similarities (``{"mine": matrix}``, a file or a function, for ``NCS[mine]@10``), and ``scores_from``
+    relevance encoders (``DCGcm[scores_from=clip]@10``): a score matrix, or a pair of image and caption embeddings.
 
     With ``output`` the run is written as a folder; calling again with the same inputs resumes it or returns what is
     there, and a folder with a different run raises unless ``overwrite``. ``backend``, ``device``, ``tile`` and
@@ -119,6 +120,8 @@ def evaluate(
         encoders=arguments.scores_from or {},
     )  # fmt: skip
     requests = requested.requests
+    if arguments.queries is not None:
+        _refuse_graded(requests, arguments.queries)
     graded = GradedRelevance(requests, dataset, arguments.phi, arguments.scores_from, arguments.cache)
     depth = max(arguments.depth, *(request.spec.cutoff or 0 for request in requests), graded.depth(ranker.relevance))
     provenance = _provenance(dataset, requests, arguments, depth, ranker, graded, second_stage)
@@ -130,7 +133,7 @@ def evaluate(
                                     progress or SilentProgress(), directory)  # fmt: skip
         name = arguments.name or _default_name(output, provenance)
         recipe = arguments.recipe if isinstance(arguments.recipe, str) else arguments.recipe(values)
-        result = Run(name, values, rankings, _grouping_columns(dataset, rankings), provenance, recipe)
+        result = Run(name, values, rankings, _grouping_columns(dataset, rankings, ranker), provenance, recipe)
         directory.finish(result)
     return result
 
@@ -141,6 +144,15 @@ def _refuse_beside_texts(arguments: EvaluateArguments, *inputs: Any) -> None:
         raise UsageError("both the vectors of text-only retrieval and other inputs", fix="pass one or the other")
     if arguments.directions not in ((), (TEXT_TO_TEXT,)):
         raise UsageError("text-only retrieval has one direction, t2t", fix=f"leave out {argument('directions')}")
+
+
+def _refuse_graded(requests: Sequence[MetricRequest], queries: int) -> None:
+    """Metrics over the gains of all pairs have no sample of queries."""
+    graded = next((request for request in requests if family_of(request.spec).graded), None)
+    if graded is not None:
+        fix = f"leave out the metric, or {argument('queries')}"
+        problem = f"{argument('queries', queries)} and {graded}, which needs the gains of all pairs"
+        raise UsageError(problem, fix=fix, option="queries")
 
 
 def _measure(
@@ -204,6 +216,8 @@ def _provenance(
     recorded = {key: getattr(options, key) for key in ("ties", "folds", "depth", "seed", "resamples", "level")}
     metrics = [str(request) for request in requests]
     provenance: dict[str, Any] = {"options": {"metrics": metrics, **recorded, "depth": depth}}
+    if options.queries is not None:
+        provenance["options"]["queries"] = options.queries
     if options.protocol is not None:
         provenance["options"]["protocol"] = options.protocol
     if dataset is not None:
@@ -335,7 +349,9 @@ def _default_name(output: str | Path | None, provenance: Mapping[str, Any]) -> s
     return f"{name}, re-ranked by {provenance['second_stage']['model']}" if "second_stage" in provenance else name
 
 
-def _grouping_columns(dataset: Dataset | None, rankings: Mapping[str, Ranking]) -> dict[str, pl.DataFrame]:
+def _grouping_columns(
+    dataset: Dataset | None, rankings: Mapping[str, Ranking], ranker: Ranker
+) -> dict[str, pl.DataFrame]:
     """Per direction, a table aligned with its queries to group results by; a caption has its image's columns too."""
     if dataset is None:
         return {}
@@ -345,6 +361,8 @@ def _grouping_columns(dataset: Dataset | None, rankings: Mapping[str, Ranking]) 
     of_captions = captions.join(own, on="image", how="left", maintain_order="left").drop("caption")
     of_images = images.drop("image")
     tables = {IMAGE_TO_TEXT: of_images, TEXT_TO_IMAGE: of_captions, TEXT_TO_TEXT: of_captions, BOTH: of_images}
+    if isinstance(ranker, ScoreRanker):
+        tables |= {name: tables[name][rows] for name, rows in ranker.sample.items()}
     queries = {direction: len(ranking.query_ids) for direction, ranking in rankings.items()}
     if len(rankings) > 1:
         queries[BOTH] = of_images.height

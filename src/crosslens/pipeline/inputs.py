@@ -77,7 +77,7 @@ def score_source(
 
 
 def _facts(vectors: Embeddings) -> dict[str, Any]:
-    shape = list(vectors.vectors.shape)
+    shape = list(vectors.shape)
     return {"model": vectors.model, "kind": vectors.kind, "shape": shape, "fingerprint": vectors.fingerprint}
 
 
@@ -85,10 +85,12 @@ def align_both(dataset: Dataset, images: Any, captions: Any) -> tuple[Embeddings
     """The embeddings of both sides in the dataset's order; the wrong number of rows is explained."""
     sides = {"image": images, "caption": captions}
     arrays = {
-        what: vectors if isinstance(vectors, Embeddings) else as_array(vectors, f"{what} embeddings")
+        what: vectors if hasattr(vectors, "block") else as_array(vectors, f"{what} embeddings")
         for what, vectors in sides.items()
     }
-    counts = {what: len(array) for what, array in arrays.items() if not isinstance(array, Embeddings) and array.ndim}
+    counts = {
+        what: array.shape[0] for what, array in arrays.items() if not isinstance(array, Embeddings) and array.shape
+    }
     for what, other in (("image", "caption"), ("caption", "image")):
         if what in counts:
             check_row_count(what, counts[what], dataset, counts.get(other))

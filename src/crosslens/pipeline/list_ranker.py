@@ -42,6 +42,10 @@ class ListRanker:
             raise UsageError(
                 "folds need scores", fix="ranked lists cannot be ranked again within folds; leave folds out"
             )
+        if options.queries is not None:
+            fix = f"leave it out: the lists of {argument('run')} are ranked already, and all of them are used"
+            problem = f"{argument('queries', options.queries)} and ranked lists"
+            raise UsageError(problem, fix=fix, option="queries")
         self._complete = options.complete_lists
         self._ties = options.ties
         self.strata: dict[str, Array] | None = None

@@ -19,6 +19,7 @@ _TIES = "How tied scores are ranked: stable, optimistic, pessimistic or expected
 _COMPLETE = "The lists of --run hold every item of the gallery: needed for --ties expected where scores are tied."
 _SKIP = "Leave out what lists and judgements name and the dataset lacks, however much."
 _FOLDS = "Mean over N consecutive parts of the images; 5 for COCO 1K."
+_SAMPLE = "Rank a random sample of this many queries of each direction against the whole gallery."
 _RESAMPLES = "Resamples for the intervals; 0 for none."
 _LEVEL = "Confidence level of the intervals."
 _THREADS = "Threads to use."
@@ -69,7 +70,8 @@ class EvaluateOptions(_OptionsWithDirections):
     skip_unknown: bool = option(False, _SKIP)
     folds: int = option(1, _FOLDS, metavar="N", minimum=1)
     depth: int = option(10, "How many items of each list the run keeps.", metavar="N", minimum=1, maximum=10_000_000)
-    seed: int = option(0, "Seed of the intervals.", metavar="N", minimum=0)
+    queries: int | None = option(None, _SAMPLE, metavar="N", minimum=1, hidden=True)
+    seed: int = option(0, "Seed of the intervals, and of a sample of queries.", metavar="N", minimum=0)
     resamples: int = option(1000, _RESAMPLES, metavar="N", minimum=0, maximum=10_000_000)
     level: float = option(0.95, _LEVEL, metavar="SHARE")
     backend: str = option("numpy", "What ranks: numpy or torch.", metavar="NAME")

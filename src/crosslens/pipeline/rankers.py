@@ -21,12 +21,13 @@ from crosslens.core import (
     Relevance,
     UsageError,
     argument,
+    random_stream,
 )
 from crosslens.pipeline.inputs import relevance_by_direction, score_source
 from crosslens.pipeline.known_ids import TEXT_TO_TEXT, direction_ids
 from crosslens.pipeline.list_ranker import ListRanker
 from crosslens.pipeline.options import EvaluateOptions
-from crosslens.rank import rank_both
+from crosslens.rank import rank_both, rank_queries
 
 Array = np.ndarray[Any, Any]
 
@@ -56,6 +57,15 @@ def split_folds(dataset: Dataset, count: int) -> list[Fold]:
         Fold(rows, np.flatnonzero((dataset.caption_image >= rows[0]) & (dataset.caption_image <= rows[-1])))
         for rows in np.array_split(np.arange(len(dataset.image_ids)), count)
     ]
+
+
+def draw_queries(askable: Array, count: int, seed: int, direction: str) -> Array:
+    """The rows of ``count`` of the queries that can be asked, or of all, ascending.
+
+    Every query is as likely as any other, and a larger sample of the same seed contains the smaller ones.
+    """
+    rows = np.flatnonzero(askable)
+    return np.sort(random_stream(seed, "queries", direction).permutation(rows)[:count])
 
 
 def fold_numbers(dataset: Dataset, folds: Sequence[Fold]) -> dict[str, Array]:
@@ -139,6 +149,8 @@ class ScoreRanker:
         self.directions = tuple(options.directions or (IMAGE_TO_TEXT, TEXT_TO_IMAGE))
         for direction in self.directions:
             direction_ids(dataset, direction)
+        self.sample = self._drawn()
+        self.notes += map(self._sample_note, self.sample)
         self.folds = split_folds(dataset, options.folds)
         self.strata = None if options.folds == 1 else fold_numbers(dataset, self.folds)
         self.parts: Sequence[Fold] = () if options.folds == 1 else self.folds
@@ -148,11 +160,18 @@ class ScoreRanker:
             "score": self.source.score,
             "directions": list(self.directions),
         }
+        if self.sample:
+            self.description["sample"] = {
+                name: {"queries": len(rows), "of": int(self._askable(name).sum()), "seed": options.seed}
+                for name, rows in self.sample.items()
+            }
 
     def rank(self, depth: int, progress: Progress, checkpoint: Path | None) -> dict[str, Ranking]:
         """The ranking of every direction, with the top ``depth`` of every list."""
         options: dict[str, Any] = {key: getattr(self.options, key) for key in ("backend", "device", "tile", "threads")}
         options |= {"depth": depth, "progress": progress}
+        if self.sample:
+            return {name: self._rank_sample(name, options) for name in self.directions}
         if len(self.folds) == 1:
             rankings = rank_both(self.source.scorer, self.relevance, checkpoint=checkpoint, **options)
         else:
@@ -175,7 +194,49 @@ class ScoreRanker:
     def clusters(self, rankings: Mapping[str, Ranking]) -> dict[str, Array]:
         """Per direction, the image of every query; a caption goes with its image."""
         images, captions = np.arange(len(self.dataset.image_ids)), self.dataset.caption_image
-        return {direction: images if direction == IMAGE_TO_TEXT else captions for direction in rankings}
+        every = {direction: images if direction == IMAGE_TO_TEXT else captions for direction in rankings}
+        return {name: clusters[self.sample[name]] if self.sample else clusters for name, clusters in every.items()}
+
+    def _drawn(self) -> dict[str, Array]:
+        """Per direction, the rows of the sampled queries; nothing without a sample."""
+        count, seed = self.options.queries, self.options.seed
+        if count is None:
+            return {}
+        if self.options.folds != 1:
+            problem = f"{argument('queries', count)} and {argument('folds', self.options.folds)}"
+            fix = "leave out one: a sample is ranked against the whole gallery, a fold is not"
+            raise UsageError(problem, fix=fix, option="queries")
+        return {name: draw_queries(self._askable(name), count, seed, name) for name in self.directions}
+
+    def _askable(self, direction: str) -> Array:
+        """Which queries have a relevant item: the others have no rank to sample."""
+        return np.diff(self._judged(direction).relevant().offsets) > 0
+
+    def _judged(self, direction: str) -> Relevance:
+        return self.relevance[TEXT_TO_IMAGE if direction == TEXT_TO_TEXT else direction]
+
+    def _sample_note(self, direction: str) -> str:
+        drawn, every = len(self.sample[direction]), int(self._askable(direction).sum())
+        if drawn == every:
+            return f"{direction}: all {every:,} queries are ranked, as there are no more"
+        share = np.sqrt(1 - drawn / every)
+        return (
+            f"{direction}: a random sample of {drawn:,} of {every:,} queries (seed {self.options.seed}) against the "
+            "whole gallery; its intervals say how far other images of this kind may differ, and for the value of all "
+            f"{every:,} queries they need to be at most {share:.2f} times as wide"
+        )
+
+    def _rank_sample(self, direction: str, options: dict[str, Any]) -> Ranking:
+        """The sampled queries of one direction, ranked against the whole gallery."""
+        rows, as_rows, whole = self.sample[direction], direction == IMAGE_TO_TEXT, slice(None)
+        judged = self._judged(direction)
+        judged = within_fold(judged, rows, np.arange(len(judged.item_ids)))
+        scorer = self.source.restricted(*((rows, whole) if as_rows else (whole, rows)))
+        if options["backend"] == "numpy":
+            kept = {key: value for key, value in options.items() if key not in ("backend", "device")}
+            return rank_queries(scorer, judged, direction, as_rows=as_rows, **kept)
+        names = (direction, "") if as_rows else ("", direction)
+        return rank_both(scorer, {direction: judged, "": judged.flip()}, names=names, **options)[direction]
 
 
 Ranker = ScoreRanker | ListRanker

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import available_cores, wait_for_all
+from crosslens.core import VectorBlocks, as_blocks, available_cores, wait_for_all
 from crosslens.rank.scorers import check_dimensions, rounding_bound
 
 Array = np.ndarray[Any, Any]
@@ -23,18 +23,19 @@ _PAIRS = 1_024
 
 
 class ScaledRows:
-    """Vectors (n×d, possibly memory-mapped) and, for each, a power of two that brings it near 1 and its squared length.
+    """Vectors (n×d, an array or blocks) and, for each, a power of two that brings it near 1 and its squared length.
 
     Multiplying with a power of two rounds nothing, and keeps squares of very large and very small numbers in range.
     Beside the vectors, which are neither copied nor loaded, this takes 16 bytes per row.
     """
 
-    def __init__(self, vectors: Array, *, one_scale: bool = False) -> None:
+    def __init__(self, vectors: Array | VectorBlocks, *, one_scale: bool = False) -> None:
         """``one_scale`` multiplies all rows with the same power of two, which keeps distances in proportion."""
         from crosslens.rank.kernels import squared_lengths
 
-        self.vectors: Array = np.asarray(vectors)  # of a memory-mapped array a view, which stays on disk
-        self.scale, self.squares = np.ones(len(vectors)), np.empty(len(vectors))
+        self._source = as_blocks(vectors)
+        self.shape = self._source.shape
+        self.scale, self.squares = np.ones(self.shape[0]), np.empty(self.shape[0])
 
         def find_scale(part: slice) -> None:
             block = self._block(part)
@@ -54,12 +55,17 @@ class ScaledRows:
     def for_each_part(self, work: Callable[[slice], None]) -> None:
         """Call ``work`` with slices that cover all rows, on all cores."""
         with ThreadPoolExecutor(available_cores()) as pool:
-            starts = range(0, len(self.vectors), _ROWS)
+            starts = range(0, self.shape[0], _ROWS)
             wait_for_all([pool.submit(work, slice(start, start + _ROWS)) for start in starts])
 
-    def exact(self, rows: Array | int) -> Array:
+    @property
+    def vectors(self) -> Array:
+        """All vectors as one array, for those who need it whole."""
+        return np.asarray(self._source.block(0, self.shape[0]))
+
+    def exact(self, rows: Array) -> Array:
         """Rows in float64, scaled."""
-        return np.asarray(self.vectors[rows], np.float64) * self.scale[rows, ..., None]
+        return np.asarray(self._source.rows(rows), np.float64) * self.scale[rows, None]
 
     def unit(self, part: slice | Array) -> Array:
         """Rows of length 1, rounded to float32; rows of zeros stay."""
@@ -75,7 +81,8 @@ class ScaledRows:
         return out
 
     def _block(self, part: slice | Array) -> Array:
-        block = self.vectors[part]
+        source = self._source
+        block = np.asarray(source.block(part.start, part.stop) if isinstance(part, slice) else source.rows(part))
         return block if block.dtype in (np.float32, np.float64) else block.astype(np.float64)
 
 
@@ -90,11 +97,11 @@ class Cosines:
     precision: type[np.floating[Any]] = np.float64
 
     def __init__(self, queries: ScaledRows, rows: Array, items: ScaledRows, *, several: int = 1) -> None:
-        check_dimensions(queries.vectors, items.vectors)
+        check_dimensions(queries, items)
         self._queries, self._rows, self._items, self._several = queries, rows, items, several
         self._units = queries.unit(rows)
         self._buffer = threading.local()
-        self.shape = (len(self._units), len(items.vectors) // several)
+        self.shape = (len(self._units), items.shape[0] // several)
         self.work = self._units.shape[1] * several
         # Both vectors are rounded, then every product and every sum.
         bound = np.float32(rounding_bound(self._units.shape[1] + 4))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from crosslens.core import UNRANKED, Ranking, Relevance, as_top_scores, available_cores, wait_for_all
+from crosslens.rank.distinct import Copies, list_members, settle_groups
 from crosslens.rank.kernels import put_in_order, settle
 from crosslens.rank.scan import survivors
 from crosslens.rank.scorers import Scorer
@@ -17,6 +18,7 @@ from crosslens.rank.scorers import Scorer
 Array = np.ndarray[Any, Any]
 
 _PAIRS_AT_ONCE = 1 << 14
+_QUERIES_AT_ONCE = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -26,44 +28,69 @@ class Direction:
     ``as_rows`` says whether the queries are the rows or the columns of a tile. A tile's score below ``low`` is below
     the relevant item for certain, one above ``high`` above it; between the two only exact scores tell. Without
     ``relevance`` only the top lists are of interest.
+
+    Where vectors occur several times, the scorer has only the first of each. ``same_queries`` and ``same_items`` then
+    tell which queries and items these stand for, queries share the relevant items of all their copies, and ``weights``
+    says how many items an item of the scorer stands for.
     """
 
     relevance: Relevance | None
     scorer: Scorer
     as_rows: bool
+    depth: int
     keep: int
     slack: Array
     offsets: Array
     order: Array
     rows: Array
     relevant: Array
+    relevant_items: Array
     targets: Array
     low: Array
     high: Array
+    weights: Array
+    same_queries: Copies | None = None
+    same_items: Copies | None = None
 
     @staticmethod
-    def of(relevance: Relevance, scorer: Scorer, depth: int, *, as_rows: bool) -> Direction:
+    def of(
+        relevance: Relevance,
+        scorer: Scorer,
+        depth: int,
+        *,
+        as_rows: bool,
+        same_queries: Copies | None = None,
+        same_items: Copies | None = None,
+    ) -> Direction:
         """Score the relevant pairs exactly and sort them."""
-        pairs = (relevance.rows, relevance.items)
-        targets = scorer.exact(*(pairs if as_rows else pairs[::-1]))
+        rows = relevance.rows if same_queries is None else same_queries.group[relevance.rows]
+        items = relevance.items if same_items is None else same_items.group[relevance.items]
+        targets = scorer.exact(*((rows, items) if as_rows else (items, rows)))
         slack = scorer.row_slack if as_rows else scorer.column_slack
-        order = np.lexsort((targets, relevance.rows))
-        rows, targets = relevance.rows[order], targets[order]
+        order = np.lexsort((targets, rows))
+        rows, items, targets = rows[order], items[order], targets[order]
         reach = slack.astype(np.float64)[rows]
         low, high = (targets - reach).astype(np.float32), (targets + reach).astype(np.float32)
         if (slack != 0).any():
             low, high = np.nextafter(low, np.float32(-np.inf)), np.nextafter(high, np.float32(np.inf))
-        keep = min(depth, len(relevance.item_ids))
-        relevant, offsets = relevance.items[order], relevance.offsets
-        return Direction(relevance, scorer, as_rows, keep, slack, offsets, order, rows, relevant, targets, low, high)
+        keep = min(depth, scorer.shape[1 if as_rows else 0])
+        offsets = np.searchsorted(rows, np.arange(len(slack) + 1))
+        weights = np.empty(0, np.int32) if same_items is None else same_items.sizes.astype(np.int32)
+        return Direction(
+            relevance, scorer, as_rows, depth, keep, slack, offsets, order, rows, items, relevance.items[order],
+            targets, low, high, weights, same_queries, same_items,
+        )  # fmt: skip
 
     @staticmethod
     def of_rows(scorer: Scorer, depth: int) -> Direction:
         """The top lists of the rows, without anything relevant."""
         offsets, none, bound = np.zeros(scorer.shape[0] + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
-        targets = np.empty(0, scorer.precision)
+        targets, weights = np.empty(0, scorer.precision), np.empty(0, np.int32)
         keep = min(depth, scorer.shape[1])
-        return Direction(None, scorer, True, keep, scorer.row_slack, offsets, none, none, none, targets, bound, bound)
+        return Direction(
+            None, scorer, True, depth, keep, scorer.row_slack, offsets,
+            none, none, none, none, targets, bound, bound, weights,
+        )  # fmt: skip
 
     @property
     def queries(self) -> int:
@@ -85,7 +112,12 @@ class Direction:
     def decide(self, tally: PassTally, pairs: Array, items: Array) -> None:
         """Count items against the relevant pairs that a tile could not order them with, by exact scores."""
         scores = self.exact(self.rows[pairs], items)
-        settle(pairs, items, scores, self.targets, self.relevant, tally.above, tally.tied, tally.tied_before)
+        undecided, counts = (pairs, items, scores, self.targets), (tally.above, tally.tied, tally.tied_before)
+        if self.same_items is None:
+            settle(*undecided, self.relevant, *counts)
+        else:
+            groups = self.same_items.members, self.same_items.offsets
+            settle_groups(*undecided, self.relevant, self.relevant_items, *groups, *counts)
 
 
 @dataclass
@@ -122,7 +154,8 @@ def assemble(direction: Direction, name: str, tallies: Sequence[PassTally]) -> R
     """The ranking of one direction: add up what the workers counted, order the candidates by exact scores."""
     relevance, offsets = direction.relevance, direction.offsets
     assert relevance is not None
-    top_items, top_scores = top_of(direction, tallies)
+    queries, gallery = len(relevance.query_ids), len(relevance.item_ids)
+    top_items, top_scores = _all_members(direction, *top_of(direction, tallies), gallery)
     above, above_upto, tied, tied_before = (
         np.sum([getattr(tally, part) for tally in tallies], axis=0)
         for part in ("above", "above_upto", "tied", "tied_before")
@@ -138,8 +171,8 @@ def assemble(direction: Direction, name: str, tallies: Sequence[PassTally]) -> R
         relevance.item_ids,
         top_items,
         as_top_scores(top_scores),
-        np.full(direction.queries, direction.gallery, np.int64),
-        offsets,
+        np.full(queries, gallery, np.int64),
+        relevance.offsets,
         relevance.items,
         relevance.grades,
         *counts,
@@ -147,41 +180,53 @@ def assemble(direction: Direction, name: str, tallies: Sequence[PassTally]) -> R
 
 
 def top_of(direction: Direction, tallies: Sequence[PassTally]) -> tuple[Array, Array]:
-    """The top lists of one direction and their exact scores."""
-    fill = np.stack([tally.fill for tally in tallies])
-    overflowed = (fill < 0).any(axis=0)
-    fill[:, overflowed] = 0
-    rows, items = survivors(
-        direction.keep,
-        direction.slack,
-        fill,
-        _stacked([tally.candidate_score for tally in tallies]),
-        _stacked([tally.candidate_item for tally in tallies]),
-    )
-    top_items = np.full((direction.queries, direction.keep), UNRANKED, np.int64)
-    top_scores = np.full((direction.queries, direction.keep), np.nan, direction.scorer.precision)
-    put_in_order(rows, items, _exact_scores(direction, rows, items), top_items, top_scores)
+    """The top lists of one direction and their exact scores, some queries at a time, on all cores."""
+    items = np.full((direction.queries, direction.keep), UNRANKED, np.int64)
+    scores = np.full(items.shape, np.nan, direction.scorer.precision)
+
+    def fill(start: int) -> None:
+        part = slice(start, min(start + _QUERIES_AT_ONCE, direction.queries))
+        filled = np.stack([tally.fill[part] for tally in tallies])
+        overflowed = (filled < 0).any(axis=0)
+        filled[:, overflowed] = 0
+        rows, candidates = survivors(
+            direction.keep,
+            direction.slack[part],
+            filled,
+            _stacked([tally.candidate_score[part] for tally in tallies]),
+            _stacked([tally.candidate_item[part] for tally in tallies]),
+        )
+        put_in_order(rows, candidates, direction.exact(rows + start, candidates), items[part], scores[part])
+        for query in start + np.flatnonzero(overflowed):  # more near-ties than the buffer holds
+            items[query], scores[query] = _best_of_all(direction, int(query))
+
+    with ThreadPoolExecutor(available_cores()) as pool:
+        wait_for_all([pool.submit(fill, start) for start in range(0, direction.queries, _QUERIES_AT_ONCE)])
+    return items, scores
+
+
+def _best_of_all(direction: Direction, query: int) -> tuple[Array, Array]:
+    """The top list of one query, from the exact scores of the whole gallery, a bounded number at a time."""
     gallery = np.arange(direction.gallery)
-    for query in np.flatnonzero(overflowed):  # more near-ties than the buffer holds: score the whole gallery exactly
-        scores = _exact_scores(direction, np.full(len(gallery), query), gallery)
-        best = np.lexsort((gallery, -scores))[: direction.keep]
-        top_items[query], top_scores[query] = best, scores[best]
-    return top_items, top_scores
+    scores = np.empty(len(gallery), direction.scorer.precision)
+    for start in range(0, len(gallery), _PAIRS_AT_ONCE):
+        part = gallery[start : start + _PAIRS_AT_ONCE]
+        scores[part] = direction.exact(np.full(len(part), query), part)
+    best = np.lexsort((gallery, -scores))[: direction.keep]
+    return best, scores[best]
+
+
+def _all_members(direction: Direction, top: Array, scores: Array, gallery: int) -> tuple[Array, Array]:
+    """The top lists with all copies of the queries and items in them."""
+    queries, items = direction.same_queries, direction.same_items
+    if items is not None:
+        listed = np.empty((len(top), min(direction.depth, gallery)), np.int64)
+        exact = np.empty(listed.shape, scores.dtype)
+        list_members(top, scores, items.members, items.offsets, listed, exact)
+        top, scores = listed, exact
+    return (top, scores) if queries is None else (top[queries.group], scores[queries.group])
 
 
 def _stacked(arrays: Sequence[Array]) -> Array:
     """Worker × query × candidate, without a copy if there is only one worker: buffers can be large."""
     return arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
-
-
-def _exact_scores(direction: Direction, queries: Array, items: Array) -> Array:
-    """Exact scores, on all cores, a bounded number at a time."""
-    scores = np.empty(len(queries), direction.scorer.precision)
-
-    def fill(start: int) -> None:
-        part = slice(start, start + _PAIRS_AT_ONCE)
-        scores[part] = direction.exact(queries[part], items[part])
-
-    with ThreadPoolExecutor(available_cores()) as pool:
-        wait_for_all([pool.submit(fill, start) for start in range(0, len(queries), _PAIRS_AT_ONCE)])
-    return scores

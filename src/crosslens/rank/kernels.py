@@ -9,8 +9,6 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-BLOCK = 16
-
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 # Sums of float64 products may be reordered for speed: the result is rounded to float32 afterwards.
 _reassociated = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
@@ -79,19 +77,6 @@ def pair_cosines(left: Array, left_squares: Array, right: Array, right_squares: 
         for j in range(left.shape[1]):
             total += left[p, j] * right[p, j]
         out[p] = cosine_of(total, left_squares[p], right_squares[p])
-
-
-@compiled
-def transpose(tile: Array) -> Array:
-    """A transposed copy, in blocks: walking down whole columns would miss the cache at every step."""
-    height, width = tile.shape
-    out = np.empty((width, height), tile.dtype)
-    for top in range(0, height, BLOCK):
-        for left in range(0, width, BLOCK):
-            for j in range(left, min(left + BLOCK, width)):
-                for i in range(top, min(top + BLOCK, height)):
-                    out[j, i] = tile[i, j]
-    return out
 
 
 @compiled

@@ -26,6 +26,7 @@ from crosslens.core import (
     argument,
     as_top_scores,
     available_cores,
+    current_engine,
     positions,
     wait_for_all,
 )
@@ -55,7 +56,8 @@ def rank_both(
 
     ``relevance`` is seen from the rows, or one per direction where the two differ. The result does not depend on
     ``tile``, ``threads``, ``backend`` or ``device``: they only change how fast it comes. ``checkpoint`` is a folder
-    in which a long pass keeps its state; an interrupted pass resumes from it.
+    in which a long pass keeps its state; an interrupted pass resumes from it. Inside :func:`crosslens.use_engine` the
+    numpy backend ranks in tasks of that engine; torch ranks on the devices of this machine.
     """
     for name, value in (("depth", depth), ("tile", tile), ("threads", threads)):
         if value is not None and value < 1:
@@ -68,18 +70,66 @@ def rank_both(
     both = relevance if isinstance(relevance, Mapping) else {names[0]: relevance, names[1]: relevance.flip()}
     relevant = [both[name].relevant() for name in names]
     _check_shape(scorer, *relevant)
-    from crosslens.rank.direction_state import Direction, assemble  # compiled code: slow to import
-
-    rows, columns = (Direction.of(relevant[axis], scorer, depth, as_rows=axis == 0) for axis in (0, 1))
     progress = progress or SilentProgress()
     if backend == "torch":
-        from crosslens.rank.torch_pass import rank_with_torch
+        return _rank_with_torch(scorer, relevant, names, depth, tile, device, progress)
+    engine = current_engine()
+    if engine.distributed:
+        from crosslens.rank.direction_state import Direction  # compiled code: slow to import
+        from crosslens.rank.parts import rank_in_parts
 
-        return rank_with_torch(rows, columns, names, device, tile, progress)
+        rows, columns = (Direction.of(relevant[axis], scorer, depth, as_rows=axis == 0) for axis in (0, 1))
+        return rank_in_parts(
+            scorer, rows, columns, names, engine, depth=depth, tile=tile, progress=progress, checkpoint=checkpoint
+        )
+    return _rank_with_numpy(scorer, relevant, names, depth, tile, threads, progress, checkpoint)
+
+
+def _rank_with_torch(
+    scorer: Scorer,
+    relevant: Sequence[Relevance],
+    names: tuple[str, str],
+    depth: int,
+    tile: int | None,
+    device: str | None,
+    progress: Progress,
+) -> dict[str, Ranking]:
+    from crosslens.rank.gpu.ranking import device_of, rank_products
+    from crosslens.rank.scorers import InnerProduct
+
+    where = device_of(device)
+    if isinstance(scorer, InnerProduct):
+        return rank_products(scorer, relevant, depth, names, where, tile, progress)
+    from crosslens.rank.direction_state import Direction  # compiled code: slow to import
+    from crosslens.rank.torch_pass import rank_with_torch
+
+    rows, columns = (Direction.of(relevant[axis], scorer, depth, as_rows=axis == 0) for axis in (0, 1))
+    return rank_with_torch(rows, columns, names, where, tile, progress)
+
+
+def _rank_with_numpy(
+    scorer: Scorer,
+    relevant: Sequence[Relevance],
+    names: tuple[str, str],
+    depth: int,
+    tile: int | None,
+    threads: int | None,
+    progress: Progress,
+    checkpoint: str | Path | None,
+) -> dict[str, Ranking]:
+    from crosslens.rank.direction_state import Direction, assemble  # compiled code: slow to import
+    from crosslens.rank.distinct import without_copies
     from crosslens.rank.tiles import TILE, run_pass
 
-    finished = run_pass(rows, columns, tile or TILE, threads or available_cores(), progress, checkpoint)
+    scorer, *same = without_copies(scorer)
+
+    def prepared(axis: int) -> Direction:
+        queries, items = same[axis], same[1 - axis]
+        return Direction.of(relevant[axis], scorer, depth, as_rows=axis == 0, same_queries=queries, same_items=items)
+
     with ThreadPoolExecutor(2) as pool:
+        rows, columns = pool.map(prepared, (0, 1))
+        finished = run_pass(rows, columns, tile or TILE, threads or available_cores(), progress, checkpoint)
         jobs = {
             name: pool.submit(assemble, direction, name, finished.tallies(direction))
             for name, direction in zip(names, (rows, columns), strict=True)

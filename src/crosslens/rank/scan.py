@@ -1,8 +1,10 @@
-"""The compiled core of a pass: look at a tile of scores once, while it is still in the cache.
+"""The compiled core of a pass: look at a tile of scores while it is still in the cache.
 
 Most scores of a tile are of no interest: too low to be above a relevant item or in a top list. One vectorised
-comparison with a *bound* per query finds the others, the *hits* (:func:`find_hits`), and :func:`take` looks
-at each by itself. Where too many scores are hits, :func:`compare_rows` counts whole rows first.
+comparison with a *bound* per row and per column finds the others, the *hits* of both directions (:func:`find_hits`),
+and :func:`take` looks at each by itself. Where a query would have many hits, its scores are counted instead, all of a
+tile at once (``counting.py``). Which of the two a query gets follows from its last tile (:func:`plan`), and changes the
+speed only.
 
 What belongs to the queries is passed as plain arrays, since tuples of them take the compiler's dispatcher longer than a
 tile does:
@@ -10,12 +12,15 @@ tile does:
 ``offsets``            the relevant items of each query, sorted by score
 ``low``, ``high``      a score below ``low`` is below the relevant item for certain, one above ``high`` above it
 ``above``, ``upto``    counts: items found above this relevant item; above this one and those of its query before it
+``seen``               how many scores of the last tile reached the lowest relevant item
+``counted``            1 for the queries of this tile that are counted, 0 for those whose hits are taken
+``weights``            how many items an item stands for; empty if each stands for itself
 ``keep``, ``slack``    the depth of the top lists; how far a tile's score may be off
 ``floor``, ``fill``    what a score must reach to be a candidate; how many there are (-1: too many near-ties)
 ``scores``, ``items``  the candidates
 ``pairs``, ``others``  relevant items, and items whose order to them only exact scores can tell; ``n`` of them so far
 
-Everything here is in one file because the compiler's cache looks at one file at a time.
+What calls each other is in one file because the compiler's cache looks at one file at a time.
 """
 
 from __future__ import annotations
@@ -30,21 +35,55 @@ Array = np.ndarray[Any, Any]
 Number = Any  # a machine number of the width the loop needs; Python's own types say nothing about that
 
 FEW_RELEVANT = 12
-"""Up to this many relevant items of a query are compared with a whole row in turn; beyond, by binary search."""
+"""Up to this many relevant items of a query are looked at one after the other; beyond, by binary search."""
+
+STRIP = 32
+"""Scores whose comparisons are kept as the bits of one machine word."""
+
+HIT_COST = 64
+"""Taking a hit takes about as long as counting this many scores against one relevant item."""
 
 DONE = -1
 
+_BITS = (np.uint32(1) << np.arange(STRIP, dtype=np.uint32)).astype(np.uint32)
+_MULTIPLIER = 0x077CB531  # multiplied with a power of two, each of its 32 leading five bits occurs once
+_BIT_NUMBER = np.empty(STRIP, np.int64)
+_BIT_NUMBER[[((_MULTIPLIER << bit) & 0xFFFFFFFF) >> 27 for bit in range(STRIP)]] = np.arange(STRIP)
+
 
 @compiled
-def bounds_of(query: int, size: int, offsets: Array, low: Array, floor: Array, counted: Array) -> Array:
-    """What a score must reach to be of interest, per query; counted ones have only their top list left to fill."""
-    bounds = np.empty(size, np.float32)
+def plan(
+    together: bool, query: int, gallery: int, offsets: Array, low: Array, floor: Array,
+    seen: Array, counted: Array, bounds: Array,
+) -> int:  # fmt: skip
+    """Decide which queries of a tile are counted (all ``together`` or none, or each by itself), and set all bounds.
+
+    A score must reach its query's bound to be a hit; counted queries have only their top list left to fill. Returns the
+    largest number of relevant items of a counted query.
+    """
+    size, worthwhile = counted.size, False
+    if together:
+        most, hits = 0, 0
+        for q in range(query, query + size):
+            relevant = offsets[q + 1] - offsets[q]
+            if 0 < relevant <= FEW_RELEVANT:
+                most = max(most, relevant)
+                hits += seen[q]
+        worthwhile = HIT_COST * hits > most * gallery * size
+    largest = 0
     for c in range(size):
         q = query + c
+        first, relevant = offsets[q], offsets[q + 1] - offsets[q]
         bounds[c] = floor[q]
-        if offsets[q] < offsets[q + 1] and not counted[c] and low[offsets[q]] < bounds[c]:
-            bounds[c] = low[offsets[q]]
-    return bounds
+        if not together:
+            worthwhile = HIT_COST * seen[q] > relevant * gallery
+        seen[q] = 0
+        counted[c] = worthwhile and 0 < relevant <= FEW_RELEVANT
+        if counted[c]:
+            largest = max(largest, relevant)
+        elif relevant and low[first] < bounds[c]:
+            bounds[c] = low[first]
+    return largest
 
 
 @compiled
@@ -83,56 +122,51 @@ def first_floors(tile: Array, in_rows: bool, query: int, keep: int, slack: Array
 
 
 @compiled
-def find_hits(tile: Array, in_rows: bool, bounds: Array, most: int, queries: Array, items: Array, scores: Array) -> int:
-    """Write down the hits of a tile, whose queries lie in rows or in columns; -1 if there are more than ``most``."""
+def find_hits(
+    tile: Array, start: int, row_bounds: Array, column_bounds: Array,
+    row_queries: Array, row_items: Array, row_scores: Array,
+    column_queries: Array, column_items: Array, column_scores: Array,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Write down the hits of rows and of columns, row by row from ``start`` on.
+
+    Returns ``DONE``, or the row to continue from once there is room again, and the numbers of hits in rows and columns.
+    """
     height, width = tile.shape
-    flags = np.zeros((width + 7) // 8 * 8, np.uint8)
-    eights = flags.view(np.uint64)  # a byte for each score, so that eight are looked at in one step
-    count = 0
-    for i in range(height):
-        row = tile[i]
-        flagged = _flag(row, bounds[i], flags) if in_rows else _flag_each(row, bounds, flags)
-        if flagged == 0:
-            continue
-        if count + flagged > most:
-            return -1
-        for e in range(eights.size):
-            if eights[e]:
-                for c in range(8 * e, 8 * e + 8):
-                    if flags[c]:
-                        queries[count], items[count] = (i, c) if in_rows else (c, i)
-                        scores[count] = row[c]
-                        count += 1
-    return count
+    in_rows, in_columns = 0, 0
+    for i in range(start, height):
+        if max(in_rows, in_columns) + width > row_queries.size:
+            return i, in_rows, in_columns
+        row, bound = tile[i], row_bounds[i]
+        for left in range(0, width, STRIP):
+            reached = _reached(row[left : left + STRIP], bound, column_bounds[left : left + STRIP], _BITS)
+            while reached:
+                lowest = reached & (~reached + np.uint32(1))
+                reached ^= lowest
+                c = left + _BIT_NUMBER[np.uint32(lowest * np.uint32(_MULTIPLIER)) >> np.uint32(27)]
+                score = row[c]
+                if score >= bound:
+                    row_queries[in_rows], row_items[in_rows], row_scores[in_rows] = i, c, score
+                    in_rows += 1
+                if score >= column_bounds[c]:
+                    column_queries[in_columns], column_items[in_columns], column_scores[in_columns] = c, i, score
+                    in_columns += 1
+    return DONE, in_rows, in_columns
 
 
 @compiled
-def _flag(row: Array, bound: Number, flags: Array) -> Number:
-    """Mark the scores that reach the bound; returns how many."""
-    count = np.int32(0)
-    for j in range(row.size):
-        reached = np.uint8(row[j] >= bound)
-        flags[j] = reached
-        count = np.int32(count + reached)
-    return count
-
-
-@compiled
-def _flag_each(row: Array, bounds: Array, flags: Array) -> Number:
-    """Mark the scores that reach each its own bound; returns how many."""
-    count = np.int32(0)
-    for j in range(row.size):
-        reached = np.uint8(row[j] >= bounds[j])
-        flags[j] = reached
-        count = np.int32(count + reached)
-    return count
+def _reached(strip: Array, bound: Number, bounds: Array, bits: Array) -> Number:
+    """A bit for each score that reaches the bound of its row or of its column."""
+    reached = np.uint32(0)
+    for j in range(strip.size):
+        reached = np.uint32(reached + bits[j] * np.uint32((strip[j] >= bound) | (strip[j] >= bounds[j])))
+    return reached
 
 
 @compiled
 def take(
     hit_queries: Array, hit_items: Array, hit_scores: Array, count: int, start: int,
     query: int, item: int, counted: Array,
-    offsets: Array, low: Array, high: Array, upto: Array,
+    offsets: Array, low: Array, high: Array, upto: Array, seen: Array, weights: Array,
     keep: int, slack: Array, floor: Array, fill: Array, scores: Array, items: Array,
     pairs: Array, others: Array, n: int,
 ) -> tuple[int, int]:  # fmt: skip
@@ -148,15 +182,11 @@ def take(
         if p < end and not counted[hit_queries[h]] and score >= low[p]:
             if n + end - p > pairs.size:
                 return h, n
-            begin, upper = p, end  # p becomes the first relevant item whose ``high`` the score does not exceed
-            while p < upper:
-                middle = (p + upper) // 2
-                if high[middle] < score:
-                    p = middle + 1
-                else:
-                    upper = middle
+            seen[q] += 1
+            begin = p
+            p = _first_not_exceeded(high, begin, end, score)
             if p > begin:
-                upto[p - 1] += 1
+                upto[p - 1] += weights[item + hit_items[h]] if weights.size else 1
             while p < end and low[p] <= score:
                 pairs[n] = p
                 others[n] = item + hit_items[h]
@@ -173,38 +203,20 @@ def take(
 
 
 @compiled
-def compare_rows(
-    tile: Array, query: int, item: int, start: int,
-    offsets: Array, low: Array, high: Array, above: Array, counted: Array,
-    pairs: Array, others: Array, n: int,
-) -> tuple[int, int]:  # fmt: skip
-    """For a tile of queries × items full of hits: compare whole rows with each of a query's few relevant items.
-
-    Marks the queries it has counted. Returns like :func:`take`, with the row to continue from.
-    """
-    height, width = tile.shape
-    for i in range(start, height):
-        row, q = tile[i], query + i
-        begin, end = offsets[q], offsets[q + 1]
-        if end - begin > FEW_RELEVANT:
-            continue
-        if n + (end - begin) * width > pairs.size:
-            return i, n
-        counted[i] = 1
+def _first_not_exceeded(high: Array, begin: Number, end: Number, score: Number) -> Number:
+    """The first of a query's relevant items whose ``high`` the score does not exceed."""
+    if end - begin <= FEW_RELEVANT:  # without branches that nobody can predict
+        first = begin
         for p in range(begin, end):
-            lower, upper = low[p], high[p]
-            surely, maybe = np.int32(0), np.int32(0)
-            for j in range(width):
-                surely = np.int32(surely + np.int32(row[j] > upper))
-                maybe = np.int32(maybe + np.int32(row[j] >= lower))
-            above[p] += surely
-            if maybe > surely:
-                for j in range(width):
-                    if lower <= row[j] <= upper:
-                        pairs[n] = p
-                        others[n] = item + j
-                        n += 1
-    return DONE, n
+            first += np.int64(high[p] < score)
+        return first
+    while begin < end:
+        middle = (begin + end) // 2
+        if high[middle] < score:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
 
 
 @compiled

@@ -16,20 +16,16 @@ from crosslens.core import (
     Options,
     Registry,
     UsageError,
+    VectorBlocks,
     argument,
+    as_blocks,
     declarations,
+    each_block,
     option,
     random_stream,
 )
-from crosslens.rank.scorers import (
-    InnerProduct,
-    Scorer,
-    check_dimensions,
-    norms,
-    rounding_bound,
-    single_vectors,
-    unit_rows,
-)
+from crosslens.rank.float_blocks import single_vectors, unit_sets
+from crosslens.rank.scorers import InnerProduct, Scorer, check_dimensions, norms, rounding_bound
 
 Array = np.ndarray[Any, Any]
 ScoreFunction = Callable[..., Scorer]
@@ -72,20 +68,19 @@ def scorer_of(images: Embeddings, captions: Embeddings, score: str = "cosine") -
 @score_function("cosine", "single")
 def cosine(images: Embeddings, captions: Embeddings) -> Scorer:
     """Inner product of the vectors at length 1."""
-    return InnerProduct(single_vectors(images, unit=True), single_vectors(captions, unit=True), unit=True)
+    return InnerProduct(*single_vectors(images, captions, unit=True), unit=True)
 
 
 @score_function("dot", "single")
 def dot(images: Embeddings, captions: Embeddings) -> Scorer:
     """Inner product of the vectors as they are."""
-    return InnerProduct(single_vectors(images, unit=False), single_vectors(captions, unit=False))
+    return InnerProduct(*single_vectors(images, captions, unit=False))
 
 
 @score_function("max", "multi")
 def best_pair(images: Embeddings, captions: Embeddings) -> Scorer:
     """Largest cosine over all pairs of vectors of the two items (PVSE)."""
-    sets = unit_rows(_vector_sets(images)), unit_rows(_vector_sets(captions))
-    return PooledProduct(*sets, lambda products: np.asarray(products.max(axis=(1, 3))))
+    return PooledProduct(*unit_sets(images, captions), lambda products: np.asarray(products.max(axis=(1, 3))))
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ class ChamferOptions(Options):
 @score_function("smooth-chamfer", "multi", ChamferOptions)
 def smooth_chamfer(images: Embeddings, captions: Embeddings, alpha: float) -> Scorer:
     """Soft best matches of all vectors of both items, averaged (DivE)."""
-    return PooledProduct(unit_rows(_vector_sets(images)), unit_rows(_vector_sets(captions)), _chamfer(alpha))
+    return PooledProduct(*unit_sets(images, captions), _chamfer(alpha))
 
 
 @score_function("csd", "probabilistic")
@@ -162,14 +157,19 @@ class PooledProduct:
     precision = np.float32
 
     def __init__(
-        self, rows: Array, columns: Array, pooling: Pooling, *, precision: type[np.floating[Any]] = np.float32
-    ) -> None:
+        self, rows: Array | VectorBlocks, columns: Array | VectorBlocks, pooling: Pooling, *,
+        precision: type[np.floating[Any]] = np.float32,
+    ) -> None:  # fmt: skip
         check_dimensions(rows, columns)
-        self.rows, self.columns, self.pooling, self.products_in = rows, columns, pooling, precision
-        self.shape = (len(rows), len(columns))
+        self.rows, self.columns, self.pooling, self.products_in = (
+            as_blocks(rows),
+            as_blocks(columns),
+            pooling,
+            precision,
+        )
+        self.shape = (rows.shape[0], columns.shape[0])
         self.work = rows.shape[1] * columns.shape[1] * rows.shape[2]
-        lengths = (norms(vectors.reshape(-1, vectors.shape[-1])) for vectors in (rows, columns))
-        longest = math.prod(float(length.max(initial=0.0)) for length in lengths)
+        longest = math.prod(map(_longest, (self.rows, self.columns)))
         bound = rounding_bound(rows.shape[2]) * longest + 4e-6 * max(1.0, longest)  # products, then pooling
         slack = np.float32(bound if precision is np.float32 else 1e-6 * max(1.0, longest))
         self.row_slack = np.full(self.shape[0], slack, np.float32)
@@ -177,8 +177,8 @@ class PooledProduct:
 
     def tile(self, rows: slice, columns: slice) -> Array:
         """One matrix product of all vectors of the block, then pooled."""
-        left = self.rows[rows].astype(self.products_in, copy=False)
-        right = self.columns[columns].astype(self.products_in, copy=False)
+        left = self.rows.block(rows.start, rows.stop).astype(self.products_in, copy=False)
+        right = self.columns.block(columns.start, columns.stop).astype(self.products_in, copy=False)
         width = left.shape[2]
         products = left.reshape(-1, width) @ right.reshape(-1, width).T
         products = products.reshape(len(left), left.shape[1], len(right), right.shape[1])
@@ -189,8 +189,8 @@ class PooledProduct:
         out = np.empty(len(rows), np.float32)
         for start in range(0, len(rows), 1024):
             part = slice(start, start + 1024)
-            left = self.rows[rows[part]].astype(np.float64)
-            right = self.columns[columns[part]].astype(np.float64)
+            left = self.rows.rows(rows[part]).astype(np.float64)
+            right = self.columns.rows(columns[part]).astype(np.float64)
             products = np.einsum("pkd,pld->pkl", left, right, optimize=False)
             out[part] = self.pooling(products[:, :, None, :])[:, 0]
         return out
@@ -234,14 +234,15 @@ def _parse(score: str) -> tuple[str, dict[str, float]]:
         raise UsageError(f"cannot read the score function {score!r}", fix=fix, option="score") from None
 
 
-def _vector_sets(embeddings: Embeddings) -> Array:
-    """n×k×d: an item with one vector is a set of one."""
-    return embeddings.vectors if embeddings.vectors.ndim == 3 else embeddings.vectors[:, None, :]
+def _longest(vectors: VectorBlocks) -> float:
+    """The length of the longest vector of all sets."""
+    lengths = (norms(block.reshape(-1, block.shape[-1])) for _, block in each_block(vectors))
+    return max((float(length.max(initial=0.0)) for length in lengths), default=0.0)
 
 
 def _check_kinds(images: Embeddings, captions: Embeddings, name: str, kind: str) -> None:
     for what, embeddings in (("image", images), ("caption", captions)):
-        own, shape = embeddings.kind, embeddings.vectors.shape
+        own, shape = embeddings.kind, embeddings.shape
         fits = own == kind or (kind == "multi" and own == "single") or shape[1:-1] == (1,)
         if kind == "single" and own == "probabilistic":
             fits = True  # the means are vectors like any others

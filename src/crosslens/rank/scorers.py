@@ -9,18 +9,30 @@ where two items are closer than the slack.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
 
-from crosslens.core import Embeddings, InputError, argument, available_cores, first_inexact, inexact_score
+from crosslens.core import (
+    ArrayBlocks,
+    InputError,
+    VectorBlocks,
+    argument,
+    as_blocks,
+    available_cores,
+    first_inexact,
+    inexact_score,
+)
 
 Array = np.ndarray[Any, Any]
 
 _BLOCK = 4_096
 _UNIT = 2.0**-24
 """Half the distance from 1 to the next float32: the relative error of one rounding."""
+_SMALLEST = 2.0**-149
+"""The smallest float32 above 0: near it a rounding can be off by half of that, however small the number."""
 
 
 class Scorer(Protocol):
@@ -45,30 +57,40 @@ class Scorer(Protocol):
 
 
 class InnerProduct:
-    """The float32 nearest to the inner product of two vectors."""
+    """The float32 nearest to the inner product of two vectors.
+
+    ``rows`` and ``columns`` give float32 vectors in blocks: from memory, or converted from their files as they are
+    read (:class:`crosslens.rank.float_blocks.FloatBlocks`).
+    """
 
     precision = np.float32
 
-    def __init__(self, rows: Array, columns: Array, *, unit: bool = False) -> None:
-        check_dimensions(rows, columns)
-        self.rows, self.columns = rows, columns
-        self.shape = (len(rows), len(columns))
-        self.work = rows.shape[1]
+    def __init__(self, rows: Array | VectorBlocks, columns: Array | VectorBlocks, *, unit: bool = False) -> None:
+        self.rows, self.columns = as_blocks(rows), as_blocks(columns)
+        check_dimensions(self.rows, self.columns)
+        self.shape = (self.rows.shape[0], self.columns.shape[0])
+        self.work = self.rows.shape[1]
         self._buffer = threading.local()
         # Unit vectors were rounded to float32: their length is 1 but for that.
-        row_norm = np.full(len(rows), 1 + 1e-6) if unit else norms(rows)
-        column_norm = np.full(len(columns), 1 + 1e-6) if unit else norms(columns)
+        row_norm = np.full(self.shape[0], 1 + 1e-6) if unit else norms(self.rows)
+        column_norm = np.full(self.shape[1], 1 + 1e-6) if unit else norms(self.columns)
         largest = row_norm.max(initial=0.0) * column_norm.max(initial=0.0)
         if not largest < np.finfo(np.float32).max / 2:
             fix = f"scale them down, or use {argument('score', 'cosine')}"
             raise InputError("the scores of vectors this long overflow", fix=fix)
-        bound = rounding_bound(self.work)
-        self.row_slack = (bound * row_norm * column_norm.max(initial=0.0)).astype(np.float32)
-        self.column_slack = (bound * column_norm * row_norm.max(initial=0.0)).astype(np.float32)
+        self.row_slack = self._slack(row_norm, column_norm)
+        self.column_slack = self._slack(column_norm, row_norm)
+
+    @property
+    def arrays(self) -> tuple[Array, Array] | None:
+        """Both sides as arrays, where they are in memory; None where one is read from its files."""
+        if isinstance(self.rows, ArrayBlocks) and isinstance(self.columns, ArrayBlocks):
+            return self.rows.array, self.columns.array
+        return None
 
     def tile(self, rows: slice, columns: slice) -> Array:
         """One matrix product, into a buffer that the thread's next tile takes over: fresh memory is slow."""
-        left, right = self.rows[rows], self.columns[columns]
+        left, right = self.rows.block(rows.start, rows.stop), self.columns.block(columns.start, columns.stop)
         shape = (len(left), len(right))
         if getattr(self._buffer, "shape", None) != shape:
             self._buffer.shape, self._buffer.tile = shape, np.empty(shape, np.float32)
@@ -80,8 +102,20 @@ class InnerProduct:
         from crosslens.rank.kernels import pair_products
 
         out = np.empty(len(rows), np.float32)
-        pair_products(self.rows, self.columns, rows, columns, out)
+        if self.arrays is not None:
+            pair_products(*self.arrays, rows, columns, out)
+            return out
+        for start in range(0, len(rows), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            left, right, pairs = self.rows.rows(rows[part]), self.columns.rows(columns[part]), np.arange(_BLOCK)
+            pair_products(left, right, pairs[: len(left)], pairs[: len(left)], out[part])
         return out
+
+    def _slack(self, norms: Array, others: Array) -> Array:
+        """How far a product with any of the others can be off; products with zeros are exact."""
+        size = norms * others.max(initial=0.0)
+        slack = rounding_bound(self.work) * size + (self.work + 4) * _SMALLEST
+        return np.where(size > 0, slack, 0.0).astype(np.float32)
 
 
 class ScoreMatrix:
@@ -145,7 +179,12 @@ class ScoreMatrix:
             raise inexact_score(self.scores[row, column], row, f"in column {column}")
 
 
-def check_dimensions(rows: Array, columns: Array) -> None:
+class _Shaped(Protocol):
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+def check_dimensions(rows: _Shaped, columns: _Shaped) -> None:
     """Raise unless image and caption vectors have the same number of dimensions."""
     if rows.shape[-1] != columns.shape[-1]:
         raise InputError(
@@ -161,29 +200,18 @@ def rounding_bound(terms: int) -> float:
     return steps / (1 - steps)
 
 
-def norms(vectors: Array) -> Array:
+def norms(vectors: Array | VectorBlocks) -> Array:
     """Euclidean lengths in float64, a block at a time."""
-    out = np.empty(len(vectors))
-    for start in range(0, len(vectors), _BLOCK):
-        block = np.asarray(vectors[start : start + _BLOCK], np.float64)
+    source, out = as_blocks(vectors), np.empty(vectors.shape[0])
+    for start in range(0, len(out), _BLOCK):
+        block = np.asarray(source.block(start, start + _BLOCK), np.float64)
         out[start : start + len(block)] = np.sqrt(np.einsum("nd,nd->n", block, block))
     return out
 
 
-def single_vectors(embeddings: Embeddings, *, unit: bool) -> Array:
-    """One float32 vector per item, of length 1 if ``unit``; contiguous, copied only where it must be."""
-    vectors = embeddings.vectors
-    if vectors.ndim == 3 and vectors.shape[1] == 1:
-        vectors = vectors[:, 0]
-    if not unit:
-        return np.ascontiguousarray(vectors, np.float32)
-    return unit_rows(vectors)
-
-
 def unit_rows(vectors: Array) -> Array:
     """Vectors scaled to length 1 along the last axis (in float64, rounded once, so multiples of a vector agree)."""
-    from crosslens.rank.kernels import scale_to_unit
-
+    scale_to_unit = _scaler()
     flat = vectors.reshape(-1, vectors.shape[-1])
     out = np.empty(vectors.shape, np.float32)
     flat_out = out.reshape(flat.shape)
@@ -198,14 +226,38 @@ def unit_rows(vectors: Array) -> Array:
         bad = scale_to_unit(block, flat_out[start : start + _BLOCK])
         return -1 if bad < 0 else start + bad
 
-    with ThreadPoolExecutor(available_cores()) as pool:
-        for bad in pool.map(scale, range(0, len(flat), _BLOCK)):
-            if bad >= 0:
-                raise InputError(
-                    "a vector of zeros has no direction",
-                    row=bad * len(vectors) // len(flat),
-                    expected="non-zero vectors for cosine scores",
-                    fix=f"encode that item again, or use {argument('score', 'dot')}",
-                    code="zero-vector",
-                )
+    starts = range(0, len(flat), _BLOCK)
+    if len(starts) == 1:  # a pass converts blocks in its own threads
+        rows = [scale(0)]
+    else:
+        with ThreadPoolExecutor(available_cores()) as pool:
+            rows = list(pool.map(scale, starts))
+    bad = next((row for row in rows if row >= 0), -1)
+    if bad >= 0:
+        raise InputError(
+            "a vector of zeros has no direction",
+            row=bad * len(vectors) // len(flat),
+            expected="non-zero vectors for cosine scores",
+            fix=f"encode that item again, or use {argument('score', 'dot')}",
+            code="zero-vector",
+        )
     return out
+
+
+def _scaler() -> Callable[[Array, Array], int]:
+    try:
+        from crosslens.rank.kernels import scale_to_unit
+    except ImportError:  # on many GPU machines there is no numba
+        return _scale_to_unit
+    compiled: Callable[[Array, Array], int] = scale_to_unit
+    return compiled
+
+
+def _scale_to_unit(vectors: Array, out: Array) -> int:
+    """As the compiled loop does; sums of another order round alike to float32 but for one number in many millions."""
+    wide = vectors.astype(np.float64)
+    lengths = np.sqrt(np.einsum("nd,nd->n", wide, wide))
+    if not lengths.all():
+        return int(np.argmin(lengths != 0))
+    out[:] = wide / lengths[:, None]
+    return -1

@@ -29,9 +29,9 @@ from crosslens.core import (
     wait_for_all,
     write_parts,
 )
+from crosslens.rank.counting import STRIP, count_columns, count_rows
 from crosslens.rank.direction_state import Direction, PassTally
-from crosslens.rank.kernels import transpose
-from crosslens.rank.scan import bounds_of, compare_rows, find_hits, first_floors, take
+from crosslens.rank.scan import FEW_RELEVANT, find_hits, first_floors, plan, take
 
 Array = np.ndarray[Any, Any]
 
@@ -39,8 +39,7 @@ TILE = 640
 """Rows and columns of a tile: its scores (1.6 MB) fit a core's second-level cache, and rows do not lie a power of two
 apart, which would make them compete for the same lines of it."""
 
-_SPARSE = 1 / 12
-"""Up to this share of hits each is looked at by itself; beyond, whole rows are compared first."""
+_HITS = 1 << 15
 _UNDECIDED = 1 << 18
 _CHECKPOINT = Layout("a checkpoint", HEADER_FILE, ("*.npy",))
 _WORK_BETWEEN_CHECKPOINTS = 4 * 10**12
@@ -56,64 +55,91 @@ class Hits(NamedTuple):
 
     @staticmethod
     def of(tile: int) -> Hits:
-        """Room for a whole tile."""
-        return Hits(np.empty(tile * tile, np.int32), np.empty(tile * tile, np.int32), np.empty(tile * tile, np.float32))
+        """Room for some hits, and at least for those of one row."""
+        size = max(_HITS, tile)
+        return Hits(np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.float32))
 
 
 class Collector:
     """Counts and collects, for one direction and one worker, what the tiles show."""
 
     def __init__(self, direction: Direction, tally: PassTally, tile: int) -> None:
-        self.direction, self.tally = direction, tally
-        # Room for the undecided pairs of a few tiles, and at least for those of one row.
-        size = max(_UNDECIDED, int(np.diff(direction.offsets).max(initial=0)) * tile)
+        self.direction, self.tally, self.hits = direction, tally, Hits.of(tile)
+        # Room for the undecided pairs of a few tiles, and at least for what is noted down at once.
+        most = int(np.diff(direction.offsets).max(initial=0))
+        size = max(_UNDECIDED, most, STRIP * tile, min(most, FEW_RELEVANT) * tile)
         self._pairs, self._items, self._undecided = np.empty(size, np.int64), np.empty(size, np.int64), 0
+        # Until a query's first tile has been counted, all of it may be of interest.
+        self._seen = np.full(direction.queries, np.iinfo(np.int32).max, np.int64)
+        self._counted = np.empty(0, np.uint8)
 
-    def consume(self, tile: Array, row: int, column: int, hits: Hits) -> None:
-        """Count and collect a tile that begins at ``row`` and ``column``."""
-        as_rows, tally = self.direction.as_rows, self.tally
+    def count(self, tile: Array, row: int, column: int) -> Array:
+        """Count the queries with many scores of interest; returns what a score must reach to be a hit, per query."""
+        direction, tally = self.direction, self.tally
+        as_rows, (height, width) = direction.as_rows, tile.shape
         query, item = (row, column) if as_rows else (column, row)
-        counted = np.zeros(tile.shape[0 if as_rows else 1], np.uint8)
-        if np.isneginf(tally.floor[query : query + len(counted)]).any():
-            first_floors(tile, as_rows, query, self.direction.keep, self.direction.slack, tally.floor)
-        count = self._find(tile, as_rows, query, counted, hits, int(_SPARSE * tile.size))
-        if count < 0:
-            tile = tile if as_rows else transpose(tile)
-            self._compare(tile, query, item, counted)
-            count = self._find(tile, True, query, counted, hits, tile.size)
-        self._take(count, query, item, counted, hits)
+        size, gallery = (height, width) if as_rows else (width, height)
+        if np.isneginf(tally.floor[query : query + size]).any():
+            first_floors(tile, as_rows, query, direction.keep, direction.slack, tally.floor)
+        self._counted, bounds = np.empty(size, np.uint8), np.empty(size, np.float32)
+        relevant = plan(
+            not as_rows, query, gallery, direction.offsets, direction.low, tally.floor,
+            self._seen, self._counted, bounds,
+        )  # fmt: skip
+        if as_rows and relevant:
+            self._count(count_rows, (tile, query, item))
+        elif not as_rows:
+            for nth in range(relevant):
+                self._count(count_columns, (tile, query, item), nth)
+        return bounds
+
+    def take(self, count: int, row: int, column: int) -> None:
+        """Take the hits that were found in a tile that begins at ``row`` and ``column``."""
+        direction, tally, start = self.direction, self.tally, 0
+        query, item = (row, column) if direction.as_rows else (column, row)
+        while start >= 0:
+            start, self._undecided = take(
+                *self.hits, count, start, query, item, self._counted,
+                direction.offsets, direction.low, direction.high, tally.above_upto, self._seen, direction.weights,
+                direction.keep, direction.slack, tally.floor, tally.fill, tally.candidate_score, tally.candidate_item,
+                self._pairs, self._items, self._undecided,
+            )  # fmt: skip
+            if start >= 0:
+                self.decide()
 
     def decide(self) -> None:
         """Order the undecided pairs by their exact scores."""
         self.direction.decide(self.tally, self._pairs[: self._undecided], self._items[: self._undecided])
         self._undecided = 0
 
-    def _find(self, tile: Array, in_rows: bool, query: int, counted: Array, hits: Hits, most: int) -> int:
-        direction = self.direction
-        bounds = bounds_of(query, len(counted), direction.offsets, direction.low, self.tally.floor, counted)
-        return int(find_hits(tile, in_rows, bounds, most, *hits))
-
-    def _compare(self, tile: Array, query: int, item: int, counted: Array) -> None:
+    def _count(self, kernel: Callable[..., tuple[int, int]], tile: tuple[Array, int, int], *nth: int) -> None:
         direction, start = self.direction, 0
         while start >= 0:
-            start, self._undecided = compare_rows(
-                tile, query, item, start, direction.offsets, direction.low, direction.high, self.tally.above, counted,
+            start, self._undecided = kernel(
+                *tile, start, *nth, self._counted,
+                direction.offsets, direction.low, direction.high, self.tally.above, self._seen, direction.weights,
                 self._pairs, self._items, self._undecided,
             )  # fmt: skip
             if start >= 0:
                 self.decide()
 
-    def _take(self, count: int, query: int, item: int, counted: Array, hits: Hits) -> None:
-        direction, tally, start = self.direction, self.tally, 0
-        while start >= 0:
-            start, self._undecided = take(
-                *hits, count, start, query, item, counted,
-                direction.offsets, direction.low, direction.high, tally.above_upto,
-                direction.keep, direction.slack, tally.floor, tally.fill, tally.candidate_score, tally.candidate_item,
-                self._pairs, self._items, self._undecided,
-            )  # fmt: skip
-            if start >= 0:
-                self.decide()
+
+def look_at(tile: Array, row: int, column: int, rows: Collector | None, columns: Collector | None) -> None:
+    """Count and collect a tile that begins at ``row`` and ``column``, for its rows, its columns or both."""
+    row_bounds, column_bounds = (
+        np.full(size, np.inf, np.float32) if side is None else side.count(tile, row, column)
+        for size, side in zip(tile.shape, (rows, columns), strict=True)
+    )
+    either = rows or columns
+    assert either is not None
+    start = 0
+    while start >= 0:
+        hits = (*(rows or either).hits, *(columns or either).hits)  # nothing is written for the side that is not asked
+        start, in_rows, in_columns = find_hits(tile, start, row_bounds, column_bounds, *hits)
+        if rows is not None:
+            rows.take(in_rows, row, column)
+        if columns is not None:
+            columns.take(in_columns, row, column)
 
 
 def share_out(
@@ -168,9 +194,10 @@ class Pass:
         share_out(blocks, threads, progress, self._work)
 
     def _work(self, blocks: Iterator[int], worker: int, stop: threading.Event) -> None:
-        size, hits = self.tile, Hits.of(self.tile)
+        size = self.tile
         outer = Collector(self.outer, self.outer_tally, size)
         inner = Collector(self.inner, self.inner_tallies[worker], size)
+        by_rows, by_columns = (outer, inner) if self.outer.as_rows else (inner, outer)
         for first in blocks:
             outer_part = slice(first, min(first + size, self.outer.queries))
             for second in range(0, self.inner.queries, size):
@@ -179,8 +206,7 @@ class Pass:
                 inner_part = slice(second, min(second + size, self.inner.queries))
                 rows, columns = (outer_part, inner_part) if self.outer.as_rows else (inner_part, outer_part)
                 scores = self.outer.scorer.tile(rows, columns)
-                outer.consume(scores, rows.start, columns.start, hits)
-                inner.consume(scores, rows.start, columns.start, hits)
+                look_at(scores, rows.start, columns.start, by_rows, by_columns)
             outer.decide()
             inner.decide()
 
@@ -216,6 +242,7 @@ def _checkpoint_key(outer: Direction, inner: Direction, tile: int) -> str:
     parts = {"tile": tile, "keep": [outer.keep, inner.keep], "queries": [outer.queries, inner.queries]}
     for name, axis in (("outer", outer), ("inner", inner)):
         parts |= {f"{name} offsets": axis.offsets, f"{name} targets": axis.targets, f"{name} slack": axis.slack}
+        parts |= {f"{name} relevant": axis.relevant_items, f"{name} weights": axis.weights}
     return fingerprint("checkpoint", parts)
 
 

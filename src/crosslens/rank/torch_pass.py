@@ -1,4 +1,4 @@
-"""The ranking pass on torch: the same comparisons on whole tiles at once, on a CPU or a GPU.
+"""The ranking pass on torch for scores that the scorer itself makes: comparisons of whole tiles, on a CPU or a GPU.
 
 Undecided pairs and the final order of the top lists come from the scorer's exact scores, as everywhere else; so the
 result equals that of the numpy backend.
@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import MissingExtraError, Progress, Ranking, UsageError, argument, stage
+from crosslens.core import Progress, Ranking, stage
 from crosslens.rank.direction_state import Direction, PassTally, assemble
-from crosslens.rank.scorers import InnerProduct, Scorer
 
 _TILE = {"cpu": 1_024, "cuda": 8_192}
 _OTHER_TILE = 4_096
@@ -22,35 +21,23 @@ def rank_with_torch(
     rows: Direction,
     columns: Direction,
     names: tuple[str, str],
-    device: str | None,
+    where: Any,
     tile: int | None,
     progress: Progress,
 ) -> dict[str, Ranking]:
-    """Rank both directions, tile by tile, on ``device`` (default: a GPU if there is one)."""
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtraError("the torch backend", "torch", "torch") from error
-    try:
-        where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        torch.zeros(1, device=where)
-    except (RuntimeError, AssertionError) as error:
-        raise UsageError(
-            f"cannot use the device {device!r}: {error}",
-            fix=f"use {argument('device', 'cpu')}, or leave {argument('device')} out",
-            option="device",
-        ) from error
+    """Rank both directions, tile by tile, on the device ``where``."""
+    import torch
+
     size = tile or _TILE.get(where.type, _OTHER_TILE)
     scorer = rows.scorer
     collectors = _TorchCollector(rows, where), _TorchCollector(columns, where)
-    product = _products(scorer, where)
     starts = range(0, scorer.shape[0], size)
     with stage(progress, "ranking", len(starts)), torch.inference_mode():
         for top in starts:
             for left in range(0, scorer.shape[1], size):
-                block = product(
-                    slice(top, min(top + size, scorer.shape[0])), slice(left, min(left + size, scorer.shape[1]))
-                )
+                rows_part = slice(top, min(top + size, scorer.shape[0]))
+                columns_part = slice(left, min(left + size, scorer.shape[1]))
+                block = torch.from_numpy(scorer.tile(rows_part, columns_part)).to(where)
                 collectors[0].consume(block, top, left)
                 collectors[1].consume(block.T, left, top)
             progress.advance()
@@ -58,26 +45,6 @@ def rank_with_torch(
         name: assemble(collector.direction, name, [collector.finished()])
         for name, collector in zip(names, collectors, strict=True)
     }
-
-
-def _products(scorer: Scorer, where: Any) -> Any:
-    """How tiles are made: inner products on the device, anything else by the scorer itself."""
-    import torch
-
-    if not isinstance(scorer, InnerProduct):
-        return lambda rows, columns: torch.from_numpy(scorer.tile(rows, columns)).to(where)
-    left, right = (torch.tensor(vectors, device=where) for vectors in (scorer.rows, scorer.columns))
-
-    def product(rows: slice, columns: slice) -> Any:
-        # The bound on a tile's error holds for true float32 products only.
-        allowed = torch.backends.cuda.matmul.allow_tf32
-        torch.backends.cuda.matmul.allow_tf32 = False
-        try:
-            return left[rows] @ right[columns].T
-        finally:
-            torch.backends.cuda.matmul.allow_tf32 = allowed
-
-    return product
 
 
 class _TorchCollector:

@@ -88,6 +88,15 @@ from crosslens.report.plots.difficulty import (
 )
 from crosslens.report.plots.entropies import write_entropies as write_entropies
 from crosslens.report.plots.filter_loss import write_filter_loss as write_filter_loss
+from crosslens.report.plots.gallery_curves import (
+    gallery_chart as gallery_chart,
+    gallery_curve_suffix as gallery_curve_suffix,
+    gallery_facts as gallery_facts,
+    gallery_grid as gallery_grid,
+    gallery_title as gallery_title,
+    order_sentences as order_sentences,
+    write_gallery_curves as write_gallery_curves,
+)
 from crosslens.report.plots.group_chart import Chart as Chart, chart as chart
 from crosslens.report.plots.group_figures import (
     bar_figure as bar_figure,
@@ -151,6 +160,13 @@ from crosslens.report.text.polysemy import (
 from crosslens.report.text.protocols import (
     protocol_description as protocol_description,
     protocol_text as protocol_text,
+)
+from crosslens.report.text.results.plans import (
+    format_bytes as format_bytes,
+    format_duration as format_duration,
+    format_number as format_number,
+    plan_grid as plan_grid,
+    plan_title as plan_title,
 )
 from crosslens.report.text.results.requirements import github_annotations as github_annotations
 from crosslens.report.text.robustness import ROBUSTNESS_TABLES as ROBUSTNESS_TABLES, robustness_text as robustness_text

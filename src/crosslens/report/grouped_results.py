@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import PAGE_WIDTH, Grid, Run, UsageError, json_form, split_name
+from crosslens.core import PAGE_WIDTH, Grid, Run, UsageError, json_form, percent, split_name
 from crosslens.explanations import CAUSES, Overview, cause_column
 from crosslens.metrics import format_figure, unit_sentence
 from crosslens.pipeline import Comparison, Robustness, compare
 from crosslens.report.groups import group_members, groupable_metrics
 from crosslens.report.selection import metric_names, select_metrics
 from crosslens.report.text.comparison import p_value, significance_sentence
-from crosslens.report.text.hard_negatives import interval_text, percent
+from crosslens.report.text.hard_negatives import interval_text
 from crosslens.report.text.runs import difference_cells
 from crosslens.statistics import correct, estimate
 

@@ -116,9 +116,15 @@ def grouping_columns(run: Run, direction: str) -> pl.DataFrame:
     return table.with_columns(pl.col("text").str.count_matches(_WORD).alias(CAPTION_LENGTH))
 
 
+def _column_names(run: Run) -> set[str]:
+    """The names of :func:`grouping_columns` of all directions; counting words only to know of them takes too long."""
+    names = {name for table in run.columns.values() for name in table.columns}
+    return names | ({CAPTION_LENGTH} if "text" in names else set())
+
+
 def column_of(run: Run, column: str) -> str:
     """What a dataset's column is called in a run: ``query`` is ``query_``, as a run has its own column of that name."""
-    known = {name for direction in run.columns for name in grouping_columns(run, direction).columns}
+    known = _column_names(run)
     if not known:
         raise UsageError(
             f"the run {run.name!r} has no columns to group by",
@@ -144,14 +150,15 @@ def group_members(run: Run, direction: str, column: str) -> dict[str, tuple[str,
 
 def group_names(run: Run) -> list[str]:
     """The columns that queries can usefully be grouped by: not those that differ for each of them."""
-    names = {name for direction in run.columns for name in grouping_columns(run, direction).columns}
-    return sorted(names - {"text", "image", "file"})
+    return sorted(_column_names(run) - {"text", "image", "file"})
 
 
 def groupable_metrics(run: Run, column: str) -> list[str]:
     """The metrics of a run that a column can group: at least one."""
     column = column_of(run, column)
-    names = [name for name in run if _separable(name) and _labels(run, name, column) is not None]
+    directions = {split_name(name)[0]: name for name in run}
+    grouped = {direction for direction, name in directions.items() if _labels(run, name, column) is not None}
+    names = [name for name in run if _separable(name) and split_name(name)[0] in grouped]
     if not names:
         raise UsageError(f"no metric of the run {run.name!r} has values by {column}", fix="choose another column")
     return names
@@ -180,7 +187,8 @@ def _separable(name: str) -> bool:
 
 def _labels(run: Run, name: str, column: str) -> pl.Series | None:
     """What the column says of each query of a metric; None where it belongs to the other direction."""
-    table = grouping_columns(run, split_name(name)[0])
+    direction = split_name(name)[0]
+    table = grouping_columns(run, direction) if column == CAPTION_LENGTH else run.columns.get(direction, pl.DataFrame())
     # In a run folder both directions share one table: a column of captions is there for images too, all empty.
     return table[column] if column in table.columns and table[column].null_count() < table.height else None
 

@@ -20,6 +20,7 @@ from crosslens.core import (
     Workspace,
     argument,
     atomic_file,
+    current_engine,
     fingerprint,
     frozen,
     positions,
@@ -193,12 +194,18 @@ def _blocks(prepared: PreparedSimilarity, done: int, progress: Progress | None) 
     """Each block of rows after those that are done, with the row that it begins with."""
     rows, captions = prepared.shape
     height = max(1, _BLOCK_BYTES // max(4 * captions, 1))
+    parts = [slice(start, min(start + height, rows)) for start in range(done, rows, height)]
     with stage(progress or SilentProgress(), "similarity", rows) as watching:
         watching.advance(done)
-        for start in range(done, rows, height):
-            stop = min(start + height, rows)
-            yield start, prepared.block(slice(start, stop))
-            watching.advance(stop - start)
+        blocks = current_engine().run(
+            _block, prepared, parts, done=lambda part: watching.advance(part.stop - part.start), size=_BLOCK_BYTES
+        )
+        for part, block in zip(parts, blocks, strict=True):
+            yield part.start, block
+
+
+def _block(prepared: PreparedSimilarity, rows: slice) -> Array:
+    return prepared.block(rows)
 
 
 def _key(description: MatrixDescription) -> str:

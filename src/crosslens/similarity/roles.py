@@ -96,6 +96,11 @@ class Roles:
             filled += len(words)
         self._index(missing, parts)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For other processes: the words of all texts, and no encoder."""
+        self.require(np.arange(len(self._start) - 1), np.arange(len(self._caption)))
+        return {**vars(self), "_encode": None, "_weight_of": None}
+
     def _references_of(self, image: int) -> Array:
         return self._reference[self._start[image] : self._start[image + 1]]
 

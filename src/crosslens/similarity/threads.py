@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import UsageError, available_cores, wait_for_all
+from crosslens.core import UsageError, available_cores, core_limit, wait_for_all
 from crosslens.similarity.protocol import Array
 
 _PIECES_PER_THREAD = 8
@@ -23,6 +23,7 @@ def thread_count(threads: int | None) -> int:
 
 def in_parallel(work: Callable[[int, int], object], count: int, threads: int) -> None:
     """Call ``work(start, stop)`` for ranges that together cover ``range(count)``."""
+    threads = min(threads, core_limit() or threads)  # prepared by a process that has more cores than this one
     if threads == 1 or count < 2:
         work(0, count)
         return

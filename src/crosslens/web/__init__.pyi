@@ -10,11 +10,13 @@ from crosslens.web.judging.commands import (
     project_prompt as project_prompt,
     table_prompt as table_prompt,
 )
+from crosslens.web.judging.database.model_requests import ModelRequests as ModelRequests
 from crosslens.web.judging.exchange.exporting import (
     export_content as export_content,
     export_form as export_form,
     interface_of as interface_of,
 )
+from crosslens.web.judging.exchange.imp_sheets import export_sheets as export_sheets
 from crosslens.web.judging.exchange.importing import import_items as import_items
 from crosslens.web.judging.model_judges.pictures import (
     dataset_pictures as dataset_pictures,
@@ -22,6 +24,7 @@ from crosslens.web.judging.model_judges.pictures import (
     library_pictures as library_pictures,
 )
 from crosslens.web.judging.options import (
+    IMP_SHEETS as IMP_SHEETS,
     LABEL_STUDIO as LABEL_STUDIO,
     QRELS as QRELS,
     AskingOptions as AskingOptions,

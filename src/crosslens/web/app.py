@@ -25,7 +25,8 @@ extend the navigation, the body limits and the login of the services."""
 def create_app(settings: WebSettings) -> FastAPI:
     """The application for these settings; refuses an address that others can reach while nobody has to log in."""
     library = RunLibrary(settings.folder, settings.datasets)
-    services = Services(settings, library, PictureStore(library, settings.image_folders, settings.cache_folder))
+    pictures = PictureStore(library, settings.image_folders, settings.cache_folder, settings.thumbnails << 20)
+    services = Services(settings, library, pictures)
     app = FastAPI(
         title="crosslens", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json",
         dependencies=[Depends(check_csrf)],

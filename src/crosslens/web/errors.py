@@ -17,7 +17,7 @@ from crosslens.web.layout.rendering import render
 
 _MISSING = ("unknown-id", "unknown-name", "gone")
 _HEADINGS = {
-    401: "Log in first", 403: "Not allowed", 404: "Not here", 405: "Not possible", 409: "Already changed",
+    401: "Log in first", 403: "Not allowed", 404: "Not found", 405: "Not possible", 409: "Already changed",
     413: "Too large", 415: "Another kind of file", 422: "Not valid", 429: "Too many requests", 500: "Something failed",
     501: "Not installed",
 }  # fmt: skip

@@ -13,15 +13,18 @@ from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Literal
 
-from crosslens.core import CrosslensError, Dataset, InputError, atomic_file, fingerprint
+from crosslens.core import CrosslensError, Dataset, InputError, fingerprint
 from crosslens.data import outer_file, read_image_bytes, readable_picture
 from crosslens.web.library import RunLibrary
+from crosslens.web.thumbnails import ThumbnailCache
 
 Size = Literal[96, 160, 256, 320, 640, 1280]
 """The longer side in pixels. A few sizes: every other one would be another file in the cache."""
 _QUALITY = 82
 _SECONDS = 1.0
 """How long the folders of a dataset are taken for granted: a page asks for each of its pictures."""
+MOST_BYTES = 1 << 30
+"""How much the thumbnails take on disk, where nobody says otherwise."""
 _AT_ONCE = 2
 """Pictures decoded at the same time: each may take hundreds of megabytes."""
 
@@ -29,8 +32,9 @@ _AT_ONCE = 2
 class PictureStore:
     """Thumbnails of the pictures of datasets, kept in a folder of the cache."""
 
-    def __init__(self, library: RunLibrary, folders: Sequence[Path], cache: Path) -> None:
-        self._library, self._folders, self._cache = library, tuple(folders), cache / "pictures"
+    def __init__(self, library: RunLibrary, folders: Sequence[Path], cache: Path, most_bytes: int = MOST_BYTES) -> None:
+        self._library, self._folders = library, tuple(folders)
+        self._cache = ThumbnailCache(cache / "pictures", most_bytes)
         self._decoding = BoundedSemaphore(_AT_ONCE)
         self._sources: dict[str, tuple[float, Dataset | None, list[Path]]] = {}
 
@@ -48,17 +52,10 @@ class PictureStore:
         path = self.file(dataset, image)
         status = outer_file(path).stat()
         key = fingerprint("thumbnail", {"file": [path, status.st_mtime_ns, status.st_size], "form": [size, _QUALITY]})
-        kept = self._cache / key[:2] / f"{key}.jpg"
-        try:
-            return kept.read_bytes()
-        except OSError:
+        content = self._cache.get(key)
+        if content is None:
             content = self._make(path, size)
-        try:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_file(kept) as file:
-                file.write_bytes(content)
-        except (OSError, CrosslensError):
-            pass  # a full disk, or another request that writes the same: the picture is shown all the same
+            self._cache.put(key, content)
         return content
 
     def exists(self, dataset: str, image: str) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 
 from crosslens.core import MissingExtraError, UsageError, argument
 from crosslens.web.settings import WebSettings
@@ -34,10 +35,16 @@ def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Ca
     announce(address)
     for note in app.state.services.start_notes:
         warn(note.replace("{address}", address))
+    threading.Thread(target=_do, args=(app.state.services.start_work,), daemon=True).start()
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2, ws="none"
     )
     uvicorn.Server(config).run(sockets=[listener])
+
+
+def _do(work: Iterable[Callable[[], None]]) -> None:
+    for task in work:
+        task()
 
 
 def _listen(settings: WebSettings) -> socket.socket:

@@ -24,17 +24,19 @@ class Services:
     for everybody else; it is asked for every request where the server can be reached from other computers, except below
     ``open_paths``. ``body_limits`` maps the beginning of a path to the largest body it takes, in bytes. ``navigation``
     holds address and title of each page that the head of all pages links to. ``start_notes`` are printed when the
-    server starts, with ``{address}`` replaced by its own.
+    server starts, with ``{address}`` replaced by its own; ``start_work`` is done in the background then, one after the
+    other: what the first visitor would have to wait for.
     """
 
     settings: WebSettings
     library: RunLibrary
     pictures: PictureStore
     require_login: Callable[[Request], Response | None] | None = None
-    open_paths: list[str] = field(default_factory=lambda: ["/static/"])
+    open_paths: list[str] = field(default_factory=lambda: ["/static/", "/charts.css"])
     body_limits: dict[str, int] = field(default_factory=dict)
     navigation: list[tuple[str, str]] = field(default_factory=list)
     start_notes: list[str] = field(default_factory=list)
+    start_work: list[Callable[[], None]] = field(default_factory=list)
 
     def body_limit(self, path: str) -> int:
         """The largest body of a request to this path."""

@@ -42,6 +42,9 @@ class ServeOptions(Options):
     cache: Path | None = option(
         None, "Where thumbnails, vectors and maps are kept. [default: the cache folder of crosslens]", metavar="FOLDER"
     )
+    thumbnails: int = option(
+        1024, "Most megabytes of thumbnails that are kept; the oldest go first.", metavar="MB", minimum=1
+    )
     models: tuple[str, ...] = option(
         (), "Further encoder for live search, such as clip:openai/clip-vit-base-patch32; may be repeated.",
         metavar="MODEL", flags=("--model",),
@@ -66,6 +69,7 @@ class WebSettings:
     database: str | None = None
     cache: Path | None = None
     models: tuple[str, ...] = ()
+    thumbnails: int = 1024
 
     def __post_init__(self) -> None:
         if not self.folder.is_dir():
@@ -80,7 +84,7 @@ class WebSettings:
         password = None if options.password_file is None else read_password(options.password_file)
         return WebSettings(
             folder, datasets, image_folders, options.host, options.port, options.allowed_hosts, password,
-            options.database, options.cache, options.models,
+            options.database, options.cache, options.models, options.thumbnails,
         )  # fmt: skip
 
     @property

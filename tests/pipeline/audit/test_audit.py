@@ -35,7 +35,7 @@ from crosslens.pipeline import (
     load_audit,
     run_audit,
 )
-from crosslens.pipeline.audit import stage as stage_module
+from crosslens.pipeline.audit import sources, stage as stage_module
 from tests.pipeline.small_world import world
 
 LIGHT = ("evaluate", "ties", "curve")
@@ -217,6 +217,39 @@ def test_another_audit_is_not_replaced_unless_told(files: Path) -> None:
         run_audit(request(), "elsewhere", options)
 
 
+def test_corrected_data_take_over_a_folder_without_a_finished_stage(files: Path) -> None:
+    options = AuditOptions(only=("ties",), resamples=50)
+    right = np.load("images.npy")
+    np.save("images.npy", np.full_like(right, np.nan))
+    Path("out").mkdir()
+    with pytest.raises(CrosslensError, match="NaN"):
+        run_audit(request(), "out", options)
+    assert Path("out/header.json").exists(), "the failed audit leaves its header"
+    Path("out/mine.txt").write_text("a person's")
+    np.save("images.npy", right)
+    other = AuditOptions(only=("ties",), resamples=60)
+    audit = run_audit(request(name="corrected"), "out", other)
+    assert {result.stage for result in audit.results} == {"evaluate", "ties"}
+    assert set(load_audit("out").runs) == {"corrected"}
+    assert Path("out/mine.txt").exists()
+    with pytest.raises(ConflictError, match="already contains a different audit"):
+        run_audit(request(), "out", options)
+
+
+def test_a_corrected_dataset_given_as_a_value_replaces_the_one_before(files: Path) -> None:
+    data, random = Dataset.of({"a": ["x", "y"], "b": ["z", "w"]}), np.random.default_rng(0)
+    np.save("scores.npy", random.standard_normal((2, 3)))
+    inputs = InputOptions(scores="scores.npy")
+    options = AuditOptions(only=("ties",), resamples=50)
+    with pytest.raises(CrosslensError):
+        run_audit(AuditRequest((DatasetSource("out/datasets/d", value=data),), inputs=inputs), "out", options)
+    fitting = Dataset.of({"a": ["x", "y"], "b": ["z"]})
+    given = AuditRequest((DatasetSource("out/datasets/d", value=fitting),), inputs=inputs)
+    audit = run_audit(given, "out", options)
+    assert audit.dataset is not None
+    assert audit.dataset.fingerprint == fitting.fingerprint
+
+
 def test_changed_files_are_noticed(files: Path) -> None:
     options = AuditOptions(only=("evaluate",), resamples=50)
     run_audit(request(), "out", options)
@@ -328,3 +361,11 @@ class Noise(Letters):
     def encode_texts(self, texts):
         return -super().encode_texts(texts)
 """
+
+
+@pytest.mark.parametrize(
+    ("model", "label"),
+    [("tiny", "tiny"), ("clip:openai/clip-vit-b32", "clip-openai-clip-vit-b32"), ("callable:my/model.py:mine", "mine")],
+)
+def test_names_of_models(model: str, label: str) -> None:
+    assert sources._label(model) == label

@@ -211,3 +211,20 @@ def test_the_most_important_comes_first_and_one_stage_does_not_fill_the_list() -
     assert "explain" in [finding.stage for finding in findings[:4]]
     assert {finding.model for finding in findings} == {"tiny"}
     assert all(0 <= finding.importance <= 1 for finding in findings)
+
+
+def test_of_several_models_the_comparison_comes_first_and_the_best_before_the_others() -> None:
+    runs = {"weak-a": ("a", 0.3), "strong-a": ("a", 0.6), "only-b": ("b", 0.2)}
+    results = [
+        StageResult("evaluate", {"metrics": {"t2i/Hit@1": figure(mean)}}, "", run, dataset)
+        for run, (dataset, mean) in runs.items()
+    ]
+    cells = [
+        {"dataset": "a", "metric": "t2i/Hit@1", "model": "strong", "best": True, "difference": None, **figure(0.6)},
+        {"dataset": "a", "metric": "t2i/Hit@1", "model": "weak", "best": False, "difference": -0.3, "significant": True,
+         **figure(0.3)},
+    ]  # fmt: skip
+    results.append(StageResult("leaderboard", {"metrics": ["t2i/Hit@1"], "datasets": ["a"], "cells": cells}, ""))
+    found = findings_of(results)
+    assert found[0].text.startswith("strong is best by t2i/Hit@1")
+    assert [finding.model for finding in found[1:]] == ["strong-a", "only-b", "weak-a"]

@@ -104,6 +104,23 @@ def test_the_marked_point_is_where_its_numbers_are() -> None:
     assert points[2].findtext("title") == "step 40: 10"
 
 
+def test_what_was_not_measured_is_drawn_and_named_so() -> None:
+    series = {"x": [Point(0.9), Point(0.5), Point(0.3)], "y": [Point(0.8)] * 3}
+    chart = line_chart(
+        "x", [10, 1000, 2e6], series, axis="items", number=percent, logarithmic=True, measured={"x": 1000.0}
+    )
+    drawn = drawing(chart)
+    lines = [str(line.get("class")) for line in drawn.iter("polyline")]
+    assert lines == ["curve", "curve beyond", "curve"]
+    solid, dotted = (str(line.get("points")).split() for line in list(drawn.iter("polyline"))[:2])
+    assert dotted[0] == solid[-1], "the dotted part goes on where the other ends"
+    assert [point.findtext("title") for point in drawn.findall(".//circle[@class='point beyond']")] == [
+        "x, items 2,000,000: 30.0 extrapolated"
+    ]
+    assert chart.grid.rows[2] == ("2,000,000", "30.0 extrapolated", "80.0")
+    assert "10⁶" in [text.text for text in drawn.iter("text")]
+
+
 def test_equal_factors_are_equal_steps() -> None:
     series = {"x": [Point(0.1, 0.0, 0.2)] * 3}
     drawn = drawing(line_chart("x", [1, 10, 100], series, axis="k", number=percent, logarithmic=True))
@@ -143,6 +160,29 @@ def test_losses_and_gains_have_two_colours_and_uncertain_ones_brackets() -> None
     assert [numbers(box, "fill-opacity")[0] for box in boxes] == [0.5, 0.25, 0.125]
     shown = [text.text for text in drawing(chart).findall(".//text[@class='middle']")]
     assert shown == ["20.0", "-10.0", "(5.0)"]
+
+
+def test_whole_numbers_have_bars_of_their_own() -> None:
+    chart = histogram("t", [3, 4, 5, 6], [2, 0, 4], axis="words", number=lambda value: f"{value:g}", whole=True)
+    assert chart.grid.rows == (("3", "2"), ("4", "0"), ("5", "4"))
+    bars = drawing(chart).findall(".//rect[@class='bar']")
+    assert [bar.findtext("title") for bar in bars] == ["3: 2 queries", "4: 0 queries", "5: 4 queries"]
+    labels = {text.text: numbers(text, "x")[0] for text in drawing(chart).findall(".//text[@class='soft middle']")}
+    left, wide = numbers(bars[0], "x", "width")
+    assert labels["3"] == pytest.approx(left + wide / 2, abs=0.6), "under the middle of its bar"
+
+
+def test_names_of_columns_and_runs_have_room() -> None:
+    """A long name is turned beside the last column and still inside the drawing; two that differ late stay apart."""
+    names = ["clip-vit-base-a", "clip-vit-base-b"]
+    chart = heat_map("t", ["row"], names, [[Point(0.1), Point(0.2)]], number=percent)
+    texts = [text.text for text in drawing(chart).iter("text")]
+    assert set(names) <= set(texts), "whole"
+    cells = [numbers(cell, "x", "width") for cell in drawing(chart).findall(".//rect")]
+    reach = 7.4 * len(names[1]) * math.cos(math.radians(35))
+    assert chart.size[0] >= cells[-1][0] + cells[-1][1] / 2 + reach - 8
+    strip = rank_strip("t", {"a-rather-long-name-of-a-run": [1, 2], "b": [1, 2]})
+    assert "a-rather-long-name-of-a-run" in [text.text for text in drawing(strip).iter("text")]
 
 
 def test_counts_are_heights() -> None:

@@ -37,6 +37,17 @@ def page_file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return written(tmp_path_factory.mktemp("pages"), request.param, request)
 
 
+def serious(page: Any) -> list[tuple[str, str, str]]:
+    """What axe finds that keeps people out."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'crosslens[test]'")
+    return [
+        (rule["id"], node["html"][:200], node["failureSummary"])
+        for rule in axe.Axe().run(page).response["violations"]
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
 Opened = Callable[..., Watched]
 
 
@@ -70,18 +81,11 @@ def test_opens_from_disk_without_complaint_or_request(opened: Opened, page_file:
 def test_nothing_serious_for_people_who_see_or_use_it_differently(
     opened: Opened, page_file: Path, colours: str
 ) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'crosslens[test]'")
     page = opened(page_file, color_scheme=colours).page
     page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", background)[:3])) < 200) == (colours == "dark")
-    findings = [
-        (rule["id"], node["html"][:200], node["failureSummary"])
-        for rule in axe.Axe().run(page).response["violations"]
-        if rule["impact"] in ("serious", "critical")
-        for node in rule["nodes"]
-    ]
-    assert findings == []
+    assert serious(page) == []
 
 
 @pytest.mark.parametrize("details", [False, True])

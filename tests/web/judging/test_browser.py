@@ -222,16 +222,20 @@ def test_an_invitation_is_followed(site: Site, open_as: Opening) -> None:
 def looked_at(site: Site) -> tuple[int, dict[str, str]]:
     """An account, and the pages that it sees."""
     number = picture_project(site, "failures", 3, practice=1)
-    pairs = picture_project(site, "validity", 3)
+    captions = picture_project(site, "validity", 3, name="Captions of a benchmark with a long name")
+    pairs, grades = (picture_project(site, task, 3) for task in ("pairs", "relevance"))
     account = person(site.database, "looks", project=number)
-    join(site.database, pairs, account)
+    for other in (captions, pairs, grades):
+        join(site.database, other, account)
     token = create_invitation(site.database, number)
     return account, {
         "projects": "/judging",
         "project": f"/projects/{number}",
         "guidelines": f"/projects/{number}/guidelines",
         "item": f"/projects/{number}/annotate",
-        "caption": f"/projects/{pairs}/annotate",
+        "caption": f"/projects/{captions}/annotate",
+        "pair": f"/projects/{pairs}/annotate",
+        "grade": f"/projects/{grades}/annotate",
         "account": "/account",
         "invitation": f"/join/{token}",
         "login": "/login",
@@ -239,7 +243,7 @@ def looked_at(site: Site) -> tuple[int, dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "name", ["projects", "project", "guidelines", "item", "caption", "account", "invitation", "login"]
+    "name", ["projects", "project", "guidelines", "item", "caption", "pair", "grade", "account", "invitation", "login"]
 )
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_on_a_telephone_and_for_assistive_technology(

@@ -8,12 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 from crosslens.core import CrosslensError, InputError, UnknownNameError
+from crosslens.web.judging.database import migrate
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.projects import (
     ProjectSettings,
@@ -57,6 +59,20 @@ def test_migrations_make_the_tables_of_the_code(database: Database) -> None:
         stored = inspect(connection)
         for table, columns in COLUMNS.items():
             assert columns <= {column["name"] for column in stored.get_columns(table)}, table
+
+
+def test_a_database_of_the_first_format_is_brought_up_to_date(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    newest = command.upgrade
+    monkeypatch.setattr(migrate.command, "upgrade", lambda config, _: newest(config, "0001"))
+    old = open_database(address)
+    assert "model_requests" not in inspect(old.engine).get_table_names()
+    made = project(old, 2)
+    old.close()
+    monkeypatch.undo()
+    database = open_database(address)
+    assert "model_requests" in inspect(database.engine).get_table_names()
+    assert len(items(database, made.id)) == 2
+    database.close()
 
 
 def test_opening_again_keeps_everything(address: str) -> None:

@@ -20,8 +20,6 @@ from crosslens.web.judging.exchange.answer_files import (
     ExportedItem,
     answers_csv,
     answers_jsonl,
-    label_studio_config,
-    label_studio_tasks,
 )
 from crosslens.web.judging.exchange.judged_pairs import judged_pairs, label_grades, with_ground_truth
 from crosslens.web.judging.exchange.pair_lists import imp_items, pair_items
@@ -135,14 +133,8 @@ def test_bad_tables_of_pairs(tmp_path: Path, text: str, message: str) -> None:
     assert str(path) in str(caught.value)
 
 
-def test_candidates_and_survey_of_an_imp_benchmark(tmp_path: Path) -> None:
+def test_the_survey_of_an_imp_benchmark(tmp_path: Path) -> None:
     rows = {"image": ["a", "a", "b"], "caption": ["1", "2", "3"], "text": ["x", "y", "z"], "cosine": [0.3, 0.1, 0.2]}
-    candidates = pl.DataFrame(
-        {**rows, "reason": [None, "near-duplicate", None]}, schema_overrides={"reason": pl.String}
-    )
-    (tmp_path / "candidates.parquet").write_bytes(parquet_bytes(candidates))
-    to_judge = imp_items(tmp_path, shown_as="t")
-    assert [item.content.about["caption"] for item in to_judge] == ["1", "3"]
     dataset = replace(DATASET, captions=pl.DataFrame(rows).select("caption", "image", "text", "cosine"))
     dataset.save(tmp_path / "dataset")
     rejected = {"image": ["a", "b"], "caption": ["4", "5"], "text": ["v", "w"], "verdict": ["bad", "unsure"]}
@@ -278,26 +270,3 @@ def test_csv_and_jsonl_hold_every_answer_and_no_formula() -> None:
     assert lines[0]["shown_text"].startswith("=1+1")
     assert lines[0]["metrics"] == {"rank": 2}
     assert lines[2] | {"judge": ""} == lines[2]
-
-
-def test_label_studio_tasks() -> None:
-    """The layout of its import: data, annotations with results, predictions with model_version; nobody as author."""
-    (task,) = json.loads(json.dumps(label_studio_tasks(ANSWERS, [ITEM], FINAL, "http://127.0.0.1:8000/pictures/")))
-    assert set(task) == {"data", "annotations", "predictions"}
-    assert task["data"]["image"] == "http://127.0.0.1:8000/pictures/toys-1/b"
-    assert task["data"]["judges"] == ["ann", "adjudicated"]
-    mine, final = task["annotations"]
-    assert mine["result"] == [
-        {"from_name": "labels", "to_name": "image", "type": "choices", "value": {"choices": ["colour", "count"]}},
-        {"from_name": "rating", "to_name": "image", "type": "rating", "value": {"rating": 3}},
-        {"from_name": "text", "to_name": "image", "type": "textarea", "value": {"text": ['a, "b"']}},
-    ]
-    assert mine["lead_time"] == 4.5
-    assert (mine["ground_truth"], final["ground_truth"]) == (False, True)
-    assert "completed_by" not in mine
-    assert [(p["model_version"], p["result"][0]["value"]) for p in task["predictions"]] == [
-        ("gpt", {"choices": ["count"]})
-    ]
-    config = label_studio_config(["colour", 'a "b"'], True, 10, True)
-    assert "<Choice value='a \"b\"'/>" in config
-    assert {"labels", "rating", "text"} <= {line.split('"')[1] for line in config.splitlines() if 'name="' in line}

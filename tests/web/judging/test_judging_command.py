@@ -14,13 +14,15 @@ pytest.importorskip("PIL", reason="pip install 'crosslens[web]'")
 pytest.importorskip("sqlalchemy", reason="pip install 'crosslens[web]'")
 
 import crosslens as cl
+from crosslens.core import Tokens
 from crosslens.synth import write_scenes
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judging import record_judgement
+from crosslens.web.judging.database.model_requests import requests_by_model
 from crosslens.web.judging.database.projects import items
 from crosslens.web.judging.results.stored import adjudicate, load_answers
 from crosslens.web.judging.tasks.answers import Answer
-from tests.build.generators.test_http import Server, content
+from tests.build.generators.test_http import Server, content, fails
 from tests.commands import Call, call as call
 from tests.web.judging.samples import person
 
@@ -222,3 +224,48 @@ def test_a_model_judges_a_table(root: Path, call: Call, server: Server) -> None:
         (image, ["good"], "model") for image in dataset.image_ids[:2]
     ]
     assert "Do picture and text go together?" in call(*words, "--dry-run").out
+
+
+def test_an_interrupted_table_is_gone_on_with(root: Path, call: Call, server: Server) -> None:
+    dataset = cl.load_dataset("scenes")
+    pairs = pl.DataFrame({"image": dataset.image_ids[:4], "caption": dataset.caption_ids[:4]})
+    pairs.write_csv("pairs.csv")
+    words = ("judge", "pairs.csv", "--dataset", "scenes", "--model", "vlm", "-o", "answers.jsonl", "--workers", "1",
+             "--endpoint", f"{server.address}?retries=0", "--price", "3", "15")  # fmt: skip
+    reply = {**json.loads(content('{"labels": ["good"]}')[2]), "usage": {"prompt_tokens": 500, "completion_tokens": 9}}
+    server.replies = [(200, {}, json.dumps(reply).encode())] * 2
+    server.answer = lambda body: fails(429)
+    failed = call(*words)
+    assert failed.code != 0
+    assert "answers so far are kept" in failed.err
+    assert len(Path("answers.jsonl").read_text().splitlines()) == 2
+    server.answer = lambda body: (200, {}, json.dumps(reply).encode())
+    before = len(server.asked)
+    done = call(*words, "--json")
+    assert done.code == 0, done.err
+    assert (done.json["known"], done.json["answered"], len(server.asked) - before) == (2, 2, 2)
+    assert done.json["tokens"] == {"sent": 1_000, "received": 18, "uncounted": 0}
+    assert done.json["cost"] == pytest.approx((1_000 * 3 + 18 * 15) / 1e6)
+    lines = [json.loads(line) for line in Path("answers.jsonl").read_text().splitlines()]
+    assert [line["image"] for line in lines] == list(dataset.image_ids[:4])
+    other = call(*words, "--name", "another")
+    assert other.code != 0
+    assert "answers.jsonl holds other answers than those of another" in other.err
+    again = call(*words, "--name", "another", "--overwrite")
+    assert "tokens: 2,000 sent, 36 received; cost 0.0065" in again.out
+
+
+def test_tokens_of_a_project_are_kept_and_shown(root: Path, call: Call, server: Server) -> None:
+    call("judging", "new", "Failures", "--task", "failures")
+    call("judging", "import", "1", "runs/poor", "--limit", "3")
+    reply = json.loads(content('{"labels": ["colour"], "rating": 3}')[2])
+    reply["usage"] = {"prompt_tokens": 1_200, "completion_tokens": 30}
+    server.answer = lambda body: (200, {}, json.dumps(reply).encode())
+    words = ("judge", "1", "--model", "vlm", "--endpoint", server.address)
+    assert "tokens: 2,400 sent, 60 received" in call(*words, "--max-requests", "2").out
+    call(*words, "--price", "10", "20")
+    database = opened(root)
+    (asked,) = requests_by_model(database, 1).values()
+    assert (asked.requests, asked.tokens) == (3, Tokens(3_600, 90))
+    assert asked.cost == pytest.approx((1_200 * 10 + 30 * 20) / 1e6)
+    database.close()

@@ -104,7 +104,7 @@ def test_a_disagreement_is_decided_changed_and_taken_back(owned: Owned, owner: V
     assert load_answers(owned.site.database, owned.project).adjudicated == {item: Answer(("colour",), 2)}
     assert owner.post(reopen).status_code == 303
     assert owner.post(reopen).status_code == 409
-    assert owner.post(owned.address("/items/999999/decide"), {"label": "colour", "rating": "2"}).status_code == 200
+    assert owner.post(owned.address("/items/999999/decide"), {"label": "colour", "rating": "2"}).status_code == 422
 
 
 def test_files_that_are_exported(owned: Owned, owner: Visitor) -> None:

@@ -88,7 +88,7 @@ def test_the_owner_adjudicates_and_exports(owned: Owned, open_as: Opening, tmp_p
     page.wait_for_url("**/disagreements?shown=open&start=0")
     assert page.locator("section.case").count() == 1
     assert load_answers(owned.site.database, owned.project).adjudicated == {item: Answer(("colour", "count"), 4)}
-    page.get_by_role("link", name="Decided ones, too").click()
+    page.get_by_role("link", name="Decided items, too").click()
     assert page.locator(f"#item-{item} .badge").inner_text() == "decided"
     shoot(page, "decided")
     page.get_by_role("link", name="Items and export").click()

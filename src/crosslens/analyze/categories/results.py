@@ -160,7 +160,7 @@ def _classified(
     for model, given in {**labelled.scores, **scores}.items():
         values = _per_pair(labelled, given, model)
         parts = {TOTAL: labelled.matches}
-        parts |= {name: labelled.categories == place for place, name in enumerate(labelled.names)}
+        parts |= {name: labelled.categories == number for number, name in enumerate(labelled.names)}
         parts[NO_CATEGORY] = labelled.matches & (labelled.categories < 0)
         for name, positive in parts.items():
             if not positive.any():

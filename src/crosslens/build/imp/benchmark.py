@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.build.imp.agreement import AnnotatorAgreement
-from crosslens.build.imp.annotation import GOOD, Verdict
 from crosslens.build.imp.candidates import KEPT, NEAR_DUPLICATE, NOT_DRAWN, SMALL_CLUSTER, Candidates
+from crosslens.build.imp.people.agreement import AnnotatorAgreement
+from crosslens.build.imp.people.annotation import GOOD, Verdict
 from crosslens.build.imp.sampling import SampleSpread
 from crosslens.build.log import DecisionLog
 from crosslens.core import Card, Dataset, Printable

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.build.imp.agreement import measure_agreement
-from crosslens.build.imp.annotation import GOOD, Verdict
 from crosslens.build.imp.benchmark import DONE, Imp, benchmark_dataset, rejected_captions
 from crosslens.build.imp.candidates import Candidates
 from crosslens.build.imp.card import build_notes
@@ -20,10 +18,12 @@ from crosslens.build.imp.cleaning.settings import CleaningSettings
 from crosslens.build.imp.diversity import pairwise_mean, select_diverse
 from crosslens.build.imp.folder import STAGES, ImpFolder, Page, building, tables_fingerprint
 from crosslens.build.imp.leakage import CAPTION, IMAGE, Corpus, find_leaks, read_corpus
+from crosslens.build.imp.people.agreement import measure_agreement
+from crosslens.build.imp.people.annotation import GOOD, Verdict
+from crosslens.build.imp.people.verdicts import PeoplesVerdicts, read_verdicts
 from crosslens.build.imp.settings import SamplingSettings, SelectionSettings
 from crosslens.build.imp.sources import ImpSources
 from crosslens.build.imp.stages import CandidateStages, StageTables, Tables, spreads_of
-from crosslens.build.imp.verdicts import PeoplesVerdicts, read_verdicts
 from crosslens.build.log import IMP, DecisionLog, check_inputs, log_head
 from crosslens.core import Dataset, Embeddings, Progress, UsageError, argument, fingerprint, hold_output
 from crosslens.encode import TEXTS, EncodeOptions, Encoder, load_encoder

@@ -10,11 +10,11 @@ from pathlib import Path
 import polars as pl
 
 from crosslens.build.copied_images import IMAGES, copied_paths, copy_pictures, with_files
-from crosslens.build.imp.agreement import measure_agreement
 from crosslens.build.imp.benchmark import DATASET, DONE, Imp
 from crosslens.build.imp.candidates import Candidates
 from crosslens.build.imp.card import readme
-from crosslens.build.imp.verdicts import AGREED, PeoplesVerdicts, lost_verdicts
+from crosslens.build.imp.people.agreement import measure_agreement
+from crosslens.build.imp.people.verdicts import AGREED, PeoplesVerdicts, lost_verdicts
 from crosslens.build.log import IMP, DecisionLog
 from crosslens.build.sheets import read_written_sheet, write_sheet
 from crosslens.core import (

@@ -29,7 +29,7 @@ from crosslens.cli.console import (
 )
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, DatasetOptions, load_datasets, picture_files
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
-from crosslens.core import Options, UsageError, option
+from crosslens.core import EngineOptions, Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ def discriminability(
     encode: EncodeOptions,
     settings: DiscriminabilityOptions,
     intervals: IntervalOptions,
+    execution: EngineOptions,
     dataset: list[str] = option(
         ..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS
     ),
@@ -173,12 +174,13 @@ def discriminability(
     check_files(plot, output, overwrite=overwrite)
     loaded = load_datasets(dataset, source)
     encoding = replace(encode, cache=open_cache(encode), notify=print_note)
-    measured = [
-        analyze.dataset_discriminability(
-            part, model, image_text=image_text, **vectors, **vars(settings), **vars(encoding), progress=progress_bar()
-        )
-        for part, vectors in zip(loaded, _embeddings(loaded, image_embeddings, caption_embeddings), strict=True)
-    ]
+    given = _embeddings(loaded, image_embeddings, caption_embeddings)
+    keywords = {"image_text": image_text, **vars(settings), **vars(encoding)}
+    with core.use_engine(execution):
+        measured = [
+            analyze.dataset_discriminability(part, model, **vectors, **keywords, progress=progress_bar())
+            for part, vectors in zip(loaded, given, strict=True)
+        ]
     for part in measured:
         pipeline.note_skipped(dict(part.skipped), print_note)
     comparison = analyze.compare_discriminability(measured, **vars(intervals))
@@ -242,7 +244,7 @@ def labels(
     runs: Annotated[list[Path] | None, typer.Argument(help="Run folders of one dataset, one per model.")] = None,
     direction: str | None = option(None, "Caption queries against images, or against their texts.", metavar="t2i|t2t"),
     no_pictures: bool = option(False, "Do not open the image files."),
-    image_embeddings: Path | None = option(
+    image_embeddings: str | None = option(
         None, "Image vectors, to find duplicates: .npy, .npz, .safetensors, .pt or a folder.", metavar="FOLDER|FILE"
     ),
     no_words: bool = option(False, "Do without the keyword filter."),
@@ -303,8 +305,8 @@ def _load_runs(folders: list[Path], source: DatasetOptions) -> tuple[dict[str, c
     return runs, dataset or explanations.dataset_of_run(next(iter(runs.values())))
 
 
-def _image_vectors(dataset: core.Dataset, path: Path) -> core.Embeddings:
-    return core.align_embeddings(pipeline.read_vectors(path, "image"), dataset.image_ids, "image")
+def _image_vectors(dataset: core.Dataset, path: str) -> core.Embeddings:
+    return core.align_embeddings(data.read_vectors(path, "image"), dataset.image_ids, "image")
 
 
 def _apply(

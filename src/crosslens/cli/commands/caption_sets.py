@@ -16,7 +16,9 @@ from crosslens.core import UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import CaptionSetOptions
 
-_EMBEDDINGS = "vectors in the dataset's order (.npy, .npz, .safetensors, .pt), or an embeddings folder"
+_EMBEDDINGS = (
+    "vectors in the dataset's order (.npy, .npz, .safetensors, .pt, .parquet), or a folder of embeddings or of shards"
+)
 
 
 @command(

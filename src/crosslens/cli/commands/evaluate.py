@@ -14,12 +14,17 @@ import crosslens.encode as encoders
 import crosslens.metrics as metric_families
 import crosslens.pipeline as pipeline
 from crosslens.cli.console import confirm_code, print_json, print_list, print_note, print_result, progress_bar
-from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, dataset_words
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, Plugins, TrustCodeFlag, command
+from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_words
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, Plugins, TrustCodeFlag, command, recorded_command
 from crosslens.cli.stored_runs import print_run, run_written_at
-from crosslens.core import UsageError, option
+from crosslens.core import EngineOptions, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions, RerankOptions
+
+_QUERIES = (
+    "Rank a random sample of N queries of each direction (by --seed) against the whole gallery. Or, in text-only "
+    "retrieval, the text set whose captions are the queries; --dataset is then the corpus."
+)
 
 
 @command(
@@ -29,6 +34,8 @@ from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions, Rera
     "    --model clip:openai/clip-vit-base-patch32 -o runs/clip-b32",
     "crosslens evaluate --run model.run.gz --qrels qrels.txt \\",
     '    --metrics "CappedRecall@1 CappedRecall@5" --json',
+    "crosslens evaluate --dataset laion --queries 100000 \\",
+    "    --image-embeddings laion --caption-embeddings laion",
     "crosslens evaluate --dataset captions.jsonl --scores scores.npy",
     "crosslens evaluate --dataset captions.jsonl --scores scores.npy \\",
     '    --metrics "NCS[cider]@10 SR[semantic,m=20]@5 DCGcm@10"',
@@ -50,7 +57,8 @@ def evaluate(
     rerank: RerankOptions,
     inputs: InputOptions,
     options: EvaluateOptions,
-    queries: str | None = option(None, QUERIES, metavar=DATASET_WORDS),
+    execution: EngineOptions,
+    queries: str | None = option(None, _QUERIES, metavar=f"N|{DATASET_WORDS}"),
     name: str | None = option(None, "The name of the run. [default: the output folder's name]", metavar="TEXT"),
     output: Path | None = option(None, "Where the run is written.", metavar="FOLDER", flags=OUTPUT),
     overwrite: Overwrite = False,
@@ -63,36 +71,25 @@ def evaluate(
     Running the same command again resumes an interrupted run, or finds it complete. A different run in the output
     folder is replaced only with --overwrite.
     """
+    if queries is not None and queries.strip().isdecimal():
+        options, queries = replace(options, queries=int(queries)), None
     asking, asking_options = (None, {}) if queries is None else dataset_words(queries)
     if asking is not None and model.image_text is None:
         model = replace(model, image_text=encoders.MEAN)
     if model.query_caption and model.image_text is None:
         raise UsageError("--query-caption requires --image-text", fix="pass --image-text, or drop --query-caption")
-    inputs, options = _as_known(source, inputs, options)
+    inputs, options = pipeline.evaluated_as_known(source.dataset, inputs, options, print_note)
     recipe = pipeline.Recipe(source.dataset, source.reader_options(), inputs, model, rerank, options, name)
     recipe = replace(recipe, queries=asking, queries_options=asking_options)
     recipe = recipe.with_plugins(plugin or ())
     encoding = replace(encode, device=options.device, notify=print_note)
     before = run_written_at(output)
-    result = pipeline.run_recipe(
-        recipe, output, overwrite=overwrite, progress=progress_bar(), command=sys.argv, encoding=encoding,
-        trust_code=trust_code or confirm_code,
-    )  # fmt: skip
+    with core.use_engine(execution):
+        result = pipeline.run_recipe(
+            recipe, output, overwrite=overwrite, progress=progress_bar(), command=recorded_command(),
+            encoding=encoding, trust_code=trust_code or confirm_code,
+        )  # fmt: skip
     print_run(result, json=json, output=output, before=before, name=name)
-
-
-def _as_known(
-    source: DatasetOptions, inputs: InputOptions, options: EvaluateOptions
-) -> tuple[InputOptions, EvaluateOptions]:
-    """What the name of a dataset says about its evaluation, unless the flags say something else."""
-    known = source.known
-    if known is not None and known.relevance is not None and inputs.qrels is None:
-        inputs = replace(inputs, qrels=known.relevance)
-        print_note(f"note: {known.name} is {known.called} with --qrels {known.relevance}")
-    if known is not None and known.folds > 1 and options.folds == 1:
-        options = replace(options, folds=known.folds)
-        print_note(f"note: {known.name} is {known.called} with --folds {known.folds}")
-    return inputs, options
 
 
 @command("crosslens run runs/clip-b32/recipe.toml", "crosslens run my-recipe.toml -o runs/again --json")
@@ -182,6 +179,7 @@ def _facts(family: metric_families.Family) -> list[tuple[str, str]]:
 def encode(
     source: DatasetOptions,
     options: EncodeOptions,
+    execution: EngineOptions,
     model: str | None = option(None, "Such as clip:openai/clip-vit-base-patch32 (see --list).", metavar="KIND:SOURCE"),
     output: Path | None = option(None, "Where images/ and captions/ are written.", metavar="FOLDER", flags=OUTPUT),
     overwrite: Overwrite = False,
@@ -202,7 +200,7 @@ def encode(
     assert model is not None
     assert output is not None
     dataset = source.load()
-    with core.hold_output(output):
+    with core.hold_output(output), core.use_engine(execution):
         encoder = encoders.load_encoder(model, replace(options, notify=print_note))
         encoded = encoders.encode_dataset(
             dataset, encoder, image_folder=options.image_folder, cache=open_cache(options),
@@ -221,7 +219,7 @@ def open_cache(options: EncodeOptions) -> encoders.Cache | None:
 
 def _report(encoder: encoders.Encoder, encoded: encoders.Encoded, written: dict[str, Path], json: bool) -> None:
     parts = {"images": encoded.images, "captions": encoded.captions}
-    shapes = {part: list(values.vectors.shape) for part, values in parts.items() if values is not None}
+    shapes = {part: list(values.shape) for part, values in parts.items() if values is not None}
     if json:
         facts: dict[str, Any] = {
             "model": encoder.name,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import crosslens.analyze as analyze
 import crosslens.core as core
+import crosslens.data as data
 import crosslens.encode as encoders
 import crosslens.pipeline as pipeline
 import crosslens.report as report
@@ -26,7 +27,7 @@ from crosslens.cli.console import (
 )
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_datasets, picture_files
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, command
-from crosslens.core import Options, UsageError, option
+from crosslens.core import EngineOptions, Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
 _VECTORS = "in the order of the datasets: .npy, .npz, .safetensors, .pt or a folder."
@@ -147,6 +148,7 @@ def polysemy(
     intervals: IntervalOptions,
     settings: ClusterOptions,
     files: PolysemyFiles,
+    execution: EngineOptions,
     dataset: list[str] = option(
         ..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS
     ),
@@ -172,10 +174,11 @@ def polysemy(
     measures = replace(measures, clusters=measures.clusters or files.page is not None)
     if settings.purity_by is not None and not measures.clusters:
         raise UsageError("--purity-by requires --clusters or --page", fix="pass one of them")
-    measured = [
-        _measure(models.encode(loaded, 0 if by else number), sizes, measures, intervals, settings)
-        for number, loaded in enumerate(parts)
-    ]
+    with core.use_engine(execution):
+        measured = [
+            _measure(models.encode(loaded, 0 if by else number), sizes, measures, intervals, settings)
+            for number, loaded in enumerate(parts)
+        ]
     written = _write(measured, files, encode, overwrite)
     if json:
         print_json({"datasets": [result.as_dict() for result in measured], "files": list(map(str, written))})
@@ -265,7 +268,7 @@ class _Models:
             return None
         whole = self._whole[number]
         ids = whole.image_ids if side == "image" else whole.caption_ids
-        return core.align_embeddings(pipeline.read_vectors(paths[number], side), ids, side)
+        return core.align_embeddings(data.read_vectors(paths[number], side), ids, side)
 
 
 def _measure(

@@ -25,7 +25,7 @@ from crosslens.cli.console import (
 )
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
-from crosslens.core import UsageError, option
+from crosslens.core import EngineOptions, UsageError, option
 
 
 @command(
@@ -160,6 +160,7 @@ def missing_positives(
 )
 def similarity(
     source: DatasetOptions,
+    *,
     phi: str = option(
         "cider", "The similarity (see --list), or a matrix of it: .npy, .npz, .csv …", metavar="NAME|FILE"
     ),
@@ -170,6 +171,7 @@ def similarity(
     output: Path | None = option(
         None, "The matrix (.npy); with --pairs, the scores (.csv).", metavar="FILE", flags=OUTPUT
     ),
+    execution: EngineOptions,
     threads: Threads = None,
     overwrite: Overwrite = False,
     listing: bool = option(False, "Print the similarities, and nothing else.", flags=("--list",)),
@@ -191,7 +193,8 @@ def similarity(
     loaded = similarities.load_similarity(phi, **options)
     if pairs is not None:
         _score_pairs(dataset, loaded, pairs, output, threads, overwrite, json)
-    else:
+        return
+    with core.use_engine(execution):
         _score_matrix(dataset, loaded, output, threads, overwrite, json)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,9 +25,9 @@ from crosslens.cli.console import (
     use_colour,
 )
 from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, key_values, load_dataset_words, typed
-from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Json, Overwrite, Threads, command
+from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Json, Overwrite, Threads, command, recorded_command
 from crosslens.cli.stored_runs import drops_by_column, print_groups
-from crosslens.core import UnknownNameError, UsageError, option
+from crosslens.core import EngineOptions, UnknownNameError, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import RobustnessOptions
 
@@ -53,6 +52,7 @@ def robustness(
     *,
     encode: Annotated[EncodeOptions, Flags(without=("skip_bad",))],
     settings: Annotated[RobustnessOptions, Flags(without=("level",))],
+    execution: EngineOptions,
     model: list[str] | None = option(
         None, "A model (see crosslens encode --list); may be repeated.", metavar="KIND:SOURCE"
     ),
@@ -124,32 +124,34 @@ def robustness(
     check_outputs(html, overwrite=overwrite)
     vectors, perturbed = ({}, {}) if variants is None else pipeline.read_variants(variants)
     common: dict[str, Any] = {"perturbed": perturbed, "metrics": metrics, "output": output, "overwrite": overwrite}
-    common |= {**vars(settings), "command": sys.argv, "progress": progress_bar()}
+    common |= {**vars(settings), "command": recorded_command(), "progress": progress_bar()}
     if runs:
         making = {"model": model, "perturbations": perturbations, "option": option, "variants": vectors}
         inputs = {"image-embeddings": image_embeddings, "caption-embeddings": caption_embeddings, "queries": queries}
         _refuse_with_runs(making | inputs)
-        study = pipeline.robustness_from_runs(
-            pipeline.read_runs(runs, qrels),
-            None if qrels is None else data.read_relevance(qrels),
-            dataset=source.load_if_given(),
-            **common,
-        )
+        with core.use_engine(execution):
+            study = pipeline.robustness_from_runs(
+                pipeline.read_runs(runs, qrels),
+                None if qrels is None else data.read_relevance(qrels),
+                dataset=source.load_if_given(),
+                **common,
+            )
     elif qrels is not None:
         raise UsageError("--qrels requires --runs", fix="pass the ranked lists, or drop --qrels")
     else:
         perturbing = perturbation_options(option, _caption_perturbations(perturbations or "all")) if option else None
         encoding = {name: value for name, value in vars(encode).items() if name != "skip_bad"}
-        study = pipeline.robustness(
-            source.load(),
-            models=model,
-            images=pipeline.read_vectors(image_embeddings, "image"),
-            captions=pipeline.read_vectors(caption_embeddings, "caption"),
-            variants=vectors or None,
-            queries=None if queries is None else load_dataset_words(queries),
-            perturbations=perturbations,
-            **{**common, **encoding, "options": perturbing, "notify": print_note},
-        )
+        with core.use_engine(execution):
+            study = pipeline.robustness(
+                source.load(),
+                models=model,
+                images=image_embeddings and data.read_vectors(image_embeddings, "image"),
+                captions=caption_embeddings and data.read_vectors(caption_embeddings, "caption"),
+                variants=vectors or None,
+                queries=None if queries is None else load_dataset_words(queries),
+                perturbations=perturbations,
+                **{**common, **encoding, "options": perturbing, "notify": print_note},
+            )
     if by is not None and added.columns is not None:
         print_groups(drops_by_column(study, by, added.columns), json=json)
     else:

@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-import crosslens.core as core
 import crosslens.web as web
 from crosslens.cli.console import print_json, print_note
-from crosslens.cli.datasets import DATASET_WORDS, load_dataset_words
+from crosslens.cli.datasets import DATASET_WORDS, served_data
 from crosslens.cli.flags import Json, command
 from crosslens.core import option
 from crosslens.web import ServeOptions
@@ -28,7 +27,8 @@ def serve(
     options: ServeOptions,
     data: list[str] | None = option(
         None,
-        "A folder of pictures, or a dataset for runs whose recipe does not lead to theirs; may be repeated.",
+        "A folder of pictures, a dataset for runs whose recipe does not lead to theirs, or a folder of build imp; "
+        "may be repeated.",
         metavar=f"FOLDER|{DATASET_WORDS}",
     ),
     json: Json = False,
@@ -38,14 +38,7 @@ def serve(
     Answers on this computer only, unless --host says otherwise. Run folders are only read, and a run that is written
     while the server is open shows up. With --json the address is printed as JSON once the server answers.
     """
-    loaded: list[core.Dataset] = []
-    pictures: list[Path] = []
-    for words in data or ():
-        if Path(words).is_dir() and not (Path(words) / core.HEADER_FILE).exists():
-            pictures.append(Path(words))
-        else:
-            loaded.append(load_dataset_words(words))
-    settings = web.WebSettings.of(folder, options, tuple(loaded), tuple(pictures))
+    settings = web.WebSettings.of(folder, options, *served_data(data or ()))
 
     def announce(address: str) -> None:
         if json:

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from crosslens.core.chat.transport import Allowance, OversizedAnswer, content_of, opener
+from crosslens.core.chat.usage import TokenCounter
 from crosslens.core.errors import CrosslensError, UsageError
 
 KEY = "CROSSLENS_API_KEY"
@@ -45,6 +46,7 @@ class Endpoint:
     retries: int = 5
     first_wait: float = 1.0
     stop: threading.Event = field(default_factory=threading.Event, compare=False)
+    counter: TokenCounter = field(default_factory=TokenCounter, compare=False)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.address)
@@ -80,12 +82,14 @@ class Endpoint:
             "response_format": {"type": "json_object"},
         }
         try:
-            return _content(self._post_with_retries(body), self)
+            raw = self._post_with_retries(body)
         except _Refused as refusal:
-            if refusal.status == 400 and "response_format" in refusal.message:
-                del body["response_format"]  # older servers do not know it; the answer is read strictly anyway
-                return _content(self._explained_post(body), self)
-            raise self._explained(refusal) from None
+            if refusal.status != 400 or "response_format" not in refusal.message:
+                raise self._explained(refusal) from None
+            del body["response_format"]  # older servers do not know it; the answer is read strictly anyway
+            raw = self._explained_post(body)
+        self.counter.add(raw)
+        return _content(raw, self)
 
     def first_token(self, messages: Sequence[Message], *, alternatives: int = 20) -> dict[str, float]:
         """The likeliest first tokens of the answer with the logarithms of their probabilities."""

@@ -65,6 +65,12 @@ MEMBER_BYTES = Limit("CROSSLENS_MAX_MEMBER_BYTES", 256 << 20, "bytes", "One memb
 UNPACKED_BYTES = Limit(
     "CROSSLENS_MAX_UNPACKED_BYTES", 4 << 30, "bytes", "What a compressed file, tar file or table unpacks to."
 )
+VECTOR_BYTES = Limit(
+    "CROSSLENS_MAX_VECTOR_BYTES",
+    6 << 30,
+    "bytes",
+    "Vectors that ranking holds in memory, as float32; those of a side beyond it are read from their files in blocks.",
+)
 CAPTION_CHARACTERS = Limit("CROSSLENS_MAX_CAPTION_CHARACTERS", 100_000, "characters", "One caption.")
 
 LIMITS = (
@@ -74,5 +80,6 @@ LIMITS = (
     IMAGE_BYTES,
     MEMBER_BYTES,
     UNPACKED_BYTES,
+    VECTOR_BYTES,
     CAPTION_CHARACTERS,
 )

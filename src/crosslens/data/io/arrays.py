@@ -1,5 +1,6 @@
-"""Arrays in files of other libraries: ``.npy``, ``.npz``, ``.safetensors`` and PyTorch's ``.pt``; never a pickle.
+"""Arrays in files of other libraries: ``.npy``, ``.npz``, ``.safetensors``, PyTorch's ``.pt``, lists in ``.parquet``.
 
+Never a pickle.
 A file may hold several arrays. Which one is meant follows from what is asked for: the vectors of images are under a
 name such as ``image``, ``images`` or ``image_features``, those of captions under ``text`` or ``caption_embeddings``,
 their ids under ``ids`` or ``image_ids``.
@@ -20,6 +21,7 @@ from crosslens.core import (
     Ids,
     InputError,
     MissingExtraError,
+    VectorBlocks,
     as_ids,
     content_kind,
     decode,
@@ -28,6 +30,7 @@ from crosslens.core import (
     reading,
 )
 from crosslens.data.io.files import existing_file
+from crosslens.data.io.vector_tables import TABLE_SUFFIXES, ListColumn, read_list_columns
 
 Array = np.ndarray[Any, Any]
 Side = Literal["image", "caption"]
@@ -52,17 +55,23 @@ _DAMAGED = (
 class StoredVectors(NamedTuple):
     """Vectors, and their ids where the file holds them."""
 
-    vectors: Array
+    vectors: Array | VectorBlocks
     ids: Ids | None
 
 
 def read_array(path: str | Path, side: Side | None = None) -> Array:
     """The array in a file; of several, the one of that side. A ``.npy`` file is left on disk until it is used."""
-    return read_vectors_and_ids(path, side).vectors
+    array, _ = read_array_and_ids(path, side)
+    return array
 
 
-def read_vectors_and_ids(path: str | Path, side: Side | None = None) -> StoredVectors:
-    """The array in a file and, where they are beside it, the ids of its rows."""
+def read_array_and_ids(
+    path: str | Path, side: Side | None = None, *, on_disk: bool = False
+) -> tuple[Array, Ids | None]:
+    """The array in a file and, where they are beside it, the ids of its rows.
+
+    ``on_disk``: a list column is decoded into a file of the cache, however small it is.
+    """
     path = existing_file(path)
     reader = _READERS.get(path.suffix.lower(), _read_npy)
     try:
@@ -76,7 +85,8 @@ def read_vectors_and_ids(path: str | Path, side: Side | None = None) -> StoredVe
             fix="write it with numpy.save(path, array.astype('float32'))",
         ) from error
     name = _choose(path, content, side)
-    return StoredVectors(_as_numbers(content[name]), _ids(path, content, name, side))
+    with reading(path):
+        return _as_numbers(content[name], on_disk=on_disk), _ids(path, content, name, side)
 
 
 def _choose(path: Path, content: Mapping[str, Any], side: Side | None) -> str:
@@ -135,8 +145,10 @@ def _plain(values: Any) -> list[Any]:
     return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
-def _as_numbers(value: Any) -> Array:
+def _as_numbers(value: Any, *, on_disk: bool = False) -> Array:
     """A numpy array; of torch's tensors those in bfloat16, which numpy lacks, as float32."""
+    if isinstance(value, ListColumn):
+        return value.decoded(on_disk=on_disk)
     if hasattr(value, "detach"):
         value = value.detach().cpu()
         value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
@@ -205,6 +217,7 @@ _READERS: dict[str, Callable[[Path], dict[str, Any]]] = {
     ".safetensors": _read_safetensors,
     ".pt": _read_torch,
     ".pth": _read_torch,
+    **dict.fromkeys(TABLE_SUFFIXES, read_list_columns),
 }
 ARRAY_SUFFIXES = tuple(_READERS)
 """Endings of the files that :func:`read_array` takes."""

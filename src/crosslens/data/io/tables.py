@@ -33,7 +33,7 @@ def read_table(path: str | Path) -> Table:
     path = existing_file(path)
     suffix = format_suffix(path)
     if suffix == ".parquet":
-        with _readable_parquet(path):
+        with readable_parquet(path):
             return Table(read_parquet_file(path), by_row)
     if suffix not in TABLE_SUFFIXES:
         raise UsageError(f"{path} ends in {suffix!r}", fix="use a .csv, .tsv, .jsonl or .parquet file")
@@ -106,18 +106,19 @@ def split_lines(path: str | Path, separator: str) -> tuple[list[str], list[list[
 
 def parquet_schema(path: str | Path) -> dict[str, pl.DataType]:
     """The columns of a Parquet file and their types, without their content."""
-    with _readable_parquet(path):
+    with readable_parquet(path):
         return dict(pl.scan_parquet(existing_file(path), glob=False).collect_schema())
 
 
 def parquet_columns(path: str | Path, columns: Sequence[str]) -> pl.DataFrame:
     """These columns of a Parquet file; the others are not read."""
-    with _readable_parquet(path):
+    with readable_parquet(path):
         return read_parquet_file(existing_file(path), list(columns))
 
 
 @contextmanager
-def _readable_parquet(path: str | Path) -> Iterator[None]:
+def readable_parquet(path: str | Path) -> Iterator[None]:
+    """Whatever is wrong with a Parquet file, in words, with its name."""
     try:
         yield
     except (pl.exceptions.PolarsError, OSError) as error:

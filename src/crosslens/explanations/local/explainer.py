@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -53,17 +53,23 @@ def explain_queries(
 ) -> list[Explanation]:
     """Each query in full. Without a ``direction``, captions are searched for the ids first, then images.
 
-    ``objects`` are those of the dataset where they have been read already.
+    ``objects`` are those of the dataset where they have been read already. Where objects are what captions mention,
+    only the captions of images that are compared are parsed.
     """
     if isinstance(queries, str):
         raise UsageError("queries must be a list", fix=f"write [{queries!r}]", option="queries")
     searched = [_find_query(run, str(query), direction, dataset) for query in queries]
     ids, directions = [query for query, _ in searched], [name for _, name in searched]
-    shared = objects or DatasetObjects(dataset, areas)
     sizes = SizeComparison(threshold, base)
-    explainers = {name: _Explainer(run, dataset, name, shared, sizes, competitors) for name in set(directions)}
+    explainers = {name: _Explainer(run, dataset, name, sizes, competitors) for name in set(directions)}
     for name, explainer in explainers.items():
         explainer.parse([query for query, own in zip(ids, directions, strict=True) if own == name])
+    compared = {
+        image for query, name in zip(ids, directions, strict=True) for image in explainers[name].images_of(query)
+    }
+    shared = (objects or DatasetObjects(dataset, areas)).of(compared)
+    for explainer in explainers.values():
+        explainer.shared = shared
     return [explainers[name].explain(query) for query, name in zip(ids, directions, strict=True)]
 
 
@@ -102,6 +108,16 @@ class DatasetObjects:
     def crowds(self) -> Any:
         return crowd_flags(self.dataset, self.objects)
 
+    def of(self, images: Collection[str]) -> DatasetObjects:
+        """The same for these images, where no others are needed: captions say all that is known of an image.
+
+        Annotated objects stay those of all images: an object that was annotated in no image at all may be in any.
+        """
+        annotated = self.dataset.objects is not None and self.dataset.objects.height > 0
+        if annotated or "objects" in vars(self):
+            return self
+        return DatasetObjects(self.dataset.select(images), self.areas)
+
     def image(self, image: str) -> AnnotatedImage:
         return annotated_image(self.dataset, self.objects, image, self.crowds)
 
@@ -114,19 +130,17 @@ class _Explainer:
         run: Run | Mapping[str, Ranking],
         dataset: Dataset,
         direction: str,
-        shared: DatasetObjects,
         sizes: SizeComparison,
         competitors: int,
     ) -> None:
         self.name = run.name if isinstance(run, Run) else "run"
-        self.dataset, self.direction, self.shared, self.sizes = dataset, direction, shared, sizes
+        self.dataset, self.direction, self.sizes = dataset, direction, sizes
+        self.shared = DatasetObjects(dataset)
         self.ranking = ranking_of(run, direction, dataset)
         self.outcomes = query_outcomes(run, dataset, direction)
         self.outcome_rows = {query: row for row, query in enumerate(self.outcomes["query"])}
         self.competitors = competitors
         self.rows = {query: row for row, query in enumerate(self.ranking.query_ids)}
-        self.captions = dict(dataset.captions.select("caption", "text").iter_rows())
-        self.images = dict(dataset.captions.select("caption", "image").iter_rows())
         self.mentions: dict[str, QueryMentions] = {}
         self.parse_notes: list[str] = []
 
@@ -146,9 +160,14 @@ class _Explainer:
             return outcome, other, outcome["text"]
         return outcome, other, None if other is None else other.text
 
+    def images_of(self, query: str) -> tuple[str, ...]:
+        """The images that are compared: the right one, and that of the item it is compared with."""
+        outcome, other, _ = self._inputs(query)
+        return (outcome["ground_truth"], *([other.image] if other else ()))
+
     def explain(self, query: str) -> Explanation:
         outcome, other, spoken = self._inputs(query)
-        images = [self.shared.image(image) for image in (outcome["ground_truth"], *([other.image] if other else ()))]
+        images = [self.shared.image(image) for image in self.images_of(query)]
         mentions = None if spoken is None else self.mentions.get(spoken)
         checks = self._check(mentions, images)
         compared, informed = self._compare(mentions, images)
@@ -193,9 +212,14 @@ class _Explainer:
         competitors = []
         for rank, item in enumerate(items, start=1):
             name, score = ranking.item_ids[item], finite(ranking.top_scores[row, rank - 1])
-            image, text = (self.images[name], self.captions[name]) if self.direction == IMAGE_TO_TEXT else (name, None)
+            image, text = self._caption(name) if self.direction == IMAGE_TO_TEXT else (name, None)
             competitors.append(Competitor(rank, name, image, score, item in relevant, text))
         return competitors
+
+    def _caption(self, caption: str) -> tuple[str, str]:
+        """The image and the text of a caption."""
+        row = self.dataset.caption_rows[caption]
+        return self.dataset.image_ids[self.dataset.caption_image[row]], self.dataset.texts[row]
 
     def _compared_item(self, outcome: Mapping[str, Any], top: Sequence[Competitor]) -> Competitor | None:
         """The top-1 item; of a success, the first item that is not relevant, which must be of another image."""

@@ -48,12 +48,16 @@ class AuditFolder:
 
     @staticmethod
     def open(path: str | Path, key: str, header: Mapping[str, Any], *, overwrite: bool) -> AuditFolder:
-        """The folder of the audit with this key, made if need be; another audit is replaced only with ``overwrite``."""
+        """The folder of the audit with this key, made if need be; another audit is replaced only with ``overwrite``.
+
+        A folder in which no stage was finished holds nothing of worth: corrected inputs simply take it over. Only its
+        header is then written anew, so that nothing is removed that somebody else put there.
+        """
         folder = AuditFolder(Path(path))
         if _LAYOUT.holds(folder.path):
             if overwrite:
                 folder._clear()
-            elif folder._stored_key() != key:
+            elif folder._stored_key() != key and folder._has_results():
                 raise ConflictError(
                     f"{folder.path}: already contains a different audit",
                     fix=f"choose another output folder, or pass {argument('overwrite', True)}",
@@ -119,6 +123,9 @@ class AuditFolder:
     def _write(self, name: str, kind: str, content: Mapping[str, Any]) -> None:
         header = {"format": f"crosslens/{kind}", "version": FORMAT_VERSION, **json_form(content)}
         write_header(self.path / name, header)
+
+    def _has_results(self) -> bool:
+        return any((self.path / RESULTS).glob("*.json"))
 
     def _stored_key(self) -> str | None:
         try:

@@ -63,7 +63,7 @@ def run_audit(
     options, display = options or AuditOptions(), display or SilentDisplay()
     stages = chosen_stages(options)
     with hold_output(output), trusting(trust_code):
-        sources = audit_sources(request, options)
+        sources = audit_sources(request, options, notify)
         key = fingerprint("audit", {"sources": [_facts(source) for source in sources], **options.facts()})
         folder = AuditFolder.open(output, key, _header(sources, options, command), overwrite=overwrite)
         for entry in request.datasets:

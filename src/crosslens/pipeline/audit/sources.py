@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from crosslens.core import RECIPE_FILE, RUN_FILE, Dataset, UsageError, argument, distinct_names
-from crosslens.data import load_dataset
+from crosslens.data import is_known, load_dataset
 from crosslens.metrics import DEFAULT_METRICS
 from crosslens.pipeline.audit.options import AuditOptions
 from crosslens.pipeline.options import EvaluateOptions
+from crosslens.pipeline.recipe.known_names import evaluated_as_known
 from crosslens.pipeline.recipe.options import InputOptions, ModelOptions
 from crosslens.pipeline.recipe.recipe import Recipe
 
@@ -37,9 +38,11 @@ class DatasetSource:
         return load_dataset(self.source, **self.options) if self.value is None else self.value
 
     def write_value(self) -> None:
-        """Write what was given as a value, unless it is there."""
-        if self.value is not None and not Path(self.source).exists():
-            self.value.save(self.source)
+        """Write what was given as a value, unless it is there; an audit that failed at once may have left another."""
+        if self.value is None:
+            return
+        if not (Path(self.source).exists() and Dataset.load(self.source).fingerprint == self.value.fingerprint):
+            self.value.save(self.source, overwrite=True)
 
     def words(self) -> str:
         """How commands name it."""
@@ -84,8 +87,13 @@ class AuditSource:
         return DatasetSource(str(self.recipe.dataset), self.recipe.dataset_options).words()
 
 
-def audit_sources(request: AuditRequest, options: AuditOptions) -> tuple[AuditSource, ...]:
-    """Every evaluation of an audit, the datasets read; conflicts and missing inputs raise."""
+def audit_sources(
+    request: AuditRequest, options: AuditOptions, notify: Callable[[str], None] = lambda text: None
+) -> tuple[AuditSource, ...]:
+    """Every evaluation of an audit, the datasets read; conflicts and missing inputs raise.
+
+    ``notify`` is told what the names of datasets imply.
+    """
     stored = [Path(path) for path in request.inputs.runs if (Path(path) / RUN_FILE).exists()]
     if stored:
         return _stored(request, stored)
@@ -98,11 +106,19 @@ def audit_sources(request: AuditRequest, options: AuditOptions) -> tuple[AuditSo
     known = _named_datasets(request.datasets)
     labels = distinct_names(map(_label, request.models)) or [request.name or _label_of_files(request.inputs)]
     models: Sequence[str | None] = request.models or [None]
-    return tuple(
-        AuditSource(_run_name(label, name, len(known)), label, name, _recipe(request, model, entry, options), dataset)
-        for name, entry, dataset in known
-        for label, model in zip(labels, models, strict=True)
-    )
+    sources = []
+    for name, entry, dataset in known:
+        evaluated = replace(request, **_as_known(request, entry, notify))
+        for label, model in zip(labels, models, strict=True):
+            recipe = _recipe(evaluated, model, entry, options)
+            sources.append(AuditSource(_run_name(label, name, len(known)), label, name, recipe, dataset))
+    return tuple(sources)
+
+
+def _as_known(request: AuditRequest, entry: DatasetSource | None, notify: Callable[[str], None]) -> dict[str, Any]:
+    name = None if entry is None else entry.source
+    inputs, evaluate = evaluated_as_known(name, request.inputs, request.evaluate, notify)
+    return {"inputs": inputs, "evaluate": evaluate}
 
 
 _NamedDataset = tuple[str, DatasetSource | None, Dataset | None]
@@ -114,25 +130,26 @@ def _named_datasets(sources: Sequence[DatasetSource]) -> list[_NamedDataset]:
     for source in sources:
         dataset = source.load()
         if dataset.name in known:
-            raise UsageError(
-                f"two datasets are called {dataset.name!r}", fix="rename the file or folder of one", option="dataset"
-            )
+            known_name = is_known(source.source)
+            fix = "audit each in a folder of its own" if known_name else "rename the file or folder of one"
+            raise UsageError(f"two datasets are called {dataset.name!r}", fix=fix, option="dataset")
         known[dataset.name] = dataset.name, source, dataset
     return list(known.values()) or [("", None, None)]
 
 
 def _recipe(request: AuditRequest, model: str | None, entry: DatasetSource | None, options: AuditOptions) -> Recipe:
-    lists = bool(request.inputs.runs)
-    metrics = request.evaluate.metrics
-    if entry is not None and not lists:  # lists may be too short: the defaults are then chosen by what they allow
-        metrics = tuple(dict.fromkeys((*_classic(request), *RECALLS, f"NCS[{options.phi}]@10", *metrics)))
+    source = None if entry is None else entry.source
+    inputs, evaluate = request.inputs, request.evaluate
+    metrics = evaluate.metrics
+    if source is not None and not inputs.runs:  # lists may be too short: what they allow is chosen by default
+        metrics = tuple(dict.fromkeys((*_classic(inputs, evaluate), *RECALLS, f"NCS[{options.phi}]@10", *metrics)))
     recipe = Recipe(
-        None if entry is None else entry.source,
+        source,
         {} if entry is None else entry.options,
-        request.inputs,
+        inputs,
         replace(request.model, name=model),
         options=replace(
-            request.evaluate,
+            evaluate,
             metrics=metrics,
             seed=options.seed,
             resamples=options.resamples,
@@ -143,9 +160,9 @@ def _recipe(request: AuditRequest, model: str | None, entry: DatasetSource | Non
     return recipe.with_plugins(request.plugins)
 
 
-def _classic(request: AuditRequest) -> tuple[str, ...]:
+def _classic(inputs: InputOptions, evaluate: EvaluateOptions) -> tuple[str, ...]:
     """The default metrics; the sum over both directions only where captions have one image, and both are evaluated."""
-    both = not request.inputs.qrels and len(set(request.evaluate.directions)) != 1
+    both = not inputs.qrels and len(set(evaluate.directions)) != 1
     return tuple(name for name in DEFAULT_METRICS if both or name != "Rsum")
 
 
@@ -177,8 +194,10 @@ def _label_of_files(inputs: InputOptions) -> str:
 
 
 def _label(model: str) -> str:
-    """A model's name as a folder can be called."""
-    return re.sub(r"[^\w.-]+", "-", model).strip("-.") or "model"
+    """A model's name as a folder can be called; of an object in a file of the user, the name of the object."""
+    kind, _, source = model.partition(":")
+    own = source.rpartition(":")[2] if kind == "callable" else model
+    return re.sub(r"[^\w.-]+", "-", own).strip("-.") or "model"
 
 
 def _run_name(model: str, dataset: str, datasets: int) -> str:

@@ -21,6 +21,7 @@ from crosslens.core import (
     TrustCode,
     argument,
     code_named_by,
+    each_block,
     hold_output,
     split_name,
     tidy_output,
@@ -37,7 +38,6 @@ from crosslens.pipeline.recipe.recipe import Recipe
 from crosslens.similarity import CacheChoice
 
 _MOST_STEPS_UP = 4
-_BLOCK = 65_536
 
 
 def run_recipe(
@@ -191,8 +191,7 @@ def _error_source(inputs: InputOptions, loaded: LoadedInputs, error: InputError)
 
 def _first_zero_vector(embeddings: Embeddings) -> int | None:
     """The row of the first item with a vector of zeros."""
-    for start in range(0, len(embeddings.vectors), _BLOCK):
-        block = embeddings.vectors[start : start + _BLOCK]
+    for start, block in each_block(embeddings):
         rows = np.flatnonzero((block == 0).all(axis=-1).reshape(len(block), -1).any(axis=1))
         if len(rows):
             return start + int(rows[0])

@@ -22,7 +22,7 @@ from crosslens.core import (
     read_manifest,
     reading,
 )
-from crosslens.data import ARRAY_SUFFIXES, existing_file, read_array
+from crosslens.data import ARRAY_SUFFIXES, SIDE_FOLDERS, existing_file, read_array, read_vectors
 from crosslens.encode import EncodeOptions
 from crosslens.metrics import OWN_SCORES, option_values, parse_metrics
 from crosslens.pipeline.encoding import LoadedInputs, encode_with_model
@@ -152,8 +152,10 @@ def inputs_of_run(
         ) from error
 
 
-def _from_embeddings(folder: Path) -> tuple[Embeddings, Embeddings]:
-    """What ``crosslens encode`` wrote."""
+def _from_embeddings(folder: Path) -> tuple[Any, Any]:
+    """What ``crosslens encode`` or clip-retrieval wrote."""
+    if all((folder / name).is_dir() for name in SIDE_FOLDERS.values()):
+        return read_vectors(folder, "image"), read_vectors(folder, "caption")
     with reading(folder):
         if not ((folder / "images").is_dir() and (folder / "captions").is_dir()):
             raise InputError(

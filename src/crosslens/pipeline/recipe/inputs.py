@@ -25,6 +25,7 @@ from crosslens.core import (
 from crosslens.data import (
     JUDGEMENT_SETS,
     Side,
+    StoredVectors,
     check_ids,
     check_known,
     check_unique,
@@ -36,6 +37,7 @@ from crosslens.data import (
     read_run,
     read_vectors_and_ids,
     relevance_files,
+    vector_files,
 )
 from crosslens.encode import EncodeOptions, SecondStage, load_pair_scorer
 from crosslens.pipeline.encoding import LoadedInputs, encode_with_model, stream_options
@@ -50,6 +52,8 @@ from crosslens.pipeline.recipe.graded_inputs import (
 from crosslens.pipeline.recipe.options import NAMED_INPUTS, first_conflict, parse_named_input
 from crosslens.pipeline.recipe.recipe import Recipe
 from crosslens.pipeline.row_counts import check_row_count
+
+_VECTORS: Mapping[str, Side] = {"image_embeddings": "image", "caption_embeddings": "caption"}
 
 
 def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | None = None) -> LoadedInputs:
@@ -124,6 +128,8 @@ def fingerprints(recipe: Recipe, dataset: Dataset | None) -> dict[str, str | tup
             hashes[key] = tuple(source_fingerprint(parse_named_input(entry, key)[1]) for entry in value)
         elif key == "qrels" and value:
             hashes[key] = file_fingerprint(relevance_files(value))
+        elif key in _VECTORS and value:
+            hashes[key] = file_fingerprint(vector_files(value, _VECTORS[key]))
         elif value:
             hashes[key] = tuple(map(_content, value)) if isinstance(value, tuple) else _content(value)
     if recipe.plugins:
@@ -147,35 +153,44 @@ def read_both(
     known = {"image": None, "caption": None} if dataset is None else {
         "image": dataset.image_ids, "caption": dataset.caption_ids
     }  # fmt: skip
-    plain = {
-        what: read_vectors_and_ids(file, what)
-        for what, file in files.items()
-        if dataset is not None and file is not None and id_files[what] is None and not Path(file).is_dir()
+    read = {what: None if file is None else _read_side(file, what) for what, file in files.items()}
+    counts = {
+        what: stored.vectors.shape[0]
+        for what, stored in read.items()
+        if isinstance(stored, StoredVectors) and stored.ids is None and id_files[what] is None and stored.vectors.shape
     }
-    counts = {what: len(stored.vectors) for what, stored in plain.items() if stored.ids is None and stored.vectors.ndim}
     sides: tuple[tuple[Side, Side], ...] = (("image", "caption"), ("caption", "image"))
     for what, other in sides:
         if dataset is not None and what in counts:
             with reading(str(files[what])):
                 check_row_count(what, counts[what], dataset, counts.get(other))
-    left, right = (read_embeddings(files[what], id_files[what], known[what], what) for what in files)
+    left, right = (_with_ids(read[what], files[what], id_files[what], known[what], what) for what in files)
     return left, right
 
 
 def read_embeddings(path: str | None, id_file: str | None, known: Ids | None, what: Side) -> Embeddings | None:
     """Vectors with ids: those in the folder or the file, those in the id file, or those of the dataset in its order."""
-    if path is None:
+    return None if path is None else _with_ids(_read_side(path, what), path, id_file, known, what)
+
+
+def _read_side(path: str, what: Side) -> StoredVectors | Embeddings:
+    with reading(path):
+        return read_vectors_and_ids(path, what)
+
+
+def _with_ids(
+    stored: StoredVectors | Embeddings | None, path: str | None, id_file: str | None, known: Ids | None, what: Side
+) -> Embeddings | None:
+    if stored is None or path is None:
         return None
-    if Path(path).is_dir():
+    if isinstance(stored, Embeddings):
         if id_file is not None:
             raise UsageError(f"{path} holds its own ids", fix=f"leave out the file of {what} ids")
-        folder = Embeddings.load(path, mmap=True)
         with reading(path):
-            _require_all(folder.ids, known, what, any_ending=folder.has_names)
-        return folder
-    with reading(path):
-        stored = read_vectors_and_ids(path, what)
-        if stored.ids is not None and id_file is None:
+            _require_all(stored.ids, known, what, any_ending=stored.has_names)
+        return stored
+    if stored.ids is not None and id_file is None:
+        with reading(path):
             _require_all(stored.ids, known, what)
             return Embeddings(stored.ids, stored.vectors)
     ids = known if id_file is None else _read_ids(id_file, known, what, (stored.vectors.shape or (0,))[0])

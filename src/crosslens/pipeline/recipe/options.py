@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from crosslens.core import Options, UsageError, argument, option
 from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, EncodeOptions, query_choice
 
-_EMBEDDINGS = "Vectors in the dataset's order (.npy, .npz, .safetensors, .pt), or an embeddings folder."
+_EMBEDDINGS = (
+    "Vectors in the dataset's order (.npy, .npz, .safetensors, .pt, .parquet), or a folder of embeddings or of shards."
+)
 _IMAGE_TEXT = (
     "Text-only retrieval: an image is the mean of its other captions' vectors (mean), or a summary of them "
     "(extractive, transformers:t5-small)."

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import TrustCode, code_named_by, file_fingerprint, reading, trusting
+from crosslens.core import TrustCode, code_named_by, file_fingerprint, is_remote, reading, trusting
 from crosslens.data import ARRAY_SUFFIXES, JUDGEMENT_SETS, path_options, read_text
 from crosslens.encode import map_path
 from crosslens.pipeline.options import EvaluateOptions
@@ -83,7 +83,7 @@ class Recipe:
         for key, value in asdict(self.inputs).items():
             if key in NAMED_INPUTS:
                 inputs[key] = tuple(self._map_named_input(entry, key, change) for entry in value)
-            elif key == "qrels" and value in JUDGEMENT_SETS:
+            elif (key == "qrels" and value in JUDGEMENT_SETS) or is_remote(value):
                 inputs[key] = value
             else:
                 inputs[key] = tuple(map(change, value)) if isinstance(value, tuple) else value and change(value)

@@ -9,7 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Dataset, InputError, Progress, SilentProgress, UsageError, argument, json_form
+from crosslens.core import (
+    Dataset,
+    InputError,
+    Progress,
+    SilentProgress,
+    UsageError,
+    argument,
+    current_engine,
+    json_form,
+)
 from crosslens.encode import MEAN, EncodeOptions, MatrixScorer, TextQueries, load_encoder
 from crosslens.metrics import MetricRequest, MetricSpec
 from crosslens.perturbations import PERTURBATIONS, chosen_perturbations, is_image_perturbation
@@ -27,6 +36,7 @@ from crosslens.pipeline.robustness_study.study_directory import (
 )
 from crosslens.pipeline.robustness_study.tables import StudyTables, significance_settings
 from crosslens.pipeline.robustness_study.variant_runner import QueryResults, ResultSource, StudySettings, VariantRunner
+from crosslens.pipeline.robustness_study.variant_tasks import run_in_tasks
 from crosslens.pipeline.robustness_study.variants import (
     GIVEN,
     ORIGINAL,
@@ -177,6 +187,8 @@ def _run_models(
 
 def run_variants(runner: VariantRunner, source: ResultSource, variants: Sequence[Variant]) -> dict[str, QueryResults]:
     """The results of a model on the original and on every variant."""
+    if current_engine().distributed:
+        return run_in_tasks(runner, source, (None, *variants))
     results = {ORIGINAL: runner.run(source, None)}
     for variant in variants:
         results[variant.label] = runner.run(source, variant)

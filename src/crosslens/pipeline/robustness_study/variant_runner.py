@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
@@ -187,6 +187,19 @@ class ResultSource(Protocol):
         """What is evaluated, as keywords of :func:`evaluate`: of a variant, or of the original (None)."""
 
 
+class NamedVariant(NamedTuple):
+    """A model on a variant: what it is called, what its results depend on (None: unknown), and where they are."""
+
+    label: str
+    name: str
+    key: str | None
+    folder: Path | None
+
+    def load(self, direction: str) -> QueryResults | None:
+        """Results that are stored; None where they have to be computed."""
+        return None if self.folder is None else QueryResults.load(self.folder, self.key, direction)
+
+
 @dataclass(frozen=True)
 class VariantRunner:
     """Evaluates models on the dataset and on its variants."""
@@ -199,28 +212,43 @@ class VariantRunner:
 
     def run(self, source: ResultSource, variant: Variant | None) -> QueryResults:
         """The results on a variant, or on the original (None): stored ones, or new ones that are then stored."""
-        label, name = ORIGINAL if variant is None else variant.label, source.name
-        vectors_key = source.key(variant)
-        key = None if vectors_key is None else fingerprint("outcome", {"vectors": vectors_key, **vars(self.settings)})
-        folder = None if self.directory is None else self.directory.run_folder(name, label)
-        results = None if folder is None else QueryResults.load(folder, key, self.settings.table_direction)
+        named = self.named(source, variant)
+        results = named.load(self.settings.table_direction)
         if results is None:
-            results = self._evaluate(source, variant, f"{name}, {label}", folder)
-            if folder is not None and self.directory is not None:
-                results.save(folder, key or "")
-                self.directory.changed = True
+            progress = PrefixedProgress(self.progress, named.name)
+            inputs = source.inputs(variant, progress)
+            results = self.measure(inputs, self.dataset_of(variant), named.name, named.folder, progress)
+            self.save(results, named)
         return results
 
-    def _evaluate(self, source: ResultSource, variant: Variant | None, name: str, folder: Path | None) -> QueryResults:
-        progress = _PrefixedProgress(self.progress, name)
-        inputs = source.inputs(variant, progress)
+    def named(self, source: ResultSource, variant: Variant | None) -> NamedVariant:
+        """A model on a variant, and where its results are."""
+        label, vectors = ORIGINAL if variant is None else variant.label, source.key(variant)
+        key = None if vectors is None else fingerprint("outcome", {"vectors": vectors, **vars(self.settings)})
+        folder = None if self.directory is None else self.directory.run_folder(source.name, label)
+        return NamedVariant(label, f"{source.name}, {label}", key, folder)
+
+    def save(self, results: QueryResults, named: NamedVariant) -> None:
+        """Keep new results whose run is in its folder."""
+        if named.folder is not None and self.directory is not None:
+            results.save(named.folder, named.key or "")
+            self.directory.changed = True
+
+    def dataset_of(self, variant: Variant | None) -> Dataset | None:
+        """The dataset with the variant's captions."""
+        return self.dataset if variant is None else variant.dataset
+
+    def measure(
+        self, inputs: Mapping[str, Any], dataset: Dataset | None, name: str, folder: Path | None, progress: Progress
+    ) -> QueryResults:
+        """Evaluate a variant, with its run in a folder."""
         with reading(name) if "run" in inputs else nullcontext():
-            return self._measure(inputs, variant, name, folder, progress)
+            return self._measure(inputs, dataset, name, folder, progress)
 
     def _measure(
-        self, inputs: Mapping[str, Any], variant: Variant | None, name: str, folder: Path | None, progress: Progress
+        self, inputs: Mapping[str, Any], dataset: Dataset | None, name: str, folder: Path | None, progress: Progress
     ) -> QueryResults:
-        dataset, settings = self.dataset if variant is None else variant.dataset, self.settings
+        settings = self.settings
         run = evaluate(
             dataset, **inputs, directions=settings.directions, metrics=settings.metrics,
             score=settings.score, resamples=settings.resamples, level=settings.level, seed=settings.seed,
@@ -234,7 +262,7 @@ class VariantRunner:
         return QueryResults.of(run, direction, clusters, score_source(dataset, **inputs, score=settings.score).scorer)
 
 
-class _PrefixedProgress:
+class PrefixedProgress:
     """Progress labelled with a model and variant."""
 
     def __init__(self, progress: Progress, prefix: str) -> None:

@@ -24,8 +24,9 @@ from crosslens.core import (
 )
 from crosslens.data import (
     ARRAY_SUFFIXES,
+    SHARD_SUFFIXES,
     Side,
-    read_vectors_and_ids,
+    read_vectors,
 )
 from crosslens.encode import TextQueries, sentence_parts
 from crosslens.perturbations import (
@@ -220,7 +221,7 @@ def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset
     """By perturbation, the vectors and the datasets in a folder.
 
     ``char_swap.npy`` (or .npz, .safetensors, .pt) holds vectors in the order of the dataset's captions
-    (``blur@3.npy``: of its images), a folder ``char_swap/`` embeddings with ids, or a dataset.
+    (``blur@3.npy``: of its images), a folder ``char_swap/`` embeddings with ids, such vectors in shards, or a dataset.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -230,13 +231,16 @@ def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset
     for part in sorted(folder.iterdir()):
         is_array = part.suffix.lower() in ARRAY_SUFFIXES
         name = part.name.removesuffix(part.suffix) if is_array else part.name
+        side: Side = "image" if is_image_perturbation(name) else "caption"
         if is_array:
-            vectors[name] = _as_variant(name, _read_file(part, "image" if is_image_perturbation(name) else "caption"))
+            vectors[name] = _as_variant(name, read_vectors(part, side))
         elif (part / HEADER_FILE).is_file():
             if _kind(part) == "crosslens/embeddings":
-                vectors[name] = _as_variant(name, Embeddings.load(part))
+                vectors[name] = _as_variant(name, Embeddings.load(part, mmap=True))
             elif _kind(part) == "crosslens/dataset":
                 datasets[name] = Dataset.load(part)
+        elif part.is_dir() and any(file.suffix.lower() in SHARD_SUFFIXES for file in part.iterdir()):
+            vectors[name] = _as_variant(name, read_vectors(part, side))
     if not vectors and not datasets:
         raise InputError(
             "no variants here",
@@ -245,18 +249,6 @@ def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset
             fix="write them with crosslens perturb -o",
         )
     return vectors, datasets
-
-
-def read_vectors(path: str | Path | None, side: Side) -> Any:
-    """Vectors from a file of arrays or an embeddings folder; None for None."""
-    if path is None:
-        return None
-    return Embeddings.load(path) if Path(path).is_dir() else _read_file(path, side)
-
-
-def _read_file(path: str | Path, side: Side) -> Any:
-    stored = read_vectors_and_ids(path, side)
-    return stored.vectors if stored.ids is None else Embeddings(stored.ids, stored.vectors)
 
 
 def _as_variant(name: str, vectors: Any) -> Any:

@@ -128,9 +128,10 @@ class ModelVectors:
         rows, texts = _changed_texts(variant)
         if not rows:
             return images, captions
-        vectors = np.array((captions if self._texts is None else self._texts.sentences).vectors)
-        vectors[rows] = encode_texts(self.encoder, texts, **stream_options(self.encoding.options, progress)).rows
-        averaged = vectors if self._texts is None else self._texts.queries.average(vectors)
+        changed = encode_texts(self.encoder, texts, **stream_options(self.encoding.options, progress)).rows
+        if self._texts is None:
+            return images, captions.with_rows(rows, changed)
+        averaged = self._texts.queries.average(self._texts.sentences.with_rows(rows, changed).vectors)
         return images, Embeddings(captions.ids, averaged, model=captions.model)
 
     def _original(self, progress: Progress) -> Pair:

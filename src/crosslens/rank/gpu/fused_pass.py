@@ -17,16 +17,20 @@ SMALLEST = 8_192
 MOST_RELEVANT = 64
 """Each relevant item of a query is compared with every score; with more of them, other ways are faster."""
 
+TILE = {"height": 128, "width": 128, "num_warps": 4, "num_stages": 3}
+"""Two such programs fit a multiprocessor: one multiplies while the other compares."""
+_STEP = 64
 _PANEL = 32_768
+"""Rows and columns of a block; floors rise from block to block."""
 _CAPACITY = 1_024
-"""Pairs of a row and a panel that may be noted: about 3 %. Random vectors need 2 %."""
+"""Pairs of a row that may be noted in a block: 3 %. Vectors without any relation to each other need more."""
 _WIDTH = 256
 """Candidates of a query."""
 _SAMPLE = 8_192
-TILE = {"height": 128, "width": 128, "num_warps": 4, "num_stages": 3}
+"""Items that the first floors are looked for in."""
 _ROOM = 1 << 26
+"""Pairs that float32 may leave undecided before they are settled."""
 _PAIRS = 16
-_STEP = 64
 _COMMON = 8
 
 
@@ -35,7 +39,6 @@ class _Collected:
     """What kernels write for one side: candidates as sortable keys, and pairs that float32 leaves undecided."""
 
     side: Side
-    block: int
     widths: Tensor
     keys: Tensor
     fill: Tensor
@@ -54,13 +57,13 @@ class _Collected:
             return torch.zeros(shape, dtype=kind, device=where)
 
         return _Collected(
-            side, block, side.widths(block), empty(count, _WIDTH, kind=torch.int64), empty(count),
+            side, side.widths(block), empty(count, _WIDTH, kind=torch.int64), empty(count),
             empty(max(1, len(side.owners))), empty(room), empty(room), empty(1),
         )  # fmt: skip
 
-    def common(self, begin: int, end: int) -> int:
-        """Relevant items that the kernel compares in one go for these queries: as many as one has, up to a limit."""
-        offsets = self.side.relevance.offsets[begin : end + 1]
+    def common(self, queries: slice) -> int:
+        """Relevant items that the kernel compares in one go: as many as any of these queries has, up to a limit."""
+        offsets = self.side.relevance.offsets[queries.start : queries.stop + 1]
         return min(_COMMON, int((offsets[1:] - offsets[:-1]).max(initial=0)))
 
     def settle(self) -> None:
@@ -83,72 +86,101 @@ class _Collected:
 
 def fused_pass(rows: Side, columns: Side, progress: Progress) -> bool:
     """Count and collect all pairs; False, with nothing usable counted, where too many are too close to tell apart."""
-    import torch
-
-    from crosslens.rank.gpu import kernels
-
-    tile_rows, tile_columns = TILE["height"], TILE["width"]
-    both = max(tile_rows, tile_columns)  # powers of two: a multiple of either
-    left, right = (halves(side.queries, both, _STEP) for side in (rows, columns))
-    dimension = left.values.shape[1]
-    unit = left.unit * right.unit
-    true_slack = product_slack(left, right, dimension)
-    fine = float32_slack(left, right, rows.queries.shape[1])
-    for side, first, second in ((rows, left, right), (columns, right, left)):
-        first_floors(side, first.values, second.values, unit, true_slack)
-    room = min(_ROOM, 64 * max(len(rows.queries), len(columns.queries), 1 << 14))
-    by_row, by_column = _Collected.of(rows, tile_rows, room), _Collected.of(columns, tile_columns, room)
-    where = rows.queries.device
-    bits = torch.empty((_PANEL, _PANEL // 32), dtype=torch.int32, device=where)
-    noted = torch.empty((_PANEL, _CAPACITY), dtype=torch.int32, device=where)
-    counts = torch.empty(_PANEL, dtype=torch.int32, device=where)
-    overflow = torch.zeros(1, dtype=torch.int32, device=where)
-    height, width, size = len(rows.queries), len(columns.queries), rows.queries.shape[1]
+    work = _FusedPass(rows, columns)
+    height, width = len(rows.queries), len(columns.queries)
     with stage(progress, "ranking", -(-width // _PANEL) * -(-height // _PANEL)):
         for begin in range(0, width, _PANEL):
-            end = min(begin + _PANEL, width)
             for top in range(0, height, _PANEL):
-                bottom = min(top + _PANEL, height)
-                down, across = -(-(bottom - top) // tile_rows), -(-(end - begin) // tile_columns)
-                kernels.scan[(down * across,)](
-                    left.values, right.values, top, bottom, begin, end, down, across,
-                    rows.targets, by_row.widths, rows.floor, rows.coarse, height,
-                    columns.targets, by_column.widths, columns.floor, columns.coarse, width,
-                    unit, true_slack * unit, bits, _PANEL // 32, dimension=dimension,
-                    row_common=by_row.common(top, bottom), column_common=by_column.common(begin, end), **TILE,
-                )  # fmt: skip
-                kernels.unpack[(bottom - top,)](
-                    bits, _PANEL // 32, across * tile_columns // 32, begin, noted, counts, _CAPACITY, size=_PANEL // 32
-                )
-                kernels.rescore[(bottom - top,)](
-                    rows.queries, columns.queries, top, noted, counts, _CAPACITY, overflow,
-                    rows.offsets, rows.scores, rows.floor, by_row.above, by_row.keys, by_row.fill,
-                    columns.offsets, columns.scores, columns.floor, by_column.above, by_column.keys, by_column.fill,
-                    by_row.pairs, by_row.items, by_row.length, by_column.pairs, by_column.items, by_column.length, room,
-                    _WIDTH, fine, dimension=size, padded=lanes(size), size=_PAIRS,
-                )  # fmt: skip
-                # Lists grow by a tenth, then a twentieth … of themselves: cutting them back is worth it less and less.
-                for collected, first, last, done, of in (
-                    (by_row, top, bottom, begin, width), (by_column, begin, end, top, height),
-                ):  # fmt: skip
-                    number = done // _PANEL + 1
-                    if number & (number - 1) == 0 or done + _PANEL >= of:
-                        side = collected.side
-                        kernels.keep_best[(last - first,)](
-                            collected.keys, collected.fill, side.floor, first, side.keep, side.keep, overflow, fine,
-                            width=_WIDTH, num_warps=1,
-                        )  # fmt: skip
+                work.look_at(slice(top, min(top + _PANEL, height)), slice(begin, min(begin + _PANEL, width)))
                 progress.advance()
-            # Looked at once per panel of columns, so that the device never waits for long.
-            lengths = torch.cat([overflow, by_row.length, by_column.length]).tolist()
-            if lengths[0] or max(lengths[1:]) > room:
+            if work.is_full():  # asked once per panel of columns, so that the device never waits for long
                 return False
-            for collected, length in ((by_row, lengths[1]), (by_column, lengths[2])):
-                if length > room // 4:
-                    collected.settle()
-    by_row.finish()
-    by_column.finish()
+    work.by_row.finish()
+    work.by_column.finish()
     return True
+
+
+class _FusedPass:
+    """The rounded vectors, bounds and buffers of a pass."""
+
+    def __init__(self, rows: Side, columns: Side) -> None:
+        import torch
+
+        self.rows, self.columns, where = rows, columns, rows.queries.device
+        tile_rows, tile_columns = TILE["height"], TILE["width"]
+        both = max(tile_rows, tile_columns)  # powers of two: a multiple of either
+        left, right = (halves(side.queries, both, _STEP) for side in (rows, columns))
+        self.left, self.right, self.unit = left.values, right.values, left.unit * right.unit
+        self.slack = product_slack(left, right, self.left.shape[1])
+        self.fine = float32_slack(left, right, rows.queries.shape[1])
+        first_floors(rows, self.left, self.right, self.unit, self.slack)
+        first_floors(columns, self.right, self.left, self.unit, self.slack)
+        self.room = min(_ROOM, 64 * max(len(rows.queries), len(columns.queries), 1 << 14))
+        self.by_row = _Collected.of(rows, tile_rows, self.room)
+        self.by_column = _Collected.of(columns, tile_columns, self.room)
+        self.bits = torch.empty((_PANEL, _PANEL // 32), dtype=torch.int32, device=where)
+        self.noted = torch.empty((_PANEL, _CAPACITY), dtype=torch.int32, device=where)
+        self.counts = torch.empty(_PANEL, dtype=torch.int32, device=where)
+        self.overflow = torch.zeros(1, dtype=torch.int32, device=where)
+
+    def look_at(self, rows: slice, columns: slice) -> None:
+        """Count a block, score again what is noted in it, and cut lists back."""
+        self._scan(rows, columns)
+        self._rescore(rows)
+        self._cut_back(self.by_row, rows, columns.start, len(self.columns.queries))
+        self._cut_back(self.by_column, columns, rows.start, len(self.rows.queries))
+
+    def _scan(self, rows: slice, columns: slice) -> None:
+        from crosslens.rank.gpu.kernels import scan, unpack
+
+        by_row, by_column, words = self.by_row, self.by_column, _PANEL // 32
+        height, width = rows.stop - rows.start, columns.stop - columns.start
+        down, across = -(-height // TILE["height"]), -(-width // TILE["width"])
+        scan[(down * across,)](
+            self.left, self.right, rows.start, rows.stop, columns.start, columns.stop, down, across,
+            self.rows.targets, by_row.widths, self.rows.floor, self.rows.coarse, len(self.rows.queries),
+            self.columns.targets, by_column.widths, self.columns.floor, self.columns.coarse, len(self.columns.queries),
+            self.unit, self.slack * self.unit, self.bits, words, dimension=self.left.shape[1],
+            row_common=by_row.common(rows), column_common=by_column.common(columns), **TILE,
+        )  # fmt: skip
+        used = across * TILE["width"] // 32
+        unpack[(height,)](self.bits, words, used, columns.start, self.noted, self.counts, _CAPACITY, size=words)
+
+    def _rescore(self, rows: slice) -> None:
+        from crosslens.rank.gpu.kernels import rescore
+
+        by_row, by_column, size = self.by_row, self.by_column, self.rows.queries.shape[1]
+        rescore[(rows.stop - rows.start,)](
+            self.rows.queries, self.columns.queries, rows.start, self.noted, self.counts, _CAPACITY, self.overflow,
+            self.rows.offsets, self.rows.scores, self.rows.floor, by_row.above, by_row.keys, by_row.fill,
+            self.columns.offsets, self.columns.scores, self.columns.floor, by_column.above, by_column.keys,
+            by_column.fill, by_row.pairs, by_row.items, by_row.length, by_column.pairs, by_column.items,
+            by_column.length, self.room, _WIDTH, self.fine, dimension=size, padded=lanes(size), size=_PAIRS,
+        )  # fmt: skip
+
+    def _cut_back(self, collected: _Collected, queries: slice, start: int, gallery: int) -> None:
+        """Drop candidates that cannot be listed; after panels 1, 2, 4 … of the gallery, as lists grow less and less."""
+        from crosslens.rank.gpu.kernels import keep_best
+
+        number = start // _PANEL + 1
+        if number & (number - 1) == 0 or start + _PANEL >= gallery:
+            side = collected.side
+            keep_best[(queries.stop - queries.start,)](
+                collected.keys, collected.fill, side.floor, queries.start, side.keep, side.keep, self.overflow,
+                self.fine, width=_WIDTH, num_warps=1,
+            )  # fmt: skip
+
+    def is_full(self) -> bool:
+        """Whether a buffer was too small; undecided pairs are settled while there is room for them."""
+        import torch
+
+        full, *lengths = torch.cat([self.overflow, self.by_row.length, self.by_column.length]).tolist()
+        if full or max(lengths) > self.room:
+            return True
+        for collected, length in zip((self.by_row, self.by_column), lengths, strict=True):
+            if length > self.room // 4:
+                collected.settle()
+        return False
 
 
 def first_floors(side: Side, queries: Tensor, gallery: Tensor, unit: float, slack: float) -> None:

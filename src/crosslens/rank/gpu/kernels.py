@@ -107,8 +107,8 @@ def scan(
         other += column_count
     bits = (scores == float("-inf")).to(tl.int32) << (tl.arange(0, width) % 32)[None, :]
     packed = tl.sum(tl.reshape(bits, (height, width // 32, 32)), axis=2)
-    place = (rows - row_begin)[:, None] * words + across * (width // 32) + tl.arange(0, width // 32)[None, :]
-    tl.store(noted + place, packed)
+    offsets = (rows - row_begin)[:, None] * words + across * (width // 32) + tl.arange(0, width // 32)[None, :]
+    tl.store(noted + offsets, packed)
     start, counts = row_targets + rows, row_above + rows
     for _ in range(row_width):
         target = tl.load(start, mask=valid_row, other=float("inf")) * unit
@@ -116,13 +116,13 @@ def scan(
         tl.atomic_add(counts, above, mask=above > 0, sem="relaxed")
         start += row_count
         counts += row_count
-    start, counts = column_targets + columns, column_above + columns
+    other, numbers = column_targets + columns, column_above + columns
     for _ in range(column_width):
-        target = tl.load(start, mask=valid_column, other=float("inf")) * unit
-        above = tl.sum((scores > target[None, :]).to(tl.int32), axis=0)
-        tl.atomic_add(counts, above, mask=above > 0, sem="relaxed")
-        start += column_count
-        counts += column_count
+        score = tl.load(other, mask=valid_column, other=float("inf")) * unit
+        higher = tl.sum((scores > score[None, :]).to(tl.int32), axis=0)
+        tl.atomic_add(numbers, higher, mask=higher > 0, sem="relaxed")
+        other += column_count
+        numbers += column_count
 
 
 @triton.jit

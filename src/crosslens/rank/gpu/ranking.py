@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crosslens.core import MissingExtraError, Progress, Ranking, Relevance, UsageError, argument
+from crosslens.core import (
+    MissingExtraError,
+    Progress,
+    Ranking,
+    Relevance,
+    UsageError,
+    VectorBlocks,
+    argument,
+    each_block,
+)
 from crosslens.rank.gpu.exact import fused
 from crosslens.rank.gpu.fused_pass import MOST_RELEVANT, SMALLEST, fused_pass
 from crosslens.rank.gpu.side import Side
@@ -45,10 +54,20 @@ def rank_products(
     """Rank inner products in both directions on a device."""
     import torch
 
-    vectors = [torch.from_numpy(part).to(where) for part in (scorer.rows, scorer.columns)]
     with torch.inference_mode():
-        sides = rank_vectors(*vectors, relevant, depth, tile, progress)
+        rows, columns = (_on_device(side, where) for side in (scorer.rows, scorer.columns))
+        sides = rank_vectors(rows, columns, relevant, depth, tile, progress)
         return {name: side.ranking(name) for name, side in zip(names, sides, strict=True)}
+
+
+def _on_device(vectors: VectorBlocks, where: Any) -> Tensor:
+    """All vectors, copied a block at a time."""
+    import torch
+
+    copied = torch.empty(vectors.shape, dtype=torch.float32, device=where)
+    for start, block in each_block(vectors):
+        copied[start : start + len(block)] = torch.tensor(block)
+    return copied
 
 
 def rank_vectors(

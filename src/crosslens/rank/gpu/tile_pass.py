@@ -38,7 +38,7 @@ def tile_pass(rows: Side, columns: Side, progress: Progress, *, tf32: bool, tile
                 scores = product(down, across)
                 exact = _float64_tile(rows.queries[down], columns.queries[across])
                 _look(rows, scores, top, begin, slack, exact)
-                _look(columns, scores.T, begin, top, slack, lambda exact=exact: exact().T)
+                _look(columns, scores.T, begin, top, slack, _turned(exact))
             progress.advance()
 
 
@@ -73,6 +73,11 @@ def _float64_tile(left: Tensor, right: Tensor) -> Callable[[], Tensor]:
         return (left.double() @ right.double().T).float()
 
     return scores
+
+
+def _turned(exact: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    """The same seen from the columns."""
+    return lambda: exact().T
 
 
 def _look(side: Side, scores: Tensor, query: int, item: int, slack: float, exact: Callable[[], Tensor]) -> None:

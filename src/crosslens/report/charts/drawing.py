@@ -129,6 +129,11 @@ def legend(drawing: SvgDrawing, names: Sequence[str], left: float, top: float) -
     return y - top + 22
 
 
+def widest(names: Iterable[str], most: float) -> float:
+    """About how wide the longest of some names is, at most ``most``."""
+    return min(most, max((_LETTER * len(name) for name in names), default=0.0))
+
+
 def fitting(text: str, room: float) -> str:
     """The text, cut to about this many units; in its middle, as names often differ at their end."""
     letters = max(2, int(room / _LETTER))

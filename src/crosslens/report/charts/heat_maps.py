@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 
 from crosslens.core import Grid
-from crosslens.report.charts.drawing import ChartHtml, Number, Point, SvgDrawing
+from crosslens.report.charts.drawing import ChartHtml, Number, Point, SvgDrawing, widest
 
-_LABELS, _CELL, _HIGH, _HEAD = 150.0, 62.0, 26.0, 78.0
+_LABELS, _CELL, _HIGH = 150.0, 62.0, 26.0
+_MOST, _TILT = 190.0, math.radians(35)
+"""How long the name of a column may be, and by how much it is turned."""
 _DEEPEST = 0.5
 """Opacity of the largest value: the number in the cell must stay readable."""
 
@@ -30,15 +32,18 @@ def heat_map(
     have two colours; False for the reverse. A number whose interval includes 0 is then in brackets.
     """
     told = about or f"{len(rows)} rows, {len(columns)} columns; a deeper colour is a larger value."
-    drawing = SvgDrawing(title, told, _LABELS + _CELL * len(columns) + 8, _HEAD + _HIGH * len(rows) + 6)
+    longest = widest(columns, _MOST)
+    head = 20 + longest * math.sin(_TILT)
+    beyond = max(8.0, longest * math.cos(_TILT) - _CELL / 2)  # the last name reaches past its column
+    drawing = SvgDrawing(title, told, _LABELS + _CELL * len(columns) + beyond, head + _HIGH * len(rows) + 6)
     largest = max((abs(point.value) for row in cells for point in row if math.isfinite(point.value)), default=0.0)
     for index, name in enumerate(columns):
-        x, y = _LABELS + _CELL * (index + 0.5), _HEAD - 8
+        x, y = _LABELS + _CELL * (index + 0.5), head - 8
         drawing.add(f'<g transform="rotate(-35 {x:.1f} {y:.1f})">')
-        drawing.text(x - 4, y, name, "soft", 92)
+        drawing.text(x - 4, y, name, "soft", _MOST)
         drawing.add("</g>")
     for index, name in enumerate(rows):
-        y = _HEAD + _HIGH * index
+        y = head + _HIGH * index
         drawing.text(_LABELS - 8, y + _HIGH / 2 + 4, name, "end", _LABELS - 12)
         for column, point in enumerate(cells[index]):
             if math.isfinite(point.value):

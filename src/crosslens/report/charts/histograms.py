@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from crosslens.core import Grid
 from crosslens.report.charts.drawing import ChartHtml, Number, SvgDrawing, finite_range, tick_words, ticks
@@ -14,11 +15,16 @@ _MOST_LABELS = 8
 
 def histogram(
     title: str, edges: Sequence[float], counts: Sequence[float], *, axis: str, number: Number, about: str = "",
-    noun: str = "queries",
+    noun: str = "queries", whole: bool = False,
 ) -> ChartHtml:  # fmt: skip
-    """``counts[i]`` values lie from ``edges[i]`` up to ``edges[i + 1]``; the last interval includes its end."""
+    """``counts[i]`` values lie from ``edges[i]`` up to ``edges[i + 1]``; the last interval includes its end.
+
+    With ``whole``, the values are whole numbers and interval i holds ``edges[i]`` alone.
+    """
     assert len(edges) == len(counts) + 1
-    drawing = SvgDrawing(title, about or f"{sum(counts):,g} {noun} in {len(counts)} intervals.", _WIDTH, _HEIGHT)
+    names = [number(low) if whole else f"{number(low)} to {number(high)}" for low, high in pairwise(edges)]
+    kind = "whole numbers" if whole else "intervals"
+    drawing = SvgDrawing(title, about or f"{sum(counts):,g} {noun} in {len(counts)} {kind}.", _WIDTH, _HEIGHT)
     rows = ticks(*finite_range([0.0, *counts]))
     inside = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
     bottom = _HEIGHT - _BOTTOM
@@ -27,18 +33,18 @@ def histogram(
         drawing.line(_LEFT, y, _WIDTH - _RIGHT, y)
         drawing.text(_LEFT - 6, y + 4, f"{count:,g}", "soft end")
     wide = inside[0] / max(1, len(counts))
-    every = -(-len(edges) // _MOST_LABELS)
     drawing.add('<g class="s1">')
-    for index, count in enumerate(counts):
+    for index, (name, count) in enumerate(zip(names, counts, strict=True)):
         high = inside[1] * count / rows[-1]
-        told = f"{number(edges[index])} to {number(edges[index + 1])}: {count:,g} {noun}"
+        told = f"{name}: {count:,g} {noun}"
         drawing.rectangle(_LEFT + wide * index + 0.5, bottom - high, wide - 1, high, "bar", told)
     drawing.add("</g>")
-    for index, edge in enumerate(edges):
+    labelled = edges[:-1] if whole else edges
+    every = -(-len(labelled) // _MOST_LABELS)
+    for index, edge in enumerate(labelled):
         if index % every == 0:
-            drawing.text(_LEFT + wide * index, bottom + 16, tick_words(number, edge), "soft middle")
+            x = _LEFT + wide * (index + (0.5 if whole else 0))
+            drawing.text(x, bottom + 16, tick_words(number, edge), "soft middle")
     drawing.text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 6, axis, "soft middle")
-    table = tuple(
-        (f"{number(edges[index])} to {number(edges[index + 1])}", f"{count:,g}") for index, count in enumerate(counts)
-    )
+    table = tuple((name, f"{count:,g}") for name, count in zip(names, counts, strict=True))
     return ChartHtml(title, drawing, Grid((axis, noun), table, "lr"))

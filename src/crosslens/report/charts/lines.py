@@ -38,11 +38,13 @@ def line_chart(
     logarithmic: bool = False,
     limits: tuple[float, float] | None = None,
     marked: int | None = None,
+    measured: Mapping[str, float] | None = None,
 ) -> ChartHtml:
     """A line per series through its values at ``across``.
 
     ``logarithmic``: equal steps across are equal factors; ``marked`` is the index of a point of the first series that
-    gets a ring; ``limits`` are the ends of the vertical axis (default: from the values).
+    gets a ring; ``limits`` are the ends of the vertical axis (default: from the values). ``measured`` says up to where
+    a series was measured: beyond, it is extrapolated, and drawn and named so.
     """
     columns = _powers(across) if logarithmic else ticks(*finite_range([0.0, *across]))
     ends = [end for values in series.values() for point in values for end in point]
@@ -54,14 +56,17 @@ def line_chart(
     _axes(drawing, columns, rows, position, axis, number)
     for order, (name, values) in enumerate(series.items()):
         drawing.add(f'<g class="{series_class(order)}">')
-        _line(drawing, across, values, position)
-        _dots(drawing, across, values, position, "" if len(series) == 1 else f"{name}, ", axis, number)
+        end = math.inf if measured is None else measured.get(name, math.inf)
+        _line(drawing, across, values, position, end)
+        _dots(drawing, across, values, position, "" if len(series) == 1 else f"{name}, ", axis, number, end)
         drawing.add("</g>")
     if marked is not None:
         _mark(drawing, *position(across[marked], next(iter(series.values()))[marked].value), top)
     table = tuple(
-        (f"{x:,g}", *(values[row].words(number) for values in series.values())) for row, x in enumerate(across)
-    )
+        (f"{x:,.10g}", *(_told(x, values[row], number, (measured or {}).get(name, math.inf))
+                      for name, values in series.items()))
+        for row, x in enumerate(across)
+    )  # fmt: skip
     return ChartHtml(title, drawing, Grid((axis, *series), table, "r" * (1 + len(series))))
 
 
@@ -86,32 +91,56 @@ def _axes(
         drawing.line(_LEFT, height, _WIDTH - _RIGHT, height)
         drawing.text(_LEFT - 6, height + 4, tick_words(number, y), "soft end")
     for x in columns:
-        drawing.text(position(x, rows[0])[0], bottom + 16, f"{x:,g}", f"soft {'end' if x == columns[-1] else 'middle'}")
+        drawing.text(position(x, rows[0])[0], bottom + 16, _short(x), f"soft {'end' if x == columns[-1] else 'middle'}")
     drawing.text((_LEFT + _WIDTH - _RIGHT) / 2, bottom + 34, axis, "soft middle")
 
 
-def _line(drawing: SvgDrawing, across: Sequence[float], values: Sequence[Point], position: Position) -> None:
+def _short(x: float) -> str:
+    """A number below an axis: ``20,000``, and ``2·10⁶`` where digits would run into those of the next."""
+    if x < 1e6:
+        return f"{x:,g}"
+    power = math.floor(math.log10(x) + 1e-9)
+    factor = x / 10.0**power
+    digits = str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{digits}" if math.isclose(factor, 1) else f"{factor:g}·10{digits}"
+
+
+def _line(
+    drawing: SvgDrawing, across: Sequence[float], values: Sequence[Point], position: Position, end: float
+) -> None:
     shown = [(x, point) for x, point in zip(across, values, strict=True) if math.isfinite(point.value)]
     bounded = [(x, point) for x, point in shown if point.bounded]
     if bounded:
         edge = [position(x, point.high) for x, point in bounded]
         edge += [position(x, point.low) for x, point in reversed(bounded)]
         drawing.add(f'<polygon class="band" points="{_path(edge)}"/>')
-    drawing.add(f'<polyline class="curve" points="{_path([position(x, point.value) for x, point in shown])}"/>')
+    points = [(x, position(x, point.value)) for x, point in shown]
+    inside = [point for x, point in points if x <= end]
+    outside = [*inside[-1:], *(point for x, point in points if x > end)]
+    drawing.add(f'<polyline class="curve" points="{_path(inside)}"/>')
+    if len(outside) > len(inside[-1:]):
+        drawing.add(f'<polyline class="curve beyond" points="{_path(outside)}"/>')
 
 
 def _dots(
     drawing: SvgDrawing, across: Sequence[float], values: Sequence[Point], position: Position, name: str, axis: str,
-    number: Number,
+    number: Number, end: float,
 ) -> None:  # fmt: skip
     if len(across) > _MOST_POINTS:
         return
     for x, point in zip(across, values, strict=True):
         if math.isfinite(point.value):
             left, top = position(x, point.value)
-            told = escape(f"{name}{axis} {x:,g}: {point.words(number)}")
-            dot = f'<circle class="point" cx="{left:.1f}" cy="{top:.1f}" r="2.5">'
+            told = escape(f"{name}{axis} {x:,.10g}: {_told(x, point, number, end)}")
+            kind = "point" if x <= end else "point beyond"
+            dot = f'<circle class="{kind}" cx="{left:.1f}" cy="{top:.1f}" r="2.5">'
             drawing.add(f"{dot}<title>{told}</title></circle>")
+
+
+def _told(x: float, point: Point, number: Number, end: float) -> str:
+    """A value in words; one beyond what was measured says so."""
+    words = point.words(number)
+    return f"{words} extrapolated" if x > end and math.isfinite(point.value) else words
 
 
 def _mark(drawing: SvgDrawing, x: float, y: float, top: float) -> None:

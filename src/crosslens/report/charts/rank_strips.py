@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from crosslens.core import UNRANKED, Grid
-from crosslens.report.charts.drawing import ChartHtml, SvgDrawing, fitting
+from crosslens.report.charts.drawing import ChartHtml, SvgDrawing, fitting, widest
 
-_WIDTH, _LABELS, _RIGHT, _HIGH, _GAP = 560.0, 160.0, 8.0, 24.0, 10.0
+_STRIP, _RIGHT, _HIGH, _GAP = 392.0, 8.0, 24.0, 10.0
+_LEAST, _MOST = 60.0, 240.0
+"""Room for the names, by the longest."""
 _LAST_RANKS = (1, 5, 10, 100)
 """The last rank of each band; what is ranked lower, or not listed, is the band behind."""
 BANDS = ("rank 1", "2–5", "6–10", "11–100", "below 100")
@@ -30,17 +32,17 @@ def rank_strip(title: str, series: Mapping[str, Sequence[int]], *, about: str = 
     counted = {name: rank_bands(ranks) for name, ranks in series.items()}
     height = 26 + (_HIGH + _GAP) * len(series)
     told = about or "From left to right the shares of queries at rank 1, 2–5, 6–10, 11–100 and below."
-    drawing = SvgDrawing(title, told, _WIDTH, height)
-    inside = _WIDTH - _LABELS - _RIGHT
+    labels = 12 + max(_LEAST, widest(series, _MOST))
+    drawing = SvgDrawing(title, told, labels + _STRIP + _RIGHT, height)
     for index, band in enumerate(BANDS):
-        x = _LABELS + inside * index / len(BANDS)
+        x = labels + _STRIP * index / len(BANDS)
         drawing.rectangle(x, 4, 10, 10, "strip", band, fill_opacity=_OPACITIES[index])
         drawing.text(x + 14, 13.5, band, "soft")
     for row, (name, counts) in enumerate(counted.items()):
-        y, x, total = 26 + (_HIGH + _GAP) * row, _LABELS, max(1, sum(counts))
-        drawing.text(_LABELS - 8, y + _HIGH / 2 + 4, name, "end", _LABELS - 12)
+        y, x, total = 26 + (_HIGH + _GAP) * row, labels, max(1, sum(counts))
+        drawing.text(labels - 8, y + _HIGH / 2 + 4, name, "end", labels - 12)
         for band, opacity, count in zip(BANDS, _OPACITIES, counts, strict=True):
-            wide = inside * count / total
+            wide = _STRIP * count / total
             words = f"{name}, {band}: {count:,} of {total:,} ({100 * count / total:.1f} %)"
             drawing.rectangle(x, y, wide, _HIGH, "strip", words, fill_opacity=opacity)
             if wide >= _ROOM:

@@ -32,7 +32,8 @@ THEME_STYLE = f"""
 
 _SERIES_STYLE = "\n".join(
     f".chart .s{number} .bar, .chart .s{number} .point, .chart .s{number} .key, .chart .s{number} .band "
-    f"{{ fill: var(--c{number}); }} .chart .s{number} .curve {{ stroke: var(--c{number}); }}"
+    f"{{ fill: var(--c{number}); }} .chart .s{number} .curve, .chart .s{number} .point.beyond "
+    f"{{ stroke: var(--c{number}); }}"
     for number in range(1, SERIES + 1)
 )
 
@@ -47,6 +48,8 @@ CHART_STYLE = f"""
 .chart .curve {{ fill: none; stroke-width: 2; stroke-linejoin: round; }}
 .chart .s2 .curve {{ stroke-dasharray: 7 3; }} .chart .s3 .curve {{ stroke-dasharray: 2 3; }}
 .chart .s4 .curve {{ stroke-dasharray: 9 3 2 3; }}
+.chart g .curve.beyond {{ stroke-width: 1.4; stroke-dasharray: 1.5 4; }}
+.chart g .point.beyond {{ fill: var(--paper); stroke-width: 1.4; }}
 .chart .band {{ fill-opacity: 0.18; }}
 .chart .interval {{ stroke: var(--ink); stroke-width: 1.4; }}
 .chart .best {{ fill: var(--paper); stroke: var(--bad); stroke-width: 3; }}

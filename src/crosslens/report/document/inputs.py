@@ -37,8 +37,10 @@ class ReportInputs:
     queries: int = QUERIES
 
     def stage(self, name: str) -> list[StageResult]:
-        """What a stage computed: of every run, or of every dataset."""
-        return [result for result in self.results if result.stage == name]
+        """What a stage computed: of every run, in their order, or of every dataset."""
+        order = {run: number for number, run in enumerate(self.runs)}
+        results = [result for result in self.results if result.stage == name]
+        return sorted(results, key=lambda result: order.get(result.model, -1))
 
     def dataset_of(self, run: Run) -> Dataset | None:
         """The dataset of a run, where it is known."""

@@ -90,8 +90,3 @@ def _number(value: Any) -> float:
 def figure(metric: str) -> Number:
     """How values of a metric are written."""
     return lambda value: format_figure(metric, value)
-
-
-def percent(value: float) -> str:
-    """A share in percent."""
-    return f"{100 * value:.1f}" if math.isfinite(value) else "–"

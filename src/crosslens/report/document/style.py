@@ -84,6 +84,7 @@ footer { color: var(--soft); font-size: 13px; border-top: 1px solid var(--line);
   .top { padding: 12px 14px 0; }
 }
 @media print {
+  .answers { grid-template-columns: repeat(3, 1fr); }
   body { font-size: 10.5pt; } .contents, .theme, .skip { display: none; } .layout { display: block; }
   main { padding: 0; } a { color: inherit; text-decoration: none; }
   section { padding: 10pt 0; } h2, h3, h4, figcaption { break-after: avoid; }

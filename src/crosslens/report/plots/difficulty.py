@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from crosslens.analyze import Calibration, Difficulty, PrecisionRecall
-from crosslens.core import UsageError
+from crosslens.core import UsageError, percent
 from crosslens.metrics import format_count
 from crosslens.report.html import folded_table
 from crosslens.report.plots import style
 from crosslens.report.text.difficulty import shares_grid
-from crosslens.report.text.hard_negatives import interval_text, percent
+from crosslens.report.text.hard_negatives import interval_text
 
 LEVEL_COLOURS = ("#009E73", "#E69F00", "#D55E00", "#0072B2", "#CC79A7", "#56B4E9", "#4D4D4D")
 """Of the levels in their order: the first three are easy, medium and hard."""

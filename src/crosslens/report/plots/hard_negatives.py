@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from crosslens.analyze import ACCURACY, ALL_CASES, MACRO, CategoryAccuracy, HardNegativesResult
+from crosslens.core import percent
 from crosslens.metrics import format_count
 from crosslens.report.html import folded_table
 from crosslens.report.plots import style
-from crosslens.report.text.hard_negatives import interval_text, percent, shown_categories
+from crosslens.report.text.hard_negatives import interval_text, shown_categories
 
 _BAR, _GAP, _TOP, _BOTTOM = 15, 12, 118, 56
 _LINE, _LETTERS = 17, 118

@@ -21,7 +21,7 @@ from crosslens.analyze import (
     GranularityComparison,
     entropy_histogram,
 )
-from crosslens.core import PAGE_WIDTH, RENDERERS, Grid, two_columns
+from crosslens.core import PAGE_WIDTH, RENDERERS, Grid, percent, two_columns
 from crosslens.data import DatasetDescription
 from crosslens.metrics import format_count
 from crosslens.statistics import Estimate
@@ -171,8 +171,5 @@ def _change(change: FeatureChange) -> tuple[str, str]:
     low, high = change.relative_low, change.relative_high
     if not isfinite(change.relative):
         return "–", ""
-    return f"{_percent(change.relative)} %", f"[{_percent(low)}, {_percent(high)}]" if isfinite(low) else ""
-
-
-def _percent(share: float) -> str:
-    return f"{round(100 * share, 1) + 0.0:+.1f}"  # no "-0.0"
+    interval = f"[{percent(low, signed=True)}, {percent(high, signed=True)}]" if isfinite(low) else ""
+    return f"{percent(change.relative, signed=True)} %", interval

@@ -9,9 +9,9 @@ from math import isfinite
 import numpy as np
 
 from crosslens.analyze import Calibration, Difficulty, Stability
-from crosslens.core import PAGE_WIDTH, RENDERERS, Grid
+from crosslens.core import PAGE_WIDTH, RENDERERS, Grid, percent
 from crosslens.metrics import format_count
-from crosslens.report.text.hard_negatives import interval_text, percent
+from crosslens.report.text.hard_negatives import interval_text
 
 _MOST_CAPTION = 300
 

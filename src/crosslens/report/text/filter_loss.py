@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 
 from crosslens.analyze import FilterLoss
-from crosslens.core import PAGE_WIDTH, RENDERERS, Grid
+from crosslens.core import PAGE_WIDTH, RENDERERS, Grid, percent
 from crosslens.metrics import format_count
-from crosslens.report.text.hard_negatives import interval_text, percent
+from crosslens.report.text.hard_negatives import interval_text
 
 
 def filter_loss_grid(result: FilterLoss) -> Grid:

@@ -19,7 +19,7 @@ from crosslens.analyze import (
     HardNegativesComparison,
     HardNegativesResult,
 )
-from crosslens.core import PAGE_WIDTH, RENDERERS, Grid
+from crosslens.core import PAGE_WIDTH, RENDERERS, Grid, percent
 from crosslens.metrics import format_count
 
 _MOST_CATEGORIES = 20
@@ -72,11 +72,6 @@ def category_label(row: CategoryAccuracy) -> str:
     if row.grouping == ALL_CASES:
         return "all cases"
     return "macro" if row.grouping == MACRO else f"  {row.category}"
-
-
-def percent(value: float, *, signed: bool = False) -> str:
-    """A share in percent."""
-    return f"{round(100 * value, 1) + 0.0:{'+' if signed else ''}.1f}" if isfinite(value) else "–"
 
 
 def interval_text(low: float, high: float, *, signed: bool = False) -> str:

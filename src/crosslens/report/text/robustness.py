@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import PAGE_WIDTH, Grid, UnknownNameError, split_name
+from crosslens.core import PAGE_WIDTH, Grid, UnknownNameError, percent, split_name
 from crosslens.metrics import format_count, format_figure, unit_sentence
 from crosslens.pipeline import (
     CHANGE_FIGURES,
@@ -97,9 +97,9 @@ def _drops(study: Robustness) -> TableSection:
         drops = difference_cells((study.headline, row["drop"], row["low"], row["high"]) for row in rows)
         columns = {
             "perturbation": [row["perturbation"] for row in rows],
-            "applied": [_percent(row["applied_share"]) for row in rows],
+            "applied": [percent(row["applied_share"], unit="%") for row in rows],
             "drop": drops,
-            "relative": [_percent(row["relative"]) for row in rows],
+            "relative": [percent(row["relative"], unit="%") for row in rows],
             "p": [_p(study, row) for row in rows],
         }
         if not _knows_changes(study):
@@ -168,13 +168,16 @@ def _changes(study: Robustness) -> TableSection:
     grids = []
     for model, rows in _by_model(study, study.changes.to_dicts()):
         moves = tuple(
-            (row["perturbation"], f"{row['changed']:,}", *(_percent(row[way]) for way in ("lower", "higher", "same")),
+            (row["perturbation"], f"{row['changed']:,}",
+             *(percent(row[way], unit="%") for way in ("lower", "higher", "same")),
              _count(row["up_while_similarity_down"]))
             for row in rows
         )  # fmt: skip
         grids.append((model, Grid(("perturbation", "changed", "lower", "higher", "same", "odd"), moves, "lrrrrr")))
-        lines = [("original", *(_percent(rows[0][f"{name} before"]) for name in CHANGE_FIGURES))]
-        lines += [(row["perturbation"], *(_percent(row[f"{name} after"]) for name in CHANGE_FIGURES)) for row in rows]
+        lines = [("original", *(percent(rows[0][f"{name} before"], unit="%") for name in CHANGE_FIGURES))]
+        lines += [
+            (row["perturbation"], *(percent(row[f"{name} after"], unit="%") for name in CHANGE_FIGURES)) for row in rows
+        ]
         header = ("over all queries", *CHANGE_FIGURES[:-1], "Fails ↓")
         grids.append(("", Grid(header, tuple(lines), "l" + "r" * len(CHANGE_FIGURES))))
     notes = (
@@ -249,10 +252,6 @@ def _of_metric(study: Robustness, metric: str) -> list[dict[str, Any]]:
 def _by_model(study: Robustness, rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
     each = [(model, [row for row in rows if row["model"] == model]) for model in study.models]
     return [(model, own) for model, own in each if own]
-
-
-def _percent(value: float | None) -> str:
-    return f"{100 * value:.1f}%" if value is not None and isfinite(value) else "–"
 
 
 def _knows_changes(study: Robustness) -> bool:

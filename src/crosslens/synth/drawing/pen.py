@@ -57,11 +57,9 @@ class Pen:
 
     def polygon(self, points: Points, fill: Tone = "main") -> None:
         """A filled polygon."""
-        self.surface.fill(self._on_surface(points), self.rgb(fill))
-
-    def _on_surface(self, points: Points) -> list[Point]:
         (ax, ay, a), (bx, by, b) = self._across, self._down
-        return [(ax * x + ay * y + a, bx * x + by * y + b) for x, y in points]
+        fine = [((ax * x + ay * y + a) * FINE, (bx * x + by * y + b) * FINE) for x, y in points]
+        self.surface.fill(fine, self.rgb(fill))
 
     def blob(self, points: Points, fill: Tone = "main") -> None:
         """A filled smooth outline through the points."""
@@ -128,6 +126,7 @@ class Pen:
                 self._set(middle, character, em, "mono", fill)
 
     def _set(self, middle: Point, line: str, size: int, face: str, fill: Tone, weight: int = 0) -> None:
-        ((x, y),) = self._on_surface([middle])
+        (ax, ay, a), (bx, by, b) = self._across, self._down
+        x, y = ax * middle[0] + ay * middle[1] + a, bx * middle[0] + by * middle[1] + b
         for left, top, mask in typeset(line, size, face, weight):
             self.surface.stamp(round(x * FINE) + left, round(y * FINE) + top, mask, self.rgb(fill))

@@ -95,7 +95,7 @@ def _add_queries(routes: APIRouter, context: ExplorerContext) -> None:
     @routes.get("/runs/{run}/likely-positives")
     def likely_positives(run: str, id: Name, direction: Name | None = None, k: TopK = 10) -> LikelyPositives:
         """Items of the top k that are not marked as relevant although their captions say they are."""
-        return context.likely_positives.search(run, direction, id, k)
+        return context.likely_positives.search(run, direction, id, k=k)
 
 
 def _add_datasets(routes: APIRouter, context: ExplorerContext) -> None:

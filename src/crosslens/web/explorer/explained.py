@@ -9,6 +9,7 @@ import numpy as np
 
 from crosslens.core import CrosslensError, InputError, Ranking
 from crosslens.explanations import AnnotatedImage, DatasetObjects, Explanation, explain_queries
+from crosslens.language import find_pipeline, load_wordnet
 from crosslens.report import EmbeddedImage, explanation_article
 from crosslens.web.explorer.tables import QueryTables
 from crosslens.web.kept import Kept
@@ -38,6 +39,16 @@ class Explanations:
             return explain_queries(alone, dataset, [query], own.direction, objects=objects)[0]
 
         return self._kept.get(key, make)
+
+    def load_parser(self) -> None:
+        """Load the parser and WordNet, which take seconds: the first explanation need not wait for them."""
+        if not self._tables.services.library.runs():
+            return
+        try:
+            find_pipeline().load()
+            load_wordnet().hypernym_closure("dog.n.01")
+        except CrosslensError:  # not installed: explanations say so
+            return
 
     def article(self, run: str, direction: str | None, query: str) -> str:
         """The explanation as HTML, its pictures under their addresses."""

@@ -1,10 +1,12 @@
-"""Numbers as pages show them, and the bars of a histogram."""
+"""Numbers as pages show them, and the chart of caption lengths."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from crosslens.core import percent
+from crosslens.report import ChartHtml, histogram
 
 _LONGEST = 200
 """Characters of a value."""
@@ -12,9 +14,9 @@ _LONGEST = 200
 
 def shown_figure(value: float | None, unit: str) -> str:
     """A share in percent, anything else as a plain number."""
-    if value is None:
-        return "–"
-    return f"{100 * value:.1f}" if unit == "share" else f"{value:.4g}"
+    if unit == "share":
+        return percent(value)
+    return "–" if value is None else f"{value:.4g}"
 
 
 def shown_difference(value: float | None, unit: str) -> str:
@@ -38,32 +40,14 @@ def shown_p(value: float | None) -> str:
     return f"{value:.3f}" if value >= 0.001 else "< 0.001"
 
 
-@dataclass(frozen=True)
-class HistogramBar:
-    """A bar of a histogram, in the units of its picture."""
-
-    label: int
-    count: int
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-def histogram_bars(counts: Mapping[int, int], width: float = 600, height: float = 120) -> list[HistogramBar]:
-    """A bar for every whole number from the smallest to the largest."""
+def length_chart(counts: Mapping[int, int], longest: int) -> ChartHtml | None:
+    """How many captions have each number of words; those of ``longest`` words and more stand together."""
     if not counts:
-        return []
-    first, last, most = min(counts), max(counts), max(counts.values())
-    step = width / (last - first + 1)
-    return [
-        HistogramBar(
-            label,
-            count,
-            (label - first) * step + 0.5,
-            height * (1 - count / most),
-            max(step - 1, 1),
-            height * count / most,
-        )
-        for label, count in sorted(counts.items())
-    ]
+        return None
+    first, last = min(counts), max(counts)
+    lengths = range(first, last + 1)
+    return histogram(
+        "Captions by number of words", [*lengths, last + 1], [counts.get(length, 0) for length in lengths],
+        axis=f"words, {longest} or more together" if last >= longest else "words", number=lambda value: f"{value:g}",
+        about=f"From {first} to {last} words.", noun="captions", whole=True,
+    )  # fmt: skip

@@ -6,22 +6,40 @@ captions that people wrote about an image, each against the image's others. Here
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from threading import Thread
 
 import numpy as np
 
 from crosslens.analyze import held_out_similarity
-from crosslens.core import Dataset, UsageError
+from crosslens.core import CrosslensError, Dataset, UsageError
 from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset
-from crosslens.web.explorer.models import ItemView, LikelyPositive, LikelyPositives
+from crosslens.web.explorer.models import ItemView, LikelyPositive, LikelyPositives, QueryView
 from crosslens.web.explorer.tables import QueryTables
 from crosslens.web.kept import Kept
 
 PHI, QUANTILE = "cider", 0.75
 """The similarity, and which quantile of annotated pairs has to be reached: a mark on a page should rarely be wrong."""
 _DATASETS = 2
+_PATIENCE = 0.5
+"""Seconds after which pages no longer wait for the first marks: they are renewed when these are there."""
 _MOST_CAPTIONS = 500_000
+
+
+@dataclass(frozen=True)
+class PageMarks:
+    """What a page marks; ``pending`` where the dataset is still being prepared."""
+
+    likely: LikelyPositives | None = None
+    pending: bool = False
+
+    @property
+    def phi(self) -> dict[str, float]:
+        """φ of the marked items."""
+        return {} if self.likely is None else {item.item: item.phi for item in self.likely.items}
 
 
 @dataclass(frozen=True)
@@ -31,21 +49,28 @@ class _Prepared:
 
 
 class LikelyPositiveSearch:
-    """φ of a dataset's pairs, prepared when first needed."""
+    """φ of a dataset's pairs, prepared in the background when first needed: that takes seconds for a large one."""
 
     def __init__(self, tables: QueryTables) -> None:
         self._tables = tables
-        self._kept: Kept[_Prepared] = Kept(_DATASETS)
+        self._kept: Kept[_Preparation] = Kept(_DATASETS)
 
-    def search(self, run: str, direction: str | None, query: str, k: int) -> LikelyPositives:
-        """The items among the first ``k`` of a query that are not relevant and reach the threshold."""
+    def search(
+        self, run: str, direction: str | None, query: str, items: Iterable[ItemView] | None = None, *, k: int = 10,
+        patience: float | None = None,
+    ) -> LikelyPositives:  # fmt: skip
+        """Those of ``items`` (default: the first ``k`` of the query) that are not relevant and reach the threshold.
+
+        Raises TimeoutError where the dataset is not prepared ``patience`` seconds after that began; it goes on.
+        """
         own = self._tables.table(run, direction).retrieval
         row = own.row(query)
         dataset = self._tables.services.library.dataset_of(run)
-        prepared = self._kept.get(dataset.fingerprint, lambda: _prepare(dataset))
-        items = [item for item in own.top(row, k) if not item.relevant]
-        pairs = [_pair(dataset, own.query_names[row], item, own.forward) for item in items]
-        known = [(item, pair) for item, pair in zip(items, pairs, strict=True) if pair is not None]
+        prepared = self._kept.get(dataset.fingerprint, lambda: _Preparation(dataset)).result(patience)
+        shown = own.top(row, k) if items is None else items
+        open_items = {item.item: item for item in shown if not item.relevant}.values()
+        pairs = [_pair(dataset, own.query_names[row], item, own.forward) for item in open_items]
+        known = [(item, pair) for item, pair in zip(open_items, pairs, strict=True) if pair is not None]
         values = _values(prepared.phi, [pair for _, pair in known])
         likely = [
             LikelyPositive(item=item.item, phi=float(value))
@@ -53,6 +78,36 @@ class LikelyPositiveSearch:
             if value >= prepared.threshold
         ]
         return LikelyPositives(phi=PHI, threshold=prepared.threshold, quantile=QUANTILE, items=likely)
+
+    def of_view(self, run: str, view: QueryView, patience: float = _PATIENCE) -> PageMarks:
+        """What a page marks among the items of all runs that it shows; nothing where that cannot be computed."""
+        items = [item for result in view.results for item in result.items]
+        try:
+            return PageMarks(self.search(run, view.direction, view.query, items, patience=patience))
+        except TimeoutError:
+            return PageMarks(pending=True)
+        except CrosslensError:
+            return PageMarks()
+
+
+class _Preparation:
+    """The preparation of a dataset, in a thread that ends with the server."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset, self._began = dataset, time.monotonic()
+        self._future: Future[_Prepared] = Future()
+        Thread(target=self._work, daemon=True).start()
+
+    def _work(self) -> None:
+        try:
+            self._future.set_result(_prepare(self._dataset))
+        except BaseException as error:  # whoever waits for the result is told
+            self._future.set_exception(error)
+
+    def result(self, patience: float | None) -> _Prepared:
+        """What was prepared; raises TimeoutError where it is not there ``patience`` seconds after the beginning."""
+        left = None if patience is None else max(0.0, self._began + patience - time.monotonic())
+        return self._future.result(left)
 
 
 def _prepare(dataset: Dataset) -> _Prepared:

@@ -13,7 +13,8 @@ from crosslens.core import UsageError
 from crosslens.web.explorer.addresses import address, query_address
 from crosslens.web.explorer.api import Name, Offset, OutcomeFilter, TopK, Words
 from crosslens.web.explorer.context import ExplorerContext
-from crosslens.web.explorer.figures import histogram_bars, shown_difference, shown_figure, shown_p
+from crosslens.web.explorer.dataset_views import LONGEST
+from crosslens.web.explorer.figures import length_chart, shown_difference, shown_figure, shown_p
 from crosslens.web.explorer.query_table import ORDER, RANK, QueryFilter
 from crosslens.web.explorer.query_views import query_list, query_view
 from crosslens.web.layout.rendering import render
@@ -92,8 +93,8 @@ def _add_query_pages(routes: APIRouter, context: ExplorerContext) -> None:
         steps = _steps(context, run, view.direction, chosen, at)
         return render(
             request, "explorer/query.html", run=context.run_row(run), view=view, state=state, steps=steps, at=at,
-            perturbations=context.perturbations(run, view.direction, id).rows, query_address=query_address, k=k,
-            **_FORMS,
+            perturbations=context.perturbations(run, view.direction, id).rows, query_address=query_address,
+            marks=context.likely_positives.of_view(run, view), **_FORMS,
         )  # fmt: skip
 
     @routes.get("/runs/{run}/explanation")
@@ -129,9 +130,9 @@ def _add_dataset_pages(routes: APIRouter, context: ExplorerContext) -> None:
     def dataset_page(request: Request, dataset: str, search: Words = "", offset: Offset = 0) -> HTMLResponse:
         view = context.datasets.view(dataset)
         images = context.datasets.images(dataset, search, offset, _IMAGES)
-        bars = histogram_bars(view.word_counts)
+        lengths = length_chart(view.word_counts, LONGEST)
         return render(
-            request, "explorer/dataset.html", view=view, images=images, search=search, bars=bars, address=address
+            request, "explorer/dataset.html", view=view, images=images, search=search, lengths=lengths, address=address
         )
 
     @routes.get("/datasets/{dataset}/image")

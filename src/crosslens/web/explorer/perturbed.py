@@ -24,7 +24,8 @@ def perturbations_of(tables: QueryTables, run: str, direction: str | None, query
         if study.direction == own.direction
         for row in _rows(location, study, query)
     ]
-    return PerturbationList(rows=rows)
+    name = library.summary(run).name
+    return PerturbationList(rows=sorted(rows, key=lambda row: row.model != name))  # the run's own first
 
 
 def _rows(location: str, study: Robustness, query: str) -> list[PerturbationRow]:

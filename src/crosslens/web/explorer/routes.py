@@ -14,6 +14,7 @@ def router(services: Services) -> APIRouter:
     """The explorer on these services."""
     services.navigation += [("/", "Runs"), ("/datasets", "Datasets")]
     context = ExplorerContext(services)
+    services.start_work.append(context.explanations.load_parser)
     routes = APIRouter()
     routes.include_router(api_router(context))
     routes.include_router(page_router(context))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,12 @@ from crosslens.core import (
     read_json_file,
     read_text_file,
     stage,
-    write_text,
 )
 from crosslens.web.judging.accounts.people import model_account
 from crosslens.web.judging.database.answers import judgements
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judging import record_judgement
+from crosslens.web.judging.database.model_requests import ModelRequests, add_requests
 from crosslens.web.judging.database.projects import (
     JudgingProject,
     ProjectSettings,
@@ -38,6 +37,7 @@ from crosslens.web.judging.database.projects import (
 )
 from crosslens.web.judging.database.tables import MODEL
 from crosslens.web.judging.exchange.pair_lists import pair_items
+from crosslens.web.judging.model_judges.answer_tables import answer_row, earlier_answers, write_answers
 from crosslens.web.judging.model_judges.asking import AskingOutcome, ModelJudge, ask_and_keep
 from crosslens.web.judging.model_judges.prompts import Pictures, shown_prompt
 from crosslens.web.judging.options import AskingOptions, JudgingFolder, ProjectOptions
@@ -106,7 +106,9 @@ class JudgedByModel:
     known: int
     """Items that it had judged before."""
     names: Sequence[str]
-    """The items that were asked about, by their place."""
+    """The items that were asked about, by their number."""
+    asked: ModelRequests
+    """Requests and tokens."""
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
@@ -116,6 +118,7 @@ class JudgedByModel:
                 {
                     "model": self.model, "answered": self.outcome.answered, "known": self.known,
                     "left": self.outcome.left, "requests": self.outcome.requests, "unusable": unusable,
+                    "tokens": asdict(self.asked.tokens), "cost": self.asked.cost,
                 }
             )
         )  # fmt: skip
@@ -156,8 +159,13 @@ def judge_project(
 
     contents = [item.content for item in open_items]
     names = [str(item.id) for item in open_items]
-    outcome = _ask(source.judge(project, pictures, options), contents, keep, progress)
-    return JudgedByModel(account.name, outcome, len(done), names)
+    judge = source.judge(project, pictures, options)
+    try:
+        outcome = _ask(judge, contents, keep, progress)
+    finally:
+        if judge.requests.requests:
+            add_requests(database, project.id, account.id, judge.requests)
+    return JudgedByModel(account.name, outcome, len(done), names, judge.requests)
 
 
 def judge_table(
@@ -169,26 +177,30 @@ def judge_table(
     pictures: Pictures,
     options: AskingOptions,
     progress: Progress | None = None,
+    *,
+    overwrite: bool = False,
 ) -> JudgedByModel:
-    """Ask the model about the pairs of a table; the answers are written as JSON lines. Nothing else is kept."""
+    """Ask the model about the pairs of a table; the answers are written as JSON lines, also where asking fails.
+
+    Pairs that the file has answers about already are not asked about again, unless ``overwrite``.
+    """
     project = _project_of_table(table, task)
-    listed = pair_items(table, dataset, shown_as=dataset.name)
-    answers: dict[int, tuple[Answer, float]] = {}
-    outcome = _ask(
-        source.judge(project, pictures, options),
-        [item.content for item in listed],
-        lambda number, answer, seconds: answers.__setitem__(number, (answer, seconds)),
-        progress,
-    )
-    lines = []
-    for number, (answer, _) in sorted(answers.items()):
-        about = listed[number].content.about
-        row = {"image": about["image"], "caption": about["caption"], "text": listed[number].content.texts[0].text}
-        row |= {"judge": source.name, "source": MODEL, "labels": list(answer.labels)}
-        row |= {"rating": answer.rating, "correction": answer.text}
-        lines.append(json.dumps(row, ensure_ascii=False) + "\n")
-    write_text(output, "".join(lines))
-    return JudgedByModel(source.name, outcome, 0, [f"row {number}" for number in range(len(listed))])
+    contents = [item.content for item in pair_items(table, dataset, shown_as=dataset.name)]
+    rows = {} if overwrite else earlier_answers(output, contents, source.name, project.form)
+    known, left = len(rows), [number for number in range(len(contents)) if number not in rows]
+
+    def keep(number: int, answer: Answer, _: float) -> None:
+        rows[left[number]] = answer_row(contents[left[number]], source.name, answer)
+
+    judge = source.judge(project, pictures, options)
+    try:
+        outcome = _ask(judge, [contents[number] for number in left], keep, progress)
+    except BaseException:
+        if rows:
+            write_answers(output, rows)
+        raise
+    write_answers(output, rows)
+    return JudgedByModel(source.name, outcome, known, [f"row {number}" for number in left], judge.requests)
 
 
 def project_prompt(database: Database, project: JudgingProject, source: ModelSource, pictures: Pictures) -> str:

@@ -14,10 +14,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from crosslens.web.judging.accounts.people import Account, has_owner
-from crosslens.web.judging.accounts.sessions import SESSION_SECONDS, LoginLimits, session_account
+from crosslens.web.judging.accounts.sessions import SESSION_SECONDS, LoginLimits, session_account, session_visit
 from crosslens.web.judging.accounts.tokens import new_token
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.projects import JudgingProject, project_and_role
+from crosslens.web.judging.database.projects import JudgingProject
 from crosslens.web.judging.database.tables import OWNER
 from crosslens.web.judging.options import DATABASE_FILE
 from crosslens.web.settings import WebSettings
@@ -79,7 +79,7 @@ class JudgingContext:
         """Who is logged in; everybody else is sent to the login page."""
         account = self.account(request)
         if account is None:
-            raise HTTPException(303, "Log in first.", {"Location": _login_address(request)})
+            raise _log_in_first(request)
         return account
 
     def require_owner_account(self, request: Request) -> Account:
@@ -91,11 +91,13 @@ class JudgingContext:
 
     def require_member(self, request: Request, project: int) -> tuple[Account, JudgingProject, bool]:
         """Account, project, and whether the account owns it. Others learn nothing, not even that it exists."""
-        account = self.require_account(request)
-        known = project_and_role(self.database, project, account.id)
-        if known is None or (known[1] is None and not account.is_owner):
+        token = request.cookies.get(SESSION_COOKIE)
+        visit = session_visit(self.database, token, project) if token and self.exists else None
+        if visit is None:
+            raise _log_in_first(request)
+        if visit.project is None or (visit.role is None and not visit.account.is_owner):
             raise HTTPException(404, "There is no such project.")
-        return account, known[0], known[1] == OWNER or account.is_owner
+        return visit.account, visit.project, visit.role == OWNER or visit.account.is_owner
 
     def require_owner(self, request: Request, project: RowId) -> Account:
         """An owner of the project; annotators are refused. Also a dependency of routes with ``{project}``."""
@@ -112,6 +114,10 @@ class JudgingContext:
         if not account.is_owner and not request.url.path.startswith(_SHARED_PATHS):
             return RedirectResponse("/judging", 303) if request.url.path == "/" else Response("Not allowed.", 403)
         return None
+
+
+def _log_in_first(request: Request) -> HTTPException:
+    return HTTPException(303, "Log in first.", {"Location": _login_address(request)})
 
 
 def start_session(request: Request, response: Response, token: str) -> Response:

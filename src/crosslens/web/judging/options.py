@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosslens.core import Options, option
+from crosslens.core import Options, UsageError, option
 
 DATABASE_FILE = "judging.sqlite"
 """Where judgements are kept in a served folder."""
@@ -58,8 +58,8 @@ class ImportOptions(Options):
     distractors: int = option(25, "Of the survey: how many true negatives among them.", metavar="N", minimum=0)
 
 
-ANSWERS, QRELS, LABEL_STUDIO = "answers", "qrels", "label-studio"
-EXPORT_FORMS = (ANSWERS, QRELS, LABEL_STUDIO)
+ANSWERS, QRELS, LABEL_STUDIO, IMP_SHEETS = "answers", "qrels", "label-studio", "imp"
+EXPORT_FORMS = (ANSWERS, QRELS, LABEL_STUDIO, IMP_SHEETS)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ class ExportOptions(Options):
     """How judgements become a file."""
 
     form: str | None = option(
-        None, "answers (.csv, .jsonl), qrels (.parquet, .csv) or label-studio (.json). [default: by the ending]",
+        None, "answers (.csv, .jsonl), qrels (.parquet, .csv), label-studio (.json), or imp (the folder of build imp). "
+        "[default: by the ending]",
         metavar="NAME", choices=EXPORT_FORMS,
     )  # fmt: skip
     rule: str = option(
@@ -81,7 +82,7 @@ class ExportOptions(Options):
         None, "Qrels: the grade of the dataset's own pairs. [default: the highest grade]", metavar="NUMBER", minimum=0
     )
     source: str = option(
-        "person", "Qrels: whose judgements; those of models are never mixed with people's.",
+        "person", "Qrels, imp: whose judgements; those of models are never mixed with people's.",
         metavar="person|model", choices=("person", "model"),
     )  # fmt: skip
     pictures: str = option(
@@ -101,3 +102,13 @@ class AskingOptions(Options):
         None, "Stop after so many requests; the same command goes on later. [default: no limit]", metavar="N", minimum=1
     )
     seed: int = option(0, "Seed that is sent with every request.", metavar="N")
+    price: tuple[float, float] = option(
+        (0.0, 0.0), "Price of a million tokens sent and of a million received; the cost is shown.", metavar="IN OUT"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not all(0 <= price < float("inf") for price in self.price):
+            raise UsageError(
+                f"the price is {self.price[0]:g} {self.price[1]:g}", fix="a price must be at least 0", option="price"
+            )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from crosslens.core import PAGE_WIDTH, Grid
+from crosslens.core import PAGE_WIDTH, Grid, percent
 from crosslens.web.judging.accounts.invitations import create_invitation
 from crosslens.web.judging.commands import project_named
 from crosslens.web.judging.database.engine import Database
@@ -61,21 +61,21 @@ def results_text(results: ProjectResults, width: int | None = None) -> str:
     )
     parts = [head, _agreement_line(results)]
     rows = [
-        (answers.titles.get(label, label), f"{count:,}", _percent(share), _interval(low, high),
+        (answers.titles.get(label, label), f"{count:,}", percent(share), _interval(low, high),
          *(_number(value) for value in _reliability(results, label)))
         for label, count, share, low, high in results.shares.iter_rows()
     ]  # fmt: skip
     parts.append(Grid(("label", "given", "%", "95 %", "α", "κ"), tuple(rows), "lrrlrr").text(width or PAGE_WIDTH))
     people = [
         (row["account"], f"{row['judged']:,}", _number(row["seconds"], 1),
-         f"{row['check_right']} of {row['check_given']}", _percent(row["agreement"]))
+         f"{row['check_right']} of {row['check_given']}", percent(row["agreement"]))
         for row in results.people.iter_rows(named=True)
     ]  # fmt: skip
     if people:
         header = ("person", "items", "seconds", "checks right", "agrees, %")
         parts.append(Grid(header, tuple(people), "lrrrr").text(width or PAGE_WIDTH))
     models = [
-        (model.model, f"{model.compared:,}", _percent(model.same), _percent(model.person), _number(model.kappa))
+        (model.model, f"{model.compared:,}", percent(model.same), percent(model.person), _number(model.kappa))
         for model in results.models
     ]
     if models:
@@ -88,8 +88,8 @@ def _agreement_line(results: ProjectResults) -> str:
     agreement = results.agreement
     text = (
         f"Whole answers: Krippendorff's α {_number(agreement.answers.alpha)}, Cohen's κ "
-        f"{_number(agreement.answers.kappa)}; agreement of items {_percent(agreement.by_item.mean)} % on average, "
-        f"{_percent(agreement.by_item.minimum)} % at least; {len(results.disagreements):,} disagreements"
+        f"{_number(agreement.answers.kappa)}; agreement of items {percent(agreement.by_item.mean)} % on average, "
+        f"{percent(agreement.by_item.minimum)} % at least; {len(results.disagreements):,} disagreements"
     )
     if (scores := agreement.scores) is not None:
         text += (
@@ -107,10 +107,6 @@ def _reliability(results: ProjectResults, label: str) -> tuple[float, float]:
 
 def _number(value: float | None, digits: int = 3) -> str:
     return f"{value:.{digits}f}" if value is not None and isfinite(value) else "–"
-
-
-def _percent(value: float | None) -> str:
-    return f"{100 * value:.1f}" if value is not None and isfinite(value) else "–"
 
 
 def _interval(low: float | None, high: float | None) -> str:

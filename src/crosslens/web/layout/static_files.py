@@ -12,7 +12,9 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse
+from starlette.responses import FileResponse, Response
+
+from crosslens.report import CHART_STYLE
 
 ROOM = Path(__file__).resolve().parents[1]
 _MEDIA = {
@@ -51,7 +53,11 @@ def static_address(name: str) -> str:
 
 
 def add_to(app: FastAPI) -> None:
-    """Serve the static files."""
+    """Serve the static files, and the style that charts have on all pages and in reports."""
+
+    @app.get("/charts.css", include_in_schema=False)
+    def chart_style() -> Response:
+        return Response(CHART_STYLE, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
 
     @app.get("/static/{hashed}/{name:path}", include_in_schema=False)
     def static(hashed: str, name: str) -> FileResponse:

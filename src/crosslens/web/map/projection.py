@@ -66,7 +66,7 @@ def blocks(sides: Sequence[Embeddings]) -> Iterator[Array]:
     """The vectors of all items, a block at a time, at length 1."""
     for side in sides:
         for start in range(0, len(side.ids), _BLOCK):
-            part = np.asarray(side.vectors[start : start + _BLOCK], np.float32)
+            part = np.asarray(side.block(start, start + _BLOCK), np.float32)
             yield unit_rows(part if part.ndim == 2 else unit_rows(part).mean(axis=1))
 
 

@@ -45,7 +45,7 @@ def audit(
     settings: Annotated[ModelOptions, Flags(only=("image_folder", "precision", "skip_bad"))],
     encode: Annotated[EncodeOptions, Flags(only=("device", "batch_size", "cache", "offline"))],
     inputs: Annotated[InputOptions, Flags(without=("phi", "scores_from"), help={"runs": _RUN})],
-    evaluate: Annotated[EvaluateOptions, Flags(only=("metrics", "directions", "score", "folds"))],
+    evaluate: Annotated[EvaluateOptions, Flags(only=("metrics", "directions", "score", "folds", "skip_unknown"))],
     options: AuditOptions,
     dataset: list[str] | None = option(
         None, "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS

@@ -19,7 +19,7 @@ from crosslens.encode import EncodeOptions
 
 METRIC = "t2i/Hit@1"
 _COLUMN = "task"
-_START_UP, _PER_SCENE = 15.0, 0.5
+_START_UP, _PER_SCENE = 15.0, 0.36
 """Seconds that the demo takes on one core: in any case, and for each scene with its twin and those like it."""
 
 
@@ -30,7 +30,7 @@ def demo(
     ),
     images: int = option(
         240,
-        "How many scenes to draw; the largest gallery has 16 times as many.",
+        "How many scenes to draw; the largest gallery has 8 times as many.",
         metavar="N",
         minimum=3,
         maximum=1_000_000,

@@ -155,7 +155,7 @@ def _load_images(words: str) -> core.Dataset:
 def _vectors(dataset: core.Dataset, file: str | None) -> core.Embeddings | None:
     if file is None:
         return None
-    return core.align_embeddings(pipeline.read_vectors(file, "image"), dataset.image_ids, "image")
+    return core.align_embeddings(data.read_vectors(file, "image"), dataset.image_ids, "image")
 
 
 def _imp_origin(arguments: dict[str, Any]) -> dict[str, Any]:

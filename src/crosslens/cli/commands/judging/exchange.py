@@ -58,6 +58,7 @@ def import_(
     "    --qrels judgements.parquet",
     "crosslens judging export 1 --folder runs -o answers.csv",
     "crosslens judging export 1 --folder runs -o label-studio.json",
+    "crosslens judging export 3 --folder runs -o bench/ --form imp",
 )
 def export(
     project: ProjectArgument,
@@ -65,7 +66,10 @@ def export(
     dataset: Annotated[DatasetOptions, Flags(help=_TRUTH)],
     location: JudgingFolder,
     output: Path = option(
-        ..., "The file: .parquet (qrels), .csv or .jsonl (answers), .json (Label Studio).", metavar="FILE", flags=OUTPUT
+        ...,
+        "The file: .parquet (qrels), .csv or .jsonl (answers), .json (Label Studio); imp: the folder of the build.",
+        metavar="FILE",
+        flags=OUTPUT,
     ),
     interface: Path | None = option(
         None, "Label Studio: the labelling interface that shows the tasks.", metavar="FILE.xml"
@@ -78,22 +82,28 @@ def export(
     Qrels hold each judge's score and one grade per pair: evaluate --qrels uses the grades, agreement --judgements the
     scores. What the owner decided wins over what people said.
     """
-    check_outputs(output, interface, overwrite=overwrite)
     form = web.export_form(output, options)
+    check_outputs(None if form == web.IMP_SHEETS else output, interface, overwrite=overwrite)
     if interface is not None and form != web.LABEL_STUDIO:
         raise UsageError("--interface is for Label Studio", fix="name an output that ends in .json")
     if dataset.dataset is not None and form != web.QRELS:
         raise UsageError("--dataset is for qrels", fix="name an output that ends in .parquet, or drop --dataset")
     database = web.judging_database(location)
     answers = web.load_answers(database, web.project_named(database, project).id)
-    files = {output: web.export_content(answers, output, options, dataset.load_if_given())}
-    if interface is not None:
-        files[interface] = web.interface_of(answers).encode()
-    for path, content in files.items():
-        with data.writing_bytes(path) as out:
-            out.write(content)
+    if form == web.IMP_SHEETS:
+        written = web.export_sheets(answers, output, source=options.source, overwrite=overwrite)
+    else:
+        files = {output: web.export_content(answers, output, options, dataset.load_if_given())}
+        if interface is not None:
+            files[interface] = web.interface_of(answers).encode()
+        written = list(files)
+        for path, content in files.items():
+            with data.writing_bytes(path) as out:
+                out.write(content)
     if json:
-        print_json({"form": form, "judgements": answers.table.height, "files": [str(path) for path in files]})
+        print_json({"form": form, "judgements": answers.table.height, "files": [str(path) for path in written]})
         return
     print_result(f"{answers.table.height:,} judgements of {len(answers.items):,} items")
-    print_written(list(files))
+    print_written(written)
+    if form == web.IMP_SHEETS:
+        print_note(f"next: run the command that built {output} again")

@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 import crosslens.core as core
-import crosslens.data as datasets
 import crosslens.web as web
-from crosslens.cli.console import check_outputs, print_json, print_note, print_result, print_written, progress_bar
-from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_dataset_words
+from crosslens.cli.console import print_json, print_note, print_result, print_written, progress_bar
+from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, served_data
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
 from crosslens.core import UsageError, option
 from crosslens.web import AskingOptions, JudgingFolder
@@ -66,7 +65,6 @@ def judge(
             "a table requires --output" if is_table else f"--output is for tables, and {source!r} is no file",
             fix="pass -o answers.jsonl" if is_table else "drop it: answers go into the project",
         )
-    check_outputs(output, overwrite=overwrite)
     chosen = _model(model, endpoint, name, record, offline, dry_run)
     if is_table:
         dataset = pairs.load()
@@ -75,9 +73,11 @@ def judge(
             print_result(web.table_prompt(Path(source), dataset, task, chosen, pictures))
             return
         assert output is not None
-        result = web.judge_table(Path(source), output, dataset, task, chosen, pictures, asking, progress=progress_bar())
+        result = web.judge_table(
+            Path(source), output, dataset, task, chosen, pictures, asking, progress_bar(), overwrite=overwrite
+        )
     else:
-        loaded, folders = _served(served or ())
+        loaded, folders = served_data(served or ())
         pictures = web.library_pictures(web.folder_store(location.folder, loaded, folders), pixels)
         database = web.judging_database(location)
         project = web.project_named(database, source)
@@ -108,18 +108,24 @@ def _model(
     return web.ModelSource(address, name or model, recorded, replay_only=endpoint is None)
 
 
-def _served(words: list[str] | tuple[str, ...]) -> tuple[tuple[core.Dataset, ...], tuple[Path, ...]]:
-    folders = [Path(word) for word in words if Path(word).is_dir() and not datasets.is_dataset_path(word, Path())]
-    return tuple(load_dataset_words(word) for word in words if Path(word) not in folders), tuple(folders)
-
-
 def _print(result: web.JudgedByModel) -> None:
     outcome = result.outcome
     print_result(
         f"{result.model}: {outcome.answered:,} items judged with {outcome.requests:,} requests; {result.known:,} were "
         f"judged before, {outcome.left:,} are left"
     )
+    if outcome.requests:
+        print_result(_tokens_line(result.asked))
     for number, problem in list(outcome.unusable.items())[:5]:
         print_note(f"note: item {result.names[number]}: no usable answer: {problem}")
     if len(outcome.unusable) > 5:
         print_note(f"note: and {len(outcome.unusable) - 5:,} more")
+
+
+def _tokens_line(asked: web.ModelRequests) -> str:
+    tokens = asked.tokens
+    if tokens.uncounted == asked.requests:
+        return "tokens: the endpoint does not count them"
+    cost = "" if asked.cost is None else f"; cost {asked.cost:,.4f}"
+    missing = f" ({tokens.uncounted:,} answers without a count)" if tokens.uncounted else ""
+    return f"tokens: {tokens.sent:,} sent, {tokens.received:,} received{missing}{cost}"

@@ -36,14 +36,19 @@ _STATEMENTS: Mapping[str, Callable[[Payload], Statements]] = {
 
 _FADING = 0.9
 """How much less each further finding of a stage matters: ten lines should say ten things."""
+_NOT_BEST = 0.75
+"""How much less a finding about a run matters that is not the best on its dataset."""
 
 
 def findings_of(results: Iterable[StageResult]) -> tuple[Finding, ...]:
     """What the results say, the most important first; of stages that nothing is known about, nothing."""
+    results = list(results)
+    behind = _runs_behind(results)
     by_stage: dict[str, list[Finding]] = {}
     for result in results:
         for text, importance in _STATEMENTS.get(result.stage, _nothing)(result.payload):
-            finding = Finding(text, importance, result.stage, result.model, result.dataset)
+            weight = importance * (_NOT_BEST if result.model in behind else 1)
+            finding = Finding(text, weight, result.stage, result.model, result.dataset)
             by_stage.setdefault(result.stage, []).append(finding)
     faded = [
         replace(finding, importance=round(finding.importance * _FADING**number, 4))
@@ -51,6 +56,17 @@ def findings_of(results: Iterable[StageResult]) -> tuple[Finding, ...]:
         for number, finding in enumerate(_most_important_first(findings))
     ]
     return tuple(_most_important_first(faded))
+
+
+def _runs_behind(results: Iterable[StageResult]) -> set[str]:
+    """The runs that another one on their dataset beats, by how often the first item is right."""
+    means: dict[str, dict[str, float]] = {}
+    for result in results:
+        metrics = result.payload.get("metrics", {}) if result.stage == "evaluate" else {}
+        figure = metrics.get("t2i/Hit@1") or metrics.get("i2t/Hit@1") or {}
+        if figure.get("mean") is not None:
+            means.setdefault(result.dataset, {})[result.model] = figure["mean"]
+    return {run for runs in means.values() for run, mean in runs.items() if mean < max(runs.values())}
 
 
 def _most_important_first(findings: Iterable[Finding]) -> list[Finding]:

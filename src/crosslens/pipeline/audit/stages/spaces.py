@@ -8,7 +8,7 @@ from crosslens.analyze import NEIGHBOURHOOD_SIZES, measure_caption_diversity, me
 from crosslens.core import TEXT_TO_IMAGE
 from crosslens.pipeline.audit.needs import A_DATASET, CAPTION_QUERIES, SCORES, SEVERAL_IMAGES, VECTORS
 from crosslens.pipeline.audit.stage import DATASET, RUN, StageOutput, StageWork, audit_stage
-from crosslens.pipeline.curves import curve
+from crosslens.pipeline.curves.semantic import curve
 from crosslens.pipeline.panel.scores import read_panel
 from crosslens.pipeline.panel.thresholds import calibrate_panel
 from crosslens.pipeline.recipe.inputs import load_inputs

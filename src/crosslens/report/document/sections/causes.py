@@ -9,14 +9,14 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import CrosslensError, Grid, read_parquet_file
+from crosslens.core import CrosslensError, Grid, percent, read_parquet_file
 from crosslens.explanations import AnnotatedImage, Explanation, explain_queries, synset_word
 from crosslens.metrics import format_count
 from crosslens.pipeline import StageResult
 from crosslens.report.charts.bars import bar_chart
 from crosslens.report.charts.drawing import Point
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.parts import Section, TableHtml, notes, paragraph, percent, quote, stored_point
+from crosslens.report.document.parts import Section, TableHtml, notes, paragraph, quote, stored_point
 from crosslens.report.pages.explanations import concept_colours, draw_boxes, marked_text
 from crosslens.report.text.explanations import picture_names
 
@@ -39,7 +39,8 @@ def causes(context: ReportContext) -> Section | None:
     ]
     for result in results:
         parts += _confusions(result)
-    parts += _examples(context, results[0])
+    best = context.best(next(iter(context.inputs.by_dataset().values())))
+    parts += _examples(context, next((result for result in results if _name(result) == best), results[0]))
     lines = dict.fromkeys(str(line) for result in results for line in result.payload.get("notes", ()))
     return Section("causes", "Why queries fail", (*parts, notes(list(lines), "What the annotation cannot decide")))
 

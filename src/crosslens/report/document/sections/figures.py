@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from crosslens.core import Grid, Run, split_name
+from crosslens.core import Grid, Run, percent, split_name
 from crosslens.metrics import family_of, spec_of, unit_sentence
 from crosslens.report.charts.bars import bar_chart
 from crosslens.report.charts.lines import line_chart
@@ -15,7 +15,6 @@ from crosslens.report.document.parts import (
     TableHtml,
     figure,
     paragraph,
-    percent,
     point_of,
     side_by_side,
     stored_point,

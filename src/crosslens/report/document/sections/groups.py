@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from crosslens.core import CrosslensError, Grid, Run
+from crosslens.core import CrosslensError, Grid, Run, percent
 from crosslens.pipeline import StageResult
 from crosslens.report.added_columns import add_columns, read_columns
 from crosslens.report.charts.bars import bar_chart
@@ -16,7 +16,6 @@ from crosslens.report.document.parts import (
     TableHtml,
     figure,
     paragraph,
-    percent,
     point_of,
     side_by_side,
     stored_point,

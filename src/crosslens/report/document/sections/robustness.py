@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crosslens.analyze import ACCURACY
-from crosslens.core import Grid, split_name
+from crosslens.core import Grid, percent, split_name
 from crosslens.metrics import format_count, unit_of
 from crosslens.pipeline import StageResult
 from crosslens.report.charts.bars import bar_chart
@@ -14,7 +14,7 @@ from crosslens.report.charts.drawing import Point
 from crosslens.report.charts.heat_maps import heat_map
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.facts import main_drops
-from crosslens.report.document.parts import Section, TableHtml, figure, paragraph, percent, stored_point
+from crosslens.report.document.parts import Section, TableHtml, figure, paragraph, stored_point
 
 _MOST_BRITTLE = 6
 _ABOUT = (

@@ -21,7 +21,7 @@ from crosslens.report.document.parts import Section, TableHtml, paragraph, point
 from crosslens.report.text.runs import run_grid, value_cells
 
 _TABLE = ("Hit@1", "Hit@5", "Hit@10", "MedR", "mAP@R")
-_PER_DATASET = {"How good?": 1, "How sure?": 2, "Where does it fail?": 2}
+_PER_DATASET = {"How good?": 2, "How sure?": 2, "Where does it fail?": 2}
 """The three answers, and how many sentences of each a dataset gets where there are several."""
 _SHARED = 3
 """Of these, how many per direction stand in the table of several runs."""
@@ -70,14 +70,18 @@ def _how_good(context: ReportContext, dataset: str, runs: dict[str, Run], best: 
     metric = context.headline(run)
     if metric is None:
         return
-    if len(runs) > 1:
-        yield f"The best of {len(runs)} runs is {best}."
-    yield _sentence(best, run, metric)
+    whose = best if len(runs) == 1 else f"The best of {len(runs)} runs, {best},"
+    yield _sentence(whose, run, metric)
+    yield from _leads(context, dataset, best)
     others = [name for name in ("i2t", "t2i") if name != split_name(metric)[0]]
     for direction in others:
         other = f"{direction}/{split_name(metric)[1]}"
         if other in run.values:
             yield _sentence("In the other direction it", run, other)
+
+
+def _leads(context: ReportContext, dataset: str, best: str) -> Iterator[str]:
+    """How far the best run is ahead of the others, and whether that may be chance."""
     comparison = context.comparisons.get(dataset)
     if comparison is None:
         return

@@ -45,27 +45,14 @@ async function loadPart(part) {
 }
 for (const part of document.querySelectorAll("[data-load]")) loadPart(part);
 
-async function markLikely(area) {
-  const note = area.querySelector("[data-likely-note]");
-  const response = await fetch(area.dataset.likely).catch(() => null);
+// Marks that were not computed yet when the page was made: the same page has them a moment later.
+async function renew(area) {
+  const response = await fetch(location.href).catch(() => null);
   if (!response || !response.ok) return;
-  const likely = await response.json();
-  const phi = new Map(likely.items.map((entry) => [entry.item, entry.phi]));
-  let marked = 0;
-  for (const card of area.querySelectorAll("[data-open]")) {
-    if (!phi.has(card.dataset.item)) continue;
-    card.classList.add("likely");
-    const badge = document.createElement("span");
-    badge.className = "badge maybe";
-    badge.textContent = "likely positive";
-    badge.title = `φ (${likely.phi}) ${phi.get(card.dataset.item).toFixed(2)}, threshold ${likely.threshold.toFixed(2)}`;
-    card.querySelector(".marks").append(badge);
-    marked += 1;
-  }
-  if (marked) {
-    note.hidden = false;
-    const share = Math.round(100 * (1 - likely.quantile));
-    note.textContent = `Likely positive: not in the ground truth, but φ (${likely.phi}) with the captions is as high as for the best ${share} % of annotated pairs (at least ${likely.threshold.toFixed(2)}).`;
-  }
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  const fresh = page.querySelector("[data-results]");
+  if (!fresh) return;
+  if ("again" in fresh.dataset) setTimeout(renew, 1500, area);
+  else area.replaceWith(fresh);
 }
-for (const area of document.querySelectorAll("[data-likely]")) markLikely(area);
+for (const area of document.querySelectorAll("[data-again]")) setTimeout(renew, 1500, area);

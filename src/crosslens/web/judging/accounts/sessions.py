@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import Select, and_, delete, select
 
 from crosslens.core import CrosslensError
 from crosslens.web.access import AttemptLimit
@@ -12,7 +13,8 @@ from crosslens.web.judging.accounts.passwords import is_password
 from crosslens.web.judging.accounts.people import Account, as_account, name_key
 from crosslens.web.judging.accounts.tokens import new_token, token_hash
 from crosslens.web.judging.database.engine import Database
-from crosslens.web.judging.database.tables import AccountRow, LoginSessionRow
+from crosslens.web.judging.database.projects import JudgingProject, as_project
+from crosslens.web.judging.database.tables import AccountRow, LoginSessionRow, MembershipRow, ProjectRow
 
 SESSION_SECONDS = 14 * 24 * 3600
 
@@ -68,12 +70,40 @@ def open_session(database: Database, account: int) -> str:
 def session_account(database: Database, token: str) -> Account | None:
     """Whose session it is; None for a token that is unknown, has expired or was logged out."""
     with database.reading() as session:
-        row = session.scalar(
-            select(AccountRow)
-            .join(LoginSessionRow, LoginSessionRow.account == AccountRow.id)
-            .where(LoginSessionRow.token_hash == token_hash(token), LoginSessionRow.expires > database.now())
-        )
-        return None if row is None else as_account(row)
+        row = session.execute(_logged_in(database, token)).one_or_none()
+        return None if row is None else as_account(row[0])
+
+
+@dataclass(frozen=True)
+class Visit:
+    """Who asks for a page of a project; no ``project``: it does not exist, no ``role``: the account is no member."""
+
+    account: Account
+    project: JudgingProject | None
+    role: str | None
+
+
+def session_visit(database: Database, token: str, project: int) -> Visit | None:
+    """Whose session it is, and what they are in the project: in one query, as every page of a project asks for it."""
+    query = (
+        _logged_in(database, token)
+        .add_columns(ProjectRow, MembershipRow.role)
+        .outerjoin(ProjectRow, ProjectRow.id == project)
+        .outerjoin(MembershipRow, and_(MembershipRow.project == project, MembershipRow.account == AccountRow.id))
+    )
+    with database.reading() as session:
+        row = session.execute(query).one_or_none()
+        if row is None:
+            return None
+        return Visit(as_account(row[0]), None if row[1] is None else as_project(row[1]), row[2])
+
+
+def _logged_in(database: Database, token: str) -> Select[AccountRow]:
+    return (
+        select(AccountRow)
+        .join(LoginSessionRow, LoginSessionRow.account == AccountRow.id)
+        .where(LoginSessionRow.token_hash == token_hash(token), LoginSessionRow.expires > database.now())
+    )
 
 
 def log_out(database: Database, token: str) -> None:

@@ -13,14 +13,8 @@ from crosslens.core import CrosslensError
 from crosslens.web.judging.accounts.people import Account
 from crosslens.web.judging.context import LARGEST_ID, JudgingContext, RowId
 from crosslens.web.judging.database.assigning import assigned_item, next_item
-from crosslens.web.judging.database.judging import (
-    answer_taken_back,
-    judge,
-    last_judgement,
-    own_judgement,
-    undo,
-)
-from crosslens.web.judging.database.progress import annotator_progress, progress_within
+from crosslens.web.judging.database.judging import judge, own_judgement, undo
+from crosslens.web.judging.database.progress import annotator_progress
 from crosslens.web.judging.database.projects import JudgingProject, StoredItem, join, projects, role_in
 from crosslens.web.judging.database.tables import OPEN, OWNER
 from crosslens.web.judging.tasks.answers import Answer, InvalidChoice, is_expected
@@ -30,7 +24,7 @@ from crosslens.web.layout.rendering import render
 
 NOTES = {
     "expired": "That item had been open for too long and went to somebody else. Your answer was not needed.",
-    "again": "You had already judged that item; the first answer counts. Use “Undo” to change your last answer.",
+    "again": "You have already judged that item, and the first answer counts. Use “Undo” to change your last answer.",
     "undone": "Your last answer was taken back. Answer again.",
     "nothing": "There is nothing to take back.",
 }
@@ -52,13 +46,13 @@ def _add_overviews(routes: APIRouter, context: JudgingContext) -> None:
             return render(request, "judging/annotating/empty.html", account=None)
         account = context.require_account(request)
         shown = projects(context.database, None if account.is_owner else account.id)
-        entries = [(project, annotator_progress(context.database, project.id, account.id)) for project in shown]
+        entries = [(project, annotator_progress(context.database, project, account.id)) for project in shown]
         return render(request, "judging/annotating/projects.html", account=account, projects=entries)
 
     @routes.get("/projects/{project}")
     def overview(request: Request, project: RowId) -> Response:
         account, shown, is_owner = context.require_member(request, project)
-        progress = annotator_progress(context.database, shown.id, account.id)
+        progress = annotator_progress(context.database, shown, account.id)
         return render(
             request, "judging/annotating/project.html", account=account, project=shown, progress=progress,
             is_owner=is_owner, time_left=duration(progress.seconds_left),
@@ -81,7 +75,7 @@ def _add_judging(routes: APIRouter, context: JudgingContext) -> None:
             return _finished(request, context, account, shown, NOTES.get(note, ""))
         return _item_page(
             request, context, account, shown, assigned.assignment, assigned.item,
-            following=assigned.following, note=NOTES.get(note, ""),
+            answer=assigned.taken_back, following=assigned.following, note=NOTES.get(note, ""),
         )  # fmt: skip
 
     @routes.post("/projects/{project}/judge")
@@ -160,14 +154,11 @@ def _item_page(
     note: str = "",
     problem: str = "",
 ) -> Response:
-    with context.database.reading() as session:
-        progress = progress_within(session, project.id, account.id)
-        last = last_judgement(session, project.id, account.id)
-        before = answer or answer_taken_back(session, assignment) or Answer(())
+    progress = annotator_progress(context.database, project, account.id)
     return render(
         request, "judging/annotating/item.html", status=422 if problem else 200, account=account, project=project,
-        form=project.form, assignment=assignment, item=item, answer=before, progress=progress,
-        time_left=duration(progress.seconds_left), last=last, following=following, note=note, problem=problem,
+        form=project.form, assignment=assignment, item=item, answer=answer or Answer(()), progress=progress,
+        time_left=duration(progress.seconds_left), following=following, note=note, problem=problem,
         longest_text=MOST_CHARACTERS,
     )  # fmt: skip
 
@@ -175,10 +166,7 @@ def _item_page(
 def _finished(
     request: Request, context: JudgingContext, account: Account, project: JudgingProject, note: str
 ) -> Response:
-    with context.database.reading() as session:
-        progress = progress_within(session, project.id, account.id)
-        last = last_judgement(session, project.id, account.id)
+    progress = annotator_progress(context.database, project, account.id)
     return render(
-        request, "judging/annotating/finished.html", account=account, project=project, note=note, progress=progress,
-        last=last,
-    )  # fmt: skip
+        request, "judging/annotating/finished.html", account=account, project=project, note=note, progress=progress
+    )

@@ -1,7 +1,9 @@
-"""Which item somebody gets next. All decisions about a project are taken one after another, under its lock."""
+"""Which item somebody gets next. Decisions about one person are taken one after another, under the lock of their
+membership; between people, the count of vacancies decides."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,8 +12,10 @@ from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError
 from crosslens.web.judging.database.engine import Database
+from crosslens.web.judging.database.judging import answer_taken_back
 from crosslens.web.judging.database.projects import JudgingProject, StoredItem, as_item, as_project, locked_project
-from crosslens.web.judging.database.tables import OPEN, AssignmentRow, ItemRow, MembershipRow
+from crosslens.web.judging.database.tables import OPEN, AssignmentRow, ItemRow, MembershipRow, ProjectRow
+from crosslens.web.judging.tasks.answers import Answer
 from crosslens.web.judging.tasks.content import SHARED_KINDS
 from crosslens.web.judging.tasks.order import WINDOW, checks_due, in_order
 
@@ -24,6 +28,8 @@ class Assigned:
     item: StoredItem
     following: StoredItem | None = None
     """What will probably come next, so that its pictures can be loaded already; not given out yet."""
+    taken_back: Answer | None = None
+    """What the account last answered and took back."""
 
 
 def next_item(database: Database, project: int, account: int) -> Assigned | None:
@@ -33,22 +39,59 @@ def next_item(database: Database, project: int, account: int) -> Assigned | None
     """
     now = database.now()
     with database.writing() as session:
-        settings = as_project(locked_project(session, project))
-        if session.get(MembershipRow, (project, account)) is None:
-            raise CrosslensError("this account is not a member of the project", code="no-member")
-        _release_expired(session, settings, account, now)
-        assignment = _left_open(session, project, account)
-        candidates = _candidates(session, settings, account)
-        if assignment is not None:
-            assignment.created = now
-            item = session.get_one(ItemRow, assignment.item)
-        elif candidates:
-            item = _at(session, project, candidates.pop(0))
-            assignment = _give(session, item, account, now)
-        else:
-            return None
-        following = as_item(_at(session, project, candidates[0])) if candidates else None
-        return Assigned(assignment.id, as_item(item), following)
+        settings = _locked_member(session, project, account)
+        expired = _expired(session, settings, account, now)
+        if not expired:
+            return _next(session, settings, account, now)
+    _release(database, project, expired)
+    with database.writing() as session:
+        return _next(session, _locked_member(session, project, account), account, now)
+
+
+def _locked_member(session: Session, project: int, account: int) -> JudgingProject:
+    """The project; other transactions that look for an item for this account in it wait until this one ends."""
+    row = session.get(ProjectRow, project)
+    if row is None or session.get(MembershipRow, (project, account), with_for_update={"key_share": True}) is None:
+        raise CrosslensError("this account is not a member of the project", code="no-member")
+    return as_project(row)
+
+
+def _next(session: Session, project: JudgingProject, account: int, now: datetime) -> Assigned | None:
+    assignment = _left_open(session, project.id, account)
+    rows = _at(session, project.id, _candidates(session, project, account))
+    if assignment is not None:
+        assignment.created = now
+        item = session.get_one(ItemRow, assignment.item)
+        return _assigned(assignment, item, rows, answer_taken_back(session, assignment.id))
+    while rows:
+        item = rows.pop(0)
+        if _take_vacancy(session, item):
+            assignment = AssignmentRow(item=item.id, account=account, state=OPEN, created=now)
+            session.add(assignment)
+            session.flush()
+            return _assigned(assignment, item, rows)
+        # Somebody else was faster, so the item is no candidate any more.
+        rows = rows or _at(session, project.id, _candidates(session, project, account))
+    return None
+
+
+def _assigned(
+    assignment: AssignmentRow, item: ItemRow, others: Sequence[ItemRow], taken_back: Answer | None = None
+) -> Assigned:
+    return Assigned(assignment.id, as_item(item), as_item(others[0]) if others else None, taken_back)
+
+
+def _take_vacancy(session: Session, item: ItemRow) -> bool:
+    """Count one more person at the item; False where it has enough of them by now."""
+    if item.kind not in SHARED_KINDS:
+        return True
+    taken = (
+        update(ItemRow)
+        .where(ItemRow.id == item.id, is_vacant())
+        .values(vacancies=ItemRow.vacancies - 1)
+        .returning(ItemRow.id)
+    )
+    return session.scalar(taken, execution_options={"synchronize_session": False}) is not None
 
 
 def assigned_item(database: Database, assignment: int, account: int) -> tuple[StoredItem, str] | None:
@@ -63,10 +106,10 @@ def assigned_item(database: Database, assignment: int, account: int) -> tuple[St
         return None if row is None else (as_item(row[0]), row[1])
 
 
-def _release_expired(session: Session, project: JudgingProject, account: int, now: datetime) -> None:
-    """Take items back from others who have left them open too long."""
-    expired = session.execute(
-        select(AssignmentRow.id, AssignmentRow.item, ItemRow.kind)
+def _expired(session: Session, project: JudgingProject, account: int, now: datetime) -> Sequence[int]:
+    """Assignments that others have left open too long."""
+    query = (
+        select(AssignmentRow.id)
         .join(ItemRow, ItemRow.id == AssignmentRow.item)
         .where(
             AssignmentRow.state == OPEN,
@@ -74,16 +117,24 @@ def _release_expired(session: Session, project: JudgingProject, account: int, no
             AssignmentRow.account != account,
             ItemRow.project == project.id,
         )
-    ).all()
-    for assignment, item, kind in expired:
-        # Its owner may be answering at this very moment: the condition is looked at again under the row's lock.
-        released = session.scalar(
-            delete(AssignmentRow)
-            .where(AssignmentRow.id == assignment, AssignmentRow.state == OPEN)
-            .returning(AssignmentRow.id)
-        )
-        if released is not None and kind in SHARED_KINDS:
-            session.execute(update(ItemRow).where(ItemRow.id == item).values(vacancies=ItemRow.vacancies + 1))
+    )
+    return session.scalars(query).all()
+
+
+def _release(database: Database, project: int, assignments: Sequence[int]) -> None:
+    """Take items back, in a transaction of its own: one that also waits for a vacancy could wait for ever."""
+    with database.writing() as session:
+        locked_project(session, project)
+        for assignment in assignments:
+            # Its owner may be answering at this very moment: the condition is looked at again under the row's lock.
+            item = session.scalar(
+                delete(AssignmentRow)
+                .where(AssignmentRow.id == assignment, AssignmentRow.state == OPEN)
+                .returning(AssignmentRow.item)
+            )
+            if item is not None:
+                shared = (ItemRow.id == item, ItemRow.kind.in_(SHARED_KINDS))
+                session.execute(update(ItemRow).where(*shared).values(vacancies=ItemRow.vacancies + 1))
 
 
 def _left_open(session: Session, project: int, account: int) -> AssignmentRow | None:
@@ -95,15 +146,6 @@ def _left_open(session: Session, project: int, account: int) -> AssignmentRow | 
         .order_by(AssignmentRow.created.desc(), AssignmentRow.id.desc())
         .limit(1)
     )
-
-
-def _give(session: Session, item: ItemRow, account: int, now: datetime) -> AssignmentRow:
-    assignment = AssignmentRow(item=item.id, account=account, state=OPEN, created=now)
-    session.add(assignment)
-    if item.kind in SHARED_KINDS:
-        item.vacancies -= 1
-    session.flush()
-    return assignment
 
 
 def _candidates(session: Session, project: JudgingProject, account: int) -> list[int]:
@@ -145,8 +187,12 @@ def _positions(
     return list(session.scalars(query.order_by(ItemRow.position).limit(most)))
 
 
-def _at(session: Session, project: int, position: int) -> ItemRow:
-    return session.scalars(select(ItemRow).where(ItemRow.project == project, ItemRow.position == position)).one()
+def _at(session: Session, project: int, positions: Sequence[int]) -> list[ItemRow]:
+    """The items at these positions, in this order."""
+    if not positions:
+        return []
+    query = select(ItemRow).where(ItemRow.project == project, ItemRow.position.in_(positions))
+    return sorted(session.scalars(query), key=lambda row: positions.index(row.position))
 
 
 def is_vacant() -> ColumnElement[bool]:

@@ -91,7 +91,7 @@ def undo(database: Database, project: int, account: int, judgement: int | None =
     that is the last one: a button pressed twice takes back one judgement.
     """
     with database.writing() as session:
-        last = session.scalar(_last(project, account).with_for_update(of=JudgementRow))
+        last = session.scalar(newest_judgements(project, account).limit(1).with_for_update(of=JudgementRow))
         if last is None or judgement not in (None, last.id):
             return None
         copied = ("assignment", "item", "account", "labels", "rating", "text", "seconds", "created", "source")
@@ -103,11 +103,6 @@ def undo(database: Database, project: int, account: int, judgement: int | None =
             update(AssignmentRow).where(AssignmentRow.id == last.assignment).values(state=OPEN, created=database.now())
         )
         return last.assignment
-
-
-def last_judgement(session: Session, project: int, account: int) -> int | None:
-    """The judgement that :func:`undo` would take back."""
-    return session.scalar(_last(project, account).with_only_columns(JudgementRow.id))
 
 
 def own_judgement(database: Database, judgement: int, account: int) -> tuple[StoredItem, Answer] | None:
@@ -125,13 +120,13 @@ def answer_taken_back(session: Session, assignment: int) -> Answer | None:
     return None if row is None else Answer(tuple(row.labels), row.rating, row.text)
 
 
-def _last(project: int, account: int) -> Select[JudgementRow]:
+def newest_judgements(project: int, account: int) -> Select[JudgementRow]:
+    """The account's judgements in the project; the first is the one that :func:`undo` would take back."""
     return (
         select(JudgementRow)
         .join(ItemRow, ItemRow.id == JudgementRow.item)
         .where(JudgementRow.account == account, ItemRow.project == project, JudgementRow.source == PERSON)
         .order_by(JudgementRow.created.desc(), JudgementRow.id.desc())
-        .limit(1)
     )
 
 

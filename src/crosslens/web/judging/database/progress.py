@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, Select, case, func, select
 from sqlalchemy.orm import Session
 
 from crosslens.web.judging.database.assigning import is_vacant
 from crosslens.web.judging.database.engine import Database
+from crosslens.web.judging.database.judging import newest_judgements
+from crosslens.web.judging.database.projects import JudgingProject
 from crosslens.web.judging.database.tables import DONE, OPEN, PERSON, AssignmentRow, ItemRow, JudgementRow, ProjectRow
 from crosslens.web.judging.tasks.content import SHARED_KINDS
 
@@ -29,6 +33,8 @@ class AnnotatorProgress:
     practice: int
     seconds_left: float | None
     """What is left at the person's own pace; None before the first judgements."""
+    last: int | None
+    """The judgement that can be taken back."""
 
 
 @dataclass(frozen=True)
@@ -40,31 +46,21 @@ class ProjectProgress:
     needed: int
 
 
-def annotator_progress(database: Database, project: int, account: int) -> AnnotatorProgress:
-    """How much the account has judged, and how much is left for it."""
+def annotator_progress(database: Database, project: JudgingProject, account: int) -> AnnotatorProgress:
+    """How much the account has judged, and how much is left for it. Few queries: every page of an item asks."""
     with database.reading() as session:
-        return progress_within(session, project, account)
-
-
-def progress_within(session: Session, project: int, account: int) -> AnnotatorProgress:
-    """The same, within a transaction."""
-    settings = session.scalar(select(ProjectRow.settings).where(ProjectRow.id == project)) or {}
-    mine = _own_counts(session, project, account)
-    done = sum(mine.get((kind, DONE), 0) for kind in SHARED_KINDS)
-    held = sum(mine.get((kind, OPEN), 0) for kind in SHARED_KINDS)
-    left = held + _vacant_for(session, project, account)
-    if settings.get("per_person") is not None:
-        left = min(left, max(settings["per_person"] - done, 0))
-    recent = session.scalars(
-        select(JudgementRow.seconds)
-        .join(ItemRow, ItemRow.id == JudgementRow.item)
-        .where(JudgementRow.account == account, ItemRow.project == project)
-        .order_by(JudgementRow.created.desc())
-        .limit(_RECENT)
-    ).all()
-    practice = _count(session, ItemRow.project == project, ItemRow.kind == "practice")
-    seconds_left = median(recent) * left if recent else None
-    return AnnotatorProgress(done, left, mine.get(("practice", DONE), 0), practice, seconds_left)
+        mine = _own_counts(session, project.id, account)
+        practice, vacant = session.execute(_item_counts(project.id)).one()
+        newest = newest_judgements(project.id, account).with_only_columns(JudgementRow.id, JudgementRow.seconds)
+        recent = session.execute(newest.limit(_RECENT)).all()
+    done = sum(mine[kind, DONE][0] for kind in SHARED_KINDS)
+    held = sum(mine[kind, OPEN][0] for kind in SHARED_KINDS)
+    left = held + vacant - sum(still_vacant for _, still_vacant in mine.values())
+    if project.settings.per_person is not None:
+        left = min(left, max(project.settings.per_person - done, 0))
+    seconds_left = median(seconds for _, seconds in recent) * left if recent else None
+    last = recent[0][0] if recent else None
+    return AnnotatorProgress(done, left, mine["practice", DONE][0], practice, seconds_left, last)
 
 
 def project_progress(database: Database, project: int) -> ProjectProgress:
@@ -87,21 +83,22 @@ def project_progress(database: Database, project: int) -> ProjectProgress:
         return ProjectProgress(done or 0, held or 0, shared * row.overlap)
 
 
-def _own_counts(session: Session, project: int, account: int) -> dict[tuple[str, str], int]:
+def _own_counts(session: Session, project: int, account: int) -> Mapping[tuple[str, str], tuple[int, int]]:
+    """Kind and state → how many items the account has been given, and how many of them need more people."""
     rows = session.execute(
-        select(ItemRow.kind, AssignmentRow.state, func.count())
+        select(ItemRow.kind, AssignmentRow.state, func.count(), func.sum(case((is_vacant(), 1), else_=0)))
         .join(AssignmentRow, AssignmentRow.item == ItemRow.id)
         .where(AssignmentRow.account == account, ItemRow.project == project)
         .group_by(ItemRow.kind, AssignmentRow.state)
     )
-    return {(kind, state): count for kind, state, count in rows}
+    return defaultdict(lambda: (0, 0), {(kind, state): (count, vacant) for kind, state, count, vacant in rows})
 
 
-def _vacant_for(session: Session, project: int, account: int) -> int:
-    """Items that need more people and that the account has not had: all of them, less its own."""
-    query = select(func.count()).select_from(ItemRow).join(AssignmentRow, AssignmentRow.item == ItemRow.id)
-    own = session.scalar(query.where(ItemRow.project == project, is_vacant(), AssignmentRow.account == account)) or 0
-    return _count(session, ItemRow.project == project, is_vacant()) - own
+def _item_counts(project: int) -> Select[int, int]:
+    """Practice items, and items that need more people; each counted in its own index."""
+    of_project = select(func.count()).select_from(ItemRow).where(ItemRow.project == project)
+    practice, vacant = of_project.where(ItemRow.kind == "practice"), of_project.where(is_vacant())
+    return select(practice.scalar_subquery(), vacant.scalar_subquery())
 
 
 def _count(session: Session, *conditions: ColumnElement[bool]) -> int:

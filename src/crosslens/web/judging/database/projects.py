@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from sqlalchemy import and_, func, select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError, InputError
@@ -156,18 +156,6 @@ def role_in(database: Database, project: int, account: int) -> str | None:
         return session.scalar(
             select(MembershipRow.role).where(MembershipRow.project == project, MembershipRow.account == account)
         )
-
-
-def project_and_role(database: Database, project: int, account: int) -> tuple[JudgingProject, str | None] | None:
-    """The project and what the account is in it; None where there is no such project."""
-    query = (
-        select(ProjectRow, MembershipRow.role)
-        .outerjoin(MembershipRow, and_(MembershipRow.project == ProjectRow.id, MembershipRow.account == account))
-        .where(ProjectRow.id == project)
-    )
-    with database.reading() as session:
-        row = session.execute(query).one_or_none()
-        return None if row is None else (as_project(row[0]), row[1])
 
 
 def members(database: Database, project: int) -> list[tuple[int, str, str]]:

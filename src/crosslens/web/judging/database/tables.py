@@ -197,6 +197,23 @@ class AdjudicationRow(JudgingTable):
     created: Mapped[datetime]
 
 
+class ModelRequestsRow(JudgingTable):
+    """What one run of the command that asks a model took."""
+
+    __tablename__ = "model_requests"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project: Mapped[int] = mapped_column(ForeignKey("project.id"), index=True)
+    account: Mapped[int] = mapped_column(ForeignKey("account.id"))
+    requests: Mapped[int] = mapped_column(BigInteger)
+    sent: Mapped[int] = mapped_column(BigInteger)
+    """Tokens, as the endpoint counts them."""
+    received: Mapped[int] = mapped_column(BigInteger)
+    uncounted: Mapped[int] = mapped_column(BigInteger)
+    """Answers without a count."""
+    cost: Mapped[float | None]
+    created: Mapped[datetime]
+
+
 class LoginSessionRow(JudgingTable):
     """Somebody who is logged in; only a hash of the cookie is kept."""
 

@@ -1,4 +1,4 @@
-"""Judgements as files: a row per judgement (.csv, .jsonl), tasks for Label Studio (.json), judged pairs (.parquet)."""
+"""Judgements as files with a row per judgement: .csv, .jsonl."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.web.judging.results.table import MODEL
 from crosslens.web.judging.tasks.answers import Answer
 from crosslens.web.judging.tasks.content import ItemContent
 
 _FORMULA = r"[=+\-@\t\r]"
 """How a cell begins that a spreadsheet program may run as a formula; an apostrophe in front makes it a text."""
-CHOICES, RATING, TEXT = "labels", "rating", "text"
-"""Names of the controls in the labelling interface of Label Studio."""
 
 
 @dataclass(frozen=True)
@@ -78,77 +75,3 @@ def _row(
         "shown_text": " / ".join(shown.text for shown in item.content.texts),
         "expected": "; ".join((item.expected or {}).get("labels", ())), "metrics": about.get("metrics", {}),
     }  # fmt: skip
-
-
-def label_studio_tasks(
-    table: pl.DataFrame, items: Sequence[ExportedItem], adjudicated: Mapping[str, Answer], pictures: str = ""
-) -> list[dict[str, Any]]:
-    """Tasks with annotations (of people) and predictions (of models), as Label Studio imports them.
-
-    ``pictures`` is what stands before ``dataset/image`` in the address of a picture. Annotations name nobody as author,
-    because Label Studio refuses people it does not know: their names are in the task's data, in the same order. The
-    adjudicated answer is an annotation that is marked as ground truth.
-    """
-    answers: dict[str, list[dict[str, Any]]] = {}
-    for row in table.iter_rows(named=True):
-        answers.setdefault(row["item"], []).append(row)
-    return [_task(item, answers.get(item.id, []), adjudicated.get(item.id), pictures) for item in items]
-
-
-def _task(
-    item: ExportedItem, answers: Sequence[Mapping[str, Any]], final: Answer | None, pictures: str
-) -> dict[str, Any]:
-    people = [row for row in answers if row["source"] != MODEL]
-    shown = item.content.pictures
-    data: dict[str, Any] = {
-        f"image{number or ''}": f"{pictures}{picture.dataset}/{picture.image}" for number, picture in enumerate(shown)
-    }
-    data |= {f"text{number or ''}": text.text for number, text in enumerate(item.content.texts)}
-    data |= {"item": item.id, "kind": item.kind, "judges": [row["account"] for row in people]}
-    data |= {name: value for name, value in item.content.about.items() if name in ("run", "query", "caption")}
-    target = "image" if shown else "text"
-    annotations = [
-        {
-            "result": _result(row["labels"], row["rating"], row["text"], target),
-            "lead_time": row["seconds"],
-            "ground_truth": False,
-        }
-        for row in people
-    ]
-    if final is not None:
-        result = _result(final.labels, final.rating, final.text, target)
-        annotations.append({"result": result, "lead_time": None, "ground_truth": True})
-        data["judges"] = [*data["judges"], "adjudicated"]
-    predictions = [
-        {"model_version": row["account"], "result": _result(row["labels"], row["rating"], row["text"], target)}
-        for row in answers
-        if row["source"] == MODEL
-    ]
-    return {"data": data, "annotations": annotations, "predictions": predictions}
-
-
-def _result(labels: Sequence[str], rating: float | None, text: str | None, target: str) -> list[dict[str, Any]]:
-    values: list[tuple[str, str, dict[str, Any]]] = [(CHOICES, "choices", {"choices": list(labels)})]
-    if rating is not None:
-        values.append((RATING, "rating", {"rating": int(rating)}))
-    if text:
-        values.append((TEXT, "textarea", {"text": [text]}))
-    return [{"from_name": name, "to_name": target, "type": kind, "value": value} for name, kind, value in values]
-
-
-def label_studio_config(labels: Sequence[str], several: bool, highest: int | None, with_text: bool) -> str:
-    """The labelling interface that shows such tasks in Label Studio."""
-    from xml.sax.saxutils import quoteattr
-
-    choices = "\n".join(f"    <Choice value={quoteattr(label)}/>" for label in labels)
-    parts = [
-        '  <Image name="image" value="$image"/>',
-        '  <Text name="text_shown" value="$text"/>',
-        f'  <Choices name="{CHOICES}" toName="image" choice="{"multiple" if several else "single"}">\n{choices}\n'
-        "  </Choices>",
-    ]
-    if highest is not None:
-        parts.append(f'  <Rating name="{RATING}" toName="image" maxRating="{highest}"/>')
-    if with_text:
-        parts.append(f'  <TextArea name="{TEXT}" toName="image"/>')
-    return "<View>\n" + "\n".join(parts) + "\n</View>\n"

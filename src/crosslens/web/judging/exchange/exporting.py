@@ -8,17 +8,13 @@ from pathlib import Path
 
 import polars as pl
 
+from crosslens.build import is_imp_folder
 from crosslens.core import Dataset, UsageError, argument, parquet_bytes
 from crosslens.data import format_suffix
-from crosslens.web.judging.exchange.answer_files import (
-    ExportedItem,
-    answers_csv,
-    answers_jsonl,
-    label_studio_config,
-    label_studio_tasks,
-)
+from crosslens.web.judging.exchange.answer_files import ExportedItem, answers_csv, answers_jsonl
 from crosslens.web.judging.exchange.judged_pairs import judged_pairs, label_grades, with_ground_truth
-from crosslens.web.judging.options import ANSWERS, LABEL_STUDIO, QRELS, ExportOptions
+from crosslens.web.judging.exchange.label_studio import label_studio_config, label_studio_tasks
+from crosslens.web.judging.options import ANSWERS, IMP_SHEETS, LABEL_STUDIO, QRELS, ExportOptions
 from crosslens.web.judging.results.stored import ProjectAnswers
 from crosslens.web.judging.results.table import PERSON, REAL, judged_by
 
@@ -29,6 +25,8 @@ _SUFFIXES = {ANSWERS: (".csv", ".jsonl"), QRELS: (".parquet", ".csv"), LABEL_STU
 def export_form(path: str | Path, options: ExportOptions) -> str:
     """The form that is asked for, or that the ending of the file stands for."""
     suffix = format_suffix(path)
+    if options.form == IMP_SHEETS or (options.form is None and is_imp_folder(path)):
+        return IMP_SHEETS
     form = options.form or _BY_SUFFIX.get(suffix)
     if form is None or suffix not in _SUFFIXES[form]:
         known = ", ".join(_SUFFIXES[form] if form else _BY_SUFFIX)
@@ -45,7 +43,7 @@ def export_content(
     if form == QRELS:
         pairs = qrels_table(answers, options, dataset)
         return bytes(parquet_bytes(pairs)) if suffix == ".parquet" else pairs.write_csv().encode()
-    items = [ExportedItem(name, item.kind, item.content, item.expected) for name, item in answers.items.items()]
+    items = _exported(answers)
     if form == LABEL_STUDIO:
         tasks = label_studio_tasks(answers.table, items, answers.adjudicated, options.pictures)
         return (json.dumps(tasks, ensure_ascii=False, indent=1) + "\n").encode()
@@ -90,6 +88,8 @@ def read_grades(pairs: Sequence[str]) -> Mapping[str, float] | None:
 
 def interface_of(answers: ProjectAnswers) -> str:
     """The labelling interface of Label Studio for the tasks of this project."""
-    form = answers.project.form
-    highest = None if form.rating is None else form.rating.high
-    return label_studio_config(answers.labels, form.several, highest, form.text is not None)
+    return label_studio_config(answers.project.form, _exported(answers))
+
+
+def _exported(answers: ProjectAnswers) -> list[ExportedItem]:
+    return [ExportedItem(name, item.kind, item.content, item.expected) for name, item in answers.items.items()]

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from crosslens.build import candidate_dataset, is_imp_folder
 from crosslens.core import RUN_FILE, Dataset, InputError, Run, UsageError, argument
 from crosslens.explanations import dataset_of_run
 from crosslens.web.judging.database.engine import Database
 from crosslens.web.judging.database.projects import add_items, items
-from crosslens.web.judging.exchange.pair_lists import IMP_CANDIDATES, IMP_DATASET, imp_items, pair_items
+from crosslens.web.judging.exchange.pair_lists import IMP_DATASET, imp_items, pair_items
 from crosslens.web.judging.exchange.run_failures import failure_items
 from crosslens.web.judging.options import ImportOptions
 from crosslens.web.judging.tasks.content import ItemContent, NewItem
@@ -41,7 +42,7 @@ def import_items(
             run, dataset, options.direction, shown_as=shown_as(dataset), with_truth=options.with_truth,
             limit=options.limit, seed=options.seed,
         )  # fmt: skip
-    elif (source / IMP_CANDIDATES).is_file():
+    elif is_imp_folder(source):
         dataset = dataset or _imp_dataset(source, options.part)
         new = imp_items(
             source, shown_as=shown_as(dataset), stage=options.part, hardest=options.hardest,
@@ -49,7 +50,7 @@ def import_items(
         )  # fmt: skip
     elif source.is_dir():
         raise InputError(
-            "neither a run nor an IMP benchmark", file=source, expected=f"{RUN_FILE} or {IMP_CANDIDATES}",
+            "neither a run nor an IMP benchmark", file=source, expected=f"{RUN_FILE}, or the files of build imp",
             fix="name a run's folder, a folder that build imp wrote, or a table of pairs",
         )  # fmt: skip
     else:
@@ -80,11 +81,7 @@ def shown_as(dataset: Dataset) -> str:
 def _imp_dataset(folder: Path, part: str) -> Dataset:
     if part == "survey":
         return Dataset.load(folder / IMP_DATASET)
-    raise UsageError(
-        "the candidates of an IMP benchmark show images of the dataset that it is built from",
-        fix=f"pass {argument('dataset')} and that dataset",
-        option="dataset",
-    )
+    return candidate_dataset(folder)
 
 
 def _key(kind: str, content: ItemContent) -> str:

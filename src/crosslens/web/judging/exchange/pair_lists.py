@@ -8,13 +8,14 @@ from typing import Any
 
 import polars as pl
 
+from crosslens.build import candidate_captions
 from crosslens.core import Dataset, InputError, UnknownNameError, is_finite_number, read_parquet_file, reading
 from crosslens.data import RowName, existing_file, format_suffix, read_records, read_table, typed
 from crosslens.web.judging.exchange.run_failures import sample
 from crosslens.web.judging.tasks.content import KINDS, ItemContent, NewItem, ShownPicture, ShownText
 
 CAPTION = "Caption"
-IMP_CANDIDATES, _IMP_REJECTED, IMP_DATASET = "candidates.parquet", "rejected.parquet", "dataset"
+_IMP_REJECTED, IMP_DATASET = "rejected.parquet", "dataset"
 _OWN = ("image", "caption", "text", "kind", "expected", "why")
 
 
@@ -64,8 +65,7 @@ def imp_items(
 
 
 def _imp_candidates(folder: Path, shown_as: str) -> list[NewItem]:
-    candidates = _imp_table(folder / IMP_CANDIDATES).filter(pl.col("reason").is_null())
-    rows = candidates.select("image", "caption", "text", "cosine").iter_rows(named=True)
+    rows = candidate_captions(folder).select("image", "caption", "text", "cosine").iter_rows(named=True)
     return [_pair(shown_as, row, "imp candidates", {"cosine": row["cosine"]}) for row in rows]
 
 

@@ -16,6 +16,7 @@ from crosslens.core import (
     answers_of,
     derive_seed,
 )
+from crosslens.web.judging.database.model_requests import ModelRequests
 from crosslens.web.judging.model_judges.prompts import Pictures, item_messages, read_item_answer, repair_message
 from crosslens.web.judging.options import AskingOptions
 from crosslens.web.judging.tasks.answers import Answer
@@ -84,6 +85,12 @@ class ModelJudge:
     def sent(self) -> int:
         """How many requests went to the endpoint."""
         return self._allowance.sent
+
+    @property
+    def requests(self) -> ModelRequests:
+        """What asking took so far."""
+        tokens = self._endpoint.counter.tokens
+        return ModelRequests(self.sent, tokens, tokens.cost(self._options.price) if any(self._options.price) else None)
 
     def messages(self, content: ItemContent) -> list[Message]:
         """The request about an item."""

@@ -80,8 +80,9 @@ def add_pages(routes: APIRouter, context: JudgingContext, services: Services, ke
     ) -> Response:
         context.require_owner(request, project)
         try:
+            suffix = _table_suffix(table)
             data = services.library.dataset(dataset)
-            new = _uploaded(table, data, dataset)
+            new = _uploaded(table, suffix, data, dataset)
             return items_page(request, project, "", add_new_items(context.database, project, new, data.name))
         except CrosslensError as error:
             return items_page(request, project, sentence(error))
@@ -122,11 +123,16 @@ def _served_as(services: Services, run: str, dataset: Dataset) -> str:
     return services.library.summary(run).dataset or shown_as(dataset)
 
 
-def _uploaded(table: UploadFile, dataset: Dataset, served_as: str) -> Any:
-    """The items of an uploaded table; only the ending of its name is used, and only if it is one of a table's."""
+def _table_suffix(table: UploadFile) -> str:
+    """The ending of an uploaded table. Compressed files are refused: they may hold far more than they weigh."""
     suffix = Path(table.filename or "").suffix.lower()
     if suffix not in _TABLES:
         raise CrosslensError(f"a table has one of the endings {', '.join(_TABLES)}", fix="upload such a file")
+    return suffix
+
+
+def _uploaded(table: UploadFile, suffix: str, dataset: Dataset, served_as: str) -> Any:
+    """The items of an uploaded table; only the ending of its name is used."""
     with tempfile.TemporaryDirectory(prefix="crosslens-") as folder:
         file = Path(folder) / f"table{suffix}"
         file.write_bytes(table.file.read())

@@ -8,13 +8,9 @@ from math import isfinite
 
 import polars as pl
 
+from crosslens.core import percent
 from crosslens.report import ChartHtml, Point, bar_chart, heat_map
 from crosslens.web.judging.results.summary import ProjectResults
-
-
-def percent(value: float | None) -> str:
-    """``58.3``; a dash where there is no value."""
-    return f"{100 * value:.1f}" if value is not None and isfinite(value) else "–"
 
 
 def number(value: float | None, digits: int = 2) -> str:

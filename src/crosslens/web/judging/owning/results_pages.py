@@ -9,11 +9,11 @@ from fastapi import APIRouter, Form
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from crosslens.core import CrosslensError
-from crosslens.report import CHART_STYLE
+from crosslens.core import CrosslensError, percent
 from crosslens.web.errors import Problem
 from crosslens.web.judging.accounts.invitations import create_invitation
 from crosslens.web.judging.context import JudgingContext, RowId
+from crosslens.web.judging.database.model_requests import requests_by_model
 from crosslens.web.judging.database.progress import project_progress
 from crosslens.web.judging.database.projects import members, set_guidelines, set_overlap
 from crosslens.web.judging.owning import figures
@@ -46,8 +46,9 @@ def add_pages(routes: APIRouter, context: JudgingContext, services: Services, ke
 def page(request: Request, template: str, account: Any, results: ProjectResults, **values: Any) -> Response:
     """A page of the owner, with the tabs of the project."""
     shown: dict[str, Any] = {"project": results.answers.project, "results": results, "titles": results.answers.titles}
-    shown |= {"percent": figures.percent, "number": figures.number, "interval": figures.interval}
-    return render(request, f"judging/owning/{template}", account=account, tabs=TABS, **shown, **values)
+    shown |= {"percent": percent, "number": figures.number, "interval": figures.interval}
+    status = 422 if values.get("problem") else 200
+    return render(request, f"judging/owning/{template}", status=status, account=account, tabs=TABS, **shown, **values)
 
 
 def _add_results(routes: APIRouter, context: JudgingContext, kept: KeptResults) -> None:
@@ -67,10 +68,6 @@ def _add_results(routes: APIRouter, context: JudgingContext, kept: KeptResults) 
         """Agreement, shares of labels, people, models and correlations of a project; for its owners."""
         context.require_owner(request, project)
         return kept.of(context.database, project).as_dict()
-
-    @routes.get("/judging/charts.css", include_in_schema=False)
-    def chart_style() -> Response:
-        return Response(CHART_STYLE, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
 
     @routes.post("/projects/{project}/owner/settings", include_in_schema=False)
     def change_settings(
@@ -135,4 +132,5 @@ def _add_comparisons(routes: APIRouter, context: JudgingContext, services: Servi
     @routes.get("/projects/{project}/owner/models", include_in_schema=False)
     def models(request: Request, project: RowId) -> Response:
         account = context.require_owner(request, project)
-        return page(request, "models.html", account, kept.of(context.database, project))
+        asked = requests_by_model(context.database, project)
+        return page(request, "models.html", account, kept.of(context.database, project), asked=asked)

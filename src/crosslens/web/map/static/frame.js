@@ -7,9 +7,11 @@
 (() => {
   const canvas = document.getElementById("canvas");
   const FAST_FRAME = 60; // milliseconds
+  const FLUID_FRAME = 40; // milliseconds, while the view moves
+  const FRAMES = 4; // measured before the sample changes its size
   const FEWEST_FOR_SAMPLE = 60000;
-  const SMALLEST_SAMPLE = 5000;
-  const LARGEST_SAMPLE = 40000;
+  const SMALLEST_SAMPLE = 2000;
+  const LARGEST_SAMPLE = 100000;
   const SETTLED = 250; // milliseconds without movement
   let plot = null;
   let columns = null;
@@ -18,6 +20,8 @@
   let sample = null; // rows drawn while the view moves, where drawing all of them is slow
   let isMoving = false;
   let settle = 0;
+  let lastMove = 0;
+  let frames = []; // milliseconds of the last frames of this movement
 
   const tell = (message) => window.parent.postMessage(message, "*");
   const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
@@ -44,19 +48,39 @@
     if (count < FEWEST_FOR_SAMPLE) return;
     const fastest = Math.min(...(await measureFrames(2)));
     if (fastest < FAST_FRAME) return;
-    const fitting = Math.round((count * FAST_FRAME) / 2 / fastest);
-    const size = Math.max(SMALLEST_SAMPLE, Math.min(LARGEST_SAMPLE, fitting));
-    sample = [];
-    for (let i = 0; i < size; i++) sample.push(Math.floor((i * count) / size));
+    takeSample((count * FAST_FRAME) / 2 / fastest);
+  }
+
+  function takeSample(wanted) {
+    const count = columns.x.length;
+    const size = Math.round(Math.max(SMALLEST_SAMPLE, Math.min(LARGEST_SAMPLE, count, wanted)));
+    sample = Array.from({ length: size }, (_, i) => Math.floor((i * count) / size));
+  }
+
+  // Graphics differ by a thousand times: what is drawn while the view moves follows from how long frames take.
+  function adaptSample() {
+    const median = frames.slice().sort((a, b) => a - b)[FRAMES / 2];
+    frames = [];
+    const before = sample.length;
+    if (median > FLUID_FRAME) takeSample(before * Math.max(0.25, FLUID_FRAME / median / 1.3));
+    else if (median < FLUID_FRAME / 2) takeSample(before * 1.5);
+    if (sample.length !== before) plot.filter(sample, { preventEvent: true });
   }
 
   function moved() {
     if (!sample) return;
     clearTimeout(settle);
     settle = setTimeout(showAll, SETTLED);
-    if (isMoving) return;
-    isMoving = true;
-    plot.filter(sample, { preventEvent: true });
+    const now = performance.now();
+    if (isMoving) {
+      frames.push(now - lastMove);
+      if (frames.length > FRAMES) adaptSample();
+    } else {
+      isMoving = true;
+      frames = [];
+      plot.filter(sample, { preventEvent: true });
+    }
+    lastMove = now;
   }
 
   async function showAll() {
@@ -176,7 +200,7 @@
         await nextFrame();
         times.push(performance.now() - start);
       }
-      tell({ type: "measured", times });
+      tell({ type: "measured", times, sample: sample ? sample.length : columns.x.length });
     },
   };
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.build.imp.agreement import (
+from crosslens.build.imp.benchmark import AGREE, ANNOTATE, DONE
+from crosslens.build.imp.people.agreement import (
     agreement_table,
     final_verdicts,
     is_agreement_sheet,
@@ -17,8 +18,7 @@ from crosslens.build.imp.agreement import (
     read_agreement,
     verdicts_key,
 )
-from crosslens.build.imp.annotation import AnnotationSheet, Verdict, annotation_table, read_annotations
-from crosslens.build.imp.benchmark import AGREE, ANNOTATE, DONE
+from crosslens.build.imp.people.annotation import AnnotationSheet, Verdict, annotation_table, read_annotations
 from crosslens.build.sheets import read_columns
 from crosslens.core import InputError, UsageError, argument, reading
 

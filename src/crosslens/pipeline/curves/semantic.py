@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from crosslens.core import (
     TEXT_TO_IMAGE,
     Dataset,
@@ -20,11 +18,11 @@ from crosslens.core import (
     Run,
     UsageError,
     argument,
-    split_name,
 )
 from crosslens.data import ARRAY_SUFFIXES
 from crosslens.metrics import measure, parse_metric, parse_metrics
 from crosslens.pipeline.comparison import run_labels
+from crosslens.pipeline.curves.run_rankings import clusters_of, ranking_of
 from crosslens.pipeline.graded_relevance import GradedRelevance
 from crosslens.pipeline.known_ids import direction_ids
 
@@ -101,7 +99,7 @@ def curve(
     gains, fingerprints = graded.gains({direction: judged}, (), threads=threads, progress=progress)
     values = {}
     for label, run, ranking in zip(run_labels(runs), runs, rankings, strict=True):
-        clusters = {direction: _clusters(run, direction)}
+        clusters = {direction: clusters_of(run, direction)}
         measured = measure(
             {direction: ranking}, clusters, specs, resamples=resamples, level=level, seed=seed, gains=gains
         )
@@ -128,12 +126,7 @@ def parse_counts(text: str, name: str = "m") -> tuple[int, ...]:
 
 
 def _ranking(run: Run, dataset: Dataset, direction: str) -> Ranking:
-    if direction not in run.rankings:
-        kept = ", ".join(run.rankings) or "none"
-        raise UsageError(f"{run.name} has no ranking of {direction}", fix=f"choose one that it has: {kept}")
-    if run.provenance.get("options", {}).get("folds", 1) != 1:
-        raise UsageError(f"{run.name} was ranked within folds", fix="evaluate it without folds for a curve")
-    ranking = run.rankings[direction]
+    ranking = ranking_of(run, direction)
     queries, items = direction_ids(dataset, direction)
     # Ready-made lists may name more items, behind those of the dataset.
     if ranking.query_ids != queries or ranking.item_ids[: len(items)] != items:
@@ -143,8 +136,3 @@ def _ranking(run: Run, dataset: Dataset, direction: str) -> Ranking:
             fix=f"evaluate the runs on the same dataset, or pass theirs: {argument('dataset')}",
         )
     return ranking
-
-
-def _clusters(run: Run, direction: str) -> np.ndarray[Any, np.dtype[np.int64]]:
-    clusters = [values.clusters for name, values in run.values.items() if split_name(name)[0] == direction]
-    return clusters[0] if clusters else np.arange(len(run.rankings[direction].query_ids))

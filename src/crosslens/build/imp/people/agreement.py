@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.build.imp.annotation import (
+from crosslens.build.imp.people.annotation import (
     BAD,
     COLUMNS,
     GENERIC,

@@ -1,0 +1,164 @@
+"""``crosslens curve``: metrics over m, the number of similar items, or over the size of the gallery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import crosslens.core as core
+import crosslens.explanations as explanations
+import crosslens.metrics as metrics
+import crosslens.pipeline as pipeline
+import crosslens.report as report
+from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json
+from crosslens.cli.console import print_json, print_result, print_written, progress_bar, terminal_width
+from crosslens.cli.datasets import DatasetOptions
+from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
+from crosslens.cli.stored_runs import load_run
+from crosslens.core import EngineOptions, Options, UnknownNameError, UsageError, argument, option
+
+_PHI, _M, _K, _DIRECTION = "cider", "1..50", 5, "t2i"
+_OVERS = ("m", "gallery")
+_RUN_DATASET = "The runs' dataset. [default: the one that the first run's recipe names]"
+
+
+@dataclass(frozen=True)
+class SemanticOptions(Options):
+    """What a curve over m shows."""
+
+    phi: str = option(_PHI, "Over m: the similarity, or a matrix of it.", metavar="NAME|FILE")
+    m: str = option(_M, "Over m: how many items count as relevant: 1..50, or 1,5,10.", metavar="VALUES", joins=",")
+    k: int = option(_K, "Over m: the cutoff of the ranked lists.", metavar="N", minimum=1)
+    direction: str = option(_DIRECTION, "Over m: which queries.", metavar="i2t|t2i")
+    ground_truth: bool = option(False, "Over m: keep annotated items; otherwise they are left out of both sides.")
+    by_image: bool = option(
+        False, "Over m: m images that the captions of the query's image vote for, instead of m items."
+    )
+    protocol: str | None = option(None, PROTOCOL_HELP.format("five"), metavar="NAME")
+
+
+@dataclass(frozen=True)
+class GalleryOptions(Options):
+    """What a curve over the size of the gallery shows."""
+
+    metrics: str | None = option(
+        None, "Over the gallery: such as t2i/Hit@1. [default: Hit@1 MRR MedR, all directions]", metavar="NAMES",
+        joins=" ",
+    )  # fmt: skip
+    sizes: str | None = option(
+        None, "Over the gallery: 10,50,150, 2..100 or 1e6; larger than the run's own are extrapolated. "
+        "[default: 1, 2, 5, 10, … up to the gallery]", metavar="VALUES", joins=",",
+    )  # fmt: skip
+
+
+@command(
+    "crosslens curve runs/clip-b32 runs/siglip --phi cider --m 1..50 -o fig3.html",
+    "crosslens curve runs/clip-b32 --phi spice.npy --direction i2t --k 10 --json",
+    "crosslens curve runs/clip-b32 runs/siglip --protocol five -o fig3.html",
+    "crosslens curve runs/clip-b32 runs/siglip --over gallery \\",
+    '    --metrics "t2i/Hit@1 MedR" --sizes 10,100,1000,1e6 -o sizes.html',
+)
+def curve(
+    runs: Annotated[list[Path], typer.Argument(help="One or more run folders; over m, of one dataset.")],
+    source: Annotated[DatasetOptions, Flags(help={"dataset": _RUN_DATASET})],
+    intervals: IntervalOptions,
+    semantic: SemanticOptions,
+    sizes: GalleryOptions,
+    execution: EngineOptions,
+    over: str = option("m", "What grows: m, or the gallery.", metavar="m|gallery"),
+    output: Path | None = option(
+        None, "Ends in .html or .svg; over m, .png and .pdf too.", metavar="FILE", flags=OUTPUT
+    ),
+    threads: Threads = None,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Plot metrics against m, or the size of the gallery.
+
+    Over m: SR is the share of the m most similar items that is retrieved, SRhit whether any of them is: where one falls
+    and the other rises with m, conclusions depend on the choice of m. Over the gallery: what a metric would be with
+    fewer items, exactly, or with more, extrapolated; runs that change places are named. Rankings come from the run
+    folders; nothing is ranked again.
+    """
+    if over not in _OVERS:
+        raise UnknownNameError("curve", over, _OVERS)
+    _require_fitting(over, semantic, sizes)
+    if over == "gallery":
+        _over_gallery(runs, sizes, intervals, output, overwrite=overwrite, json=json)
+        return
+    with core.use_engine(execution):
+        _over_m(runs, source, intervals, semantic, threads, output, overwrite=overwrite, json=json)
+
+
+def _require_fitting(over: str, semantic: SemanticOptions, sizes: GalleryOptions) -> None:
+    """Raise for an option of the other kind of curve: it would silently do nothing."""
+    other: Options = semantic if over == "gallery" else sizes
+    for name, value in vars(other).items():
+        if value != vars(type(other)())[name]:
+            needed = "m" if over == "gallery" else "gallery"
+            raise UsageError(
+                f"{argument(name)} is for curves over {'m' if needed == 'm' else 'the gallery'}",
+                fix=f"leave it out, or pass {argument('over', needed)}", option=name,
+            )  # fmt: skip
+
+
+def _over_gallery(
+    runs: list[Path], asked: GalleryOptions, intervals: IntervalOptions, output: Path | None, *, overwrite: bool,
+    json: bool,
+) -> None:  # fmt: skip
+    if output is not None:
+        report.gallery_curve_suffix(output)
+    curves = pipeline.gallery_curve(
+        [load_run(folder) for folder in runs], asked.metrics,
+        sizes=None if asked.sizes is None else pipeline.parse_sizes(asked.sizes), seed=intervals.seed,
+        resamples=intervals.resamples, level=intervals.level, progress=progress_bar(),
+    )  # fmt: skip
+    written = None if output is None else report.write_gallery_curves(curves, output, overwrite=overwrite)
+    if json:
+        print_json({**curves.as_dict(), **({} if written is None else {"file": str(written)})})
+        return
+    for metric in curves.metrics:
+        print_result(f"{report.gallery_title(metric)}\n")
+        print_result(f"{report.gallery_grid(curves, metric).text(terminal_width())}\n")
+    print_result(metrics.unit_sentence(curves.metrics))
+    for line in (*report.gallery_facts(curves), *report.order_sentences(curves)):
+        print_result(line)
+    if len(runs) > 1 and not curves.order_changes:
+        print_result("No two runs change places.")
+    print_written([] if written is None else [written])
+
+
+def _over_m(
+    runs: list[Path], source: DatasetOptions, intervals: IntervalOptions, asked: SemanticOptions, threads: int | None,
+    output: Path | None, *, overwrite: bool, json: bool,
+) -> None:  # fmt: skip
+    phi, direction, by_image = asked.phi, asked.direction, asked.by_image
+    if direction not in ("i2t", "t2i"):
+        raise UnknownNameError("direction", direction, ("i2t", "t2i"))
+    paper, record = followed(asked.protocol, "curve")
+    if paper is not None and record is not None:
+        if asked.ground_truth:
+            raise paper.contradiction("ground_truth", True, "the annotated items left out")
+        phi = paper.setting("curve", "phi") if phi == _PHI else phi
+        by_image = True
+        record |= {"phi": [phi], "tokens": {phi: paper.phi[phi]} if phi in paper.phi else {}}
+    counts = pipeline.parse_counts(asked.m)
+    loaded = [load_run(folder) for folder in runs]
+    dataset = source.load_if_given() or explanations.dataset_of_run(loaded[0])
+    curves = pipeline.curve(
+        loaded, dataset, phi, m=counts, k=asked.k, direction=direction,
+        non_gt=not asked.ground_truth, by_image=by_image, seed=intervals.seed, resamples=intervals.resamples,
+        level=intervals.level, threads=threads,
+        progress=progress_bar(),
+    )  # fmt: skip
+    written = None if output is None else report.write_curves(curves, output, overwrite=overwrite)
+    if json:
+        print_json({**curves.as_dict(), **protocol_json(record), **({} if written is None else {"file": str(written)})})
+        return
+    print_result(f"{report.curve_title(curves)}\n\n{report.curve_grid(curves).text(terminal_width())}\n")
+    print_result(f"In percent. {report.curve_facts(curves)}.")
+    print_protocol(record)
+    print_written([] if written is None else [written])

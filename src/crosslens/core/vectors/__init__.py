@@ -1,0 +1,1 @@
+"""Vectors that are read a block at a time, wherever they lie."""

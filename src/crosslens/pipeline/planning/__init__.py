@@ -1,0 +1,1 @@
+"""What an evaluation will cost: measured rates, and plans made from them."""

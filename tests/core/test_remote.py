@@ -1,0 +1,147 @@
+"""Files behind addresses: copied once, again when they change, never half; with fsspec's memory and a local server."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosslens.core import Embeddings, InputError, MissingExtraError, is_remote, local_copy
+from crosslens.pipeline import read_embeddings
+from tests.data.shard_files import vectors, write_shards
+
+fsspec = pytest.importorskip("fsspec")
+IMAGES, CAPTIONS = vectors(12), vectors(12, seed=1)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    system = fsspec.filesystem("memory")
+    system.store.clear()
+    yield system
+    system.store.clear()
+
+
+def upload(system: Any, folder: Path, target: str) -> None:
+    for file in folder.rglob("*"):
+        if file.is_file():
+            system.pipe_file(f"{target}/{file.relative_to(folder).as_posix()}", file.read_bytes())
+
+
+def read(address: str, side: Any) -> Embeddings:
+    embeddings = read_embeddings(address, None, None, side)
+    assert embeddings is not None
+    return embeddings
+
+
+def test_what_an_address_is():
+    assert all(map(is_remote, ["s3://bucket/x", "hf://datasets/a/b", "memory://x", "https://h/x.npy"]))
+    assert not any(map(is_remote, ["/data/x", "x.npy", "C:\\x", "c://", Path("s3://x"), None]))
+
+
+def test_a_folder_of_shards_is_copied_once_and_only_the_side_that_is_read(tmp_path, memory, monkeypatch):
+    upload(memory, write_shards(tmp_path / "emb", IMAGES, CAPTIONS, 3), "/bucket/emb")
+    images = read("memory://bucket/emb", "image")
+    np.testing.assert_array_equal(images.vectors, IMAGES)
+    assert images.ids[3] == "photo3"
+    copied = {file.name for file in (tmp_path / "cache").rglob("*") if file.is_file()}
+    assert copied == {f"img_emb_{k}.npy" for k in range(3)} | {f"metadata_{k}.parquet" for k in range(3)}
+    fetched: list[str] = []
+    monkeypatch.setattr(type(memory), "get_file", lambda self, source, *rest, **more: fetched.append(source))
+    assert read("memory://bucket/emb", "image").fingerprint == images.fingerprint
+    assert fetched == []
+
+
+def test_a_changed_file_is_copied_again(memory):
+    for shift in (0, 1):
+        with memory.open("/v.npy", "wb") as file:
+            np.save(file, IMAGES + np.float16(shift))
+        path = local_copy("memory://v.npy")
+        np.testing.assert_array_equal(np.load(path), IMAGES + np.float16(shift))
+
+
+def test_an_interrupted_copy_continues_and_leaves_no_half_file(tmp_path, memory, monkeypatch):
+    upload(memory, write_shards(tmp_path / "emb", IMAGES, CAPTIONS, 4), "/emb")
+    real, fetched = type(memory).get_file, []
+
+    def breaking(self: Any, source: str, target: str, **more: Any) -> None:
+        fetched.append(source)
+        if len(fetched) == 3:
+            Path(target).write_bytes(b"half")
+            raise ConnectionError("connection reset")
+        real(self, source, target, **more)
+
+    monkeypatch.setattr(type(memory), "get_file", breaking)
+    with pytest.raises(InputError, match="memory://emb: cannot be read: connection reset"):
+        read("memory://emb", "image")
+    np.testing.assert_array_equal(read("memory://emb", "image").vectors, IMAGES)
+    assert len(fetched) == len(set(fetched)) + 1
+
+
+def test_a_shard_with_nan_is_named_by_its_address(tmp_path, memory):
+    bad = IMAGES.copy()
+    bad[7, 0] = np.nan
+    upload(memory, write_shards(tmp_path / "emb", bad, CAPTIONS, 4), "/emb")
+    with pytest.raises(InputError, match=r"memory://emb/img_emb/img_emb_2\.npy, row 1: NaN"):
+        read("memory://emb", "image")
+
+
+def test_a_missing_file_and_an_unknown_protocol(memory):
+    with pytest.raises(InputError, match=r"memory://nowhere/x\.npy: no such file"):
+        read("memory://nowhere/x.npy", "image")
+    with pytest.raises(InputError, match=r"carrier-pigeon:// is not supported"):
+        read("carrier-pigeon://x.npy", "image")
+
+
+@pytest.mark.parametrize(("address", "missing"), [("s3://bucket/x.npy", "s3fs"), ("gs://bucket/x.npy", "gcsfs")])
+def test_a_store_without_its_package(monkeypatch, address, missing):
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name.partition(".")[0] in ("s3fs", "gcsfs"):
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=rf"'{missing}'[^$]*crosslens\[remote\]"):
+        local_copy(address)
+
+
+def test_over_http(tmp_path):
+    pytest.importorskip("aiohttp")
+    (tmp_path / "served").mkdir()
+    np.save(tmp_path / "served" / "v.npy", IMAGES)
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "served"))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}/v.npy"
+        known = tuple(map(str, range(12)))
+        embeddings = read_embeddings(address, None, known, "image")
+        assert embeddings is not None
+        np.testing.assert_array_equal(embeddings.vectors, IMAGES)
+        with pytest.raises(InputError, match="no such file"):
+            local_copy(address.replace("v.npy", "w.npy"))
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_recipe_keeps_an_address_as_it_is(tmp_path):
+    from crosslens.pipeline import InputOptions, Recipe
+
+    recipe = Recipe(inputs=InputOptions(image_embeddings="s3://b/emb", caption_embeddings="t.npy"), base=tmp_path)
+    assert recipe.absolute().inputs.image_embeddings == "s3://b/emb"
+    assert recipe.absolute().inputs.caption_embeddings == str(tmp_path / "t.npy")

@@ -1,0 +1,1 @@
+"""Engines: the same results from tasks, wherever they run."""

@@ -1,0 +1,68 @@
+"""Curves over the gallery for people: sentences about runs that change places, and the page in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crosslens.pipeline import GalleryCurves, GalleryPoint, Lead, OrderChange
+from crosslens.report import gallery_grid, order_sentences, write_gallery_curves
+from tests.report.browser import Watched
+
+NASTY = "<b>run</b> & a name that is long enough to need a line of its own"
+CHANGE = OrderChange(
+    "t2i/Hit@1", ("a", NASTY), (37,), (Lead(NASTY, 10, 0.08, 0.001, 0.002), Lead("a", 100, 0.03, 0.02, 0.02))
+)
+
+
+def curves(change: OrderChange = CHANGE) -> GalleryCurves:
+    points = {
+        run: {
+            "t2i/Hit@1": tuple(
+                GalleryPoint(size, 0.9 - 0.1 * number, 0.8 - 0.1 * number, 0.95 - 0.1 * number, size > 100)
+                for number, size in enumerate((10, 100, 1_000_000))
+            )
+        }
+        for run in ("a", NASTY)
+    }
+    galleries = {run: {"t2i": 100} for run in points}
+    return GalleryCurves((10, 100, 1_000_000), points, galleries, (change,), 0.95, "holm", ("beyond", "about i2t"))
+
+
+def test_runs_that_change_places_in_words() -> None:
+    assert order_sentences(curves()) == [
+        f"t2i/Hit@1: a and {NASTY} change places at 37 items: {NASTY} leads by 8.0 points at 10, p = 0.002, a leads by "
+        "3.0 points at 100, p = 0.02; each lead is more than chance (paired tests, corrected: holm)."
+    ]
+    untested = OrderChange("t2i/MedR", ("a", "b"), (5, 9), (Lead("a", 2, 1), Lead("b", 7, 2), Lead("a", 20, 3)))
+    assert order_sentences(curves(untested)) == [
+        "t2i/MedR: a and b change places at 5 and 9 items: a leads by 1 at 2, b leads by 2 at 7, a leads by 3 at 20; "
+        "not tested."
+    ]
+    chance = OrderChange("t2i/Hit@1", ("a", "b"), (5,), (Lead("a", 2, 0.1, 0.3, 0.6), Lead("b", 7, 0.1, 0.01, 0.02)))
+    assert "not every lead is more than chance" in order_sentences(curves(chance))[0]
+
+
+def test_extrapolated_figures_have_a_star() -> None:
+    assert [row[1] for row in gallery_grid(curves(), "t2i/Hit@1").rows] == [
+        "90.0 [80.0, 95.0]", "80.0 [70.0, 85.0]", "70.0 [60.0, 75.0] *",
+    ]  # fmt: skip
+    assert len(gallery_grid(curves(), "t2i/Hit@1", most=2).rows) == 2
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_in_a_browser_it_fits_a_phone_and_asks_for_nothing(tmp_path: Path, browser_page: Watched, scheme: str) -> None:
+    file = write_gallery_curves(curves(), tmp_path / "sizes.html")
+    page = browser_page.page
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.emulate_media(color_scheme=scheme)
+    page.goto(file.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator("svg[role=img]").count() == 1
+    assert page.locator(".beyond").count() == 4, "a line and a point per run"
+    assert "<b>run</b>" in page.locator("li").inner_text()
+    page.locator("summary").click()
+    assert "70.0 [60.0, 75.0] extrapolated" in page.locator("table").inner_text()
+    assert not browser_page.complaints
+    assert browser_page.requests == [file.as_uri()]
