@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from crosslens.core import Relevance, SilentProgress
-from tests.rank import reference
-from tests.rank.test_exactness import random_relevance
+from tests.rank.test_exactness import check as compare, random_relevance
 
 torch = pytest.importorskip("torch")
 
@@ -56,12 +55,8 @@ def check(images: np.ndarray, captions: np.ndarray, relevance: Relevance, depth:
     rows, columns = np.divmod(np.arange(len(images) * len(captions)), len(captions))
     scores = (images[rows].astype(np.float64) * captions[columns]).sum(1).astype(np.float32)
     scores = scores.reshape(len(images), len(captions))
-    for side, matrix, seen in zip(sides, (scores, scores.T), (relevance, relevance.flip()), strict=True):
-        ranking = side.ranking("t2i")
-        got = list(zip(ranking.above.tolist(), ranking.tied.tolist(), ranking.tied_before.tolist(), strict=True))
-        assert got == reference.counts(matrix, seen)
-        assert ranking.top_items.tolist() == reference.top(matrix, ranking.depth)
-        np.testing.assert_array_equal(ranking.top_scores, np.take_along_axis(matrix, ranking.top_items, 1))
+    rankings = {name: side.ranking(name) for name, side in zip(("i2t", "t2i"), sides, strict=True)}
+    compare(scores, relevance, rankings)
 
 
 @pytest.mark.parametrize("tile", [None, 7, 64])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from crosslens.core import VectorBlocks, as_blocks, available_cores, wait_for_all
-from crosslens.rank.scorers import check_dimensions, rounding_bound
+from crosslens.rank.scorers import buffered_product, check_dimensions, rounding_bound
 
 Array = np.ndarray[Any, Any]
 
@@ -114,10 +114,7 @@ class Cosines:
             buffer.columns = columns
             buffer.items = self._items.unit(slice(columns.start * self._several, columns.stop * self._several))
         left = self._units[rows]
-        shape = (len(left), len(buffer.items))
-        if getattr(buffer, "shape", None) != shape:
-            buffer.shape, buffer.tile = shape, np.empty(shape, np.float32)
-        product: Array = np.matmul(left, buffer.items.T, out=buffer.tile)
+        product = buffered_product(left, buffer.items, buffer)
         if self._several > 1:
             product = product.reshape(len(left), -1, self._several).max(axis=2)
         return product

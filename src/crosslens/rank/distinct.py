@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from crosslens.rank.kernels import compiled
-from crosslens.rank.scorers import InnerProduct, Scorer
+from crosslens.rank.scorers import InnerProduct, Scorer, buffered_product
 
 Array = np.ndarray[Any, Any]
 
@@ -90,14 +90,10 @@ class DistinctProduct:
         self.row_slack, self.column_slack = scorer.row_slack[self._rows], scorer.column_slack[self._columns]
 
     def tile(self, rows: slice, columns: slice) -> Array:
-        """One matrix product, into a buffer that the thread's next tile takes over."""
+        """One matrix product."""
         left = _rows_of(self._left, self._rows[rows])
         right = _rows_of(self._right, self._columns[columns])
-        shape = (len(left), len(right))
-        if getattr(self._buffer, "shape", None) != shape:
-            self._buffer.shape, self._buffer.tile = shape, np.empty(shape, np.float32)
-        product: Array = np.matmul(left, right.T, out=self._buffer.tile)
-        return product
+        return buffered_product(left, right, self._buffer)
 
     def exact(self, rows: Array, columns: Array) -> Array:
         """The exact scores of the first members, which are those of all members."""

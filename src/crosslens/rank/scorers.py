@@ -89,13 +89,9 @@ class InnerProduct:
         return None
 
     def tile(self, rows: slice, columns: slice) -> Array:
-        """One matrix product, into a buffer that the thread's next tile takes over: fresh memory is slow."""
+        """One matrix product."""
         left, right = self.rows.block(rows.start, rows.stop), self.columns.block(columns.start, columns.stop)
-        shape = (len(left), len(right))
-        if getattr(self._buffer, "shape", None) != shape:
-            self._buffer.shape, self._buffer.tile = shape, np.empty(shape, np.float32)
-        product: Array = np.matmul(left, right.T, out=self._buffer.tile)
-        return product
+        return buffered_product(left, right, self._buffer)
 
     def exact(self, rows: Array, columns: Array) -> Array:
         """Products summed in float64, then rounded once."""
@@ -182,6 +178,15 @@ class ScoreMatrix:
 class _Shaped(Protocol):
     @property
     def shape(self) -> tuple[int, ...]: ...
+
+
+def buffered_product(left: Array, right: Array, buffer: threading.local) -> Array:
+    """One matrix product, into a buffer that the thread's next tile takes over: fresh memory is slow."""
+    shape = (len(left), len(right))
+    if getattr(buffer, "shape", None) != shape:
+        buffer.shape, buffer.tile = shape, np.empty(shape, np.float32)
+    product: Array = np.matmul(left, right.T, out=buffer.tile)
+    return product
 
 
 def check_dimensions(rows: _Shaped, columns: _Shaped) -> None:
