@@ -5,11 +5,14 @@
     python benchmarks/cluster.py --images 1000000 # the modelled speed-up for another size
 
 Every figure is the median over rounds; in each round both engines do the same work in turn, so that a busy machine
-slows both alike. Ray is started once, before the rounds, and has run everything once: a start is printed by itself.
+slows both alike. Beside the time on the clock it counts processor seconds, of this process and of all that Ray started,
+which depend less on what else the machine does. Ray is started once, before the rounds, and has run everything once:
+the start, and the first run of each work (workers start, import and compile), are printed by themselves.
 
-The speed-up with more nodes is *modelled*, for this machine has one: parts of a ranking are put on free cores in order,
-each takes its multiplications at the rate measured for one core, plus the time to send a task and to move its result,
-and this process joins the results one after the other at the rate measured for that.
+The speed-up with more nodes is *modelled*, for this machine has one. Every node reads the vectors over the network;
+parts of a ranking are put on free cores in order, and each takes the time of an empty task plus its multiplications at
+the rate measured for one core; this process moves the results over its network connection and joins them, one after the
+other, at the rate measured for that. Sizes of results are those of real parts.
 """
 
 from __future__ import annotations
@@ -17,16 +20,19 @@ from __future__ import annotations
 import argparse
 import heapq
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import crosslens as cl
 from crosslens.analyze import nearest_items
-from crosslens.core import Relevance, current_engine
+from crosslens.core import Relevance, available_cores, current_engine
 from crosslens.encode import encode_texts, load_encoder
 from crosslens.rank import InnerProduct, parts, rank_both, unit_rows
 from crosslens.similarity import relevance_matrix
@@ -58,7 +64,7 @@ def captions(images: int) -> cl.Dataset:
 def tasks(quick: bool) -> dict[str, Callable[[], Any]]:
     scorer, relevance = world(3_000 if quick else 6_000, 256 if quick else 512)
     texts = captions(1_000 if quick else 2_500)
-    points = scorer.columns[: 8_000 if quick else 25_000]
+    points = scorer.columns.block(0, 8_000 if quick else 25_000)
     encoder = load_encoder("tiny")
     sentences = [f"{text} {row}" for row, text in enumerate(texts.texts)]
     return {
@@ -69,40 +75,81 @@ def tasks(quick: bool) -> dict[str, Callable[[], Any]]:
     }
 
 
+class Cost(NamedTuple):
+    """Seconds of the clock, and seconds of processors: of this process, and of all that it started."""
+
+    wall: float
+    driver: float
+    workers: float
+
+    @property
+    def cpu(self) -> float:
+        return self.driver + self.workers
+
+
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     result = work()
     return time.perf_counter() - start, result
 
 
+def measured(work: Callable[[], Any]) -> tuple[Cost, Any]:
+    own, others = time.process_time(), cpu_of_children()
+    seconds, result = timed(work)
+    return Cost(seconds, time.process_time() - own, cpu_of_children() - others), result
+
+
+def cpu_of_children() -> float:
+    """Processor seconds of all processes that came from this one, those that have ended included (Linux)."""
+    parents, ticks = {}, {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            values = stat.read_text().rpartition(")")[2].split()
+            parents[int(stat.parent.name)] = int(values[1])
+            ticks[int(stat.parent.name)] = sum(map(int, values[11:15]))
+    family = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= more
+    return sum(ticks[pid] for pid in family - {os.getpid()}) / os.sysconf("SC_CLK_TCK")
+
+
 def compare(rounds: int, quick: bool, only: list[str]) -> dict[str, Any]:
-    figures: dict[str, Any] = {}
-    started, engine = timed(lambda: cl.use_engine("ray").__enter__())
-    started += timed(engine.slots)[0]
-    works = tasks(quick)
-    for name, work in works.items():
-        if only and name not in only:
-            continue
-        times: dict[str, list[float]] = {"local": [], "ray": []}
-        for round_ in range(rounds + 1):
-            results = []
-            for label, chosen in (("local", "local"), ("ray", engine)):
-                with cl.use_engine(chosen):
-                    seconds, result = timed(work)
-                results.append(result)
-                if round_:  # the first one compiles, imports and loads
-                    times[label].append(seconds)
-            assert results[0] == results[1], f"{name} differs"
-        ratios = [ray / local for local, ray in zip(times["local"], times["ray"], strict=True)]
-        figures[name] = {
-            "local s": statistics.median(times["local"]),
-            "ray s": statistics.median(times["ray"]),
-            "ratio": statistics.median(ratios),
-            "ratios": [round(ratio, 2) for ratio in ratios],
-        }
-    empty = [timed(lambda: list(engine.run(_nothing, None, range(200))))[0] / 200 for _ in range(rounds)]
-    engine.close()
-    return {"start s": started, "task ms": 1e3 * statistics.median(empty), "work": figures}
+    start = time.perf_counter()
+    with cl.use_engine("ray") as engine:
+        engine.slots()
+        started = time.perf_counter() - start
+        works = {name: work for name, work in tasks(quick).items() if not only or name in only}
+        figures = {name: compared(name, work, engine, rounds) for name, work in works.items()}
+        empty = [timed(lambda: list(engine.run(_nothing, None, range(200))))[0] / 200 for _ in range(rounds)]
+        idle, _ = measured(lambda: time.sleep(3))
+    return {
+        "cores": available_cores(), "start s": started, "task ms": 1e3 * statistics.median(empty),
+        "idle Ray, cores": idle.workers / idle.wall, "work": figures,
+    }  # fmt: skip
+
+
+def compared(name: str, work: Callable[[], Any], engine: Any, rounds: int) -> dict[str, Any]:
+    """Medians over rounds of both engines in turn; the first round compiles, imports and loads, and is shown apart."""
+    costs: dict[str, list[Cost]] = {"local": [], "ray": []}
+    for _ in range(rounds + 1):
+        results = []
+        for label, chosen in (("local", "local"), ("ray", engine)):
+            with cl.use_engine(chosen):
+                cost, result = measured(work)
+            results.append(result)
+            costs[label].append(cost)
+        assert results[0] == results[1], f"{name} differs"
+    pairs = list(zip(costs["local"], costs["ray"], strict=True))[1:]
+    row: dict[str, Any] = {}
+    for label, (first, *others) in costs.items():
+        row[f"{label} s"] = statistics.median(cost.wall for cost in others)
+        row[f"{label} CPU s"] = statistics.median(cost.cpu for cost in others)
+        row[f"{label} first s"] = first.wall
+    row["ray workers CPU s"] = statistics.median(ray.workers for _, ray in pairs)
+    row["ratios"] = [round(ray.wall / local.wall, 2) for local, ray in pairs]
+    row["ratio"] = statistics.median(ray.wall / local.wall for local, ray in pairs)
+    row["CPU ratio"] = statistics.median(ray.cpu / local.cpu for local, ray in pairs)
+    return row
 
 
 def _nothing(shared: None, task: int) -> int:
@@ -110,16 +157,19 @@ def _nothing(shared: None, task: int) -> int:
 
 
 class Rates(NamedTuple):
-    """Seconds per multiplication of a part on one core, and per query to join a part's lists."""
+    """What parts of a ranking cost: seconds per multiplication on one core; seconds and bytes for joining the lists of
+    each query of the inner axis; bytes for each query of the part itself."""
 
     multiplication: float
     joining: float
+    inner_bytes: float
+    own_bytes: float
 
 
 def measured_rates(quick: bool) -> Rates:
-    """From parts of one ranking, computed and joined in this process."""
+    """From parts of one ranking, computed and joined in this process: medians of the second time."""
     scorer, relevance = world(2_000 if quick else 4_000, 256 if quick else 512)
-    worked, joined = [], []
+    inner, rows = scorer.shape[0], list[Rates]()
 
     class Watched:
         name, distributed = "watched", True
@@ -130,35 +180,35 @@ def measured_rates(quick: bool) -> Rates:
         def run(self, work: Any, shared: Any, blocks: Any, **_: Any) -> Any:
             for block in blocks:
                 seconds, result = timed(lambda block=block: work(shared, block))
-                worked.append(seconds / ((block.stop - block.start) * scorer.shape[0] * scorer.work))
+                height = block.stop - block.start
+                own, others = (sum(array.nbytes for array in vars(lists).values()) for lists in result)
                 start = time.perf_counter()
                 yield result
-                joined.append((time.perf_counter() - start) / scorer.shape[0])
+                joining = (time.perf_counter() - start) / inner
+                rows.append(Rates(seconds / (height * inner * scorer.work), joining, others / inner, own / height))
 
     for _ in range(2):
-        worked.clear()
-        joined.clear()
+        rows.clear()
         with cl.use_engine(Watched()):
             assert current_engine().distributed
             rank_both(scorer, relevance, threads=1)
-    return Rates(statistics.median(worked), statistics.median(joined))
+    return Rates(*(statistics.median(values) for values in zip(*rows, strict=True)))
 
 
-def modelled(rates: Rates, images: int, dimension: int, nodes: int, task: float, depth: int = 10) -> float:
+def modelled(rates: Rates, images: int, dimension: int, nodes: int, task: float) -> float:
     """Seconds for images × 5 captions in both directions on so many nodes."""
     slots, outer = nodes * CORES_PER_NODE, images * PER_IMAGE
     blocks = parts._blocks(0, outer, images * dimension, slots)
-    # Lists and counts of a part: the inner queries' lists, and three counts for each relevant pair of the inner axis.
-    moved = (images * depth * 12 + outer * 24) / NETWORK
-    cores = [0.0] * slots
-    finished = []
+    reading = (images + outer) * dimension * 4 / NETWORK  # by every node, at the same time
+    cores, finished = [reading] * slots, []
     for block in blocks:
         begin = heapq.heappop(cores)
         end = begin + task + (block.stop - block.start) * images * dimension * rates.multiplication
         heapq.heappush(cores, end)
         finished.append(end)
     clock = 0.0
-    for end in finished:  # in order, as this process takes them
+    for block, end in zip(blocks, finished, strict=True):  # in order, as this process takes them
+        moved = (images * rates.inner_bytes + (block.stop - block.start) * rates.own_bytes) / NETWORK
         clock = max(clock, end) + moved + images * rates.joining
     return clock
 
@@ -181,18 +231,29 @@ def main() -> None:
     }
     figures["model"] = {
         "size": f"{options.images:,} × {PER_IMAGE * options.images:,}, d = {options.dim}", "one node s": one,
-        "speed-up": speed_up, "multiplications per second and core": 1 / rates.multiplication,
-        "joined queries per second": 1 / rates.joining,
+        "cores per node": CORES_PER_NODE, "network bytes per second": NETWORK,
+        "multiplications per second and core": 1 / rates.multiplication,
+        "joined queries per second": 1 / rates.joining, "bytes per joined query": rates.inner_bytes,
+        "bytes per own query": rates.own_bytes, "seconds": {nodes: one / gain for nodes, gain in speed_up.items()},
+        "speed-up": speed_up,
     }  # fmt: skip
     if options.json:
         print(json.dumps(figures, indent=1))
         return
-    print(f"Ray starts in {figures['start s']:.1f} s; an empty task takes {figures['task ms']:.2f} ms\n")
+    print(f"{figures['cores']} cores; Ray starts in {figures['start s']:.1f} s, an empty task takes "
+          f"{figures['task ms']:.2f} ms, and Ray without work {figures['idle Ray, cores']:.2f} cores\n")  # fmt: skip
+    print("              local s      ray s   ratio   local CPU s   ray CPU s   ratio   first local s   first ray s")
     for name, row in figures["work"].items():
-        print(f"{name:<12} local {row['local s']:7.2f} s   ray {row['ray s']:7.2f} s   ratio {row['ratio']:.2f}")
-    print(f"\nmodelled: ranking {figures['model']['size']}, nodes of {CORES_PER_NODE} cores, 10 Gbit/s")
+        print(
+            f"{name:<12} {row['local s']:8.2f} {row['ray s']:10.2f} {row['ratio']:7.2f} {row['local CPU s']:13.2f} "
+            f"{row['ray CPU s']:11.2f} {row['CPU ratio']:7.2f} {row['local first s']:15.2f} {row['ray first s']:13.2f}"
+        )
+    model = figures["model"]
+    print(f"\nmodelled: ranking {model['size']}, nodes of {CORES_PER_NODE} cores, 10 Gbit/s")
+    print(f"from {1 / rates.multiplication:.3g} multiplications/s per core, {1 / rates.joining:.3g} joined queries/s "
+          f"of {rates.inner_bytes:.0f} bytes, {figures['task ms']:.1f} ms per task")  # fmt: skip
     for nodes, gain in speed_up.items():
-        print(f"{nodes:>4} nodes   {one / gain:9.0f} s   speed-up {gain:5.1f}")
+        print(f"{nodes:>4} nodes   {one / gain:9.1f} s   speed-up {gain:5.1f}")
 
 
 if __name__ == "__main__":

@@ -7,14 +7,17 @@
 
 Every evaluation runs in a process of its own through ``crosslens.evaluate``: the dataset is read, the shards are
 checked and hashed, queries ranked against the whole gallery, metrics and intervals computed. "Own" memory is the most
-the process held beyond mapped files; pages of the shards that the system keeps in memory are given back when others
-need them. Some of the ranks are compared with those counted from float64 cosines of the stored numbers.
+the process held beyond mapped files (RssAnon); pages of the shards that the system keeps in memory are given back when
+others need them. Figures for people go to stderr, with --json those for programs to stdout. Files are removed in the
+end; with --folder they are kept, and used again. Some of the ranks are compared with those counted from float64 cosines
+of the stored numbers.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -81,10 +84,11 @@ def evaluate(folder: Path, queries: int | None) -> dict[str, Any]:
     start = time.perf_counter()
     run = cl.evaluate(dataset, **vectors, queries=queries, metrics="Hit@1 Hit@10 MRR MedR", cache=False)
     times["evaluation"] = time.perf_counter() - start
+    most = own.peak  # without the check, which is not a part of an evaluation
     checked = {name: wrong_ranks(vectors, run.rankings[name]) for name in ("i2t", "t2i")}
     return {
         "seconds": {name: round(value, 1) for name, value in times.items()},
-        "own": own.peak,
+        "own": most,
         "own after the dataset": after_dataset,
         "stored": sum(file.stat().st_size for file in folder.rglob("*.npy")),
         "wrong ranks": checked,
@@ -136,11 +140,24 @@ class PeakMemory:
             time.sleep(0.01)
 
 
+def refuse_little_room(folder: Path, images: int, dimension: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    needed, free = images * (1 + EACH) * (2 * dimension + 50), shutil.disk_usage(folder).free
+    if needed > free:
+        sys.exit(f"{folder}: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free: pass another --folder")
+
+
 def measure(folder: Path, images: int, dimension: int, queries: int | None) -> dict[str, Any]:
     """The figures of an evaluation in a process of its own."""
     world = folder / f"{images}-{dimension}"
     if not world.exists():
-        write_world(world, images, dimension)
+        unfinished = world.with_suffix(".partial")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        refuse_little_room(folder, images, dimension)
+        start = time.perf_counter()
+        write_world(unfinished, images, dimension)
+        unfinished.rename(world)
+        print(f"files written in {time.perf_counter() - start:,.0f} s", file=sys.stderr)
     words = [sys.executable, __file__, "--world", str(world), *(() if queries is None else ("--queries", str(queries)))]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -168,7 +185,7 @@ def plan(folder: Path, sizes: tuple[int, ...], dimension: int) -> dict[str, Any]
     measured = []
     for images in sizes:
         measured.append(measure(folder, images, dimension, None))
-        print(shown(measured[-1]), flush=True)
+        print(shown(measured[-1]), file=sys.stderr, flush=True)
     # The vectors of both sides are held here; what is left grows with the number of items.
     rest = [each["own"] - 4 * dimension * (each["images"] + each["captions"]) for each in measured]
     items = [each["images"] + each["captions"] for each in measured]
@@ -178,7 +195,8 @@ def plan(folder: Path, sizes: tuple[int, ...], dimension: int) -> dict[str, Any]
     total = rest[0] - slope * items[0] + slope * (images + captions) + held
     print(
         f"{slope:,.0f} bytes per image and caption beside the vectors; {images:,} × {captions:,}, d = {width}: "
-        f"{held / 1e9:.1f} GB of vectors held, {total / 1e9:.1f} GB in all ({LIMIT / 1e9:.1f} GB allowed)"
+        f"{held / 1e9:.1f} GB of vectors held, {total / 1e9:.1f} GB in all ({LIMIT / 1e9:.1f} GB allowed)",
+        file=sys.stderr,
     )
     return {"measured": measured, "bytes per item": slope, "held": held, "total": total, "allowed": LIMIT}
 
@@ -215,7 +233,8 @@ def overhead(images: int, dimension: int, rounds: int) -> dict[str, float]:
             ratios[name].append(seconds[name] / seconds["held"])
     medians = {name: float(np.median(values)) for name, values in ratios.items()}
     for name, values in ratios.items():
-        print(f"{name}: {medians[name]:.2f} times as long as held ({min(values):.2f} to {max(values):.2f})")
+        spread = f"({min(values):.2f} to {max(values):.2f})"
+        print(f"{name}: {medians[name]:.2f} times as long as held {spread}", file=sys.stderr)
     return medians
 
 
@@ -242,7 +261,7 @@ def main() -> None:
             figures = dict(overhead(4_000, given.dim, given.rounds))
         else:
             figures = measure(folder, given.images, given.dim, given.queries or 1_000)
-            print(shown(figures))
+            print(shown(figures), file=sys.stderr)
     if given.json:
         print(json.dumps(figures, indent=2))
 

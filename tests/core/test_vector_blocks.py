@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from crosslens.core import (
     ArrayBlocks,
     Embeddings,
+    FlatBlocks,
     InputError,
     PatchedBlocks,
     SelectedBlocks,
@@ -18,6 +19,8 @@ from crosslens.core import (
     UsageError,
     VectorBlocks,
     each_block,
+    joined_vectors,
+    zero_vectors,
 )
 from crosslens.core.vectors import blocks
 
@@ -114,3 +117,39 @@ def test_shards_of_different_width_are_named():
         ShardedBlocks.of([np.ones((1, 2)), np.ones((1, 3))], ["a", "b"])
     with pytest.raises(InputError, match=r"a: an array of shape \(3,\)"):
         ShardedBlocks.of([np.ones(3)], ["a"])
+
+
+@given(n=st.integers(1, 9), k=st.integers(1, 4), d=st.integers(1, 3), parts=st.integers(1, 4), seed=st.integers(0, 99))
+def test_items_with_several_vectors_one_per_row(n, k, d, parts, seed):
+    rng = np.random.default_rng(seed)
+    array = rng.standard_normal((n, k, d)).astype(np.float16)
+    flat, expected = FlatBlocks(ShardedBlocks.of(np.array_split(array, parts))), array.reshape(-1, d)
+    assert flat.shape == expected.shape
+    start, stop = sorted(rng.integers(0, n * k + 3, 2))
+    np.testing.assert_array_equal(flat.block(start, stop), expected[start:stop])
+    rows = rng.integers(0, n * k, 7)
+    np.testing.assert_array_equal(flat.rows(rows), expected[rows])
+
+
+def test_beyond_the_limit_a_joined_array_is_a_file_without_a_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
+    array = np.arange(24, dtype=np.float16).reshape(6, 4)
+    shards = ShardedBlocks.of(np.array_split(array, 3))
+    for limit, kind in (("1000", np.ndarray), ("10", np.memmap)):
+        monkeypatch.setenv("CROSSLENS_MAX_VECTOR_BYTES", limit)
+        joined = Embeddings(list("abcdef"), shards).vectors
+        assert type(joined) is kind
+        assert not joined.flags.writeable
+        np.testing.assert_array_equal(joined, array)
+        assert np.shares_memory(joined_vectors(ArrayBlocks(array)), array)
+    assert not list((tmp_path / "cache").iterdir())
+    zeros = zero_vectors((3, 5))
+    zeros[1] = 2
+    assert zeros.sum() == 10
+
+
+def test_no_room_on_the_disk_is_said_at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path))
+    monkeypatch.setenv("CROSSLENS_MAX_VECTOR_BYTES", "10")
+    with pytest.raises(InputError, match=r"no room for .* GB of vectors[^$]*CROSSLENS_CACHE"):
+        zero_vectors((1 << 40, 1 << 10))

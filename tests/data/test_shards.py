@@ -129,6 +129,11 @@ def damage_metadata(folder: Path) -> None:
     (folder / "metadata" / "metadata_1.parquet").write_bytes(b"PAR1 and nothing else")
 
 
+def other_column(folder: Path) -> None:
+    file = folder / "metadata" / "metadata_3.parquet"
+    pl.read_parquet(file).rename({"image_path": "name"}).write_parquet(file)
+
+
 DAMAGES = {
     r"img_emb_6\.npy, row 3: NaN in vectors": with_nan,
     r"img_emb_5\.npy: cannot be read: cut off": cut_off,
@@ -148,6 +153,12 @@ DAMAGES = {
         lambda folder: np.save(folder / "img_emb" / "img_emb_03.npy", IMAGES[:5]),
     r"notes\.npy: this file has no number": lambda folder: np.save(folder / "img_emb" / "notes.npy", IMAGES[:5]),
     r"img_emb_1\.npy: an array of shape \(5,\)": lambda folder: replace_shard(folder, 1, np.ones(5)),
+    r"img_emb_2\.npy: an array of type <U1": lambda folder: replace_shard(folder, 2, np.full((5, 6), "x")),
+    r"img_emb_2\.npy: cannot be read: the file is empty\n.*\n  fix: copy or write it again":
+        lambda folder: (folder / "img_emb" / "img_emb_2.npy").write_bytes(b""),
+    r"metadata_2\.parquet: 5 rows of metadata for 0 vectors":
+        lambda folder: replace_shard(folder, 2, np.ones((0, 6), np.float16)),
+    r"metadata_3\.parquet: no column 'image_path', which metadata_0\.parquet has\n": other_column,
     r"text_emb is here, but no img_emb": lambda folder: (folder / "img_emb").rename(folder / "other"),
 }  # fmt: skip
 
@@ -156,8 +167,19 @@ DAMAGES = {
 def test_bad_shards_are_named(tmp_path, message):
     write_shards(tmp_path, IMAGES, CAPTIONS, 8)
     DAMAGES[message](tmp_path)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as raised:
         stored(tmp_path)
+    assert raised.value.fix
+    assert "\n" not in raised.value.problem
+
+
+def test_shards_of_several_types_are_read_in_the_widest(tmp_path):
+    write_shards(tmp_path, IMAGES, CAPTIONS, 8)
+    replace_shard(tmp_path, 2, IMAGES[10:15].astype(np.float64) / 3)
+    read = stored(tmp_path)
+    assert read.dtype == np.float64
+    np.testing.assert_array_equal(read.rows(np.arange(10, 15)), IMAGES[10:15].astype(np.float64) / 3)
+    np.testing.assert_array_equal(read.rows(np.arange(10)), IMAGES[:10].astype(np.float64))
 
 
 def test_an_empty_folder(tmp_path):

@@ -14,6 +14,7 @@ pytest.importorskip("onnxruntime", reason="pip install 'crosslens[onnx]'")
 pytest.importorskip("tokenizers", reason="pip install 'crosslens[onnx]'")
 
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
+from crosslens.core.long_work import limit_cores
 from crosslens.encode import load_encoder
 from crosslens.encode.adapters.onnx import ImageTower, OnnxEncoder, TextTower
 from tests.encode.tiny_models import TEXTS, WORDS, pictures
@@ -150,7 +151,7 @@ def test_a_device_is_the_one_that_is_named(pair: tuple[Path, Any, Any], monkeypa
         load_encoder(f"onnx:{pair[0]}/towers.json", device="cuda")
     asked, real = [], onnxruntime.InferenceSession
 
-    def session(file: str, providers: list[Any]) -> Any:
+    def session(file: str, options: Any, providers: list[Any]) -> Any:
         asked.extend(providers)
         return real(file, providers=["CPUExecutionProvider"])
 
@@ -159,6 +160,25 @@ def test_a_device_is_the_one_that_is_named(pair: tuple[Path, Any, Any], monkeypa
     for device in ("cuda", "cuda:1"):
         load_encoder(f"onnx:{pair[0]}/text.onnx", device=device)
     assert asked == [("CUDAExecutionProvider", {"device_id": 0}), ("CUDAExecutionProvider", {"device_id": 1})]
+
+
+def test_a_worker_uses_its_own_core_only(pair, monkeypatch):
+    import onnxruntime
+
+    asked, real = [], onnxruntime.InferenceSession
+
+    def session(file: str, options: Any, providers: list[Any]) -> Any:
+        asked.append(options.intra_op_num_threads)
+        return real(file, options, providers=providers)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", session)
+    load_encoder(f"onnx:{pair[0]}/text.onnx")
+    limit_cores(1)
+    try:
+        load_encoder(f"onnx:{pair[0]}/text.onnx")
+    finally:
+        limit_cores(None)
+    assert asked == [0, 1]
 
 
 def test_a_real_model() -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -137,6 +142,52 @@ def test_clusters_that_cannot_be_joined(
         RayEngine("auto")
 
 
+@pytest.mark.parametrize("raised", ["ConnectionError", "AuthenticationError"])
+def test_clusters_that_require_a_token(
+    pretended_ray: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], raised: str
+) -> None:
+    """Ray writes the reason to standard error, once a second, and says itself that nobody answers."""
+    ray = pytest.importorskip("ray")
+
+    def refuse(**options: Any) -> None:
+        if raised == "ConnectionError":
+            os.write(2, b"gcs_client.cc:210: RPC error: InvalidAuthToken: Authentication token is missing\n")
+            raise ConnectionError("Failed to connect to Ray cluster")
+        raise ray.exceptions.AuthenticationError("no authentication token was found")
+
+    if not hasattr(ray.exceptions, "AuthenticationError"):
+        pytest.skip("a Ray without tokens")
+    monkeypatch.setattr(ray, "init", refuse)
+    with pytest.raises(CrosslensError, match="requires its authentication token") as error:
+        RayEngine("auto")
+    assert "RAY_AUTH_MODE=token" in str(error.value)
+    os.write(2, b"afterwards\n")
+    assert capfd.readouterr().err == "afterwards\n"
+
+
+def test_termination_counts_as_ctrl_c(pretended_ray: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever Ray installs; and afterwards, or where the program has its own answer, as before."""
+    ray = pytest.importorskip("ray")
+    monkeypatch.setattr(ray, "init", lambda **options: signal.signal(signal.SIGTERM, lambda *given: os._exit(1)))
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        engine = RayEngine("auto")
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        engine.close()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        RayEngine("auto")
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+        monkeypatch.setattr(ray, "init", lambda **options: sys.exit(15))
+        with pytest.raises(KeyboardInterrupt):
+            RayEngine("auto")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_ray_prints_nothing_between_results(
     pretended_ray: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,6 +228,35 @@ def test_a_worker_uses_one_core_and_keeps_what_is_shared() -> None:
     assert [execute(HERE, pack((add, task)), "key", fetch) for task in (1, 2)] == [41, 42]
     assert len(fetched) == 1
     assert core_limit() == available_cores() == 1
+
+
+FAULTS = """
+import resource, sys, threading
+import numpy as np
+from crosslens.core.engine.remote import _keep_memory
+
+def work():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(50):
+        blocks = [np.ones(2 << 20, np.uint8) for _ in range(4)]
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+
+if sys.argv[1] == "kept":
+    _keep_memory()
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
+def test_a_worker_reuses_memory() -> None:
+    """50 times 8 MB in blocks: 2,048 pages at least, and 100,000 where each block is mapped anew."""
+    faults = {
+        how: int(subprocess.run([sys.executable, "-c", FAULTS, how], capture_output=True, text=True, check=True).stdout)
+        for how in ("kept", "fresh")
+    }
+    assert faults["kept"] < 6_000 < faults["fresh"], faults
 
 
 def test_a_worker_of_another_version() -> None:

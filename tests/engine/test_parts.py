@@ -13,8 +13,11 @@ from hypothesis import given, settings, strategies as st
 import crosslens as cl
 from crosslens.analyze import nearest_items
 from crosslens.core import Embeddings, Ranking, Relevance
-from crosslens.rank import ScoreMatrix, Scorer, parts, rank_both, scorer_of
-from crosslens.similarity import matrix, relevance_matrix
+from crosslens.core.engine.packing import pack, unpack
+from crosslens.rank import InnerProduct, ScoreMatrix, Scorer, parts, rank_both, rank_queries, scorer_of
+from crosslens.rank.direction_state import Direction
+from crosslens.rank.kernels import merge_lists
+from crosslens.similarity import matrix, prepare_dataset, relevance_matrix
 from tests.engine.stand_in import Recorded, StandInEngine
 
 Array = np.ndarray[Any, Any]
@@ -78,6 +81,43 @@ def test_rankings_in_parts(case: tuple[Array, Relevance], depth: int, slots: int
             np.testing.assert_array_equal(getattr(ranked[direction], name), values)
 
 
+@settings(max_examples=15)
+@given(matrices(), st.integers(1, 70), st.integers(1, 4), st.booleans())
+def test_some_queries_in_parts(case: tuple[Array, Relevance], depth: int, slots: int, as_rows: bool) -> None:
+    """Queries of one direction, as a sample of them is ranked."""
+    scores, relevance = case
+    judged = relevance if as_rows else relevance.flip()
+    engine, shown = StandInEngine(slots), Recorded()
+    with cl.use_engine(engine):
+        ranked = rank_queries(ScoreMatrix(scores), judged, "i2t", as_rows=as_rows, depth=depth, progress=shown)
+    local = rank_queries(ScoreMatrix(scores), judged, "i2t", as_rows=as_rows, depth=depth)
+    assert ranked.fingerprint == local.fingerprint
+    for name, values in slow_ranking(scores if as_rows else scores.T, judged, depth).items():
+        np.testing.assert_array_equal(getattr(ranked, name), values)
+        assert getattr(ranked, name).dtype == getattr(local, name).dtype
+    assert engine.attempts["rank_query_part"]
+    assert shown.steps["ranking i2t"] == len(judged.query_ids)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10_000), st.integers(1, 30), st.integers(1, 4), st.integers(1, 12), st.integers(1, 12))
+def test_vectors_that_occur_several_times(seed: int, depth: int, slots: int, left: int, right: int) -> None:
+    """Few distinct vectors among many: one, in the extreme."""
+    random = np.random.default_rng(seed)
+    pool = random.integers(-2, 3, (max(left, right), 4)).astype(np.float32)
+    rows, columns = pool[random.integers(0, left, 20)], pool[random.integers(0, right, 60)]
+    scorer, relevance = InnerProduct(rows, columns), diagonal(20, 60)
+    engine = StandInEngine(slots)
+    with cl.use_engine(engine):
+        ranked = rank_both(scorer, relevance, depth=depth)
+    assert_equal(rank_both(scorer, relevance, depth=depth), ranked)
+    scores = rows @ columns.T
+    for direction, judged in (("i2t", relevance), ("t2i", relevance.flip())):
+        whole = scores if direction == "i2t" else scores.T
+        for name, values in slow_ranking(whole, judged, depth).items():
+            np.testing.assert_array_equal(getattr(ranked[direction], name), values)
+
+
 def scorers() -> dict[str, Scorer]:
     random = np.random.default_rng(3)
     single, several = random.standard_normal((40, 8)), random.standard_normal((40, 3, 8))
@@ -92,7 +132,7 @@ def scorers() -> dict[str, Scorer]:
 @pytest.mark.parametrize("score", ["cosine", "dot", "max", "smooth-chamfer"])
 def test_every_kind_of_score(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cloudpickle = pytest.importorskip("cloudpickle")  # some hold functions, for which Ray has its own
-    monkeypatch.setattr("tests.engine.stand_in.pack", lambda value: parts_pack(value, cloudpickle.Pickler))
+    monkeypatch.setattr("tests.engine.stand_in.pack", lambda value: pack(value, cloudpickle.Pickler))
     scorer = scorers()[score]
     relevance = Relevance.from_indices(ids("i", 40), ids("c", 120), np.arange(120) // 3, np.arange(120))
     with cl.use_engine(StandInEngine()):
@@ -100,10 +140,35 @@ def test_every_kind_of_score(score: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert_equal(rank_both(scorer, relevance, depth=7), ranked)
 
 
-def parts_pack(value: Any, pickler: Any) -> Any:
-    from crosslens.core.engine.packing import pack
+@settings(max_examples=40)
+@given(st.integers(1, 6), st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(0, 10_000), st.booleans())
+def test_lists_merge_as_one_sorted_list(depth: int, pieces: list[int], seed: int, precise: bool) -> None:
+    """Pieces of a gallery, each with its own lists, against whole rows sorted in Python."""
+    gallery, precision = sum(pieces), np.float64 if precise else np.float32
+    depth = min(depth, gallery)
+    scores = np.random.default_rng(seed).integers(0, 4, (3, gallery)).astype(precision)
+    items, listed = np.full((3, depth), -1), np.full((3, depth), np.nan, precision)
+    start = 0
+    for size in pieces:
+        piece = scores[:, start : start + size]
+        order = np.argsort(-piece, axis=1, kind="stable")[:, :depth]
+        merge_lists(items, listed, order.astype(np.int32), np.take_along_axis(piece, order, 1), start)
+        start += size
+    for row, values in enumerate(scores):
+        expected = sorted(range(gallery), key=lambda item: (-values[item], item))[:depth]
+        assert items[row].tolist() == expected
+        assert listed[row].tolist() == [values[item] for item in expected]
 
-    return pack(value, pickler)
+
+def test_results_of_a_part_are_small() -> None:
+    """A list of the other axis takes 8 bytes per entry, and a relevant pair 3 counts of as many as they need."""
+    scorer, judged = ScoreMatrix(np.random.default_rng(0).random((200, 300), np.float32)), diagonal(200, 300)
+    rows, columns = (Direction.of(side, scorer, 10, as_rows=side is judged) for side in (judged, judged.flip()))
+    work = parts.PartWork(scorer, columns.nameless(), rows.nameless(), 5)
+    _, others = parts.rank_part(work, slice(100, 250))
+    assert others.top_items.shape == (200, 10)
+    assert others.top_items.max() < 150, "positions within the block"
+    assert sum(array.nbytes for array in vars(others).values()) == 200 * (10 * 8 + 3)
 
 
 def test_the_bar_moves_to_its_end() -> None:
@@ -179,6 +244,21 @@ def test_similarities_in_blocks(phi: str, monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_array_equal(computed, expected)
     assert engine.results == 13
     assert shown.steps["similarity"] == 25
+
+
+def test_a_small_similarity_uses_all_cores() -> None:
+    engine = StandInEngine(slots=2)
+    with cl.use_engine(engine):
+        relevance_matrix(DATASET, "cider", cache=False)
+    assert engine.results == 7, "blocks of 4 of the 25 rows"
+
+
+def test_the_index_of_cider_travels() -> None:
+    prepared = prepare_dataset(DATASET, "cider")
+    sent = pack(prepared)
+    arrived = unpack(sent)
+    assert "_postings" in vars(arrived), "made once, and shared"
+    np.testing.assert_array_equal(arrived.block(slice(3, 9)), prepared.block(slice(3, 9)))
 
 
 def test_an_interrupted_matrix_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

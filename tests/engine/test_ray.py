@@ -164,6 +164,9 @@ def test_work_waits_for_a_node_that_comes_late() -> None:
         later.start()
         assert list(engine.run(linger, 0.01, range(20))) == [task * task for task in range(20)]
         later.join()
+        wait = time.monotonic() + 30  # the cores of a cluster are counted now and then only
+        while engine.slots() < 2 and time.monotonic() < wait:
+            time.sleep(0.2)
         assert engine.slots() == 2
 
 
@@ -275,17 +278,19 @@ def rows_done(folder: Path) -> int:
     return 0
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_command_ends_and_resumes(data: Path, how: int) -> None:
-    """Ctrl-C and a killed process: nothing stays behind, and the same command goes on from there."""
+    """Ctrl-C, SIGTERM and a killed process: nothing stays behind, and the same command goes on from there."""
     relevance_matrix(cl.load_dataset(data / "captions.jsonl"), "cider", output=data / "local" / "phi.npy")
     process = started(data / "ray", *SIMILARITY, "--engine", "ray", patch=SMALL)
     wait_until(lambda: rows_done(data / "ray") >= 80 or process.poll() is not None)
     below = children_of(process.pid)
     assert process.poll() is None, process.communicate()[1]
     process.send_signal(how)
-    process.communicate(timeout=60)
-    assert process.returncode == (130 if how == signal.SIGINT else -how)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == (-how if how == signal.SIGKILL else 130)
+    lines = [line for line in said.splitlines() if not line.startswith("similarity: ")]  # the progress of a slow start
+    assert lines == ([] if how == signal.SIGKILL else ["interrupted"])
     wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in below), 180)
     done = rows_done(data / "ray")
     assert 80 <= done < 4_000
@@ -293,3 +298,47 @@ def test_an_interrupted_command_ends_and_resumes(data: Path, how: int) -> None:
     again = started(data / "ray", *SIMILARITY, "--engine", "ray", patch=SMALL)
     assert again.wait(timeout=300) == 0
     assert contents(data / "ray") == contents(data / "local")
+
+
+RANKING = "import crosslens.rank.parts as parts; parts._FEWEST_QUERIES, parts._SECONDS_BETWEEN_CHECKPOINTS = 320, 0"
+
+
+def test_a_killed_evaluation_resumes(data: Path) -> None:
+    """The ranking goes on from its checkpoint, and the run folder is that of a local run."""
+    words = ("evaluate", *VECTORS, "--score", "dot", "-o", "run", "--json")
+    slow = f"{RANKING}; join = parts._Joined.add; parts._Joined.add = lambda *given: (join(*given), time.sleep(0.3))"
+    process = started(data / "ray", *words, "--engine", "ray", patch=f"import time; {slow}")
+    wait_until(lambda: ranked(data / "ray") > 0 or process.poll() is not None)
+    below = children_of(process.pid)
+    process.kill()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL, said
+    wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in below), 180)
+    done = ranked(data / "ray")
+    assert 0 < done < 8_000
+    again = started(data / "ray", *words, "--engine", "ray", patch=f"{RANKING}\n{NOTED}")
+    printed, said = again.communicate(timeout=300)
+    assert again.returncode == 0, said
+    assert int((data / "ray" / "resumed").read_text()) >= done
+    (data / "ray" / "resumed").unlink()
+    local = started(data / "local", *words)
+    assert local.communicate(timeout=300)[0] == printed
+    assert contents(data / "ray") == contents(data / "local")
+
+
+NOTED = """
+load = parts._Joined._load
+def note(joined):
+    load(joined)
+    open("resumed", "w").write(str(joined.done))
+parts._Joined._load = note
+"""
+
+
+def ranked(folder: Path) -> int:
+    """How many queries the checkpoint of a ranking has, though files come and go meanwhile."""
+    for home, _, files in os.walk(folder):
+        with suppress(OSError, ValueError, KeyError):
+            if "checkpoint" in home and "header.json" in files:
+                return int(json.loads((Path(home) / "header.json").read_text())["done"])
+    return 0

@@ -19,16 +19,14 @@ from crosslens.core.run import Run
 EVALUATION = """
 import sys
 import numpy as np
-from crosslens.rank import tiles
-tiles._WORK_BETWEEN_CHECKPOINTS = 1
+from crosslens.rank import checkpoint
+checkpoint._WORK_BETWEEN = 1
 import crosslens as cl
 dataset = cl.Dataset.load("dataset")
 images, captions = np.load("images.npy"), np.load("captions.npy")
-cl.evaluate(dataset, images=images, captions=captions, tile=100, output=sys.argv[1])
+queries = int(sys.argv[2]) or None
+cl.evaluate(dataset, images=images, captions=captions, tile=100, threads=2, output=sys.argv[1], queries=queries)
 """
-
-
-KILLS = 50
 
 
 @pytest.fixture
@@ -43,27 +41,29 @@ def run_folder(tmp_path):
     return tmp_path
 
 
-def start(run_folder: Path, output: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", EVALUATION, output], cwd=run_folder, stderr=subprocess.PIPE)
+def start(run_folder: Path, output: str, queries: int) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-c", EVALUATION, output, str(queries)]
+    return subprocess.Popen(words, cwd=run_folder, stderr=subprocess.PIPE)
 
 
-def finish(run_folder: Path, output: str) -> None:
-    done = start(run_folder, output)
+def finish(run_folder: Path, output: str, queries: int) -> None:
+    done = start(run_folder, output, queries)
     _, errors = done.communicate()
     assert done.returncode == 0, errors.decode()
 
 
 @pytest.mark.slow
-def test_kill_and_rerun(run_folder):
-    finish(run_folder, "whole")  # compiles, if need be
+@pytest.mark.parametrize(("queries", "kills"), [(0, 50), (300, 15)])
+def test_kill_and_rerun(run_folder, queries, kills):
+    finish(run_folder, "whole", queries)  # compiles, if need be
     begin = time.perf_counter()
-    finish(run_folder, "timed")
+    finish(run_folder, "timed", queries)
     usual = time.perf_counter() - begin
     chance = random.Random(0)
     killed, series = 0, 0
-    while killed < KILLS:
+    while killed < kills:
         output = f"killed-{series}"
-        process = start(run_folder, output)
+        process = start(run_folder, output, queries)
         time.sleep(chance.uniform(0.4, 1.0) * usual)
         process.send_signal(signal.SIGKILL)
         process.communicate()
@@ -75,7 +75,7 @@ def test_kill_and_rerun(run_folder):
             killed += 1
     for number in range(series + 1):
         output = run_folder / f"killed-{number}"
-        finish(run_folder, output.name)
+        finish(run_folder, output.name, queries)
         for name in (
             "queries.parquet",
             *(f"ranking-{d}/{part}.npy" for d in ("i2t", "t2i") for part in ("top_items", "above")),
@@ -86,4 +86,43 @@ def test_kill_and_rerun(run_folder):
         assert sorted(part.name for part in output.iterdir()) == [
             "queries.parquet", "ranking-i2t", "ranking-t2i", "run.json"
         ]  # fmt: skip
+    assert not list(run_folder.glob(".*"))
+
+
+COUNTED = """
+import os, signal, sys
+from crosslens.rank.scorers import InnerProduct
+tiles, product, last = 0, InnerProduct.tile, int(sys.argv[3])
+def tile(self, rows, columns):
+    global tiles
+    tiles += 1
+    if tiles == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return product(self, rows, columns)
+InnerProduct.tile = tile
+"""
+
+
+@pytest.mark.slow
+def test_a_sample_of_queries_resumes_in_the_middle_of_either_direction(run_folder):
+    """Tiles of 100: 12 blocks of captions with 3 tiles of images each, then 4 blocks of images with 3 of captions."""
+
+    def evaluated(output: str, last: int) -> tuple[int, int]:
+        words = [sys.executable, "-c", f"{COUNTED}{EVALUATION}print(tiles)", output, "300", str(last)]
+        done = subprocess.run(words, cwd=run_folder, capture_output=True, check=False)
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
+        return done.returncode, int(done.stdout or 0)
+
+    whole = 12 * 3 + 4 * 3
+    assert evaluated("whole", 0) == (0, whole)
+    # Two threads at most, so at most two blocks are repeated after each kill.
+    for output, kills in (("first", [19]), ("second", [43]), ("both", [19, 14, 11])):
+        for last in kills:
+            assert evaluated(output, last)[0] == -signal.SIGKILL
+        code, tiles = evaluated(output, 0)
+        assert code == 0
+        assert whole - sum(kills) <= tiles <= whole - sum(kills) + 1 + 6 * len(kills)
+        for ranking in ("ranking-i2t", "ranking-t2i"):
+            for file in (run_folder / "whole" / ranking).iterdir():
+                assert file.read_bytes() == (run_folder / output / ranking / file.name).read_bytes(), file
     assert not list(run_folder.glob(".*"))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from crosslens.rank import rank_both, scorer_of, tiles
+from crosslens.core import read_folder
+from crosslens.rank import checkpoint, rank_both, rank_queries, scorer_of
 from tests.rank.test_exactness import many, random_relevance
 
 
@@ -30,7 +33,7 @@ class Interrupting:
 
 @pytest.mark.parametrize("resume_threads", [1, 3])
 def test_resume_equals_one_go(tmp_path, monkeypatch, resume_threads):
-    monkeypatch.setattr(tiles, "_WORK_BETWEEN_CHECKPOINTS", 1)
+    monkeypatch.setattr(checkpoint, "_WORK_BETWEEN", 1)
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     whole = rank_both(scorer, relevance, tile=16)
@@ -47,7 +50,7 @@ def test_resume_equals_one_go(tmp_path, monkeypatch, resume_threads):
 
 
 def test_a_checkpoint_of_other_work_is_ignored(tmp_path, monkeypatch):
-    monkeypatch.setattr(tiles, "_WORK_BETWEEN_CHECKPOINTS", 1)
+    monkeypatch.setattr(checkpoint, "_WORK_BETWEEN", 1)
     scorer, other = scorer_of(*many()), scorer_of(*many(seed=1))
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     with pytest.raises(KeyboardInterrupt):
@@ -55,3 +58,33 @@ def test_a_checkpoint_of_other_work_is_ignored(tmp_path, monkeypatch):
     assert (tmp_path / "c" / "header.json").exists()
     got = rank_both(scorer, relevance, tile=16, checkpoint=tmp_path / "c")
     assert got["i2t"].fingerprint == rank_both(scorer, relevance)["i2t"].fingerprint
+
+
+@pytest.mark.parametrize("as_rows", [True, False])
+@pytest.mark.parametrize("resume_threads", [1, 3])
+def test_one_direction_resumes(tmp_path, monkeypatch, as_rows, resume_threads):
+    monkeypatch.setattr(checkpoint, "_WORK_BETWEEN", 1)
+    scorer = scorer_of(*many())
+    judged = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
+    relevance, name = (judged, "i2t") if as_rows else (judged.flip(), "t2i")
+    rank = partial(rank_queries, scorer, relevance, name, as_rows=as_rows, tile=8)
+    for after in (3, 5, 7):
+        with pytest.raises(KeyboardInterrupt):
+            rank(threads=2, checkpoint=tmp_path / "c", progress=Interrupting(after))
+    stored, _, _ = read_folder(tmp_path / "c", "checkpoint")
+    assert stored["done"] >= 4
+    watching = Interrupting(10**9)
+    resumed = rank(threads=resume_threads, checkpoint=tmp_path / "c", progress=watching)
+    assert watching.seen == watching.total
+    assert resumed.fingerprint == rank_both(scorer, judged)[name].fingerprint
+
+
+def test_a_finished_direction_is_not_ranked_again(tmp_path, monkeypatch):
+    scorer = scorer_of(*many())
+    relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
+    rank = partial(rank_queries, scorer, relevance, "i2t", as_rows=True, tile=16, checkpoint=tmp_path / "c")
+    first = rank()
+    monkeypatch.setattr(scorer, "tile", lambda rows, columns: pytest.fail("a tile was computed again"))
+    assert rank().fingerprint == first.fingerprint
+    with pytest.raises(pytest.fail.Exception):
+        rank(depth=11)  # other work than the checkpoint's

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crosslens.core import CrosslensError, Embeddings, Relevance
-from crosslens.rank import ScoreMatrix, rank_both, scorer_of
+from crosslens.rank import ScoreMatrix, Scorer, rank_both, scorer_of
 from tests.rank import reference
 
 
@@ -96,6 +96,41 @@ def test_torch_ranks_score_matrices_with_ties_alike():
     scores = rng.integers(0, 40, (150, 300)).astype(np.float32)
     relevance = random_relevance(rng, 150, 300, 0.02)
     check(scores, relevance, rank_both(ScoreMatrix(scores), relevance, backend="torch", tile=64))
+
+
+@given(
+    n=st.integers(1, 12), m=st.integers(1, 30), distinct=st.integers(1, 8), share=st.floats(0, 1),
+    depth=st.integers(1, 12), tile=st.integers(1, 16), seed=st.integers(0, 2**32),
+    score=st.sampled_from(["max", "smooth-chamfer", "match", "matrix"]),
+)  # fmt: skip
+@settings(max_examples=15)
+def test_torch_ranks_all_kinds_of_scores_alike(n, m, distinct, share, depth, tile, seed, score):
+    """Sets of vectors, distributions and float64 matrices, with near-ties and exact ones."""
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(seed)
+    scorer = _any_scorer(rng, n, m, distinct, score)
+    relevance = random_relevance(rng, n, m, share)
+    numpy, torch = (rank_both(scorer, relevance, depth=depth, tile=tile, backend=name) for name in ("numpy", "torch"))
+    for direction in ("i2t", "t2i"):
+        for part in ("above", "tied", "tied_before", "top_items", "top_scores"):
+            expected, got = getattr(numpy[direction], part), getattr(torch[direction], part)
+            np.testing.assert_array_equal(got, expected)
+            assert got.dtype == expected.dtype
+
+
+def _any_scorer(rng: np.random.Generator, n: int, m: int, distinct: int, score: str) -> Scorer:
+    rows, columns = rng.integers(0, distinct, n), rng.integers(0, distinct, m)
+    if score == "matrix":
+        return ScoreMatrix(1 + 1e-9 * rng.standard_normal((distinct, distinct))[rows][:, columns])
+    points = rng.standard_normal((2, distinct, 3, 8))
+    if score != "match":
+        return scorer_of(Embeddings.of(points[0][rows]), Embeddings.of(points[1][columns]), score)
+    means, variance = points[:, :, 0], np.exp(points[:, :, 1])
+    images, captions = (
+        Embeddings(tuple(map(str, range(len(which)))), means[side][which], variance[side][which])
+        for side, which in ((0, rows), (1, columns))
+    )
+    return scorer_of(images, captions, "match")
 
 
 def test_exact_scores_are_the_float32_nearest_to_the_true_product():

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import operator
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crosslens.analyze import nearest_items
-from crosslens.core import ArrayBlocks, Embeddings, InputError, ShardedBlocks
-from crosslens.rank import InnerProduct, rank_both, scorer_of
+from crosslens.core import ArrayBlocks, Dataset, Embeddings, InputError, ShardedBlocks
+from crosslens.data import read_vectors
+from crosslens.pipeline import evaluate
+from crosslens.rank import InnerProduct, float_blocks, rank_both, scorer_of
 from crosslens.rank.float_blocks import FloatBlocks
 from tests.rank.test_exactness import check, exact_matrix, random_relevance
 
@@ -41,6 +48,55 @@ def test_streamed_ranks_are_those_of_the_widened_numbers(n, m, d, copies, room, 
         streamed = [type(side) for side in (scorer.rows, scorer.columns)].count(FloatBlocks)
         assert streamed == 2 - (4 * d * min(n, m) <= room) - (4 * d * (n + m) <= room)
         check(reference, relevance, rank_both(scorer, relevance, depth=5, tile=tile, threads=2))
+
+
+def plain_scores(images: np.ndarray, captions: np.ndarray) -> np.ndarray:
+    """Cosines by their definition, in Python's own numbers, rounded to float32 where crosslens does."""
+
+    def unit(row: np.ndarray) -> list[float]:
+        length = math.sqrt(math.fsum(float(value) ** 2 for value in row))
+        return [float(np.float32(float(value) / length)) for value in row]
+
+    left, right = ([unit(row) for row in side] for side in (images, captions))
+    return np.array([[np.float32(math.fsum(map(operator.mul, a, b))) for b in right] for a in left])
+
+
+@settings(max_examples=20)
+@given(
+    n=st.integers(1, 9), each=st.integers(1, 5), d=st.integers(1, 12), parts=st.integers(1, 4),
+    room=st.integers(1, 600), scale=st.sampled_from([2.0**-20, 1.0, 2.0**12]), queries=st.none() | st.integers(1, 9),
+    seed=st.integers(0, 2**32),
+)  # fmt: skip
+def test_float16_in_files_is_ranked_as_its_numbers_are(n, each, d, parts, room, scale, queries, seed):
+    """Ranks of relevant items and top lists, from shards, against a count over scores in Python's own numbers."""
+    rng = np.random.default_rng(seed)
+    images = (scale * rng.standard_normal((n, d))).astype(np.float16)
+    captions = (scale * rng.standard_normal((n * each, d))).astype(np.float16)
+    for side in (images, captions):
+        side[~side.any(axis=1)] = 1  # a vector of zeros has no cosine
+    captions[: n * each // 2] = captions[-(n * each // 2) :][: n * each // 2]  # copies: ties
+    scores = plain_scores(images, captions)
+    dataset = Dataset.of({f"i{row}": [f"text {row} {k}" for k in range(each)] for row in range(n)})
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv(LIMIT, str(room))
+        vectors = {}
+        for name, side, values in (("images", "image", images), ("captions", "caption", captions)):
+            (Path(folder) / name).mkdir()
+            for number, part in enumerate(np.array_split(values, parts)):
+                np.save(Path(folder) / name / f"part_{number}.npy", part)
+            vectors[name] = read_vectors(Path(folder) / name, side)
+        run = evaluate(dataset, **vectors, queries=queries, metrics="MRR", resamples=0, depth=3, cache=False)
+        for direction, of in (("i2t", scores), ("t2i", scores.T)):
+            ranking = run.rankings[direction]
+            ids = dataset.image_ids if direction == "i2t" else dataset.caption_ids
+            for query, name in enumerate(ranking.query_ids):
+                row = of[ids.index(name)]
+                best = sorted(range(len(row)), key=lambda item: (-row[item], item))
+                assert list(ranking.top_items[query]) == best[:3]
+                for pair in range(ranking.offsets[query], ranking.offsets[query + 1]):
+                    item = ranking.relevant[pair]
+                    assert ranking.above[pair] == sum(value > row[item] for value in row)
+                    assert ranking.tied[pair] == sum(value == row[item] for value in row) - 1
 
 
 def test_float16_has_the_ranking_of_the_same_numbers_in_float32_and_float64():
@@ -99,6 +155,24 @@ def test_a_vector_of_zeros_is_named_with_shard_and_row(monkeypatch, room):
     relevance = random_relevance(np.random.default_rng(0), 2, 9, 0.5)
     with pytest.raises(InputError, match=r"text_emb_2\.npy, row 1: a vector of zeros"):
         rank_both(scorer_of(sharded(np.ones((2, 4), np.float16), "i", 1), texts), relevance, tile=2)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.int64])
+def test_neighbours_of_items_with_several_vectors(kind):
+    rng = np.random.default_rng(6)
+    queries, items = rng.integers(-9, 9, (30, 5)).astype(kind), rng.integers(-9, 9, (50, 3, 5)).astype(kind)
+    whole = nearest_items(queries.astype(np.float64), items.astype(np.float64), 6)
+    streamed = nearest_items(sharded(queries, "q", 3), sharded(items, "i", 4), 6, tile=7)
+    np.testing.assert_array_equal(streamed.items, whole.items)
+    np.testing.assert_array_equal(streamed.cosines, whole.cosines)
+
+
+def test_a_long_side_is_held_only_beside_another_long_one(monkeypatch):
+    monkeypatch.setattr(float_blocks, "_SMALL", 100)
+    few, some, many = (sharded(np.ones((rows, 4), np.float16), "x", 2) for rows in (2, 10, 80))
+    assert isinstance(scorer_of(few, many).columns, FloatBlocks)
+    assert isinstance(scorer_of(many, few).rows, FloatBlocks)
+    assert isinstance(scorer_of(some, many).columns, ArrayBlocks)
 
 
 def test_neighbours_of_shards_are_those_of_the_array():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,6 +60,54 @@ def test_mean_and_maximum_over_the_references(over: str) -> None:
     rows, columns = (part.ravel() for part in np.indices(result.shape))
     np.testing.assert_allclose(prepared.pairs(rows, columns), result.ravel(), atol=1e-6)
     assert sorted(encoder.seen) == sorted({*CAPTIONS, *(text for image in REFERENCES for text in image)})
+
+
+LIMIT = "CROSSLENS_MAX_VECTOR_BYTES"
+
+
+def stored_captions(folder: Path, kind: Any = np.float32) -> cl.Dataset:
+    """The captions of :data:`REFERENCES` and their letters in shards."""
+    dataset = cl.Dataset.of({f"i{row}": texts for row, texts in enumerate(REFERENCES) if texts})
+    dataset = dataset.with_extra_images(["alone"])
+    folder.mkdir()
+    for number, part in enumerate(np.array_split(Letters().encode_texts(dataset.texts), 3)):
+        np.save(folder / f"text_{number}.npy", part.astype(kind))
+    return dataset
+
+
+@pytest.mark.parametrize("over", ["embed", "embed-max"])
+@pytest.mark.parametrize("limit", ["1", "1000000"])
+def test_vectors_in_files_are_as_good_as_an_encoder(tmp_path, monkeypatch, over, limit):
+    from crosslens.similarity import embedding
+
+    for name in ("_PAIR_NUMBERS", "_REFERENCE_NUMBERS", "_CAPTION_NUMBERS"):
+        monkeypatch.setattr(embedding, name, 60)  # two vectors at a time
+    monkeypatch.setenv(LIMIT, limit)
+    dataset = stored_captions(tmp_path / "text")
+    stored = load_similarity(f"{over}:vectors:{tmp_path / 'text'}")
+    matrix = cl.relevance_matrix(dataset, stored)
+    encoded = cl.relevance_matrix(dataset, embedding_similarity(Letters(), "max" if over == "embed-max" else "mean"))
+    np.testing.assert_allclose(matrix, encoded, atol=1e-6)
+    assert not matrix[-1].any()
+    rows, columns = np.random.default_rng(0).permutation(np.argwhere(np.ones(matrix.shape)))[:9].T
+    monkeypatch.setattr("crosslens.similarity.grid._FILLED", 0)
+    pairs = cl.relevance_pairs(dataset, stored, rows, columns)
+    np.testing.assert_allclose(pairs, matrix[rows, columns], atol=1e-6)
+
+
+def test_vectors_in_files_belong_to_their_captions(tmp_path):
+    dataset = stored_captions(tmp_path / "text")
+    stored = load_similarity(f"embed:vectors:{tmp_path / 'text'}")
+    before = stored.revision
+    with pytest.raises(UsageError, match="no vectors for other texts"):
+        stored.prepare(REFERENCES, CAPTIONS)
+    with pytest.raises(InputError, match=r"caption embeddings of shape \(6, 26\) for 1 captions"):
+        cl.relevance_matrix(cl.Dataset.of({"x": ["one"]}), stored)
+    np.save(tmp_path / "text" / "text_0.npy", np.zeros((2, 26), np.float32))
+    changed = load_similarity(f"embed:vectors:{tmp_path / 'text'}")
+    assert changed.revision != before
+    with pytest.raises(InputError, match=r"text_0\.npy, row 0: a vector of zeros"):
+        cl.relevance_matrix(dataset, changed)
 
 
 def test_named_after_the_encoder() -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from crosslens.analyze.approximate import ApproximateSearch, build_index, propose
 from crosslens.core import (
     Embeddings,
+    FlatBlocks,
     InputError,
     Progress,
     SilentProgress,
@@ -33,6 +34,8 @@ NO_ITEM = -1
 """In ``without``: no item is left out for this query."""
 _QUERIES = 8_192
 """Queries at a time: every further pass reads all items again."""
+_QUERY_NUMBERS = 1 << 23
+"""Numbers of their vectors, at most."""
 _PARTS_PER_SLOT = 4
 """Parts for each core of a cluster."""
 _CANDIDATES = 1 << 22
@@ -117,7 +120,7 @@ class _Request(NamedTuple):
         """The nearest items of some queries."""
         from crosslens.rank import TILE  # compiled code: slow to import
 
-        size = max(1, min(_QUERIES, _CANDIDATES // self.depth))
+        size = max(1, min(_QUERIES, _CANDIDATES // self.depth, _QUERY_NUMBERS // self.queries.shape[1]))
         result = Neighbours(np.empty((len(rows), self.k), np.int64), np.empty((len(rows), self.k)))
         engine = current_engine()
         if engine.distributed:
@@ -180,9 +183,9 @@ def _checked(vectors: Embeddings | Array, what: str) -> VectorBlocks:
     return as_blocks(check_vectors(vectors, what))
 
 
-def _flat(items: VectorBlocks) -> VectorBlocks | Array:
-    """All vectors of all items, one per row. Where an item has several, they are read at once."""
-    return items if len(items.shape) == 2 else items.block(0, items.shape[0]).reshape(-1, items.shape[-1])
+def _flat(items: VectorBlocks) -> VectorBlocks:
+    """All vectors of all items, one per row."""
+    return items if len(items.shape) == 2 else FlatBlocks(items)
 
 
 def _check_request(queries: VectorBlocks, items: VectorBlocks, k: int, without: Sequence[int] | Array | None) -> Array:

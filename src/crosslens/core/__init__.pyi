@@ -23,6 +23,7 @@ from crosslens.core.embeddings import (
     as_array as as_array,
     check_vectors as check_vectors,
 )
+from crosslens.core.engine.devices import torch_device as torch_device, torch_devices as torch_devices
 from crosslens.core.engine.engine import (
     Engine as Engine,
     LocalEngine as LocalEngine,
@@ -80,6 +81,7 @@ from crosslens.core.input_files.json_text import (
 from crosslens.core.input_files.limits import (
     ASPECT_RATIO as ASPECT_RATIO,
     CAPTION_CHARACTERS as CAPTION_CHARACTERS,
+    DEVICE_BYTES as DEVICE_BYTES,
     IMAGE_BYTES as IMAGE_BYTES,
     IMAGE_PIXELS as IMAGE_PIXELS,
     LIMITS as LIMITS,
@@ -114,6 +116,7 @@ from crosslens.core.long_work import (
     SilentProgress as SilentProgress,
     available_cores as available_cores,
     core_limit as core_limit,
+    in_threads as in_threads,
     stage as stage,
     wait_for_all as wait_for_all,
 )
@@ -224,11 +227,15 @@ from crosslens.core.user_code import (
 )
 from crosslens.core.vectors.blocks import (
     ArrayBlocks as ArrayBlocks,
+    FlatBlocks as FlatBlocks,
     PatchedBlocks as PatchedBlocks,
     SelectedBlocks as SelectedBlocks,
     ShardedBlocks as ShardedBlocks,
     VectorBlocks as VectorBlocks,
     as_blocks as as_blocks,
+    block_parts as block_parts,
     check_blocks as check_blocks,
     each_block as each_block,
+    select_rows as select_rows,
 )
+from crosslens.core.vectors.unnamed import joined_vectors as joined_vectors, zero_vectors as zero_vectors

@@ -24,7 +24,8 @@ from crosslens.core.storage import (
     stored_ids,
     write_folder,
 )
-from crosslens.core.vectors.blocks import PatchedBlocks, VectorBlocks, as_blocks, check_blocks, select
+from crosslens.core.vectors.blocks import PatchedBlocks, VectorBlocks, as_blocks, check_blocks, select_rows
+from crosslens.core.vectors.unnamed import joined_vectors
 
 Array = np.ndarray[Any, Any]
 Kind = Literal["single", "multi", "probabilistic"]
@@ -90,8 +91,9 @@ class Embeddings:
 
     @cached_property
     def vectors(self) -> Array:
-        """All vectors as one array. A memory-mapped file stays on disk; shards are read into memory, all of them."""
-        return frozen(self.block(0, len(self)))
+        """All vectors as one array. A memory-mapped file stays on disk; shards are read into memory, all of them, or
+        beyond the limit of vectors in memory into a file that goes with this object."""
+        return joined_vectors(self.source)
 
     @cached_property
     def has_names(self) -> bool:
@@ -127,7 +129,7 @@ class Embeddings:
             ids = self.ids[rows] if isinstance(rows, slice) else tuple(self.ids[row] for row in rows)
         variance = None if self.variance is None else frozen(self.variance[rows])
         part = Embeddings.__new__(Embeddings)  # what was checked once is not read again
-        part._set(ids, select(self.source, rows), variance, self.model)
+        part._set(ids, select_rows(self.source, rows), variance, self.model)
         return part
 
     def with_rows(self, rows: Sequence[int] | Array, values: Array) -> Embeddings:

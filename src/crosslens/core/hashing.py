@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from crosslens.core.input_files.regular import require_regular
 
 _CHUNK_ROWS = 65_536
+_CHUNK_BYTES = 1 << 24
 
 
 def fingerprint(kind: str, parts: Mapping[str, Any]) -> str:
@@ -31,8 +33,10 @@ def fingerprint(kind: str, parts: Mapping[str, Any]) -> str:
         if isinstance(value, np.ndarray) or hasattr(value, "block"):
             # Vectors in shards have the hash that they have in one array.
             frame(name, f"{value.dtype.str}{value.shape}".encode())
-            for start in range(0, value.shape[0], _CHUNK_ROWS):
-                stop = start + _CHUNK_ROWS
+            width = value.dtype.itemsize * math.prod(value.shape[1:])
+            height = max(1, _CHUNK_BYTES // max(1, width))
+            for start in range(0, value.shape[0], height):
+                stop = start + height
                 rows = value[start:stop] if isinstance(value, np.ndarray) else value.block(start, stop)
                 builder.update(np.ascontiguousarray(rows).data)
         elif hasattr(value, "write_ipc"):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Progress(Protocol):
@@ -70,3 +73,31 @@ def wait_for_all(jobs: Iterable[Future[Any]]) -> None:
         done, pending = wait(pending, 0.1, FIRST_COMPLETED)
         for job in done:
             job.result()
+
+
+def in_threads(
+    blocks: Iterable[T],
+    threads: int,
+    progress: Progress,
+    work: Callable[[Iterator[T], int, threading.Event], None],
+) -> None:
+    """Call ``work`` in every thread, with blocks that no other thread has, its number, and a sign to stop."""
+    remaining, lock, stop = iter(blocks), threading.Lock(), threading.Event()
+
+    def remaining_blocks() -> Iterator[T]:
+        while not stop.is_set():
+            with lock:
+                try:
+                    block = next(remaining)
+                except StopIteration:
+                    return
+            yield block
+            with lock:
+                progress.advance()
+
+    with ThreadPoolExecutor(threads) as pool:
+        jobs = [pool.submit(work, remaining_blocks(), worker, stop) for worker in range(threads)]
+        try:
+            wait_for_all(jobs)
+        finally:
+            stop.set()

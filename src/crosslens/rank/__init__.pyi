@@ -1,10 +1,12 @@
 from crosslens.rank.cosines import Cosines as Cosines, ScaledRows as ScaledRows, inverse_lengths as inverse_lengths
-from crosslens.rank.float_blocks import FloatBlocks as FloatBlocks
+from crosslens.rank.float_blocks import FloatBlocks as FloatBlocks, unit_blocks as unit_blocks
+from crosslens.rank.gpu.blocks import device_item_bytes as device_item_bytes, device_items as device_items
 from crosslens.rank.kernels import cosine_of as cosine_of, scale_to_unit as scale_to_unit
 from crosslens.rank.rank import (
     BACKENDS as BACKENDS,
     rank_both as rank_both,
     rank_lists as rank_lists,
+    rank_queries as rank_queries,
     rerank as rerank,
 )
 from crosslens.rank.score_functions import (
@@ -21,4 +23,4 @@ from crosslens.rank.scorers import (
     unit_rows as unit_rows,
 )
 from crosslens.rank.tiles import TILE as TILE
-from crosslens.rank.top_pass import rank_queries as rank_queries, top_lists as top_lists
+from crosslens.rank.top_pass import top_lists as top_lists

@@ -18,8 +18,9 @@ from crosslens.rank.scorers import buffered_product, check_dimensions, rounding_
 
 Array = np.ndarray[Any, Any]
 
-_ROWS = 2_048
-_PAIRS = 1_024
+_ROW_NUMBERS = 1 << 20
+_PAIR_NUMBERS = 1 << 19
+"""Numbers of vectors at a time, in passes over all rows and for single pairs."""
 
 
 class ScaledRows:
@@ -55,8 +56,13 @@ class ScaledRows:
     def for_each_part(self, work: Callable[[slice], None]) -> None:
         """Call ``work`` with slices that cover all rows, on all cores."""
         with ThreadPoolExecutor(available_cores()) as pool:
-            starts = range(0, self.shape[0], _ROWS)
-            wait_for_all([pool.submit(work, slice(start, start + _ROWS)) for start in starts])
+            size = self._size
+            starts = range(0, self.shape[0], size)
+            wait_for_all([pool.submit(work, slice(start, start + size)) for start in starts])
+
+    @property
+    def _size(self) -> int:
+        return max(1, _ROW_NUMBERS // self.shape[1])
 
     @property
     def vectors(self) -> Array:
@@ -75,15 +81,17 @@ class ScaledRows:
         """Rows times their factors, rounded to float32."""
         from crosslens.rank.kernels import scale_rows
 
-        block = self._block(part)
-        out = np.empty(block.shape, np.float32)
-        scale_rows(block, factors, out)
+        out = np.empty((len(factors), self.shape[1]), np.float32)
+        for start in range(0, len(factors), self._size):  # beside the result, little memory
+            some = slice(start, min(start + self._size, len(factors)))
+            rows = slice(part.start + some.start, part.start + some.stop) if isinstance(part, slice) else part[some]
+            scale_rows(self._block(rows), factors[some], out[some])
         return out
 
     def _block(self, part: slice | Array) -> Array:
         source = self._source
         block = np.asarray(source.block(part.start, part.stop) if isinstance(part, slice) else source.rows(part))
-        return block if block.dtype in (np.float32, np.float64) else block.astype(np.float64)
+        return block.astype(np.result_type(block, np.float32), copy=False)  # whole numbers may need float64
 
 
 def inverse_lengths(squares: Array) -> Array:
@@ -130,10 +138,10 @@ class Cosines:
         return self._pairs(rows, columns, pair_cosines)
 
     def _pairs(self, rows: Array, columns: Array, cosines: Any) -> Array:
-        out = np.empty(len(rows))
-        for start in range(0, len(rows), _PAIRS):
-            left, right = self._rows[rows[start : start + _PAIRS]], columns[start : start + _PAIRS]
+        out, size = np.empty(len(rows)), max(1, _PAIR_NUMBERS // self._items.shape[1])
+        for start in range(0, len(rows), size):
+            left, right = self._rows[rows[start : start + size]], columns[start : start + size]
             queries, items = self._queries, self._items
-            part = out[start : start + _PAIRS]
+            part = out[start : start + size]
             cosines(queries.exact(left), queries.squares[left], items.exact(right), items.squares[right], part)
         return out

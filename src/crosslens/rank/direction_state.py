@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,36 @@ class Direction:
             none, none, none, none, targets, bound, bound, weights,
         )  # fmt: skip
 
+    def nameless(self) -> Direction:
+        """What a pass needs: the rest, ids above all, takes longer to travel than the vectors."""
+        return replace(self, relevance=None, same_queries=None, order=self.order[:0])
+
+    def of_queries(self, scorer: Scorer, block: slice) -> Direction:
+        """A block of the queries, whose scores the scorer has."""
+        pairs = slice(int(self.offsets[block.start]), int(self.offsets[block.stop]))
+        names = ("relevant", "relevant_items", "targets", "low", "high")
+        return replace(
+            self,
+            scorer=scorer,
+            slack=self.slack[block],
+            offsets=self.offsets[block.start : block.stop + 1] - pairs.start,
+            rows=self.rows[pairs] - block.start,
+            **{name: getattr(self, name)[pairs] for name in names},
+        )
+
+    def among_items(self, scorer: Scorer, block: slice) -> Direction:
+        """All queries against a block of the items: relevant ones outside have positions outside, and are compared with
+        what is inside."""
+        copies = self.same_items
+        return replace(
+            self,
+            scorer=scorer,
+            keep=min(self.depth, block.stop - block.start),
+            relevant=self.relevant - block.start,
+            weights=self.weights[block],
+            same_items=copies and replace(copies, offsets=copies.offsets[block.start : block.stop + 1]),
+        )
+
     @property
     def queries(self) -> int:
         return self.scorer.shape[0 if self.as_rows else 1]
@@ -152,26 +182,37 @@ class PassTally:
 
 def assemble(direction: Direction, name: str, tallies: Sequence[PassTally]) -> Ranking:
     """The ranking of one direction: add up what the workers counted, order the candidates by exact scores."""
-    relevance, offsets = direction.relevance, direction.offsets
-    assert relevance is not None
-    queries, gallery = len(relevance.query_ids), len(relevance.item_ids)
-    top_items, top_scores = _all_members(direction, *top_of(direction, tallies), gallery)
+    return ranking_of(direction, name, *top_of(direction, tallies), *counts_of(direction, tallies))
+
+
+def counts_of(direction: Direction, tallies: Sequence[PassTally]) -> tuple[Array, Array, Array]:
+    """How many items are above each relevant one, tied with it and tied before it, in the order of the targets."""
     above, above_upto, tied, tied_before = (
         np.sum([getattr(tally, part) for tally in tallies], axis=0)
         for part in ("above", "above_upto", "tied", "tied_before")
     )
     # An item noted at a pair is above that pair and all of its query before it: sum from behind.
     running = np.concatenate([[0], np.cumsum(above_upto)])
-    above = above + running[offsets[1:]][direction.rows] - running[:-1]
+    return above + running[direction.offsets[1:]][direction.rows] - running[:-1], tied, tied_before
+
+
+def ranking_of(
+    direction: Direction, name: str, top: Array, scores: Array, above: Array, tied: Array, tied_before: Array
+) -> Ranking:
+    """The ranking that top lists and counts are, with all copies of the queries and items."""
+    relevance = direction.relevance
+    assert relevance is not None
+    gallery = len(relevance.item_ids)
+    top_items, top_scores = _all_members(direction, top, scores, gallery)
     counts = np.empty((3, len(above)), np.int64)
     counts[:, direction.order] = above, tied, tied_before  # from the order of targets to the order of relevant pairs
     return Ranking(
         name,
         relevance.query_ids,
         relevance.item_ids,
-        top_items,
+        top_items.astype(np.int64, copy=False),
         as_top_scores(top_scores),
-        np.full(queries, gallery, np.int64),
+        np.full(len(relevance.query_ids), gallery, np.int64),
         relevance.offsets,
         relevance.items,
         relevance.grades,

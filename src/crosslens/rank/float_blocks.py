@@ -9,11 +9,21 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from crosslens.core import VECTOR_BYTES, ArrayBlocks, Embeddings, InputError, VectorBlocks, each_block
+from crosslens.core import (
+    VECTOR_BYTES,
+    ArrayBlocks,
+    Embeddings,
+    InputError,
+    VectorBlocks,
+    available_cores,
+    block_parts,
+    wait_for_all,
+)
 from crosslens.rank.scorers import unit_rows
 
 Array = np.ndarray[Any, Any]
@@ -21,8 +31,16 @@ Convert = Callable[[Array], Array]
 """Stored rows → float32 rows of the same items."""
 
 
+_SMALL = 1 << 28
+_LONGER = 32
+"""A side of more bytes than this is not held if it is so many times as long as the other."""
+
+
 class FloatBlocks:
-    """Stored vectors, converted as they are read. Each thread keeps its last block: a pass asks for it many times."""
+    """Stored vectors, converted as they are read, in the thread that asks for them.
+
+    Each thread keeps its last block: a pass asks for it many times.
+    """
 
     dtype = np.dtype(np.float32)
 
@@ -48,13 +66,25 @@ class FloatBlocks:
         """Where the stored row is."""
         return self.source.location(row)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the stored numbers are what is asked for: nothing is copied, then."""
+        if self._convert is not _plain_vector or not isinstance(self.source, ArrayBlocks):
+            return False
+        return self.source.dtype == np.float32 and bool(self.source.array.flags.c_contiguous)
+
     def in_memory(self) -> ArrayBlocks:
-        """All of them at once."""
-        if isinstance(self.source, ArrayBlocks):
-            return ArrayBlocks(self._convert(self.source.array))
+        """All of them at once, converted on all cores."""
+        if self.is_ready:
+            return ArrayBlocks(self._convert(self.source.block(0, self.shape[0])))
         out = np.empty(self.shape, np.float32)
-        for start, block in each_block(self.source):
-            out[start : start + len(block)] = self._converted(block, lambda row, start=start: start + row)  # type: ignore[misc]
+
+        def fill(part: slice) -> None:
+            block = self.source.block(part.start, part.stop)
+            out[part] = self._converted(block, lambda row: part.start + row)
+
+        with ThreadPoolExecutor(available_cores()) as pool:
+            wait_for_all([pool.submit(fill, part) for part in block_parts(self.source)])
         return ArrayBlocks(out)
 
     def _converted(self, block: Array, row_of: Callable[[int], int]) -> Array:
@@ -77,21 +107,28 @@ def unit_sets(images: Embeddings, captions: Embeddings) -> tuple[VectorBlocks, V
     return _both(images, captions, _unit_set)
 
 
+def unit_blocks(source: VectorBlocks) -> VectorBlocks:
+    """One float32 vector of length 1 per item, held in memory if there is room."""
+    blocks = FloatBlocks(source, _unit_vector)
+    return blocks.in_memory() if 4 * math.prod(blocks.shape) <= VECTOR_BYTES.value else blocks
+
+
 def _both(images: Embeddings, captions: Embeddings, convert: Convert) -> tuple[VectorBlocks, VectorBlocks]:
-    """Both sides; the smaller one is held in memory first, for a pass reads it again for every block of the other."""
+    """Both sides; the smaller one is held in memory first, for a pass reads it again for every block of the other.
+
+    The larger side is read once. To hold it is quicker where many of its vectors are compared exactly; with few queries
+    of many items that gains little, and costs all the memory.
+    """
     room, sides = VECTOR_BYTES.value, [FloatBlocks(side.source, convert) for side in (images, captions)]
     prepared: list[VectorBlocks] = [*sides]
-    for number in sorted((0, 1), key=lambda number: math.prod(sides[number].shape)):
-        source, size = (images, captions)[number].source, 4 * math.prod(sides[number].shape)
-        if size <= room or (convert is _plain_vector and _is_ready(source)):
+    sizes = [4 * math.prod(side.shape) for side in sides]
+    for number in sorted((0, 1), key=sizes.__getitem__):
+        size = sizes[number]
+        worthwhile = size <= max(_SMALL, _LONGER * min(sizes))
+        if (size <= room and worthwhile) or sides[number].is_ready:
             prepared[number] = sides[number].in_memory()
             room -= size
     return prepared[0], prepared[1]
-
-
-def _is_ready(source: VectorBlocks) -> bool:
-    """Whether the stored numbers are what is asked for: nothing is copied, then."""
-    return isinstance(source, ArrayBlocks) and source.dtype == np.float32 and source.array.flags.c_contiguous
 
 
 def _plain_vector(vectors: Array) -> Array:
@@ -99,11 +136,11 @@ def _plain_vector(vectors: Array) -> Array:
 
 
 def _unit_vector(vectors: Array) -> Array:
-    return unit_rows(_one_each(vectors))
+    return unit_rows(_one_each(vectors), threads=1)
 
 
 def _unit_set(vectors: Array) -> Array:
-    return unit_rows(vectors if vectors.ndim == 3 else vectors[:, None, :])
+    return unit_rows(vectors if vectors.ndim == 3 else vectors[:, None, :], threads=1)
 
 
 def _one_each(vectors: Array) -> Array:

@@ -109,3 +109,26 @@ def put_in_order(rows: Array, items: Array, scores: Array, top_items: Array, top
             listed[j], values[j] = listed[j - 1], values[j - 1]
         if rank < depth:
             listed[rank], values[rank] = item, score
+
+
+@compiled
+def merge_lists(items: Array, scores: Array, later_items: Array, later_scores: Array, start: int) -> None:
+    """Put what is better in the later lists into the lists of the same queries, all best first; NaN: not listed yet.
+
+    Later positions are counted from ``start``. Of equal scores the earlier positions come first.
+    """
+    depth, most = items.shape[1], later_items.shape[1]
+    kept_items, kept_scores = np.empty(depth, items.dtype), np.empty(depth, scores.dtype)
+    for query in range(items.shape[0]):
+        if later_scores[query, 0] <= scores[query, depth - 1]:  # as most of them are
+            continue
+        own, later = 0, 0
+        for rank in range(depth):
+            score = scores[query, own]
+            if later < most and (np.isnan(score) or later_scores[query, later] > score):
+                kept_items[rank], kept_scores[rank] = start + later_items[query, later], later_scores[query, later]
+                later += 1
+            else:
+                kept_items[rank], kept_scores[rank] = items[query, own], score
+                own += 1
+        items[query], scores[query] = kept_items, kept_scores

@@ -9,42 +9,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    HEADER_FILE,
-    UNRANKED,
-    CrosslensError,
-    Engine,
-    Layout,
-    Progress,
-    Ranking,
-    Relevance,
-    SilentProgress,
-    as_top_scores,
-    atomic_folder,
-    fingerprint,
-    read_folder,
-    stage,
-    write_parts,
-)
-from crosslens.rank.direction_state import Direction, assemble
+from crosslens.core import UNRANKED, Engine, Progress, Ranking, SilentProgress, stage
+from crosslens.rank.checkpoint import checkpoint_key
+from crosslens.rank.direction_state import Direction, PassTally, counts_of, ranking_of, top_of
+from crosslens.rank.kernels import merge_lists
 from crosslens.rank.scorers import Scorer
+from crosslens.rank.state_folder import store_state, stored_state
 from crosslens.rank.tiles import TILE, run_pass
+from crosslens.rank.top_pass import one_way
 
 Array = np.ndarray[Any, Any]
 
-_FEWEST_QUERIES = 4 * TILE
+_FEWEST_QUERIES = 2 * TILE
 """Queries of a part, at least: for each part, the lists of the whole other axis travel and are merged."""
 _MOST_WORK = 1 << 38
 """Multiplications of a part, at most: what a lost worker costs, some ten seconds."""
 _PARTS_PER_SLOT = 4
 _SECONDS_BETWEEN_CHECKPOINTS = 60.0
-_CHECKPOINT = Layout("a checkpoint", HEADER_FILE, ("*.npy",))
+_NO_TILE = 0
+"""In keys of checkpoints: joined parts do not depend on tiles, as the tallies of a pass do."""
 _COUNTS = ("above", "tied", "tied_before")
 
 
@@ -85,21 +74,19 @@ class PartLists:
     tied_before: Array
 
     @staticmethod
-    def of(ranking: Ranking, direction: Direction) -> PartLists:
-        """Those of a ranking, with scores as precise as the scorer has them: later ones are compared with them."""
-        items, scores = ranking.top_items, ranking.top_scores
-        if scores.dtype != direction.scorer.precision:
-            queries = np.repeat(np.arange(len(items)), items.shape[1])
-            scores = direction.exact(queries, items.reshape(-1)).reshape(items.shape)
-        return PartLists(items, scores, *(getattr(ranking, name) for name in _COUNTS))
+    def of(direction: Direction, tallies: Sequence[PassTally]) -> PartLists:
+        """What was counted, with scores as precise as the scorer has them: those of other parts are compared with them.
 
-    def ranking(self, name: str, relevance: Relevance, gallery: int) -> Ranking:
-        """The ranking that whole lists are."""
-        return Ranking(
-            name, relevance.query_ids, relevance.item_ids, self.top_items, as_top_scores(self.top_scores),
-            np.full(len(relevance.query_ids), gallery, np.int64), relevance.offsets, relevance.items, relevance.grades,
-            self.above, self.tied, self.tied_before,
-        )  # fmt: skip
+        For every part, the lists and counts of the whole other axis travel: so they take as few bytes as they can.
+        """
+        top, scores = top_of(direction, tallies)
+        counts = counts_of(direction, tallies)
+        narrow = (count.astype(np.min_scalar_type(count.max(initial=0))) for count in counts)
+        return PartLists(top.astype(np.int32), scores, *narrow)
+
+    def ranking(self, direction: Direction, name: str) -> Ranking:
+        """The ranking that the lists of all queries are."""
+        return ranking_of(direction, name, *vars(self).values())
 
 
 @dataclass(frozen=True)
@@ -107,49 +94,19 @@ class PartWork:
     """What all parts of a ranking read: ``outer`` is what the blocks divide."""
 
     scorer: Scorer
-    outer: Relevance
+    outer: Direction
     inner: Direction
-    axis: int
-    depth: int
     tile: int
-
-    @staticmethod
-    def of(scorer: Scorer, rows: Direction, columns: Direction, depth: int, tile: int) -> PartWork:
-        """With the longer axis as the outer one, as in a single pass; without ids, which no part needs."""
-        axis = 0 if scorer.shape[0] > scorer.shape[1] else 1
-        outer, inner = (rows, columns) if axis == 0 else (columns, rows)
-        assert outer.relevance is not None
-        assert inner.relevance is not None
-        nameless = replace(inner, relevance=_without_ids(inner.relevance))
-        return PartWork(scorer, _without_ids(outer.relevance), nameless, axis, depth, tile)
 
 
 def rank_part(work: PartWork, block: slice) -> tuple[PartLists, PartLists]:
-    """The lists of the block's own queries, and those of all others within the block."""
-    scorer = PartScorer(work.scorer, block, work.axis)
-    relevance = work.outer
-    pairs = slice(relevance.offsets[block.start], relevance.offsets[block.stop])
-    own = replace(
-        relevance,
-        query_ids=relevance.query_ids[block],
-        offsets=relevance.offsets[block.start : block.stop + 1] - pairs.start,
-        items=relevance.items[pairs],
-        grades=relevance.grades[pairs],
-    )
-    outer = Direction.of(own, scorer, work.depth, as_rows=work.axis == 0)
-    # Relevant items outside the block have positions outside it, too: each is compared with what is inside.
-    keep = min(work.depth, block.stop - block.start)
-    inner = replace(work.inner, scorer=scorer, keep=keep, relevant=work.inner.relevant - block.start)
-    rows, columns = (outer, inner) if work.axis == 0 else (inner, outer)
+    """The lists of the block's own queries, and those of all others, with positions within the block."""
+    scorer = PartScorer(work.scorer, block, 0 if work.outer.as_rows else 1)
+    outer, inner = work.outer.of_queries(scorer, block), work.inner.among_items(scorer, block)
+    rows, columns = (outer, inner) if outer.as_rows else (inner, outer)
     finished = run_pass(rows, columns, work.tile, 1, SilentProgress(), None)
-    lists = (PartLists.of(assemble(part, "", finished.tallies(part)), part) for part in (outer, inner))
-    own_lists, others = lists
-    return own_lists, replace(others, top_items=others.top_items + block.start)
-
-
-def _without_ids(relevance: Relevance) -> Relevance:
-    """The same with empty ids: millions of texts would take longer to travel than the vectors."""
-    return replace(relevance, query_ids=("",) * len(relevance.query_ids), item_ids=("",) * len(relevance.item_ids))
+    own, others = (PartLists.of(direction, finished.tallies(direction)) for direction in (outer, inner))
+    return own, others
 
 
 def rank_in_parts(
@@ -159,15 +116,15 @@ def rank_in_parts(
     names: tuple[str, str],
     engine: Engine,
     *,
-    depth: int,
     tile: int | None,
     progress: Progress,
     checkpoint: str | Path | None,
 ) -> dict[str, Ranking]:
     """Rank both directions in tasks of an engine; with a checkpoint, resume where an interrupted call stopped."""
-    work = PartWork.of(scorer, rows, columns, depth, tile or TILE)
-    outer, inner = (rows, columns) if work.axis == 0 else (columns, rows)
-    joined = _Joined(outer, inner, None if checkpoint is None else Path(checkpoint), depth)
+    # The longer axis is the outer one, as in a single pass.
+    outer, inner = (rows, columns) if scorer.shape[0] > scorer.shape[1] else (columns, rows)
+    work = PartWork(scorer, outer.nameless(), inner.nameless(), tile or TILE)
+    joined = _Joined(outer, inner, None if checkpoint is None else Path(checkpoint))
     blocks = _blocks(joined.done, outer.queries, inner.queries * scorer.work, engine.slots())
     size = sum(entry.nbytes for entry in vars(joined.others).values())
     with stage(progress, "ranking", outer.queries):
@@ -177,7 +134,40 @@ def rank_in_parts(
         )
         for block, (own, others) in zip(blocks, parts, strict=True):
             joined.add(block, own, others)
-    return joined.rankings(names if work.axis == 0 else names[::-1], order=names)
+    return joined.rankings(names if outer is rows else names[::-1], order=names)
+
+
+@dataclass(frozen=True)
+class QueryWork:
+    """What all parts of a ranking in one direction read."""
+
+    scorer: Scorer
+    direction: Direction
+    tile: int
+
+
+def rank_query_part(work: QueryWork, block: slice) -> PartLists:
+    """The lists of some queries, against the whole gallery."""
+    scorer = PartScorer(work.scorer, block, 0 if work.direction.as_rows else 1)
+    direction = work.direction.of_queries(scorer, block)
+    return PartLists.of(direction, one_way(direction, work.tile, 1, SilentProgress()))
+
+
+def rank_queries_in_parts(
+    direction: Direction, name: str, engine: Engine, tile: int | None, progress: Progress
+) -> Ranking:
+    """Rank the queries of one direction in tasks of an engine."""
+    scorer, queries = direction.scorer, direction.queries
+    blocks = _blocks(0, queries, direction.gallery * scorer.work, engine.slots())
+    with stage(progress, f"ranking {name}", queries) as shown:
+        parts = list(
+            engine.run(
+                rank_query_part, QueryWork(scorer, direction.nameless(), tile or TILE), blocks,
+                done=lambda block: shown.advance(block.stop - block.start),
+            )
+        )  # fmt: skip
+    joined = (np.concatenate([getattr(part, array.name) for part in parts]) for array in fields(PartLists))
+    return PartLists(*joined).ranking(direction, name)
 
 
 def _blocks(done: int, queries: int, work: int, slots: int) -> list[slice]:
@@ -191,9 +181,9 @@ def _blocks(done: int, queries: int, work: int, slots: int) -> list[slice]:
 class _Joined:
     """The parts that are there, joined; ``done`` is how many queries of the outer axis they have."""
 
-    def __init__(self, outer: Direction, inner: Direction, checkpoint: Path | None, depth: int) -> None:
+    def __init__(self, outer: Direction, inner: Direction, checkpoint: Path | None) -> None:
         self._outer, self._inner, self._checkpoint = outer, inner, checkpoint
-        self._key = "" if checkpoint is None else _key(outer, inner, depth)
+        self._key = "" if checkpoint is None else checkpoint_key((outer, inner), _NO_TILE)
         self.own, self.others = _empty(outer), _empty(inner)
         self.done, self._saved = 0, time.monotonic()
         self._load()
@@ -205,7 +195,7 @@ class _Joined:
         for name in _COUNTS:
             getattr(self.own, name)[pairs] = getattr(own, name)
             getattr(self.others, name)[:] += getattr(others, name)
-        _merge(self.others, others)
+        merge_lists(self.others.top_items, self.others.top_scores, others.top_items, others.top_scores, block.start)
         self.done = block.stop
         due = time.monotonic() - self._saved >= _SECONDS_BETWEEN_CHECKPOINTS
         if self._checkpoint is not None and due and self.done < self._outer.queries:
@@ -215,8 +205,7 @@ class _Joined:
         """Both directions: ``names`` are those of outer and inner, ``order`` that of the result."""
         joined = {}
         for name, lists, direction in zip(names, (self.own, self.others), (self._outer, self._inner), strict=True):
-            assert direction.relevance is not None
-            joined[name] = lists.ranking(name, direction.relevance, direction.gallery)
+            joined[name] = lists.ranking(direction, name)
         return {name: joined[name] for name in order}
 
     def _save(self, folder: Path) -> None:
@@ -225,31 +214,18 @@ class _Joined:
             for owner, lists in (("own", self.own), ("others", self.others))
             for part in fields(PartLists)
         }
-        with atomic_folder(folder, _CHECKPOINT) as new:
-            write_parts(new, "checkpoint", header={"key": self._key, "done": self.done}, arrays=arrays)
+        store_state(folder, self._key, {"done": self.done}, arrays)
         self._saved = time.monotonic()
 
     def _load(self) -> None:
         """What an interrupted call of the same work has stored."""
-        if self._checkpoint is None or not self._checkpoint.exists():
-            return
-        try:
-            header, arrays, _ = read_folder(self._checkpoint, "checkpoint")
-        except CrosslensError:
-            return
-        if header.get("key") == self._key:
+        stored = None if self._checkpoint is None else stored_state(self._checkpoint, self._key)
+        if stored is not None:
+            header, arrays = stored
             self.done = header["done"]
             for owner, lists in (("own", self.own), ("others", self.others)):
                 for part in fields(PartLists):
                     getattr(lists, part.name)[:] = arrays[f"{owner}-{part.name}"]
-
-
-def _key(outer: Direction, inner: Direction, depth: int) -> str:
-    """Changes when anything that the parts depend on does."""
-    parts: dict[str, Any] = {"depth": depth, "queries": [outer.queries, inner.queries]}
-    for name, axis in (("outer", outer), ("inner", inner)):
-        parts |= {f"{name} offsets": axis.offsets, f"{name} targets": axis.targets, f"{name} slack": axis.slack}
-    return fingerprint("checkpoint of parts", parts)
 
 
 def _empty(direction: Direction) -> PartLists:
@@ -257,12 +233,3 @@ def _empty(direction: Direction) -> PartLists:
     shape, pairs = (direction.queries, direction.keep), len(direction.targets)
     items, scores = np.full(shape, UNRANKED, np.int64), np.full(shape, np.nan, direction.scorer.precision)
     return PartLists(items, scores, *(np.zeros(pairs, np.int64) for _ in _COUNTS))
-
-
-def _merge(lists: PartLists, others: PartLists) -> None:
-    """Take the better of two lists; of equal scores those of the earlier part, whose positions are lower."""
-    items = np.concatenate([lists.top_items, others.top_items], axis=1)
-    scores = np.concatenate([lists.top_scores, others.top_scores], axis=1)
-    order = np.argsort(-scores, axis=1, kind="stable")[:, : lists.top_items.shape[1]]
-    lists.top_items[:] = np.take_along_axis(items, order, 1)
-    lists.top_scores[:] = np.take_along_axis(scores, order, 1)

@@ -28,6 +28,7 @@ from crosslens.core import (
     available_cores,
     current_engine,
     positions,
+    stage,
     wait_for_all,
 )
 from crosslens.rank.scorers import Scorer
@@ -72,16 +73,7 @@ def rank_both(
     _check_shape(scorer, *relevant)
     progress = progress or SilentProgress()
     if backend == "torch":
-        return _rank_with_torch(scorer, relevant, names, depth, tile, device, progress)
-    engine = current_engine()
-    if engine.distributed:
-        from crosslens.rank.direction_state import Direction  # compiled code: slow to import
-        from crosslens.rank.parts import rank_in_parts
-
-        rows, columns = (Direction.of(relevant[axis], scorer, depth, as_rows=axis == 0) for axis in (0, 1))
-        return rank_in_parts(
-            scorer, rows, columns, names, engine, depth=depth, tile=tile, progress=progress, checkpoint=checkpoint
-        )
+        return _rank_with_torch(scorer, relevant, names, depth, tile, device, progress, checkpoint)
     return _rank_with_numpy(scorer, relevant, names, depth, tile, threads, progress, checkpoint)
 
 
@@ -93,18 +85,17 @@ def _rank_with_torch(
     tile: int | None,
     device: str | None,
     progress: Progress,
+    checkpoint: str | Path | None,
 ) -> dict[str, Ranking]:
-    from crosslens.rank.gpu.ranking import device_of, rank_products
+    from crosslens.rank.gpu.block_ranking import devices_of, rank_products
     from crosslens.rank.scorers import InnerProduct
 
-    where = device_of(device)
+    devices = devices_of(device)
     if isinstance(scorer, InnerProduct):
-        return rank_products(scorer, relevant, depth, names, where, tile, progress)
-    from crosslens.rank.direction_state import Direction  # compiled code: slow to import
-    from crosslens.rank.torch_pass import rank_with_torch
+        return rank_products(scorer, relevant, depth, names, devices, tile, progress, checkpoint)
+    from crosslens.rank.gpu.tiles.scorer_side import rank_scores
 
-    rows, columns = (Direction.of(relevant[axis], scorer, depth, as_rows=axis == 0) for axis in (0, 1))
-    return rank_with_torch(rows, columns, names, where, tile, progress)
+    return rank_scores(scorer, relevant, depth, names, devices[0], tile, progress)
 
 
 def _rank_with_numpy(
@@ -119,6 +110,7 @@ def _rank_with_numpy(
 ) -> dict[str, Ranking]:
     from crosslens.rank.direction_state import Direction, assemble  # compiled code: slow to import
     from crosslens.rank.distinct import without_copies
+    from crosslens.rank.parts import rank_in_parts
     from crosslens.rank.tiles import TILE, run_pass
 
     scorer, *same = without_copies(scorer)
@@ -129,6 +121,11 @@ def _rank_with_numpy(
 
     with ThreadPoolExecutor(2) as pool:
         rows, columns = pool.map(prepared, (0, 1))
+        engine = current_engine()
+        if engine.distributed:
+            return rank_in_parts(
+                scorer, rows, columns, names, engine, tile=tile, progress=progress, checkpoint=checkpoint
+            )
         finished = run_pass(rows, columns, tile or TILE, threads or available_cores(), progress, checkpoint)
         jobs = {
             name: pool.submit(assemble, direction, name, finished.tallies(direction))
@@ -136,6 +133,36 @@ def _rank_with_numpy(
         }
         wait_for_all(jobs.values())
         return {name: job.result() for name, job in jobs.items()}
+
+
+def rank_queries(
+    scorer: Scorer,
+    relevance: Relevance,
+    name: str,
+    *,
+    as_rows: bool,
+    depth: int = 10,
+    tile: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    checkpoint: str | Path | None = None,
+) -> Ranking:
+    """Rank the queries of one direction, which are the rows of the scorer or its columns; ``name`` it so.
+
+    The same ranking as that of :func:`rank_both`, without the work and the memory for the other direction.
+    ``checkpoint`` is a folder in which the pass keeps its state: an interrupted call resumes from it, and a finished
+    one need not be repeated. Tasks of an engine keep none.
+    """
+    from crosslens.rank.direction_state import Direction, assemble  # compiled code: slow to import
+    from crosslens.rank.parts import rank_queries_in_parts
+    from crosslens.rank.top_pass import one_way, tile_size
+
+    progress, engine = progress or SilentProgress(), current_engine()
+    direction = Direction.of(relevance.relevant(), scorer, depth, as_rows=as_rows)
+    if engine.distributed:
+        return rank_queries_in_parts(direction, name, engine, tile, progress)
+    with stage(progress, f"ranking {name}", -(-direction.gallery // (tile or tile_size()))):
+        return assemble(direction, name, one_way(direction, tile, threads, progress, checkpoint))
 
 
 def _check_shape(scorer: Scorer, rows: Relevance, columns: Relevance) -> None:

@@ -28,7 +28,8 @@ from crosslens.core import (
 
 Array = np.ndarray[Any, Any]
 
-_BLOCK = 4_096
+_BLOCK_NUMBERS = 1 << 19
+"""Numbers of the vectors that are converted or multiplied pair by pair at a time: 4 MB in float64."""
 _UNIT = 2.0**-24
 """Half the distance from 1 to the next float32: the relative error of one rounding."""
 _SMALLEST = 2.0**-149
@@ -101,10 +102,12 @@ class InnerProduct:
         if self.arrays is not None:
             pair_products(*self.arrays, rows, columns, out)
             return out
-        for start in range(0, len(rows), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            left, right, pairs = self.rows.rows(rows[part]), self.columns.rows(columns[part]), np.arange(_BLOCK)
-            pair_products(left, right, pairs[: len(left)], pairs[: len(left)], out[part])
+        size = _rows_at_once(self.work)
+        for start in range(0, len(rows), size):
+            part = slice(start, start + size)
+            left, right = self.rows.rows(rows[part]), self.columns.rows(columns[part])
+            pairs = np.arange(len(left))
+            pair_products(left, right, pairs, pairs, out[part])
         return out
 
     def _slack(self, norms: Array, others: Array) -> Array:
@@ -205,37 +208,42 @@ def rounding_bound(terms: int) -> float:
     return steps / (1 - steps)
 
 
+def _rows_at_once(width: int) -> int:
+    return max(1, _BLOCK_NUMBERS // width)
+
+
 def norms(vectors: Array | VectorBlocks) -> Array:
     """Euclidean lengths in float64, a block at a time."""
     source, out = as_blocks(vectors), np.empty(vectors.shape[0])
-    for start in range(0, len(out), _BLOCK):
-        block = np.asarray(source.block(start, start + _BLOCK), np.float64)
+    size = _rows_at_once(vectors.shape[1])
+    for start in range(0, len(out), size):
+        block = np.asarray(source.block(start, start + size), np.float64)
         out[start : start + len(block)] = np.sqrt(np.einsum("nd,nd->n", block, block))
     return out
 
 
-def unit_rows(vectors: Array) -> Array:
+def unit_rows(vectors: Array, threads: int | None = None) -> Array:
     """Vectors scaled to length 1 along the last axis (in float64, rounded once, so multiples of a vector agree)."""
     scale_to_unit = _scaler()
     flat = vectors.reshape(-1, vectors.shape[-1])
     out = np.empty(vectors.shape, np.float32)
-    flat_out = out.reshape(flat.shape)
+    flat_out, size = out.reshape(flat.shape), _rows_at_once(flat.shape[1])
 
     def scale(start: int) -> int:
-        block = np.ascontiguousarray(flat[start : start + _BLOCK])
+        block = np.ascontiguousarray(flat[start : start + size])
         if block.dtype == np.float64:  # squares of very large or small numbers would leave its range
-            size = np.abs(block).max(axis=1, keepdims=True)
-            block = block / np.where(size > 0, size, 1)
+            largest = np.abs(block).max(axis=1, keepdims=True)
+            block = block / np.where(largest > 0, largest, 1)
         elif block.dtype != np.float32:
             block = block.astype(np.float32)
-        bad = scale_to_unit(block, flat_out[start : start + _BLOCK])
+        bad = scale_to_unit(block, flat_out[start : start + size])
         return -1 if bad < 0 else start + bad
 
-    starts = range(0, len(flat), _BLOCK)
-    if len(starts) == 1:  # a pass converts blocks in its own threads
-        rows = [scale(0)]
+    starts, threads = range(0, len(flat), size), threads or available_cores()
+    if len(starts) == 1 or threads == 1:
+        rows = list(map(scale, starts))
     else:
-        with ThreadPoolExecutor(available_cores()) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             rows = list(pool.map(scale, starts))
     bad = next((row for row in rows if row >= 0), -1)
     if bad >= 0:

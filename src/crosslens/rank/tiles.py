@@ -8,27 +8,16 @@ keeps its tallies in a checkpoint folder, so that an interruption costs minutes 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from crosslens.core import (
-    HEADER_FILE,
-    CrosslensError,
-    Layout,
-    Progress,
-    atomic_folder,
-    fingerprint,
-    read_folder,
-    stage,
-    wait_for_all,
-    write_parts,
-)
+from crosslens.core import Progress, in_threads, stage
+from crosslens.rank.checkpoint import blocks_between, checkpoint_key, load_checkpoint, save_checkpoint
 from crosslens.rank.counting import STRIP, count_columns, count_rows
 from crosslens.rank.direction_state import Direction, PassTally
 from crosslens.rank.scan import FEW_RELEVANT, find_hits, first_floors, plan, take
@@ -41,9 +30,6 @@ apart, which would make them compete for the same lines of it."""
 
 _HITS = 1 << 15
 _UNDECIDED = 1 << 18
-_CHECKPOINT = Layout("a checkpoint", HEADER_FILE, ("*.npy",))
-_WORK_BETWEEN_CHECKPOINTS = 4 * 10**12
-"""Multiplications between two checkpoints: about a minute's worth."""
 
 
 class Hits(NamedTuple):
@@ -148,25 +134,9 @@ def share_out(
     progress: Progress,
     work: Callable[[Iterator[int], int, threading.Event], None],
 ) -> None:
-    """Call ``work`` in every thread, with blocks that no other thread has, its number, and a sign to stop."""
-    remaining, lock, stop = iter(blocks), threading.Lock(), threading.Event()
-
-    def remaining_blocks() -> Iterator[int]:
-        while not stop.is_set():
-            with lock:
-                block = next(remaining, None)
-            if block is None:
-                return
-            yield block
-            with lock:
-                progress.advance()
-
-    with threadpool_limits(1 if threads > 1 else None, "blas"), ThreadPoolExecutor(threads) as pool:
-        jobs = [pool.submit(work, remaining_blocks(), worker, stop) for worker in range(threads)]
-        try:
-            wait_for_all(jobs)
-        finally:
-            stop.set()
+    """Share out blocks to threads, each of which multiplies by itself."""
+    with threadpool_limits(1 if threads > 1 else None, "blas"):
+        in_threads(blocks, threads, progress, work)
 
 
 @dataclass
@@ -222,53 +192,15 @@ def run_pass(
     blocks = range(0, outer.queries, tile)
     done = 0
     if checkpoint is not None:
-        key = _checkpoint_key(outer, inner, tile)
-        if stored := _load_checkpoint(checkpoint, key):
-            done, current.outer_tally, current.inner_tallies = stored
-    per_block = max(1, scorer.shape[0] * scorer.shape[1] * scorer.work // len(blocks))
-    stride = len(blocks) if checkpoint is None else max(threads, _WORK_BETWEEN_CHECKPOINTS // per_block)
+        key = checkpoint_key([outer, inner], tile)
+        if stored := load_checkpoint(checkpoint, key):
+            done, (current.outer_tally, *current.inner_tallies) = stored
+    stride = len(blocks) if checkpoint is None else blocks_between(scorer, len(blocks), threads)
     with stage(progress, "ranking", len(blocks)):
         progress.advance(done)
         while done < len(blocks):
             current.run(blocks[done : done + stride], threads, progress)
             done = min(done + stride, len(blocks))
             if checkpoint is not None and done < len(blocks):
-                _save_checkpoint(checkpoint, key, done, current.outer_tally, current.inner_tallies)
+                save_checkpoint(checkpoint, key, done, [current.outer_tally, *current.inner_tallies])
     return current
-
-
-def _checkpoint_key(outer: Direction, inner: Direction, tile: int) -> str:
-    """Changes when anything that the tallies depend on does."""
-    parts = {"tile": tile, "keep": [outer.keep, inner.keep], "queries": [outer.queries, inner.queries]}
-    for name, axis in (("outer", outer), ("inner", inner)):
-        parts |= {f"{name} offsets": axis.offsets, f"{name} targets": axis.targets, f"{name} slack": axis.slack}
-        parts |= {f"{name} relevant": axis.relevant_items, f"{name} weights": axis.weights}
-    return fingerprint("checkpoint", parts)
-
-
-def _save_checkpoint(folder: str | Path, key: str, done: int, outer: PassTally, inner: Sequence[PassTally]) -> None:
-    arrays = {
-        f"{owner}-{part.name}": getattr(tally, part.name)
-        for owner, tally in [("outer", outer), *((f"inner{n}", tally) for n, tally in enumerate(inner))]
-        for part in fields(PassTally)
-    }
-    header = {"key": key, "done": done, "workers": len(inner)}
-    with atomic_folder(folder, _CHECKPOINT) as new:
-        write_parts(new, "checkpoint", header=header, arrays=arrays)
-
-
-def _load_checkpoint(folder: str | Path, key: str) -> tuple[int, PassTally, list[PassTally]] | None:
-    """Blocks done and the tallies so far; None without a readable checkpoint of this very pass."""
-    if not Path(folder).exists():
-        return None
-    try:
-        header, arrays, _ = read_folder(folder, "checkpoint")
-    except CrosslensError:
-        return None
-    if header.get("key") != key:
-        return None
-
-    def tally(owner: str) -> PassTally:
-        return PassTally(**{part.name: arrays[f"{owner}-{part.name}"] for part in fields(PassTally)})
-
-    return header["done"], tally("outer"), [tally(f"inner{n}") for n in range(header["workers"])]

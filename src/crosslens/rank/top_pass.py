@@ -1,14 +1,16 @@
-"""The ranking pass in one direction: the best columns of every row, or the rankings of some queries, exactly."""
+"""The ranking pass in one direction: the best columns of every row, exactly."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crosslens.core import Progress, Ranking, Relevance, SilentProgress, available_cores, stage
+from crosslens.core import Progress, SilentProgress, available_cores
 from crosslens.rank.scorers import Scorer
 
 if TYPE_CHECKING:
@@ -33,60 +35,65 @@ def top_lists(
     from crosslens.rank.direction_state import Direction, top_of  # compiled code: slow to import
 
     direction = Direction.of_rows(scorer, depth)
-    return top_of(direction, _one_way(direction, tile, threads, progress or SilentProgress()))
+    return top_of(direction, one_way(direction, tile, threads, progress or SilentProgress()))
 
 
-def rank_queries(
-    scorer: Scorer,
-    relevance: Relevance,
-    name: str,
-    *,
-    as_rows: bool,
-    depth: int = 10,
-    tile: int | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> Ranking:
-    """Rank the queries of one direction, which are the rows of the scorer or its columns; ``name`` it so.
-
-    The same ranking as that of :func:`rank_both`, without the work and the memory for the other direction.
-    """
-    from crosslens.rank.direction_state import Direction, assemble
-
-    direction = Direction.of(relevance.relevant(), scorer, depth, as_rows=as_rows)
-    progress = progress or SilentProgress()
-    with stage(progress, f"ranking {name}", -(-direction.gallery // (tile or _tile()))):
-        return assemble(direction, name, _one_way(direction, tile, threads, progress))
-
-
-def _tile() -> int:
+def tile_size() -> int:
+    """Rows and columns of a tile, unless others are asked for."""
     from crosslens.rank.tiles import TILE
 
     return TILE
 
 
-def _one_way(direction: Direction, tile: int | None, threads: int | None, progress: Progress) -> list[PassTally]:
+def one_way(
+    direction: Direction,
+    tile: int | None,
+    threads: int | None,
+    progress: Progress,
+    checkpoint: str | Path | None = None,
+) -> list[PassTally]:
     """What every thread counted; ``progress`` advances once per tile of the gallery."""
+    from crosslens.rank.checkpoint import blocks_between, checkpoint_key, load_checkpoint, save_checkpoint
     from crosslens.rank.direction_state import PassTally
-    from crosslens.rank.tiles import Collector, look_at, share_out
+    from crosslens.rank.tiles import share_out
 
-    size = tile or _tile()
+    size = tile or tile_size()
     blocks = range(0, direction.gallery, size)
-    tallies = [PassTally.of(direction) for _ in range(min(threads or available_cores(), len(blocks)))]
-
-    def work(blocks: Iterator[int], worker: int, stop: threading.Event) -> None:
-        collector = Collector(direction, tallies[worker], size)
-        for first in blocks:
-            items = slice(first, min(first + size, direction.gallery))
-            for start in range(0, direction.queries, size):
-                if stop.is_set():
-                    return
-                queries = slice(start, min(start + size, direction.queries))
-                rows, columns = (queries, items) if direction.as_rows else (items, queries)
-                scores = direction.scorer.tile(rows, columns)
-                looking = (collector, None) if direction.as_rows else (None, collector)
-                look_at(scores, rows.start, columns.start, *looking)
-            collector.decide()
-
-    share_out(blocks, len(tallies), progress, work)
+    threads = min(threads or available_cores(), len(blocks))
+    done, tallies, stride, key = 0, list[PassTally](), len(blocks), ""
+    if checkpoint is not None:
+        key, stride = checkpoint_key([direction], size), blocks_between(direction.scorer, len(blocks), threads)
+        done, tallies = load_checkpoint(checkpoint, key) or (0, [])
+    tallies += [PassTally.of(direction) for _ in range(threads - len(tallies))]
+    progress.advance(done)
+    while done < len(blocks):
+        share_out(blocks[done : done + stride], threads, progress, partial(_look, direction, tallies, size))
+        done = min(done + stride, len(blocks))
+        if checkpoint is not None:  # after the last block, too: the other direction may be interrupted
+            save_checkpoint(checkpoint, key, done, tallies)
     return tallies
+
+
+def _look(
+    direction: Direction,
+    tallies: Sequence[PassTally],
+    size: int,
+    blocks: Iterator[int],
+    worker: int,
+    stop: threading.Event,
+) -> None:
+    """All queries against blocks of the gallery, in one thread."""
+    from crosslens.rank.tiles import Collector, look_at
+
+    collector = Collector(direction, tallies[worker], size)
+    for first in blocks:
+        items = slice(first, min(first + size, direction.gallery))
+        for start in range(0, direction.queries, size):
+            if stop.is_set():
+                return
+            queries = slice(start, min(start + size, direction.queries))
+            rows, columns = (queries, items) if direction.as_rows else (items, queries)
+            scores = direction.scorer.tile(rows, columns)
+            looking = (collector, None) if direction.as_rows else (None, collector)
+            look_at(scores, rows.start, columns.start, *looking)
+        collector.decide()

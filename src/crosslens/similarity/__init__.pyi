@@ -1,5 +1,8 @@
 from crosslens.similarity.description import description_file as description_file
-from crosslens.similarity.embedding import EmbeddingSimilarity as EmbeddingSimilarity
+from crosslens.similarity.embedding import (
+    EmbeddingSimilarity as EmbeddingSimilarity,
+    StoredEmbeddingSimilarity as StoredEmbeddingSimilarity,
+)
 from crosslens.similarity.loading import load_similarity as load_similarity, prepare_dataset as prepare_dataset
 from crosslens.similarity.matrix import (
     pairs_table as pairs_table,

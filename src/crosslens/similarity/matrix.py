@@ -50,6 +50,8 @@ from crosslens.similarity.protocol import Array, Phi, PreparedSimilarity, Simila
 
 _PLACED = "placed"
 _BLOCK_BYTES = 16 << 20
+_PARTS_PER_SLOT = 4
+"""Blocks for each core of a cluster, at least."""
 _ROWS = 256
 
 
@@ -193,11 +195,13 @@ def _rows_done(file: Path) -> int:
 def _blocks(prepared: PreparedSimilarity, done: int, progress: Progress | None) -> Iterator[tuple[int, Array]]:
     """Each block of rows after those that are done, with the row that it begins with."""
     rows, captions = prepared.shape
-    height = max(1, _BLOCK_BYTES // max(4 * captions, 1))
+    height, engine = max(1, _BLOCK_BYTES // max(4 * captions, 1)), current_engine()
+    if engine.distributed:
+        height = max(1, min(height, -(-(rows - done) // (_PARTS_PER_SLOT * engine.slots()))))
     parts = [slice(start, min(start + height, rows)) for start in range(done, rows, height)]
     with stage(progress or SilentProgress(), "similarity", rows) as watching:
         watching.advance(done)
-        blocks = current_engine().run(
+        blocks = engine.run(
             _block, prepared, parts, done=lambda part: watching.advance(part.stop - part.start), size=_BLOCK_BYTES
         )
         for part, block in zip(parts, blocks, strict=True):

@@ -43,27 +43,34 @@ def score_features(
     device: Any,
     progress: Progress | None = None,
 ) -> Array:
-    """Images × ``count`` captions, float32. Memory: all images' encodings, those of 1,000 captions, a block of pairs.
-
-    Captions are taken by their length, so that little of a block is padding.
-    """
+    """Images × ``count`` captions, float32. Memory: encodings of all images and of 1,000 captions, a block of pairs."""
     import torch
 
     progress = progress or SilentProgress()
     out = np.empty((len(features), count), np.float32)
-    order = np.arange(count) if captions.lengths is None else np.argsort(captions.lengths, kind="stable")
+    image_blocks, caption_blocks = divide(len(features), features.pixels is not None, captions, count)
     largest = LARGEST_BLOCK if torch.device(device).type == "cpu" else LARGEST_GPU_BLOCK
     with torch.inference_mode(), stage(progress, "scoring pairs", count):
-        at_once = _IMAGES if features.pixels is None else _PICTURES
-        images = [(rows, model.encode_images(features.batch(rows, device))) for rows in _slices(len(out), at_once)]
-        for part in _slices(count, _CAPTIONS):
-            columns = order[part]
+        images = [(rows, model.encode_images(features.batch(rows, device))) for rows in image_blocks]
+        for columns in caption_blocks:
             encoded = model.encode_captions(captions.batch(columns, device))
             for rows, encoded_images in images:
                 for lines, chosen, scores in scores_in_blocks(model, encoded_images, encoded, largest):
                     out[np.ix_(np.arange(rows.start, rows.stop)[lines], columns[chosen])] = scores
             progress.advance(len(columns))
     return out
+
+
+def divide(images: int, pictures: bool, captions: CaptionSource, count: int) -> tuple[list[slice], list[Array]]:
+    """Rows of images and positions of captions that are encoded at once.
+
+    Captions are taken by their length, so that little of a block is padding. The scores of a block are the same to the
+    last bit where it is computed alone.
+    """
+    order = np.arange(count) if captions.lengths is None else np.argsort(captions.lengths, kind="stable")
+    return list(_slices(images, _PICTURES if pictures else _IMAGES)), [
+        order[part] for part in _slices(count, _CAPTIONS)
+    ]
 
 
 def scores_in_blocks(

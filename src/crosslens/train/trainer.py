@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Progress, Run, SilentProgress, fingerprint, tidy_output, workspace
+from crosslens.core import Progress, Run, SilentProgress, fingerprint, tidy_output, torch_device, workspace
 from crosslens.encode import Pretrained
-from crosslens.train.compute.device import chosen_device, require_torch, thread_limit
+from crosslens.train.compute.device import require_torch, thread_limit
 from crosslens.train.compute.group import Group
 from crosslens.train.compute.processes import check_processes, compute_together
 from crosslens.train.evaluation import TrainingMetrics
@@ -94,7 +94,7 @@ _Arguments = tuple[TrainingRecipe, TrainingData, Path, Path, Mapping[str, Any], 
 def _train(arguments: _Arguments, progress: Progress, watch: Watch | None) -> Mapping[str, Any]:
     """Train in this process or in several; the model is in its folder then, and its card is returned."""
     settings = arguments[0].settings
-    device, size = chosen_device(settings.device), settings.processes
+    device, size = torch_device(settings.device), settings.processes
     check_processes(size, device, settings.batch_size)
     if size == 1:
         return _train_share(*arguments, Group(device=device), progress=progress, watch=watch)
@@ -129,7 +129,7 @@ def _measured_again(
     """
     stored = read_model(output)
     with thread_limit(recipe.settings.threads):
-        group = Group(device=chosen_device(recipe.settings.device))
+        group = Group(device=torch_device(recipe.settings.device))
         training = Training(recipe, data, output / "none", progress, None, group)
         training.best = dict(stored.weights)
         training.use_best()

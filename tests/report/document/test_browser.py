@@ -126,6 +126,7 @@ def test_the_button_changes_the_colours_and_is_remembered(opened: Opened, page_f
     after = page.evaluate(ink)
     assert after != before
     assert page.get_by_role("button", name="Light colours").is_visible()
+    page.wait_for_timeout(300)  # another process of the browser stores the choice
     page.reload()
     assert page.evaluate(ink) == after
     page.get_by_role("button", name="Light colours").press("Enter")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import Progress, stage
+from crosslens.core import Progress, as_blocks, joined_vectors, stage
 from crosslens.similarity import in_parallel, thread_count
 
 Array = np.ndarray[Any, Any]
@@ -85,10 +85,8 @@ def caption_distances(
 
 def _readable(vectors: Array) -> Array:
     """Vectors as compiled code reads them: of 16 bits in 32, and row after row."""
-    known = (
-        vectors if vectors.dtype in (np.float32, np.float64) else vectors.astype(np.result_type(vectors, np.float32))
-    )
-    return np.ascontiguousarray(known)
+    known = vectors.dtype if vectors.dtype in (np.float32, np.float64) else np.result_type(vectors, np.float32)
+    return np.ascontiguousarray(joined_vectors(as_blocks(vectors), known))
 
 
 def cosines_between(left: Array, left_rows: Array, right: Array, right_rows: Array) -> Array:

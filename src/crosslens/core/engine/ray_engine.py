@@ -7,7 +7,6 @@ this process's own changes nothing but the time, and this process stores what it
 from __future__ import annotations
 
 import os
-import socket
 import time
 import uuid
 from collections import deque
@@ -18,10 +17,10 @@ from typing import Any, TypeVar
 
 from crosslens.core.engine.options import RAY
 from crosslens.core.engine.packing import pack
+from crosslens.core.engine.ray_connection import check_address, first_line, start_ray
 from crosslens.core.engine.remote import TaskFailure, TaskSetting, execute
-from crosslens.core.errors import CrosslensError, MissingExtraError, UsageError, argument
+from crosslens.core.errors import CrosslensError, MissingExtraError, argument
 from crosslens.core.integrity import is_verifying
-from crosslens.core.long_work import available_cores
 from crosslens.core.user_code import loaded_plugins
 
 S = TypeVar("S")
@@ -38,8 +37,6 @@ _LOOK = 0.2
 """Seconds until Ctrl-C is noticed: an endless wait would never be interrupted."""
 _COUNT = 2.0
 """Seconds after which the cores of the cluster are counted again: nodes come and go."""
-_CONNECT = 5.0
-"""Seconds until an address counts as unreachable."""
 
 
 class RayEngine:
@@ -52,10 +49,10 @@ class RayEngine:
         if find_spec("ray") is None:
             raise MissingExtraError(f"{argument('engine', RAY)}", "ray", "ray")
         self._address = address or os.environ.get("RAY_ADDRESS") or None
-        self._started = False
+        self._leave: Callable[[], None] | None = None
         self._counted = (-_COUNT, 0)
         if self._address is not None:
-            _check_address(self._address)
+            check_address(self._address)
             self._connect()  # before the work that comes first in this process
 
     def slots(self) -> int:
@@ -96,11 +93,9 @@ class RayEngine:
 
     def close(self) -> None:
         """Stop the Ray that was started here, or leave the cluster; tasks that are under way are cancelled."""
-        if self._started:
-            import ray
-
-            ray.shutdown()
-            self._started = False
+        if self._leave is not None:
+            self._leave()
+            self._leave = None
 
     def _most_ahead(self, size: int) -> int:
         most = _AHEAD * self.slots()
@@ -124,8 +119,7 @@ class RayEngine:
         import ray
 
         if not ray.is_initialized():
-            _start(self._address)
-            self._started = True
+            self._leave = start_ray(self._address)
         return ray
 
 
@@ -166,7 +160,7 @@ def _result(ray: Any, reference: Any) -> Any:
         raise _task_error(error) from error
     except ray.exceptions.RayError as error:
         raise CrosslensError(
-            f"the cluster lost a task: {_first_line(error)}",
+            f"the cluster lost a task: {first_line(error)}",
             fix="run the same command again, which resumes; if it happens again, give the workers more memory",
             code="lost-task",
         ) from error
@@ -188,68 +182,3 @@ def _task_error(error: Any) -> BaseException:
             code="other-version",
         )
     return cause
-
-
-def _check_address(address: str) -> None:
-    """Raise for an address that nobody answers at: Ray itself would try for a minute."""
-    if address in ("auto", "local"):
-        return
-    host, colon, port = address.rpartition(":")
-    if "://" in address or not colon or not port.isdecimal():
-        raise UsageError(
-            f"a Ray address is HOST:PORT or auto, not {address!r}",
-            fix="copy it from what ray start prints, such as 10.0.0.1:6379, and run the command inside the cluster",
-            option="ray_address",
-        )
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), _CONNECT).close()
-    except (OSError, OverflowError) as error:
-        raise _unreachable(address, str(error)) from error
-
-
-def _unreachable(address: str, reason: str) -> CrosslensError:
-    return CrosslensError(
-        f"no Ray cluster answers at {address}: {reason}",
-        fix="check that the head of a cluster runs there and that this machine can reach it; without "
-        f"{argument('ray_address')} Ray runs on this machine",
-        code="unreachable",
-        option="ray_address",
-    )
-
-
-def _start(address: str | None) -> None:
-    """Connect to a cluster, or start a Ray on this machine that ends with this process."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no reports over the network
-    import ray
-
-    _keep_off_standard_output()
-    quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
-    if address in (None, "local"):
-        # Tasks hold little; where other programs fill the memory, Ray would end them again and again.
-        os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
-        ray.init(address="local", num_cpus=available_cores(), include_dashboard=False, **quiet)
-        return
-    try:
-        ray.init(address=address, **quiet)
-    except RuntimeError as error:
-        if "ersion mismatch" not in str(error):
-            raise _unreachable(str(address), _first_line(error)) from error
-        raise CrosslensError(
-            f"the cluster at {address} runs other versions: {' '.join(str(error).split())}",
-            fix="use the same versions of Ray and Python here and on all nodes",
-            code="other-version",
-        ) from error
-    except (ConnectionError, ValueError) as error:
-        raise _unreachable(str(address), _first_line(error)) from error
-
-
-def _keep_off_standard_output() -> None:
-    """Ray prints there which tasks it repeats, between the results of a command; its log files have that, too."""
-    from ray._private import worker
-
-    if hasattr(worker, "print_to_stdstream"):
-        worker.print_to_stdstream = lambda *message, **options: None
-
-
-def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

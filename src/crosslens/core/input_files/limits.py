@@ -69,7 +69,13 @@ VECTOR_BYTES = Limit(
     "CROSSLENS_MAX_VECTOR_BYTES",
     6 << 30,
     "bytes",
-    "Vectors that ranking holds in memory, as float32; those of a side beyond it are read from their files in blocks.",
+    "Vectors held in memory, by ranking as float32; those of a side beyond it are read from their files in blocks.",
+)
+DEVICE_BYTES = Limit(
+    "CROSSLENS_MAX_DEVICE_BYTES",
+    1 << 40,
+    "bytes",
+    "Memory of each GPU that ranking uses, if so much is free; what does not fit is ranked in blocks.",
 )
 CAPTION_CHARACTERS = Limit("CROSSLENS_MAX_CAPTION_CHARACTERS", 100_000, "characters", "One caption.")
 
@@ -81,5 +87,6 @@ LIMITS = (
     MEMBER_BYTES,
     UNPACKED_BYTES,
     VECTOR_BYTES,
+    DEVICE_BYTES,
     CAPTION_CHARACTERS,
 )

@@ -6,6 +6,7 @@ A matrix of ten million vectors fits no memory, and nothing needs all of it at o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from crosslens.core.ids import frozen
 
 Array = np.ndarray[Any, Any]
 
-BLOCK_BYTES = 1 << 26
+BLOCK_BYTES = 1 << 24
 """About how much :func:`each_block` reads at a time."""
 
 
@@ -76,7 +77,7 @@ class ShardedBlocks:
     def __init__(self, open_shard: Callable[[int], Array], names: Sequence[str]) -> None:
         self._open, self._names = lru_cache(_OPEN_SHARDS)(open_shard), list(names)
         facts = [(shard.shape, shard.dtype) for shard in map(self._open, range(len(names)))]
-        _check_shards([shape for shape, _ in facts], self._names)
+        _check_shards(facts, self._names)
         self._starts = np.concatenate([[0], np.cumsum([shape[0] for shape, _ in facts])])
         self.shape: tuple[int, ...] = (int(self._starts[-1]), *facts[0][0][1:])
         self.dtype = np.result_type(*(dtype for _, dtype in facts))
@@ -145,6 +146,31 @@ class SelectedBlocks:
         return self._source.location(int(self._rows[row]))
 
 
+class FlatBlocks:
+    """The vectors of items that have several each (n×k×d), one per row (nk×d)."""
+
+    def __init__(self, source: VectorBlocks) -> None:
+        items, self._each, width = source.shape
+        self._source, self.shape, self.dtype = source, (items * self._each, width), source.dtype
+
+    def block(self, start: int, stop: int) -> Array:
+        """These rows: a view where the items are."""
+        stop = max(start, min(stop, self.shape[0]))
+        first = start // self._each
+        block = self._source.block(first, -(-stop // self._each)).reshape(-1, self.shape[1])
+        return block[start - first * self._each : stop - first * self._each]
+
+    def rows(self, rows: Array) -> Array:
+        """A copy of these rows."""
+        rows = np.asarray(rows, np.int64)
+        gathered: Array = self._source.rows(rows // self._each)[np.arange(len(rows)), rows % self._each]
+        return gathered
+
+    def location(self, row: int) -> tuple[str | None, int]:
+        """Where the item is."""
+        return self._source.location(row // self._each)
+
+
 class PatchedBlocks:
     """Vectors of which some rows have other values: the variants of a study differ in a few captions."""
 
@@ -183,7 +209,7 @@ def as_blocks(values: Array | VectorBlocks) -> VectorBlocks:
     return ArrayBlocks(values) if isinstance(values, np.ndarray) else values
 
 
-def select(source: VectorBlocks, rows: Array | slice) -> VectorBlocks:
+def select_rows(source: VectorBlocks, rows: Array | slice) -> VectorBlocks:
     """Some rows; of an array, a slice stays a view of it."""
     if isinstance(rows, slice):
         if isinstance(source, ArrayBlocks):
@@ -194,10 +220,16 @@ def select(source: VectorBlocks, rows: Array | slice) -> VectorBlocks:
 
 def each_block(source: VectorBlocks) -> Iterator[tuple[int, Array]]:
     """All rows, a block of moderate size at a time, with the number of its first row."""
-    width = int(np.prod(source.shape[1:], dtype=np.int64)) * source.dtype.itemsize
+    for part in block_parts(source):
+        yield part.start, source.block(part.start, part.stop)
+
+
+def block_parts(source: VectorBlocks) -> Iterator[slice]:
+    """The rows of every block of :func:`each_block`, for those who read them in threads of their own."""
+    width = math.prod(source.shape[1:]) * source.dtype.itemsize
     size = max(1, BLOCK_BYTES // max(1, width))
     for start in range(0, source.shape[0], size):
-        yield start, source.block(start, start + size)
+        yield slice(start, min(start + size, source.shape[0]))
 
 
 def check_blocks(source: VectorBlocks, what: str) -> None:
@@ -219,15 +251,20 @@ def check_blocks(source: VectorBlocks, what: str) -> None:
             raise InputError(f"{value} in {what}", file=file, row=number, expected="finite numbers", fix=fix)
 
 
-def _check_shards(shapes: Sequence[tuple[int, ...]], names: Sequence[str]) -> None:
-    for shape, name in zip(shapes, names, strict=True):
+def _check_shards(facts: Sequence[tuple[tuple[int, ...], np.dtype[Any]]], names: Sequence[str]) -> None:
+    """Raise unless all shards hold vectors of numbers, of the same width."""
+    again = "write the shard again, with one vector per row"
+    first = facts[0][0]
+    for (shape, kind), name in zip(facts, names, strict=True):
+        if kind.kind not in "fiu":
+            raise InputError(f"an array of type {kind}", file=name, expected="real numbers", fix=again)
         if len(shape) not in (2, 3) or 0 in shape[1:]:
             expected = "n×d numbers, or n×k×d for several vectors per item"
-            raise InputError(f"an array of shape {shape}", file=name, expected=expected)
-        if shape[1:] != shapes[0][1:]:
-            width, first = ("×".join(map(str, size[1:])) for size in (shape, shapes[0]))
+            raise InputError(f"an array of shape {shape}", file=name, expected=expected, fix=again)
+        if shape[1:] != first[1:]:
+            width, other = ("×".join(map(str, size[1:])) for size in (shape, first))
             raise InputError(
-                f"vectors of {width} numbers, and of {first} in {names[0]}",
+                f"vectors of {width} numbers, and of {other} in {names[0]}",
                 file=name,
                 expected="shards of the same width",
                 fix="encode all shards with the same model",

@@ -78,11 +78,13 @@ def read_array_and_ids(
         content = reader(path)
     except _DAMAGED as error:
         text = str(error).strip()
+        # A file that was copied or written in part was right before: it needs no other content.
+        partial = text.startswith(("cut off", "the file is empty"))
         raise InputError(
             f"cannot be read: {text.splitlines()[0] if text else type(error).__name__}",
             file=path,
             expected=f"a {path.suffix.lower() if path.suffix.lower() in _READERS else '.npy'} file of plain numbers",
-            fix="write it with numpy.save(path, array.astype('float32'))",
+            fix="copy or write it again" if partial else "write it with numpy.save(path, array.astype('float32'))",
         ) from error
     name = _choose(path, content, side)
     with reading(path):

@@ -72,7 +72,8 @@ def shard_folders(folder: Path, side: Side) -> tuple[Path, Path | None]:
     if not inside.is_dir():
         other = next((name for name in SIDE_FOLDERS.values() if (folder / name).is_dir()), None)
         if other is not None:
-            raise InputError(f"{other} is here, but no {inside.name}", file=folder, expected=f"a folder {inside.name}")
+            problem, fix = f"{other} is here, but no {inside.name}", f"copy or encode the {side}s' vectors"
+            raise InputError(problem, file=folder, expected=f"a folder {inside.name}", fix=fix)
         metadata = folder.parent / METADATA if folder.name in SIDE_FOLDERS.values() else folder / METADATA
         return folder, metadata if metadata.is_dir() else None
     return inside, folder / METADATA if (folder / METADATA).is_dir() else None
@@ -90,7 +91,8 @@ def numbered_files(folder: Path, suffixes: Sequence[str]) -> dict[int, Path]:
     files = [file for file in sorted(folder.iterdir()) if file.suffix.lower() in suffixes and file.name[0] not in "._"]
     if not files:
         expected = f"numbered files such as {folder.name}_0{suffixes[0]}"
-        raise InputError("no shards in this folder", file=folder, expected=expected, fix="check the path")
+        fix = "check the path, or copy them there"
+        raise InputError("no shards in this folder", file=folder, expected=expected, fix=fix)
     numbered: dict[int, Path] = {}
     totals = [0]
     for file in files:
@@ -126,6 +128,10 @@ def metadata_columns(files: Sequence[Path], columns: Sequence[str] | None = None
     frames = []
     for file in files:
         with readable_parquet(existing_file(file)):
+            missing = [name for name in columns or () if name not in pl.read_parquet_schema(file)]
+            if missing:
+                problem = f"no column {missing[0]!r}, which {files[0].name} has"
+                raise InputError(problem, file=file, expected="the same columns in all files", fix="write it again")
             frames.append(read_parquet_file(file, None if columns is None else list(columns)))
     starts = [0]
     for frame in frames:
@@ -162,7 +168,9 @@ def _metadata_ids(files: dict[int, Path], metadata: Path, vectors: ShardedBlocks
         number = min(set(tables) ^ set(files))
         has, lacks = ("metadata", "vectors") if number in tables else ("vectors", "metadata")
         problem = f"shard {number} has {has}, but no {lacks}"
-        raise InputError(problem, file=metadata.parent, expected="a metadata file for every shard of vectors")
+        expected = "a metadata file for every shard of vectors, and the reverse"
+        fix = f"copy or write its {lacks}, or move its {has} away"
+        raise InputError(problem, file=metadata.parent, expected=expected, fix=fix)
     for shard, (rows, table) in enumerate(zip(vectors.shard_rows, tables.values(), strict=True)):
         with readable_parquet(existing_file(table)):
             count = int(pl.scan_parquet(table, glob=False).select(pl.len()).collect().item())

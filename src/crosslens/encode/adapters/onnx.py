@@ -16,6 +16,7 @@ from crosslens.core import (
     UnknownNameError,
     UsageError,
     argument,
+    core_limit,
     file_fingerprint,
     read_json_file,
     reading,
@@ -156,16 +157,23 @@ class OnnxEncoder:
         return self._models[modality](items)
 
 
+def _session_options(onnxruntime: Any) -> Any:
+    """As many threads as this process may use, where others work beside it; else all cores."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = core_limit() or 0
+    return options
+
+
 class _Session:
     """An ONNX model and the one of its outputs that is wanted."""
 
     def __init__(self, file: Path, output: str | None, options: EncodeOptions) -> None:
         onnxruntime = import_library("onnxruntime", "an ONNX encoder", "onnx")
-        provider = _provider(options.device)
+        provider = _provider(options.model_device)
         if provider[0] not in onnxruntime.get_available_providers():
             raise UsageError("this onnxruntime computes on the CPU only", fix=f"leave out {argument('device')}")
         try:
-            self._model = onnxruntime.InferenceSession(str(file), providers=[provider])
+            self._model = onnxruntime.InferenceSession(str(file), _session_options(onnxruntime), providers=[provider])
         except Exception as error:  # the library's own kinds derive from Exception alone
             raise InputError(f"not a model: {str(error).splitlines()[0]}", file=file, fix="export it again") from error
         self.inputs = {node.name: node.type for node in self._model.get_inputs()}

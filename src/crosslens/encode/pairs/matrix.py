@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import CrosslensError, Dataset, InputError, Progress, fingerprint
+from crosslens.core import CrosslensError, Dataset, InputError, Progress, SilentProgress, current_engine, fingerprint
 from crosslens.data import image_files
-from crosslens.encode.encoder import Array, FeatureReader, MatrixScorer
+from crosslens.encode.encoder import Array, DivisibleScorer, FeatureReader, MatrixScorer
+from crosslens.encode.pairs.tasks import score_in_blocks
 from crosslens.encode.stream import encode_images, feature_key
 
 
@@ -56,7 +57,11 @@ def score_texts(
     scorer: MatrixScorer, images: ReadImages, texts: Sequence[str], progress: Progress | None = None
 ) -> Array:
     """Images × texts, checked."""
-    scores = np.asarray(scorer.score_matrix(images.features, texts, progress), np.float32)
+    engine = current_engine()
+    if engine.distributed and isinstance(scorer, DivisibleScorer) and images.features and texts:
+        scores = score_in_blocks(engine, scorer, images.features, texts, progress or SilentProgress())
+    else:
+        scores = np.asarray(scorer.score_matrix(images.features, texts, progress), np.float32)
     expected = (len(images.features), len(texts))
     if scores.shape != expected:
         raise CrosslensError(

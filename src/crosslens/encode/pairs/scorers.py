@@ -21,11 +21,12 @@ from crosslens.core import (
     stage,
 )
 from crosslens.data import image_files, read_image_bytes
-from crosslens.encode.batches import PAIRS, Batches
+from crosslens.encode.batches import PAIRS
 from crosslens.encode.cache import Cache, EmbeddingStore, key_of, open_store
-from crosslens.encode.encoder import Array, FeatureReader, split_model
+from crosslens.encode.encoder import Array, FeatureReader, note_origin, split_model
 from crosslens.encode.images import read_ahead
 from crosslens.encode.options import EncodeOptions
+from crosslens.encode.pairs.tasks import PairBatch, run_pair_batches
 from crosslens.encode.stream import feature_key
 from crosslens.rank import rerank
 
@@ -57,7 +58,10 @@ def load_pair_scorer(model: str, options: EncodeOptions | None = None, **changes
     ``options`` or single keywords say how it is loaded, as in :func:`load_encoder`.
     """
     kind, source = split_model(model, PAIR_SCORERS)
-    return PAIR_SCORERS[kind].value(source, options or EncodeOptions.of(changes))
+    options = options or EncodeOptions.of(changes)
+    scorer = PAIR_SCORERS[kind].value(source, options)
+    note_origin(scorer, model, options)
+    return scorer
 
 
 @dataclass(frozen=True)
@@ -86,22 +90,20 @@ def score_pairs(
     scores = np.zeros(len(pairs), np.float32)
     keys = [] if cache is None else [cache.key(image, _by_id(texts, text, "text")) for image, text in pairs]
 
-    def score(rows: Sequence[int]) -> Array:
+    def content(rows: Sequence[int]) -> PairBatch:
         part = [pairs[row] for row in rows]
-        values = scorer.score_pairs(
+        return PairBatch(
             [_by_id(images, image, "image") for image, _ in part], [_by_id(texts, text, "text") for _, text in part]
         )
-        return _checked(values, len(part), scorer)
 
     with stage(progress or SilentProgress(), "scoring pairs", len(pairs)) as shown:
         missing = _fill_from_cache(scores, keys, cache, shown)
         # Pairs of one image together: a scorer can then look at it once.
         missing.sort(key=lambda row: pairs[row])
-        batches = Batches(PAIRS, scorer, batch_size)
-        for batch in batches.of(missing):
-            scores[batch] = np.concatenate(batches.run(score, batch))
+        for batch, values in run_pair_batches(scorer, batch_size, missing, content, load_pair_scorer):
+            scores[batch] = values
             if cache is not None:
-                cache.store.add([keys[row] for row in batch], scores[batch][:, None])
+                cache.store.add([keys[row] for row in batch], values[:, None])
             shown.advance(len(batch))
     if cache is not None:
         cache.store.flush()
@@ -122,15 +124,6 @@ def _fill_from_cache(scores: Array, keys: Sequence[bytes], cache: PairCache | No
             cached[rows_of[key]] = True
     progress.advance(int(cached.sum()))
     return [int(row) for row in np.flatnonzero(~cached)]
-
-
-def _checked(values: Any, count: int, scorer: PairScorer) -> Array:
-    scores = np.asarray(values, np.float32).reshape(-1)
-    if len(scores) != count:
-        raise InputError(f"{scorer.name} gave {len(scores)} scores for {count} pairs", expected="one score per pair")
-    if not np.isfinite(scores).all():
-        raise InputError(f"{scorer.name} gave NaN or infinite scores for pairs", expected="finite numbers")
-    return scores
 
 
 def _by_id(values: Mapping[str, Any], key: str, what: str) -> Any:

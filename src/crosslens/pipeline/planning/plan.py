@@ -14,6 +14,7 @@ from typing import Any
 
 from crosslens.core import UsageError
 from crosslens.pipeline.planning.rates import HOST, DeviceRates, find_rates, read_rates
+from crosslens.rank import device_item_bytes, device_items
 
 PRECISIONS = {"float16": 2, "float32": 4}
 _LARGEST = 10**15
@@ -27,8 +28,6 @@ _PER_VALUES = 16
 """Bytes per query of the values of all metrics, about: most are zeros and ones, and compressed."""
 _PER_ID = 8
 """Bytes of an id in all tables together, about: they are compressed, too."""
-_HELD = 0.6
-"""Share of a device's memory that its part of the images may take; the rest is for blocks of captions and scores."""
 
 
 @dataclass(frozen=True)
@@ -140,18 +139,23 @@ def plan_evaluation(
 def _planned(work: Workload, own: DeviceRates, host: DeviceRates) -> EvaluationPlan:
     item_bytes = work.dim * PRECISIONS[work.precision]
     share = math.ceil(work.images / work.nodes)
-    held = share if own.memory_bytes is None else max(1, int(_HELD * own.memory_bytes / item_bytes))
+    lists = float(_PER_PAIR + work.depth * _PER_ENTRY)
+    held, node_bytes = share, item_bytes * share + lists * (share + work.captions)
+    if own.memory_bytes is not None:  # blocks of images stay on the device, those of captions pass
+        held = device_items(own.memory_bytes, work.dim, work.depth)
+        every = device_item_bytes(work.dim, work.depth) * (share + work.captions)
+        node_bytes = float(min(own.memory_bytes, every))
     passes = math.ceil(share / held)
     read = float(item_bytes) * (share + passes * work.captions)
     queries = sum(work.counted)
     # Every node's counts and lists of all caption queries go to one machine, and so do those of its own images.
-    results = work.nodes * work.counted[1] * float(_PER_PAIR + work.depth * _PER_ENTRY)
+    results = work.nodes * work.counted[1] * lists
     ranking = own.ranking_seconds(work.scores / work.nodes, share + work.captions, work.dim) if own.measured else None
     network = (read if work.nodes > 1 else 0.0) / (work.network * 1e9 / 8) + results / (work.network * 1e9 / 8)
     plan = EvaluationPlan(
         work, own.about, own.measured, work.scores, 2 * work.scores * work.dim, ranking,
         host.evaluation_seconds(queries), network if work.nodes > 1 else 0.0, read / (work.storage * 1e9),
-        item_bytes * min(share, held) + float(_PER_PAIR + work.depth * _PER_ENTRY) * (share + work.captions),
+        node_bytes,
         host.host_bytes(work.images + work.captions),
         float(item_bytes) * (work.images + work.captions), _run_bytes(work), read * work.nodes, results, passes, "",
     )  # fmt: skip
@@ -180,10 +184,11 @@ def _with_limit(plan: EvaluationPlan, own: DeviceRates) -> EvaluationPlan:
             f"The rates of {own.name} have not been measured, so there is no time; measure them with crosslens plan "
             f"--calibrate on such a machine."
         )
-    if own.memory_bytes is not None and plan.node_memory_bytes > own.memory_bytes:
-        notes.append("Images, counts and lists of a node exceed the device's memory: a part is kept in the node's own.")
     if plan.passes > 1:
-        notes.append(f"A node's images do not fit into its memory: all captions are read {plan.passes:,} times.")
+        notes.append(
+            f"A node's images do not fit its device: they are ranked in {plan.passes:,} blocks, and all captions are "
+            "read for each."
+        )
     largest = max((run.images * run.captions for run in own.ranking), default=0)
     if plan.measured and plan.scores / plan.workload.nodes > 1000 * largest:
         notes.append(

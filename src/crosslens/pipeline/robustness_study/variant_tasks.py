@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -92,5 +93,5 @@ def _computed(
 
 def _size(inputs: Mapping[str, Any]) -> int:
     """Bytes that a variant takes, at most: all inputs."""
-    values = [value.vectors if isinstance(value, Embeddings) else value for value in inputs.values()]
-    return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+    values = (value for value in inputs.values() if isinstance(value, Embeddings | np.ndarray))
+    return sum(math.prod(value.shape) * value.dtype.itemsize for value in values)

@@ -48,7 +48,7 @@ def fused(device: str) -> bool:
     if device != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         return False
     try:
-        import triton  # noqa: F401
+        import triton.tools.tensor_descriptor  # noqa: F401 - older versions lack it
     except ImportError:
         return False
     return True

@@ -1,9 +1,10 @@
 """The fused kernels (Triton): half-precision products whose scores are looked at while they are in registers.
 
-``scan`` multiplies tiles, counts what is surely above each relevant item in both directions, and notes the few pairs
-that half precision cannot decide or that may belong to a top list; scores are never stored. ``rescore`` decides the
-noted pairs by float32 products; what is still in doubt goes to a list that float64 settles. ``keep_best`` cuts
-the candidates of a query back and raises its floor.
+``maxima`` and ``nth_best`` look for first floors of the top lists. ``scan`` multiplies tiles, counts what is surely
+above each relevant item in both directions, and notes the few pairs that half precision cannot decide or that may
+belong to a top list; scores are never stored. ``unpack`` makes lists of what is noted, ``rescore`` multiplies these
+pairs in float32, ``decide`` counts and collects them; what is still in doubt goes to a list that float64 settles.
+``keep_best`` cuts the candidates of a query back and raises its floor.
 
 Everything a kernel compares is proven: a score may be off by ``slack`` at most (see :mod:`crosslens.rank.gpu.rounded`),
 and a pair within it of a relevant item's score is never counted here.
@@ -17,32 +18,28 @@ import triton.language as tl
 STEP = tl.constexpr(64)
 GROUP = tl.constexpr(8)
 """How many dimensions are multiplied at a time, and how many rows of tiles share their columns in the cache."""
+OUT = tl.constexpr(2.0**120)
+"""A score that is taken out becomes at most -2**60; no other is below -2**40, where those past the end are put."""
+EDGE = tl.constexpr(-(2.0**40))
+TAKEN = tl.constexpr(-(2.0**-50))
 
 
 @triton.jit
 def _product(left, right, row, column, dimension: tl.constexpr, height: tl.constexpr, width: tl.constexpr):
     """One tile of products, in float32."""
-    rows = row + tl.arange(0, height)
-    columns = column + tl.arange(0, width)
-    steps = tl.arange(0, STEP)
-    a = left + rows[:, None].to(tl.int64) * dimension + steps[None, :]
-    b = right + columns[None, :].to(tl.int64) * dimension + steps[:, None]
     scores = tl.zeros((height, width), tl.float32)
-    for _ in range(0, dimension, STEP):
-        scores = tl.dot(tl.load(a), tl.load(b), scores)
-        a += STEP
-        b += STEP
+    for step in range(0, dimension, STEP):
+        scores = tl.dot(left.load([row, step]), right.load([column, step]).T, scores)
     return scores
 
 
 @triton.jit
-def _tile_of(tiles_down, tiles_across):
-    """The tile of this program: neighbours in time share rows or columns."""
-    program = tl.program_id(0)
+def _tile_of(number, tiles_down, tiles_across):
+    """Where a tile is: neighbours in time share rows or columns."""
     wide = GROUP * tiles_across
-    first = (program // wide) * GROUP
+    first = (number // wide) * GROUP
     height = tl.minimum(tiles_down - first, GROUP)
-    return first + (program % wide) % height, (program % wide) // height
+    return first + (number % wide) % height, (number % wide) // height
 
 
 @triton.jit
@@ -51,10 +48,83 @@ def maxima(
     dimension: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
 ):  # fmt: skip
     """The highest score of every row in each of some tiles, which lie ``stride`` tiles apart; none is cut off."""
-    down, across = _tile_of(tiles_down, tiles_across)
+    down, across = _tile_of(tl.program_id(0), tiles_down, tiles_across)
     scores = _product(left, right, down * height, across * stride * width, dimension, height, width)
     rows = down * height + tl.arange(0, height)
     tl.store(out + rows.to(tl.int64) * tiles_across + across, tl.max(scores, axis=1), mask=rows < count)
+
+
+@triton.jit
+def nth_best(scores, out, across, nth, width: tl.constexpr):
+    """The ``nth`` highest number of a row, counted from 0."""
+    row, lanes = tl.program_id(0), tl.arange(0, width)
+    score = tl.load(scores + row.to(tl.int64) * across + lanes, mask=lanes < across, other=float("-inf"))
+    tl.store(out + row, tl.sum(tl.where(lanes == nth, tl.sort(score, descending=True), 0.0)))
+
+
+@triton.jit
+def _ramp(scores, steep, offset, native: tl.constexpr):
+    """``scores * steep + offset`` cut to 0 … 1: one instruction of a GPU, which the interpreter does not know."""
+    if native:
+        return tl.inline_asm_elementwise(
+            "fma.rn.sat.f32 $0, $1, $2, $3;", "=f,f,f,f", [scores, steep, offset], tl.float32, is_pure=True, pack=1
+        )
+    return tl.minimum(tl.maximum(scores * steep + offset, 0.0), 1.0)
+
+
+@triton.jit
+def _whole(number):
+    """A whole number below 2²³ as an integer: adding moves it to the last bits, faster than a conversion."""
+    return (number + 8388608.0).to(tl.int32, bitcast=True) & 0x7FFFFF
+
+
+@triton.jit
+def _take_out_near(scores, steep, offset, native: tl.constexpr):
+    """Push scores that are within the slack of a relevant item's below all others: their ramp is neither 0 nor 1."""
+    part = _ramp(scores, steep, offset, native)
+    return scores - (part - part * part) * OUT
+
+
+@triton.jit
+def _halves_of_words(scores, height: tl.constexpr, width: tl.constexpr, native: tl.constexpr):
+    """Which scores were taken out, 16 bits at a time.
+
+    Bit 2 j + p of number h is column 64 (h // 4) + 8 j + 2 (h % 4) + p: columns that one thread holds, so that no bits
+    travel between threads.
+    """
+    out = tl.reshape(_ramp(scores, TAKEN, -1.0, native), (height, width // 64, 8, 4, 2))
+    out = tl.reshape(tl.permute(out, (0, 1, 3, 2, 4)), (height, width // 64, 4, 16))
+    weights = tl.exp2(tl.arange(0, 16).to(tl.float32))
+    return _whole(tl.sum(out * weights[None, None, None, :], axis=3)).to(tl.int16)
+
+
+@triton.jit
+def _ramps(scores, count, queries, valid, scale, number: tl.constexpr):
+    """Where the ramps of the first relevant items of some queries begin."""
+    offsets = ()
+    for nth in tl.static_range(number):
+        offsets = offsets + (_ramp_of(scores + nth * count, queries, valid, scale),)  # noqa: RUF005
+    return offsets
+
+
+@triton.jit
+def _ramp_of(scores, queries, valid, scale):
+    return 0.5 - tl.load(scores + queries, mask=valid, other=float("inf")) * scale
+
+
+@triton.jit
+def _add_by_row(counts, ramps, rows, valid):
+    tl.atomic_add(counts + rows, _whole(tl.sum(ramps, axis=1)), mask=valid, sem="relaxed")
+
+
+@triton.jit
+def _add_by_column(counts, ramps, columns, valid, height: tl.constexpr, width: tl.constexpr):
+    """Two neighbouring columns travel between threads as one number."""
+    weights = (1.0 + 4095.0 * tl.arange(0, 2))[None, None, :]
+    pairs = tl.sum(tl.reshape(ramps, (height, width // 2, 2)) * weights, axis=2)
+    sums = _whole(tl.sum(pairs, axis=0))
+    above = tl.reshape(tl.join(sums & 4095, sums >> 12), (width,))
+    tl.atomic_add(counts + columns, above, mask=valid, sem="relaxed")
 
 
 @triton.jit
@@ -62,67 +132,73 @@ def scan(
     left, right, row_begin, row_end, column_begin, column_end, tiles_down, tiles_across,
     row_targets, row_widths, row_floor, row_above, row_count,
     column_targets, column_widths, column_floor, column_above, column_count,
-    unit, slack, noted, words, dimension: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
-    row_common: tl.constexpr, column_common: tl.constexpr,
+    scale, steep, noted, words, programs, dimension: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+    row_common: tl.constexpr, row_more: tl.constexpr, column_common: tl.constexpr, column_more: tl.constexpr,
+    whole: tl.constexpr, native: tl.constexpr,
 ):  # fmt: skip
     """Count a panel of tiles, and note what is to be looked at again: one bit per pair, ``words`` words per row.
 
-    ``*_targets`` (widest × queries) hold the scores of relevant items, infinite where a query has fewer, ``*_widths``
-    how many there are at most in each block of queries; the first ``*_common`` are compared in one go. All scores of a
-    tile are ``unit`` times the true ones.
+    ``*_targets`` (widest × queries) hold the scores of relevant items, infinite where a query has fewer. The first
+    ``*_common`` are compared in unrolled loops; where any query has more (``*_more``), ``*_widths`` say how many there
+    are at most in each block of queries. ``steep`` is 1 / (2 slack) for the scores of a tile, ``scale`` the same for
+    true ones. ``whole``: no tile reaches past the end.
+
+    Comparing and selecting runs at half the speed of multiplying and adding. So a score is compared by a ramp, which
+    is 0 where the score is surely below a relevant item's, 1 where it is surely above, and in between where it is in
+    doubt; ramps of what is certain are summed. A program goes from tile to tile, so that the vectors of the next one
+    arrive while this one is looked at.
     """
-    down, across = _tile_of(tiles_down, tiles_across)
-    row, column = row_begin + down * height, column_begin + across * width
-    scores = _product(left, right, row, column, dimension, height, width)
-    rows, columns = row + tl.arange(0, height), column + tl.arange(0, width)
-    valid_row, valid_column = rows < row_end, columns < column_end
-    if (row + height > row_end) | (column + width > column_end):
-        # NaN compares as false with everything.
-        scores = tl.where(valid_row[:, None] & valid_column[None, :], scores, float("nan"))
-    row_width = tl.load(row_widths + row // height)
-    column_width = tl.load(column_widths + column // width)
-    floor = tl.load(row_floor + rows, mask=valid_row, other=float("inf")) * unit - slack
-    flags = scores >= floor[:, None]
-    floor = tl.load(column_floor + columns, mask=valid_column, other=float("inf")) * unit - slack
-    flags = flags | (scores >= floor[None, :])
-    start = row_targets + rows
-    for _ in tl.static_range(row_common):
-        target = tl.load(start, mask=valid_row, other=float("inf")) * unit
-        flags = flags | (tl.abs(scores - target[:, None]) <= slack)
-        start += row_count
-    other = column_targets + columns
-    for _ in tl.static_range(column_common):
-        score = tl.load(other, mask=valid_column, other=float("inf")) * unit
-        flags = flags | (tl.abs(scores - score[None, :]) <= slack)
-        other += column_count
-    # What is noted is set to -inf, so that nothing below counts it.
-    scores = tl.where(flags, float("-inf"), scores)
-    for _ in range(row_common, row_width):
-        target = tl.load(start, mask=valid_row, other=float("inf")) * unit
-        scores = tl.where(tl.abs(scores - target[:, None]) <= slack, float("-inf"), scores)
-        start += row_count
-    for _ in range(column_common, column_width):
-        score = tl.load(other, mask=valid_column, other=float("inf")) * unit
-        scores = tl.where(tl.abs(scores - score[None, :]) <= slack, float("-inf"), scores)
-        other += column_count
-    bits = (scores == float("-inf")).to(tl.int32) << (tl.arange(0, width) % 32)[None, :]
-    packed = tl.sum(tl.reshape(bits, (height, width // 32, 32)), axis=2)
-    offsets = (rows - row_begin)[:, None] * words + across * (width // 32) + tl.arange(0, width // 32)[None, :]
-    tl.store(noted + offsets, packed)
-    start, counts = row_targets + rows, row_above + rows
-    for _ in range(row_width):
-        target = tl.load(start, mask=valid_row, other=float("inf")) * unit
-        above = tl.sum((scores > target[:, None]).to(tl.int32), axis=1)
-        tl.atomic_add(counts, above, mask=above > 0, sem="relaxed")
-        start += row_count
-        counts += row_count
-    other, numbers = column_targets + columns, column_above + columns
-    for _ in range(column_width):
-        score = tl.load(other, mask=valid_column, other=float("inf")) * unit
-        higher = tl.sum((scores > score[None, :]).to(tl.int32), axis=0)
-        tl.atomic_add(numbers, higher, mask=higher > 0, sem="relaxed")
-        other += column_count
-        numbers += column_count
+    for number in tl.range(tl.program_id(0), tiles_down * tiles_across, programs, flatten=True):
+        down, across = _tile_of(number, tiles_down, tiles_across)
+        row, column = row_begin + down * height, column_begin + across * width
+        scores = _product(left, right, row, column, dimension, height, width)
+        rows, columns = row + tl.arange(0, height), column + tl.arange(0, width)
+        valid_row, valid_column = rows < row_end, columns < column_end
+        # All loads first: each would be waited for at the next exchange between threads.
+        row_low = _ramp_of(row_floor, rows, valid_row, scale)
+        column_low = _ramp_of(column_floor, columns, valid_column, scale)
+        by_row = _ramps(row_targets, row_count, rows, valid_row, scale, row_common)
+        by_column = _ramps(column_targets, column_count, columns, valid_column, scale, column_common)
+        # What may be listed: its ramp is above 0 from the floor less the slack on.
+        scores -= _ramp(scores, steep, row_low[:, None], native) * OUT
+        scores -= _ramp(scores, steep, column_low[None, :], native) * OUT
+        for nth in tl.static_range(row_common):
+            scores = _take_out_near(scores, steep, by_row[nth][:, None], native)
+        for nth in tl.static_range(column_common):
+            scores = _take_out_near(scores, steep, by_column[nth][None, :], native)
+        if row_more:
+            for nth in range(row_common, tl.load(row_widths + row // height)):
+                target = _ramp_of(row_targets + nth * row_count, rows, valid_row, scale)
+                scores = _take_out_near(scores, steep, target[:, None], native)
+        if column_more:
+            for nth in range(column_common, tl.load(column_widths + column // width)):
+                target = _ramp_of(column_targets + nth * column_count, columns, valid_column, scale)
+                scores = _take_out_near(scores, steep, target[None, :], native)
+        if not whole:
+            scores = tl.where(valid_row[:, None] & valid_column[None, :], scores, EDGE)
+        offsets = (
+            (rows - row_begin)[:, None, None] * (2 * words)
+            + across * (width // 16)
+            + tl.arange(0, width // 64)[None, :, None] * 4
+            + tl.arange(0, 4)[None, None, :]
+        )
+        tl.store(noted + offsets, _halves_of_words(scores, height, width, native))
+        for nth in tl.static_range(row_common):
+            above = _ramp(scores, steep, by_row[nth][:, None], native)
+            _add_by_row(row_above + nth * row_count, above, rows, valid_row)
+        for nth in tl.static_range(column_common):
+            above = _ramp(scores, steep, by_column[nth][None, :], native)
+            _add_by_column(column_above + nth * column_count, above, columns, valid_column, height, width)
+        if row_more:
+            for nth in range(row_common, tl.load(row_widths + row // height)):
+                target = _ramp_of(row_targets + nth * row_count, rows, valid_row, scale)
+                above = _ramp(scores, steep, target[:, None], native)
+                _add_by_row(row_above + nth * row_count, above, rows, valid_row)
+        if column_more:
+            for nth in range(column_common, tl.load(column_widths + column // width)):
+                target = _ramp_of(column_targets + nth * column_count, columns, valid_column, scale)
+                above = _ramp(scores, steep, target[None, :], native)
+                _add_by_column(column_above + nth * column_count, above, columns, valid_column, height, width)
 
 
 @triton.jit
@@ -135,19 +211,26 @@ def _ones(word):
 
 
 @triton.jit
-def unpack(noted, words, used, column_begin, items, counts, capacity, size: tl.constexpr):
-    """The noted columns of one row as a list; past ``capacity`` only the count grows."""
+def unpack(noted, words, used, column_begin, items, starts, counts, length, room, overflow, size: tl.constexpr):
+    """The noted columns of one row as a list, in no order, behind those of other rows while there is room."""
     local = tl.program_id(0)
     lanes = tl.arange(0, size)
     word = tl.load(noted + local * words + lanes, mask=lanes < used, other=0).to(tl.uint32, bitcast=True)
     amount = _ones(word)
-    slot = tl.cumsum(amount, 0) - amount
-    tl.store(counts + local, tl.sum(amount))
+    count = tl.sum(amount)
+    start = tl.atomic_add(length, count, sem="relaxed")
+    if start + count > room:
+        tl.store(overflow, 1)
+    tl.store(starts + local, start)
+    tl.store(counts + local, tl.where(start + count > room, 0, count))
+    slot = start + tl.cumsum(amount, 0) - amount
     for _ in range(tl.max(amount)):
         active = word != 0
         lowest = word & (~word + 1)
-        column = column_begin + lanes * 32 + _ones(lowest - 1)
-        tl.store(items + local * capacity + slot, column, mask=active & (slot < capacity))
+        bit = _ones(lowest - 1)
+        half = 2 * lanes + bit // 16
+        column = column_begin + half // 4 * 64 + bit % 16 // 2 * 8 + half % 4 * 2 + bit % 2
+        tl.store(items + slot, column, mask=active & (slot < room))
         word = word & (word - 1)
         slot += active.to(tl.int32)
 
@@ -160,8 +243,7 @@ def _orderable(score):
 
 
 @triton.jit
-def _score_of(key):
-    bits = (key >> 32).to(tl.int32)
+def _score_of(bits):
     return (bits ^ ((bits >> 31) & 0x7FFFFFFF)).to(tl.float32, bitcast=True)
 
 
@@ -178,36 +260,50 @@ def _append(chosen, first, second, pairs, items, length, room):
 
 @triton.jit
 def rescore(
-    left, right, row_begin, noted, counts, capacity, overflow,
+    left, right, row_begin, noted, starts, counts, scores,
+    dimension: tl.constexpr, padded: tl.constexpr, size: tl.constexpr,
+):  # fmt: skip
+    """Float32 products of the noted pairs of a row."""
+    local = tl.program_id(0)
+    first, count = tl.load(starts + local), tl.load(counts + local)
+    lanes = tl.arange(0, size)
+    steps = tl.arange(0, padded)
+    a = left + (row_begin + local).to(tl.int64) * dimension
+    for start in range(0, count, size):
+        valid = start + lanes < count
+        item = tl.load(noted + first + start + lanes, mask=valid, other=0)
+        b = right + item.to(tl.int64)[:, None] * dimension
+        products = tl.zeros((size, padded), tl.float32)
+        for begin in tl.static_range(0, dimension, padded):
+            if begin + padded <= dimension:
+                products += tl.load(a + begin + steps)[None, :] * tl.load(b + (begin + steps)[None, :])
+            else:
+                inside = (begin + steps < dimension)[None, :]
+                part = tl.load(b + (begin + steps)[None, :], mask=inside, other=0.0)
+                products += tl.load(a + begin + steps[None, :], mask=inside, other=0.0) * part
+        tl.store(scores + first + start + lanes, tl.sum(products, axis=1), mask=valid)
+
+
+@triton.jit
+def decide(
+    row_begin, noted, starts, counts, scores,
     row_offsets, row_scores, row_floor, row_above, row_keys, row_fill,
     column_offsets, column_scores, column_floor, column_above, column_keys, column_fill,
     row_pairs, row_items, row_length, column_pairs, column_items, column_length, room,
-    width, slack, dimension: tl.constexpr, padded: tl.constexpr, size: tl.constexpr,
+    width, slack, size: tl.constexpr,
 ):  # fmt: skip
-    """Decide the noted pairs of one row by float32 products; ``slack`` bounds their error."""
+    """Count and collect the noted pairs of one row by their float32 scores; ``slack`` bounds the error of these."""
     local = tl.program_id(0)
     row = row_begin + local
-    count = tl.load(counts + local)
-    if count > capacity:
-        tl.store(overflow, 1)
-        count = capacity
-    steps = tl.arange(0, padded)
+    begin, count = tl.load(starts + local), tl.load(counts + local)
     lanes = tl.arange(0, size)
     row_first, row_last = tl.load(row_offsets + row), tl.load(row_offsets + row + 1)
     floor = tl.load(row_floor + row) - slack
     fill = tl.load(row_fill + row)
     for start in range(0, count, size):
         valid = start + lanes < count
-        item = tl.load(noted + local * capacity + start + lanes, mask=valid, other=0)
-        score = tl.zeros((size,), tl.float32)
-        for begin in range(0, dimension, padded):
-            inside = begin + steps < dimension
-            a = tl.load(left + row.to(tl.int64) * dimension + begin + steps, mask=inside, other=0.0)
-            b = tl.load(
-                right + item[:, None].to(tl.int64) * dimension + begin + steps[None, :],
-                mask=valid[:, None] & inside[None, :], other=0.0,
-            )  # fmt: skip
-            score += tl.sum(a[None, :] * b, axis=1)
+        item = tl.load(noted + begin + start + lanes, mask=valid, other=0)
+        score = tl.load(scores + begin + start + lanes, mask=valid, other=0.0)
         for pair in range(row_first, row_last):
             target = tl.load(row_scores + pair)
             doubtful = valid & (tl.abs(score - target) <= slack)
@@ -243,22 +339,21 @@ def rescore(
 
 
 @triton.jit
-def keep_best(keys, fill, floor, begin, keep, most, overflow, slack, width: tl.constexpr):
-    """Sort the candidates of a query, if there are more than ``most``; drop those that cannot be in its list."""
+def keep_best(keys, fill, floor, begin, keep, slack, width: tl.constexpr):
+    """Drop the candidates of a query that cannot be in its list, and raise its floor; not where some are missing."""
     query = begin + tl.program_id(0)
     count = tl.load(fill + query)
-    if count > width:
-        tl.store(overflow, 1)
-        count = width
-    if count > most:
+    if (count > keep) & (count <= width):
         lanes = tl.arange(0, width)
         start = keys + query.to(tl.int64) * width
-        lowest = -0x7FFFFFFFFFFFFFFF
-        key = tl.sort(tl.load(start + lanes, mask=lanes < count, other=lowest), descending=True)
-        last = _score_of(tl.sum(tl.where(lanes == keep - 1, key, 0)))
+        listed = lanes < count
+        key = tl.load(start + lanes, mask=listed, other=0)
+        ordered = tl.sort(tl.where(listed, (key >> 32).to(tl.int32), -0x7FFFFFFF), descending=True)
+        last = _score_of(tl.sum(tl.where(lanes == keep - 1, ordered, 0)))
         # The exact score of the last one is at most the slack lower; so is that of what may still belong to the list.
-        kept = (lanes < count) & (_score_of(key) >= last - 2 * slack)
-        tl.store(start + lanes, key, mask=kept)
+        kept = listed & (_score_of((key >> 32).to(tl.int32)) >= last - 2 * slack)
+        tl.debug_barrier()  # all keys are read before any is overwritten
+        tl.store(start + tl.cumsum(kept.to(tl.int32), 0) - 1, key, mask=kept)
         tl.store(fill + query, tl.sum(kept.to(tl.int32)))
         tl.store(floor + query, tl.maximum(tl.load(floor + query), last - slack))
 

@@ -17,7 +17,7 @@ Tensor = Any
 
 _BLOCK = 1 << 16
 _SUM = 2.0**-23
-_COMPARE = 4 * 2.0**-24
+_COMPARE = 12 * 2.0**-24
 """Of the exact score, which is rounded to float32, and of the comparison itself."""
 _SMALLEST = 2.0**-126
 """Numbers below it lose digits in float32, or become 0."""
@@ -52,16 +52,16 @@ def halves(vectors: Tensor, rows: int, columns: int) -> Rounded:
     count, dimension = vectors.shape
     shape = (-(-count // rows) * rows, -(-dimension // columns) * columns)
     values = torch.zeros(shape, dtype=torch.float16, device=vectors.device)
-    largest = float(vectors.abs().max())
-    unit = 2.0 ** (10 - _exponent(largest))
+    lowest, highest = torch.aminmax(vectors)
+    unit = 2.0 ** (10 - _exponent(float(torch.maximum(highest, -lowest))))
     lengths, errors = [], []
     for start in range(0, count, _BLOCK):
-        block = vectors[start : start + _BLOCK]
-        part = values[start : start + len(block), :dimension]
-        scaled = block * unit  # whose squares neither vanish nor overflow
+        scaled = vectors[start : start + _BLOCK] * unit  # whose squares neither vanish nor overflow
+        part = values[start : start + len(scaled), :dimension]
         part.copy_(scaled)
-        lengths.append(scaled.norm(dim=1).max())
-        errors.append((scaled - part.float()).norm(dim=1).max())  # the difference is exact, its length is not
+        lengths.append(torch.linalg.vector_norm(scaled, dim=1).max())
+        # The difference is exact, its length is not.
+        errors.append(torch.linalg.vector_norm(scaled.sub_(part), dim=1).max())
     room = (1 + dimension * 2.0**-23) / unit
     length, error = (float(torch.stack(parts).max()) * room for parts in (lengths, errors))
     return Rounded(values, unit, length, error)
@@ -71,20 +71,6 @@ def _exponent(largest: float) -> int:
     from math import frexp
 
     return max(-100, frexp(largest)[1]) if largest > 0 else 0
-
-
-def tensor_float32(vectors: Tensor) -> Rounded:
-    """Vectors rounded to the 11 significant bits of TF32: what tensor cores cut off is then 0."""
-    import torch
-
-    bits = vectors.view(torch.int32)
-    rounded = ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
-    length = error = 0.0
-    for start in range(0, len(vectors), _BLOCK):
-        block = vectors[start : start + _BLOCK].double()
-        length = max(length, float(block.norm(dim=1).max()))
-        error = max(error, float((block - rounded[start : start + _BLOCK].double()).norm(dim=1).max()))
-    return Rounded(rounded, 1.0, length, error)
 
 
 def product_slack(left: Rounded, right: Rounded, dimension: int) -> float:

@@ -1,4 +1,7 @@
-"""One direction of a ranking on a device: what its queries look for, and what was counted and collected for them."""
+"""One direction of a pair of blocks on a device: what its queries look for, what was counted and collected for them.
+
+Passes number queries and items within their blocks. What leaves a side is numbered by the whole gallery.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Ranking, Relevance, as_top_scores
-from crosslens.rank.gpu.exact import exact_scores, orderable
+from crosslens.core import Ranking, Relevance
+from crosslens.rank.gpu.exact import exact_scores
+from crosslens.rank.gpu.lists import LAST as LAST, NOTHING, as_ranking, items_of, keys_of, scores_of
 
 Tensor = Any
 
-LAST = 0x7FFFFFFF
 _FULL = 1 << 26
 """Undecided pairs and candidates that are kept at most before they are settled."""
+_QUERIES, _ITEMS = 512, 1 << 16
+"""Whose exact scores are all made at a time."""
 
 
 @dataclass
 class Side:
-    """The queries of one direction, on a device.
+    """The queries of one direction, on a device, and a block of their gallery, which begins at item ``start``.
 
+    ``items`` are the relevant items, counted from ``start``: those of other blocks lie before 0 or past the end.
     ``scores`` are the exact scores of the relevant pairs, ``targets`` the same as a table (most relevant items ×
     queries, infinite where a query has fewer). An item whose exact score is below ``floor`` cannot be in the list.
     ``full`` says that it is the exact score of the last of a whole list of items that come before all later ones.
@@ -30,6 +36,7 @@ class Side:
     relevance: Relevance
     queries: Tensor
     gallery: Tensor
+    start: int
     keep: int
     offsets: Tensor
     owners: Tensor
@@ -45,26 +52,42 @@ class Side:
     candidates: list[tuple[Tensor, Tensor]]
 
     @staticmethod
-    def of(relevance: Relevance, queries: Tensor, gallery: Tensor, depth: int) -> Side:
-        """Nothing counted yet."""
+    def of(
+        relevance: Relevance,
+        queries: Tensor,
+        gallery: Tensor,
+        depth: int,
+        *,
+        start: int = 0,
+        scores: Tensor | None = None,
+        listed: Tensor | None = None,
+    ) -> Side:
+        """Nothing counted yet.
+
+        ``scores`` are those of the relevant pairs, needed where some items are in other blocks; ``listed`` the keys of
+        the best items of other blocks.
+        """
         import torch
 
         where, count = queries.device, len(queries)
         lengths = np.diff(relevance.offsets)
-        owners, items = (
-            torch.from_numpy(np.array(part, np.int32)).to(where) for part in (relevance.rows, relevance.items)
+        owners, items, offsets = (
+            torch.from_numpy(np.array(part, np.int32)).to(where)
+            for part in (relevance.rows, relevance.items - start, relevance.offsets)
         )
-        offsets = torch.from_numpy(np.array(relevance.offsets, np.int32)).to(where)
-        scores = exact_scores(queries, gallery, owners, items)
-        widest = int(lengths.max(initial=0))
-        targets = torch.full((max(widest, 1), count), torch.inf, device=where)
+        scores = exact_scores(queries, gallery, owners, items) if scores is None else scores.to(where)
+        targets = torch.full((int(lengths.max(initial=1)), count), torch.inf, dtype=scores.dtype, device=where)
         nth = torch.arange(len(owners), device=where) - offsets[owners.long()]
         targets[nth, owners.long()] = scores
         above, tied, before = (torch.zeros(len(owners), dtype=torch.int64, device=where) for _ in range(3))
+        floor = torch.full((count,), -torch.inf, device=where)
+        full = torch.zeros(count, dtype=torch.bool, device=where)
+        if listed is not None:
+            floor = scores_of(listed[:, -1])
+            full = (listed[:, -1] != NOTHING) & (items_of(listed).amax(dim=1) < start)
         return Side(
-            relevance, queries, gallery, min(depth, len(gallery)), offsets, owners, items, scores, targets,
-            torch.full((count,), -torch.inf, device=where), torch.zeros(count, dtype=torch.bool, device=where),
-            torch.zeros(targets.shape, dtype=torch.int32, device=where), above, tied, before, [],
+            relevance, queries, gallery, start, min(depth, len(gallery)), offsets, owners, items, scores, targets,
+            floor, full, torch.zeros(targets.shape, dtype=torch.int32, device=where), above, tied, before, [],
         )  # fmt: skip
 
     def widths(self, block: int) -> Tensor:
@@ -76,13 +99,17 @@ class Side:
         padded[: len(lengths)] = lengths
         return torch.from_numpy(padded.reshape(-1, block).max(axis=1)).to(self.queries.device)
 
+    def exact(self, queries: Tensor, items: Tensor) -> Tensor:
+        """The exact scores of pairs."""
+        return exact_scores(self.queries, self.gallery, queries, items)
+
     def settle(self, pairs: Tensor, items: Tensor) -> None:
         """Count items against relevant pairs by exact scores."""
         import torch
 
         for start in range(0, len(pairs), _FULL):
             pair, item = pairs[start : start + _FULL].long(), items[start : start + _FULL]
-            exact = exact_scores(self.queries, self.gallery, self.owners[pair], item)
+            exact = self.exact(self.owners[pair], item)
             target = self.scores[pair]
             tie = (exact == target) & (item != self.items[pair])
             ones = torch.ones((), dtype=torch.int64, device=pair.device)
@@ -102,37 +129,51 @@ class Side:
             kept = rank < self.keep
             self.candidates = [(queries[kept].int(), items[kept].int())]
 
+    def collect_from_all(self, queries: Tensor) -> None:
+        """Note the best items of some queries, by the exact scores of the whole gallery."""
+        import torch
+
+        for chosen in queries.split(_QUERIES):
+            vectors = self.queries[chosen].double()
+            best = torch.empty((len(chosen), 0), dtype=torch.int64, device=vectors.device)
+            for start in range(0, len(self.gallery), _ITEMS):
+                block = self.gallery[start : start + _ITEMS].double()
+                items = torch.arange(start, start + len(block), device=block.device)
+                keys = torch.cat([best, keys_of((vectors @ block.T).float(), items)], dim=1)
+                best = torch.topk(keys, min(self.keep, keys.shape[1]), dim=1).values
+            self.collect(chosen[:, None].expand_as(best).reshape(-1), items_of(best).reshape(-1))
+
     def _ordered(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """All candidates by query, then exact score, then index: queries, items, scores, rank in the query's list."""
+        """All candidates by query, then exact score, then index: queries, items, keys, rank in the query's list."""
         import torch
 
         queries, items = (torch.cat(parts) for parts in zip(*self.candidates, strict=True))
-        scores = exact_scores(self.queries, self.gallery, queries, items)
-        key = (orderable(scores).long() << 32) | (LAST - items.long())
-        order = torch.argsort(key, descending=True)
+        keys = keys_of(self.exact(queries, items), items.long() + self.start)
+        order = torch.argsort(keys, descending=True)
         order = order[torch.argsort(queries[order], stable=True)]
-        queries, items, scores = queries[order].long(), items[order].long(), scores[order]
+        queries, items, keys = queries[order].long(), items[order], keys[order]
         counts = torch.bincount(queries, minlength=len(self.queries))
         first = torch.cumsum(counts, 0) - counts
-        return queries, items, scores, torch.arange(len(queries), device=queries.device) - first[queries]
+        return queries, items, keys, torch.arange(len(queries), device=queries.device) - first[queries]
 
-    def ranking(self, direction: str) -> Ranking:
-        """What was counted and collected, as a ranking."""
+    def best(self) -> Tensor:
+        """The keys of the best candidates of every query, best first."""
         import torch
 
-        queries, items, scores, rank = self._ordered()
+        queries, _, keys, rank = self._ordered()
         kept = rank < self.keep
-        shape = (len(self.queries), self.keep)
-        top_items = torch.full(shape, -1, dtype=torch.int64, device=queries.device)
-        top_scores = torch.full(shape, torch.nan, device=queries.device)
-        top_items[queries[kept], rank[kept]] = items[kept]
-        top_scores[queries[kept], rank[kept]] = scores[kept]
+        table = torch.full((len(self.queries), self.keep), NOTHING, dtype=torch.int64, device=keys.device)
+        table[queries[kept], rank[kept]] = keys[kept]
+        return table
+
+    def counts(self) -> Tensor:
+        """How many items of the block are above each relevant pair, tied with it, and tied before it."""
+        import torch
+
         owners = self.owners.long()
-        nth = torch.arange(len(owners), device=queries.device) - self.offsets[owners]
-        above = self.above + self.coarse[nth, owners]
-        relevance = self.relevance
-        return Ranking(
-            direction, relevance.query_ids, relevance.item_ids, top_items.cpu().numpy(),
-            as_top_scores(top_scores.cpu().numpy()), np.full(shape[0], len(self.gallery), np.int64), relevance.offsets,
-            relevance.items, relevance.grades, *(part.cpu().numpy() for part in (above, self.tied, self.before)),
-        )  # fmt: skip
+        nth = torch.arange(len(owners), device=owners.device) - self.offsets[owners]
+        return torch.stack([self.above + self.coarse[nth, owners], self.tied, self.before])
+
+    def ranking(self, direction: str) -> Ranking:
+        """What was counted and collected, as a ranking of the block."""
+        return as_ranking(direction, self.relevance, self.best(), self.counts())

@@ -6,7 +6,7 @@ Both compiled loops add the same terms in the same order: a cell has the same va
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -241,6 +241,10 @@ class PreparedCider:
     @cached_property
     def _postings(self) -> _Postings:
         return _postings(self._texts, np.arange(self._first_caption, len(self._texts.bigrams)), self._clip)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the index: processes of one machine then share it, and none has to make its own."""
+        return {**vars(self), "_postings": self._postings}
 
     def block(self, rows: slice) -> Array:
         first, last, _ = rows.indices(self.shape[0])

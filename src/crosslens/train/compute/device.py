@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from crosslens.core import MissingExtraError, UsageError, argument
+from crosslens.core import MissingExtraError
 
 
 def require_torch() -> None:
@@ -30,21 +30,6 @@ def thread_limit(count: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def chosen_device(name: str | None) -> Any:
-    """The device of that name; None: a GPU if there is one."""
-    import torch
-
-    try:
-        device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise UsageError(
-            f"cannot use the device {name!r}: {str(error).splitlines()[0]}",
-            fix=f"leave {argument('device')} out, or use 'cpu'", option="device",
-        ) from error  # fmt: skip
-    return device
 
 
 def precision_context(precision: str, device: Any) -> AbstractContextManager[Any]:

@@ -33,7 +33,7 @@ from crosslens.encode import (
 from crosslens.train.inputs.batches import CaptionSource
 from crosslens.train.inputs.feature_sets import EMBEDDINGS, ImageFeatures
 from crosslens.train.models.protocol import MODELS
-from crosslens.train.scoring import score_features
+from crosslens.train.scoring import divide, score_features
 from crosslens.train.stored.features import FeatureFolder, input_shapes, reads_pictures
 from crosslens.train.stored.loading import load_model
 from crosslens.train.stored.pixel_reader import PixelReader
@@ -104,6 +104,12 @@ class TrainedModel:
         with self._precision():
             return score_features(self.model, features, self.captions(texts), len(texts), self.device, progress)
 
+    def divide(self, images: Sequence[Any], texts: Sequence[str]) -> tuple[list[slice], list[Array]]:
+        """Images and texts that are compared with each other at once."""
+        if not images or self._sentences is not None:  # which encodes all texts at once
+            return [slice(0, len(images))], [np.arange(len(texts))]
+        return divide(len(images), self.images(images[:1]).pixels is not None, self.captions(texts), len(texts))
+
     def _precision(self) -> AbstractContextManager[Any]:
         if self._type == self._torch.float32:
             return nullcontext()
@@ -157,6 +163,10 @@ class TrainedScorer:
     def score_matrix(self, features: Sequence[Any], texts: Sequence[str], progress: Progress | None = None) -> Array:
         """Features of m images, and n texts → m×n scores."""
         return self._model.scores(self._model.images(features), texts, progress or SilentProgress())
+
+    def divide(self, features: Sequence[Any], texts: Sequence[str]) -> tuple[list[slice], list[Array]]:
+        """Rows of images and positions of texts that can be compared apart from the others."""
+        return self._model.divide(features, texts)
 
     def score_pairs(self, images: Sequence[Any], texts: Sequence[str]) -> Array:
         """n images and n texts → n scores; an image or a text that occurs again is encoded once."""

@@ -9,9 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import CrosslensError, UsageError, argument, fingerprint
+from crosslens.core import CrosslensError, UsageError, argument, fingerprint, torch_device
 from crosslens.similarity import load_similarity
-from crosslens.train.compute.device import chosen_device
 from crosslens.train.evaluation import TrainingMetrics
 from crosslens.train.inputs.batches import BatchPlan, pretrained_of
 from crosslens.train.inputs.feature_sets import TrainingData, load_features
@@ -184,7 +183,7 @@ def check_plan(plan: SweepPlan, data: DataOfRecipes, output: Path, *, overwrite:
     for phi in sorted(phis):
         load_similarity(phi)
     for device in {combination.recipe.settings.device for combination in plan.combinations}:
-        chosen_device(device)
+        torch_device(device)
     return _state(plan, data, output, overwrite)
 
 

@@ -59,7 +59,7 @@ def plan_grid(plan: EvaluationPlan) -> Grid:
     if work.nodes > 1:
         rows.append(("  network", format_duration(plan.network_seconds), f"at {work.network:g} Gbit/s for each node"))
     rows += [
-        ("memory, each node", format_bytes(plan.node_memory_bytes), "its images, and counts and lists"),
+        ("memory, each node", format_bytes(plan.node_memory_bytes), "vectors, counts and lists"),
         ("memory, one machine", format_bytes(plan.host_memory_bytes), "ids, ranks and values, beside the vectors"),
         ("storage, vectors", format_bytes(plan.vector_bytes), f"as {work.precision}"),
         ("storage, run", format_bytes(plan.run_bytes), f"ranks, lists of {work.depth}, values of every query"),

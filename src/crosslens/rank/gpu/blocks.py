@@ -1,0 +1,117 @@
+"""How rows and columns are cut into blocks: what a device holds at a time fits its memory, and each has its share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import DEVICE_BYTES, VECTOR_BYTES, Relevance
+
+_BUFFERS = 4 << 30
+"""What a pass takes whatever the blocks are: tiles, and pairs that are not decided yet. At most half of the memory."""
+_CANDIDATES = 256 * 8 + 512
+"""Of a query, in the buffers of the kernels."""
+_CANDIDATE = 160 + 64
+"""Of a query that lists one more item: candidates, some times as many as are kept, and again while they are put in
+order."""
+_RELEVANT, _WIDEST = 44, 8
+"""Of a relevant pair: its positions, its score, what is counted; and of its query, in tables of equal width."""
+_MOST_WORK = 10**16
+"""Multiplications of a pair of blocks, at most: a minute of a fast GPU, which is what an interruption may cost."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of rows and of columns; devices share out those of the axis ``outer``."""
+
+    shape: tuple[int, int]
+    size: tuple[int, int]
+    outer: int
+
+    def parts(self, axis: int) -> list[slice]:
+        """The blocks of rows (0) or columns (1)."""
+        length, size = self.shape[axis], self.size[axis]
+        return [slice(start, min(start + size, length)) for start in range(0, length, size)]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many blocks of outer and inner items."""
+        return len(self.parts(self.outer)), len(self.parts(1 - self.outer))
+
+
+def plan_blocks(shape: tuple[int, int], dimension: int, item_bytes: Sequence[int], room: int, devices: int) -> Blocks:
+    """As few blocks as ``room`` on each device allows, and for each device equally many of the longer axis.
+
+    ``item_bytes`` is what a row and a column take. Blocks of the longer axis stay on their device while those of the
+    other axis are read, so they get three quarters of the memory.
+    """
+    outer = 0 if shape[0] > shape[1] else 1
+    length, other = shape[outer], shape[1 - outer]
+    own, others = item_bytes[outer], item_bytes[1 - outer]
+    height, width = -(-length // devices), other
+    if height * own + width * others > room:
+        others += 4 * dimension  # the next block is read in the meantime
+        width = min(other, max(1, room // 4 // others))
+        height = min(height, max(1, (room - width * others) // own))
+        width = min(other, max(1, (room - height * own) // others))
+    width = min(width, max(1, _MOST_WORK // (height * dimension)))
+    tall = min(length, -(-_number(length, height) // devices) * devices)
+    sizes = -(-length // tall), -(-other // _number(other, width))
+    return Blocks(shape, sizes if outer == 0 else (sizes[1], sizes[0]), outer)
+
+
+def needed_bytes(blocks: Blocks, dimension: int, item_bytes: Sequence[int]) -> int:
+    """What a device holds of these blocks."""
+    inner = 1 - blocks.outer
+    ahead = 4 * dimension * blocks.size[inner] if blocks.size[inner] < blocks.shape[inner] else 0
+    return sum(size * bytes_ for size, bytes_ in zip(blocks.size, item_bytes, strict=True)) + ahead
+
+
+def bytes_of_query(dimension: int, depth: int, relevance: Relevance) -> int:
+    """What a query of a direction takes on a device."""
+    lengths = np.diff(relevance.offsets)
+    return device_item_bytes(
+        dimension, depth, -(-int(lengths.sum()) // max(1, len(lengths))), int(lengths.max(initial=1))
+    )
+
+
+def device_item_bytes(dimension: int, depth: int, pairs: int = 1, widest: int = 1) -> int:
+    """What an item takes on a device, at most: a vector thrice (as it is, rounded, being rounded), counts and lists.
+
+    ``pairs`` is how many relevant items a query has on average, ``widest`` how many at most.
+    """
+    return 12 * dimension + _CANDIDATES + _CANDIDATE * depth + _RELEVANT * pairs + _WIDEST * widest
+
+
+def device_items(memory: int, dimension: int, depth: int) -> int:
+    """How many items of the longer axis a device of so much memory holds while others are read past them."""
+    room, size = _without_buffers(memory), device_item_bytes(dimension, depth)
+    unlimited = 10**18
+    return plan_blocks((unlimited, unlimited - 1), dimension, (size, size), room, 1).size[0]
+
+
+def device_memory(device: Any) -> int:
+    """How many bytes blocks may take on a device."""
+    import torch
+
+    memory = VECTOR_BYTES.value
+    if device.type == "cuda":
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        memory = torch.cuda.mem_get_info(device)[0] + unused
+    return _without_buffers(min(memory, DEVICE_BYTES.value))
+
+
+def buffer_bytes(memory: int) -> int:
+    """How much of a device's memory the tiles of a pass may take."""
+    return min(_BUFFERS, memory // 2)
+
+
+def _without_buffers(memory: int) -> int:
+    return memory - buffer_bytes(memory)
+
+
+def _number(length: int, size: int) -> int:
+    return -(-length // size)

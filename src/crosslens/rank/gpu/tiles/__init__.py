@@ -1,0 +1,1 @@
+"""The ranking pass by plain tensor operations, for scores of any kind."""
