@@ -9,6 +9,9 @@ slows both alike. Beside the time on the clock it counts processor seconds, of t
 which depend less on what else the machine does. Ray is started once, before the rounds, and has run everything once:
 the start, and the first run of each work (workers start, import and compile), are printed by themselves.
 
+"ranking, torch" ranks with torch on the CPU. On one machine, crosslens does that without tasks; here it is made to use
+them, so that what tasks cost shows.
+
 The speed-up with more nodes is *modelled*, for this machine has one. Every node reads the vectors over the network;
 parts of a ranking are put on free cores in order, and each takes the time of an empty task plus its multiplications at
 the rate measured for one core; this process moves the results over its network connection and joins them, one after the
@@ -25,6 +28,7 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +39,7 @@ from crosslens.analyze import nearest_items
 from crosslens.core import Relevance, available_cores, current_engine
 from crosslens.encode import encode_texts, load_encoder
 from crosslens.rank import InnerProduct, parts, rank_both, unit_rows
+from crosslens.rank.gpu.blocks import LEAST_WORK
 from crosslens.similarity import relevance_matrix
 
 PER_IMAGE = 5
@@ -65,10 +70,16 @@ def tasks(quick: bool) -> dict[str, Callable[[], Any]]:
     scorer, relevance = world(3_000 if quick else 6_000, 256 if quick else 512)
     texts = captions(1_000 if quick else 2_500)
     points = scorer.columns.block(0, 8_000 if quick else 25_000)
-    encoder = load_encoder("tiny")
+    encoder, torch_ranking = load_encoder("tiny"), dict[str, Callable[[], Any]]()
+    if find_spec("torch") is not None:
+        torch_options = {"backend": "torch", "device": "cpu"}
+        torch_ranking["ranking, torch"] = lambda: [
+            entry.fingerprint for entry in rank_both(scorer, relevance, **torch_options).values()
+        ]
     sentences = [f"{text} {row}" for row, text in enumerate(texts.texts)]
     return {
         "ranking": lambda: [entry.fingerprint for entry in rank_both(scorer, relevance).values()],
+        **torch_ranking,
         "similarity": lambda: relevance_matrix(texts, "cider", cache=False).sum(dtype=np.float64),
         "neighbours": lambda: nearest_items(points, points, 20, without=np.arange(len(points))).items.sum(),
         "encoding": lambda: encode_texts(encoder, sentences).rows.sum(dtype=np.float64),
@@ -117,6 +128,8 @@ def compare(rounds: int, quick: bool, only: list[str]) -> dict[str, Any]:
     start = time.perf_counter()
     with cl.use_engine("ray") as engine:
         engine.slots()
+        # Rank with torch in tasks, although this process could do it, and however small the work is.
+        engine.exceeds, LEAST_WORK["cpu"] = lambda own, gpu=False: True, 1 << 30
         started = time.perf_counter() - start
         works = {name: work for name, work in tasks(quick).items() if not only or name in only}
         figures = {name: compared(name, work, engine, rounds) for name, work in works.items()}
@@ -174,7 +187,7 @@ def measured_rates(quick: bool) -> Rates:
     class Watched:
         name, distributed = "watched", True
 
-        def slots(self) -> int:
+        def slots(self, gpu: bool = False) -> int:
             return 4
 
         def run(self, work: Any, shared: Any, blocks: Any, **_: Any) -> Any:
@@ -193,6 +206,24 @@ def measured_rates(quick: bool) -> Rates:
             assert current_engine().distributed
             rank_both(scorer, relevance, threads=1)
     return Rates(*(statistics.median(values) for values in zip(*rows, strict=True)))
+
+
+def merging_rate(quick: bool) -> float | None:
+    """Lists of ten per second that this process merges from tasks that rank with torch: of the second time."""
+    if find_spec("torch") is None:
+        return None
+    import torch
+
+    from crosslens.rank.gpu.lists import Lists
+
+    count = 100_000 if quick else 1_000_000
+    judged = Relevance(("",) * count, (), np.arange(count + 1), np.zeros(count, np.int64), np.ones(count, np.float32))
+    lists, seconds = Lists(judged, 10), []
+    for seed in range(3):
+        keys = torch.randint(0, 2**62, (count, 10), generator=torch.Generator().manual_seed(seed))
+        keys = keys.sort(dim=1, descending=True).values
+        seconds.append(timed(lambda keys=keys: lists.add(slice(0, count), keys, torch.ones(3, count).long()))[0])
+    return count / seconds[-1]
 
 
 def modelled(rates: Rates, images: int, dimension: int, nodes: int, task: float) -> float:
@@ -216,7 +247,9 @@ def modelled(rates: Rates, images: int, dimension: int, nodes: int, task: float)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", nargs="*", default=[], help="ranking, similarity, neighbours, encoding")
+    parser.add_argument(
+        "--only", nargs="*", default=[], help='ranking, "ranking, torch", similarity, neighbours, encoding'
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--images", type=int, default=200_000, help="of the modelled ranking, with 5 captions each")
     parser.add_argument("--dim", type=int, default=512)
@@ -237,17 +270,20 @@ def main() -> None:
         "bytes per own query": rates.own_bytes, "seconds": {nodes: one / gain for nodes, gain in speed_up.items()},
         "speed-up": speed_up,
     }  # fmt: skip
+    figures["merged lists per second"] = merging_rate(options.quick)
     if options.json:
         print(json.dumps(figures, indent=1))
         return
     print(f"{figures['cores']} cores; Ray starts in {figures['start s']:.1f} s, an empty task takes "
           f"{figures['task ms']:.2f} ms, and Ray without work {figures['idle Ray, cores']:.2f} cores\n")  # fmt: skip
-    print("              local s      ray s   ratio   local CPU s   ray CPU s   ratio   first local s   first ray s")
+    print("                local s      ray s   ratio   local CPU s   ray CPU s   ratio   first local s   first ray s")
     for name, row in figures["work"].items():
         print(
-            f"{name:<12} {row['local s']:8.2f} {row['ray s']:10.2f} {row['ratio']:7.2f} {row['local CPU s']:13.2f} "
+            f"{name:<14} {row['local s']:8.2f} {row['ray s']:10.2f} {row['ratio']:7.2f} {row['local CPU s']:13.2f} "
             f"{row['ray CPU s']:11.2f} {row['CPU ratio']:7.2f} {row['local first s']:15.2f} {row['ray first s']:13.2f}"
         )
+    if figures["merged lists per second"] is not None:
+        print(f"\ntasks of torch: {figures['merged lists per second']:.3g} lists of ten merged per second")
     model = figures["model"]
     print(f"\nmodelled: ranking {model['size']}, nodes of {CORES_PER_NODE} cores, 10 Gbit/s")
     print(f"from {1 / rates.multiplication:.3g} multiplications/s per core, {1 / rates.joining:.3g} joined queries/s "

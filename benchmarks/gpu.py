@@ -129,13 +129,17 @@ def main() -> int:
     relevance = Relevance.from_indices(ids[0], ids[1], owners, np.arange(asked.size))
     relevant = [relevance, relevance.flip()]
     kernels, half = WAYS[asked.way]
+    if not kernels:
+        sys.modules["triton"] = None  # type: ignore[assignment]
     sides: list[Any] = []
+    results: list[Any] = []
 
     def rank() -> None:
         with torch.inference_mode():
             sides[:] = rank_vectors(
                 images, captions, relevant, DEPTH, None, SilentProgress(), kernels=kernels, half=half
             )
+            results[:] = [(side.best(), side.counts()) for side in sides]
 
     bare = bare_products(images, captions, asked.rounds)
     rank()  # compile and warm up

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -22,6 +23,18 @@ _DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 NO_SKIPS = "CROSSLENS_NO_SKIPS"
 """Set where every package, browser and dataset is at hand (CI): a test that skips there has lost what it needs."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without looking for garbage: a million objects are made, and all of them stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()  # and back, to the old generation: the young one would be looked through now
+        gc.unfreeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

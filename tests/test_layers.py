@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -242,9 +243,9 @@ def test_doors_offer_what_the_room_has() -> None:
 def test_one_name_one_class() -> None:
     homes: dict[str, list[str]] = {}
     for module, file in modules_in(SOURCE).items():
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes.setdefault(node.name, []).append(module)
+        for name in re.findall(r"^class ([^\W_]\w*)", file.read_text(encoding="utf-8"), re.MULTILINE):
+            homes.setdefault(name, []).append(module)
+    assert len(homes) > 100
     assert not {name: modules for name, modules in homes.items() if len(modules) > 1}
 
 

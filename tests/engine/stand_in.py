@@ -30,11 +30,15 @@ class StandInEngine:
         self._random = np.random.default_rng(seed)
         self.most_under_way = 0
         self.attempts: Counter[str] = Counter()
+        self.taken: list[tuple[str, Any]] = []
         self.results = 0
         self.travelled = 0
 
-    def slots(self) -> int:
-        return self._slots
+    def slots(self, *, gpu: bool = False) -> int:
+        return 0 if gpu else self._slots
+
+    def exceeds(self, own: int, *, gpu: bool = False) -> bool:
+        return True
 
     def run(
         self, work: Callable[[Any, Any], Any], shared: Any, tasks: Iterable[Any], *,
@@ -49,6 +53,7 @@ class StandInEngine:
                 task = next(waiting, None)
                 has_more = task is not None
                 if has_more:
+                    self.taken.append((work.__name__, task))
                     under_way.append([task, pack((work, task)), None])
             self.most_under_way = max(self.most_under_way, len(under_way))
             unfinished = [entry for entry in under_way if entry[2] is None]

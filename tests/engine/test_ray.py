@@ -34,20 +34,21 @@ def own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray", reason="pip install 'crosslens[ray]'")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    monkeypatch.setenv("PYTHONPATH", str(SOURCE))
+    path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))  # Ray may be in a folder of it
+    monkeypatch.setenv("PYTHONPATH", path)
     monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
 
 
 @contextmanager
-def started_cluster(nodes: int) -> Iterator[Any]:
-    """A head that runs no tasks, and so many nodes of one core."""
+def started_cluster(nodes: int, gpus: int = 0) -> Iterator[Any]:
+    """A head that runs no tasks, and so many nodes of one core; they say that they have so many GPUs each."""
     from ray.cluster_utils import Cluster
 
     head = {"num_cpus": 0, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head, shutdown_at_exit=False)  # nodes come from threads
     try:
         for _ in range(nodes):
-            cluster.add_node(num_cpus=1)
+            cluster.add_node(num_cpus=1, num_gpus=gpus)
         yield cluster
     finally:
         import ray
@@ -74,8 +75,9 @@ def workers_of(node: Any) -> list[int]:
 class Faults(threading.Thread):
     """Kills workers, and now and then a whole node, for which another comes later."""
 
-    def __init__(self, cluster: Any) -> None:
+    def __init__(self, cluster: Any, gpus: int = 0) -> None:
         super().__init__(daemon=True)
+        self._gpus = gpus
         self.cluster, self.counts, self._over = cluster, Counter[str](), threading.Event()
         self._most = 0
         self.nodes = [node for node in cluster.list_all_nodes() if node is not cluster.head_node]
@@ -108,7 +110,7 @@ class Faults(threading.Thread):
     def _replace_node(self) -> None:
         self.cluster.remove_node(self.nodes.pop(0), allow_graceful=False)
         self.counts["node"] += 1
-        self.nodes.append(self.cluster.add_node(num_cpus=1))
+        self.nodes.append(self.cluster.add_node(num_cpus=1, num_gpus=self._gpus))
         self.counts["late"] += 1
 
 

@@ -29,10 +29,9 @@ from tests.rank.test_exactness import check, exact_matrix, many, random_relevanc
 
 torch = pytest.importorskip("torch")
 
-from crosslens.rank.gpu import block_ranking, upload  # noqa: E402
-from crosslens.rank.gpu.blocks import (  # noqa: E402
-    Blocks,
-)
+from crosslens.rank.gpu import block_ranking, blocks, merged, upload  # noqa: E402
+from crosslens.rank.gpu.blocks import Blocks  # noqa: E402
+from crosslens.rank.gpu.products import Products  # noqa: E402
 from tests.rank.test_gpu import KINDS, vectors_of  # noqa: E402
 
 NAMES = ("i2t", "t2i")
@@ -54,12 +53,14 @@ def rank_in_blocks(
     """Rank with blocks of this size, whatever the memory."""
     outer = 0 if scorer.shape[0] > scorer.shape[1] else 1
     monkeypatch.setattr(block_ranking, "plan_blocks", lambda shape, *_: Blocks(shape, size, outer))
-    monkeypatch.setattr(block_ranking, "_LEAST_WORK", 1)
-    relevant = [relevance.relevant(), relevance.flip().relevant()]
-    where = [CPU] * devices
-    return block_ranking.rank_products(
-        scorer, relevant, depth, NAMES, where, tile, progress or SilentProgress(), checkpoint
-    )
+    monkeypatch.setitem(blocks.LEAST_WORK, "cuda", 1)
+    products, where = products_of(scorer, relevance, depth, tile), [CPU] * devices
+    return block_ranking.rank_on_devices(scorer, products, NAMES, where, progress or SilentProgress(), checkpoint)
+
+
+def products_of(scorer: InnerProduct, relevance: Relevance, depth: int = 10, tile: int | None = None) -> Products:
+    both = relevance.relevant(), relevance.flip().relevant()
+    return Products((scorer.rows, scorer.columns), both, depth, tile)
 
 
 @pytest.mark.parametrize("devices", [1, 3])
@@ -239,8 +240,8 @@ def test_memory_that_runs_out_says_what_to_do(monkeypatch):
 
 @pytest.mark.parametrize(("devices", "resumed_devices"), [(1, 1), (1, 3), (2, 1)])
 def test_an_interrupted_ranking_resumes(tmp_path, monkeypatch, devices, resumed_devices):
-    monkeypatch.setattr(block_ranking, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
-    monkeypatch.setattr(block_ranking, "_MOST_TIME_FOR_CHECKPOINTS", 1e9)
+    monkeypatch.setattr(merged, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr(merged, "_MOST_TIME_FOR_CHECKPOINTS", 1e9)
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     expected = rank_both(scorer, relevance)
@@ -251,8 +252,9 @@ def test_an_interrupted_ranking_resumes(tmp_path, monkeypatch, devices, resumed_
                 monkeypatch, scorer, relevance, (50, 60), devices=devices, checkpoint=folder,
                 progress=Interrupting(after),
             )  # fmt: skip
-        ranking = block_ranking.BlockRanking(scorer, [relevance, relevance.flip()], 10, [CPU], None, folder)
-        left.append(int((~ranking.done).sum()))
+        ranking = block_ranking.BlockRanking(products_of(scorer, relevance), [CPU])
+        ranking.keep_in(folder, scorer)
+        left.append(len(ranking.merged.todo()))
     assert 21 > left[0] > left[1] > left[2] > 0
     # Blocks of the stored ranking are taken, whatever would be planned now.
     watching = Interrupting(10**9)
@@ -266,8 +268,8 @@ def test_an_interrupted_ranking_resumes(tmp_path, monkeypatch, devices, resumed_
 
 @pytest.mark.parametrize("change", ["vectors", "depth", "relevance", "memory"])
 def test_the_checkpoint_of_another_ranking_is_not_taken(tmp_path, monkeypatch, change):
-    monkeypatch.setattr(block_ranking, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
-    monkeypatch.setattr(block_ranking, "_MOST_TIME_FOR_CHECKPOINTS", 1e9)
+    monkeypatch.setattr(merged, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr(merged, "_MOST_TIME_FOR_CHECKPOINTS", 1e9)
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     with pytest.raises(KeyboardInterrupt):
@@ -308,12 +310,10 @@ def test_a_small_ranking_does_not_start_all_devices(monkeypatch, least, used):
     asked = []
     plan = block_ranking.plan_blocks
     monkeypatch.setattr(block_ranking, "plan_blocks", lambda *given: asked.append(given[-1]) or plan(*given))
-    monkeypatch.setattr(block_ranking, "_LEAST_WORK", least)
+    monkeypatch.setitem(blocks.LEAST_WORK, "cuda", least)
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.01)
-    rankings = block_ranking.rank_products(
-        scorer, [relevance, relevance.flip()], 10, NAMES, [CPU] * 4, None, SilentProgress()
-    )
+    rankings = block_ranking.rank_on_devices(scorer, products_of(scorer, relevance), NAMES, [CPU] * 4, SilentProgress())
     assert asked == [used]
     check(exact_matrix(scorer), relevance, rankings)
 
@@ -324,19 +324,20 @@ import numpy as np
 import torch
 from crosslens.core import SilentProgress
 from crosslens.rank import InnerProduct
-from crosslens.rank.gpu import block_ranking
+from crosslens.rank.gpu import block_ranking, blocks
 from tests.rank.test_gpu import vectors_of
+from tests.rank.test_gpu_blocks import products_of
 
 class Started(SilentProgress):
     def advance(self, steps=1):
         if steps:
             print("started", flush=True)
 
-block_ranking._LEAST_WORK = 1
+blocks.LEAST_WORK["cuda"] = 1
 images, captions, relevance = vectors_of("random", 20_000, 20_000, 64, seed=0)
-block_ranking.rank_products(
-    InnerProduct(images, captions), [relevance, relevance.flip()], 10, ("i2t", "t2i"), [torch.device("cpu")] * 2, None,
-    Started(),
+scorer = InnerProduct(images, captions)
+block_ranking.rank_on_devices(
+    scorer, products_of(scorer, relevance), ("i2t", "t2i"), [torch.device("cpu")] * 2, Started()
 )
 """
 
@@ -359,14 +360,17 @@ def test_ctrl_c_ends_all_devices() -> None:
 
 
 FUSED = """
+from dataclasses import replace
 import pytest
+from crosslens.core import SilentProgress
 from crosslens.rank import InnerProduct
-from crosslens.rank.gpu import fused_pass, ranking
+from crosslens.rank.gpu import block_ranking, ranking
+from crosslens.rank.gpu.fused import fused_pass, scales
 from tests.rank.test_exactness import check, exact_matrix
 from tests.rank.test_gpu import vectors_of
-from tests.rank.test_gpu_blocks import rank_in_blocks
+from tests.rank.test_gpu_blocks import CPU, NAMES, products_of, rank_in_blocks
 
-fused_pass.TILE = {"height": 64, "width": 64}
+fused_pass.TILE = scales.TILE = {"height": 64, "width": 64}
 fused_pass._PANEL, fused_pass._WIDTH = 1_024, 64
 ranking.SMALLEST = 32
 outcomes = []
@@ -376,7 +380,10 @@ images, captions, relevance = vectors_of("copies", 40, 80, 24, seed=1)
 scorer = InnerProduct(images, captions)
 with pytest.MonkeyPatch.context() as patch:
     rankings = rank_in_blocks(patch, scorer, relevance, (40, 40), depth=2)
+    alone = replace(products_of(scorer, relevance, 2), wanted=(0,))  # the queries of one direction
+    ranked = block_ranking.rank_on_devices(scorer, alone, NAMES, [CPU], SilentProgress())
 check(exact_matrix(scorer), relevance, rankings)
+assert ranked["i2t"].fingerprint == rankings["i2t"].fingerprint
 print(outcomes)
 """
 
@@ -389,4 +396,4 @@ def test_fused_kernels_rank_blocks_in_the_interpreter() -> None:
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": path}
     done = subprocess.run([sys.executable, "-c", FUSED], capture_output=True, text=True, env=environment, cwd=root)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "[True, True]"
+    assert done.stdout.strip() == "[[], [], [], []]"

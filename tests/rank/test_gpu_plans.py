@@ -23,14 +23,14 @@ CPU = torch.device("cpu")
 )  # fmt: skip
 def test_blocks_fit_the_memory_and_cover_everything(n, m, dimension, devices, room, bytes_):
     item_bytes = (bytes_, bytes_ + 12 * dimension)
-    blocks = plan_blocks((n, m), dimension, item_bytes, room, devices)
+    blocks = plan_blocks((n, m), dimension, item_bytes, room, 10**16, devices)
     assert all(1 <= size <= length for size, length in zip(blocks.size, (n, m), strict=True))
     outer, _ = blocks.counts
     assert blocks.outer == (0 if n > m else 1)
     assert outer >= devices or max(n, m) < devices**2
     least = sum(item_bytes) + 4 * dimension
     assert needed_bytes(blocks, dimension, item_bytes) <= max(room, least)
-    alone = plan_blocks((n, m), dimension, item_bytes, room, 1)
+    alone = plan_blocks((n, m), dimension, item_bytes, room, 10**16, 1)
     small = n * item_bytes[0] + m * item_bytes[1] <= room and n * m * dimension <= 10**16
     assert (alone.counts == (1, 1)) == small
     if outer <= 100:
@@ -53,7 +53,7 @@ def test_memory_is_what_is_free_and_allowed(monkeypatch):
     assert device_memory(Gpu()) == 3 * gibi
     assert device_memory(CPU) == 3 * gibi
     relevance = Relevance.of({"a": ["x", "y"], "b": ["x"], "c": []})
-    assert bytes_of_query(512, 10, relevance) == 12 * 512 + 2560 + 2240 + 44 + 16
+    assert bytes_of_query(512, 10, relevance) == 12 * 512 + 2560 + 2240 + 44 + 24
 
 
 def test_keys_order_by_score_and_then_by_index():

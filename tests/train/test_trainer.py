@@ -20,6 +20,7 @@ pytest.importorskip("safetensors")
 from crosslens.core import ConflictError, CrosslensError, InputError, MissingExtraError, UsageError  # noqa: E402
 from crosslens.encode import load_encoder  # noqa: E402
 from crosslens.train import MODELS, InputShape, TrainingData, TrainingRecipe, train_model, trainer, training  # noqa: E402
+from crosslens.train.compute.device import seed_generators  # noqa: E402
 from crosslens.train.inputs import batches  # noqa: E402
 from crosslens.train.stored.checkpoint import Checkpoint, load_checkpoint, save_checkpoint  # noqa: E402
 from crosslens.train.stored.model_folder import read_model  # noqa: E402
@@ -115,6 +116,12 @@ def test_same_seed_same_weights(tmp_path: Path, recipe: TrainingRecipe, data: Tr
     first, again = (train_model(recipe, data, tmp_path / name).path for name in ("first", "again"))
     assert weights(first) == weights(again)
     assert weights(train_model(changed(recipe, seed=1), data, tmp_path / "other").path) != weights(first)
+
+
+def test_a_seed_for_the_cpu_goes_to_no_other_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "manual_seed", lambda seed: pytest.fail("seeds every device"))
+    seed_generators(7, torch.device("cpu"))
+    assert torch.equal(torch.rand(3), torch.rand(3, generator=torch.Generator().manual_seed(7)))
 
 
 def test_a_training_that_was_interrupted_ends_with_the_same_weights(

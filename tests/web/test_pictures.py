@@ -24,6 +24,12 @@ def served(runs_folder: Path, tmp_path: Path) -> tuple[TestClient, Path, str]:
     return client, folder / "toys" / "pictures", f"/pictures/{dataset}"
 
 
+@pytest.fixture
+def only_read(client: TestClient) -> tuple[TestClient, str]:
+    """The client that tests share, and the start of the pictures' addresses, for requests that are refused."""
+    return client, f"/pictures/{client.get('/api/runs').json()['runs'][0]['dataset']}"
+
+
 def test_pictures_are_made_small_and_kept(served: tuple[TestClient, Path, str]) -> None:
     client, pictures, start = served
     Image.new("RGB", (2000, 1000), (1, 2, 3)).save(pictures / "img1.png")
@@ -40,8 +46,8 @@ def test_pictures_are_made_small_and_kept(served: tuple[TestClient, Path, str]) 
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "97", "100000", "x", "1e3", ""])
-def test_other_sizes_are_refused(served: tuple[TestClient, Path, str], size: str) -> None:
-    client, _, start = served
+def test_other_sizes_are_refused(only_read: tuple[TestClient, str], size: str) -> None:
+    client, start = only_read
     assert client.get(f"{start}/img1", params={"size": size}).status_code == 422
 
 
@@ -50,8 +56,8 @@ def test_other_sizes_are_refused(served: tuple[TestClient, Path, str], size: str
     ["../../../etc/passwd", "..%2f..%2fetc%2fpasswd", "/etc/passwd", "%2fetc%2fpasswd", "img1.png", "pictures/img1.png",
      "img1%00", "nothing", "%2e%2e/img1", "a" * 3000, "img1::box/0,0,5,5", "CON", "~root"],
 )  # fmt: skip
-def test_only_ids_of_the_dataset(served: tuple[TestClient, Path, str], image: str) -> None:
-    client, _, start = served
+def test_only_ids_of_the_dataset(only_read: tuple[TestClient, str], image: str) -> None:
+    client, start = only_read
     assert client.get(f"{start}/{image}").status_code == 404
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -240,10 +241,16 @@ def _provenance(
         "key": fingerprint("evaluation", provenance),
         "notes": notes,
         "seed": options.seed,
-        "versions": {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}},
+        "versions": dict(_versions()),
         "computed_with": {"backend": options.backend, "device": options.device} if scored else {},
         "command": list(options.command or ()),
     }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Looked up once: each look reads files, and a study evaluates many times."""
+    return {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
 
 
 def _gallery_note(dataset: Dataset | None, ranker: Ranker) -> list[str]:

@@ -232,12 +232,8 @@ class ScoreRanker:
         judged = self._judged(direction)
         judged = within_fold(judged, rows, np.arange(len(judged.item_ids)))
         scorer = self.source.restricted(*((rows, whole) if as_rows else (whole, rows)))
-        if options["backend"] == "numpy":
-            kept = {key: value for key, value in options.items() if key not in ("backend", "device")}
-            own = None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}-{direction}")
-            return rank_queries(scorer, judged, direction, as_rows=as_rows, checkpoint=own, **kept)
-        names = (direction, "") if as_rows else ("", direction)
-        return rank_both(scorer, {direction: judged, "": judged.flip()}, names=names, **options)[direction]
+        own = None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}-{direction}")
+        return rank_queries(scorer, judged, direction, as_rows=as_rows, checkpoint=own, **options)
 
 
 Ranker = ScoreRanker | ListRanker

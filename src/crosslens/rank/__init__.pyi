@@ -1,7 +1,12 @@
 from crosslens.rank.cosines import Cosines as Cosines, ScaledRows as ScaledRows, inverse_lengths as inverse_lengths
 from crosslens.rank.float_blocks import FloatBlocks as FloatBlocks, unit_blocks as unit_blocks
-from crosslens.rank.gpu.blocks import device_item_bytes as device_item_bytes, device_items as device_items
+from crosslens.rank.gpu.blocks import (
+    device_blocks as device_blocks,
+    device_item_bytes as device_item_bytes,
+    task_blocks as task_blocks,
+)
 from crosslens.rank.kernels import cosine_of as cosine_of, scale_to_unit as scale_to_unit
+from crosslens.rank.parts import part_height as part_height
 from crosslens.rank.rank import (
     BACKENDS as BACKENDS,
     rank_both as rank_both,

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+Number = Any  # a machine number of the width the loop needs
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 # Sums of float64 products may be reordered for speed: the result is rounded to float32 afterwards.
@@ -16,13 +17,26 @@ _reassociated = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath
 
 @_reassociated
 def pair_products(left: Array, right: Array, rows: Array, columns: Array, out: Array) -> None:
-    """``out[p]`` = inner product of ``left[rows[p]]`` and ``right[columns[p]]``, summed in float64, as float32."""
-    for p in range(rows.size):
-        a, b = left[rows[p]], right[columns[p]]
-        total = 0.0
+    """``out[p]`` = inner product of ``left[rows[p]]`` and ``right[columns[p]]``, summed in float64, as float32.
+
+    Four at a time: the vectors are anywhere in memory, and waiting for several at once takes hardly longer than for
+    one. Where fewer are left, the last pair is repeated, so that all sums are computed by the same loop and a pair's
+    does not depend on its position.
+    """
+    last = rows.size - 1
+    for p in range(0, rows.size, 4):
+        q, r, s = min(p + 1, last), min(p + 2, last), min(p + 3, last)
+        a, b, c, d = left[rows[p]], left[rows[q]], left[rows[r]], left[rows[s]]
+        e, f, g, h = right[columns[p]], right[columns[q]], right[columns[r]], right[columns[s]]
+        first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
         for j in range(a.size):
-            total += np.float64(a[j]) * np.float64(b[j])
-        out[p] = np.float32(total)
+            first += np.float64(a[j]) * np.float64(e[j])
+            second += np.float64(b[j]) * np.float64(f[j])
+            third += np.float64(c[j]) * np.float64(g[j])
+            fourth += np.float64(d[j]) * np.float64(h[j])
+        out[p], out[q], out[r], out[s] = (
+            np.float32(first), np.float32(second), np.float32(third), np.float32(fourth),
+        )  # fmt: skip
 
 
 @_reassociated
@@ -95,20 +109,25 @@ def settle(
 
 @compiled
 def put_in_order(rows: Array, items: Array, scores: Array, top_items: Array, top_scores: Array) -> None:
-    """Sort candidates into the top lists: best first, equal scores by index."""
-    depth = top_items.shape[1]
-    for c in range(rows.size):
-        score, item = scores[c], items[c]
-        listed, values = top_items[rows[c]], top_scores[rows[c]]
-        rank = depth
-        while rank > 0 and (
-            listed[rank - 1] < 0 or values[rank - 1] < score or (values[rank - 1] == score and listed[rank - 1] > item)
-        ):
-            rank -= 1
-        for j in range(depth - 1, rank, -1):
-            listed[j], values[j] = listed[j - 1], values[j - 1]
-        if rank < depth:
-            listed[rank], values[rank] = item, score
+    """Sort candidates, those of a row together, into its top list: best first, equal scores by index."""
+    depth, start = top_items.shape[1], 0
+    for end in range(1, rows.size + 1):
+        if end < rows.size and rows[end] == rows[start]:
+            continue
+        for c in range(start, end):
+            rank = _better(items[start:end], scores[start:end], items[c], scores[c])
+            if rank < depth:
+                top_items[rows[c], rank], top_scores[rows[c], rank] = items[c], scores[c]
+        start = end
+
+
+@compiled
+def _better(items: Array, scores: Array, item: int, score: float) -> Number:
+    """How many candidates come before this one."""
+    count: Number = 0
+    for j in range(items.size):
+        count += np.int64((scores[j] > score) | ((scores[j] == score) & (items[j] < item)))
+    return count
 
 
 @compiled

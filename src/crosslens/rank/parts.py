@@ -154,67 +154,99 @@ def rank_query_part(work: QueryWork, block: slice) -> PartLists:
 
 
 def rank_queries_in_parts(
-    direction: Direction, name: str, engine: Engine, tile: int | None, progress: Progress
+    direction: Direction,
+    name: str,
+    engine: Engine,
+    tile: int | None,
+    progress: Progress,
+    checkpoint: str | Path | None = None,
 ) -> Ranking:
-    """Rank the queries of one direction in tasks of an engine."""
+    """Rank the queries of one direction in tasks of an engine; with a checkpoint, resume as both directions do."""
     scorer, queries = direction.scorer, direction.queries
-    blocks = _blocks(0, queries, direction.gallery * scorer.work, engine.slots())
+    joined = _Joined(direction, None, None if checkpoint is None else Path(checkpoint))
+    blocks = _blocks(joined.done, queries, direction.gallery * scorer.work, engine.slots())
     with stage(progress, f"ranking {name}", queries) as shown:
-        parts = list(
-            engine.run(
-                rank_query_part, QueryWork(scorer, direction.nameless(), tile or TILE), blocks,
-                done=lambda block: shown.advance(block.stop - block.start),
-            )
+        shown.advance(joined.done)
+        parts = engine.run(
+            rank_query_part, QueryWork(scorer, direction.nameless(), tile or TILE), blocks,
+            done=lambda block: shown.advance(block.stop - block.start),
         )  # fmt: skip
-    joined = (np.concatenate([getattr(part, array.name) for part in parts]) for array in fields(PartLists))
-    return PartLists(*joined).ranking(direction, name)
+        for block, own in zip(blocks, parts, strict=True):
+            joined.add(block, own)
+    return joined.own.ranking(direction, name)
 
 
 def _blocks(done: int, queries: int, work: int, slots: int) -> list[slice]:
     """Blocks of the queries that are not done: some for every slot, neither too short nor too long."""
-    even = -(-(queries - done) // (_PARTS_PER_SLOT * slots))
-    height = max(_FEWEST_QUERIES, min(even, _MOST_WORK // max(work, 1)))
-    height = -(-height // TILE) * TILE
+    height = part_height(queries - done, work, slots)
     return [slice(start, min(start + height, queries)) for start in range(done, queries, height)]
 
 
-class _Joined:
-    """The parts that are there, joined; ``done`` is how many queries of the outer axis they have."""
+def part_height(queries: int, work: int, slots: int) -> int:
+    """How many queries of the longer axis a part has; ``work`` is the multiplications of one of them."""
+    even = -(-queries // (_PARTS_PER_SLOT * slots))
+    height = max(_FEWEST_QUERIES, min(even, _MOST_WORK // max(work, 1)))
+    return -(-height // TILE) * TILE
 
-    def __init__(self, outer: Direction, inner: Direction, checkpoint: Path | None) -> None:
+
+class _Joined:
+    """The parts that are there, joined; ``done`` is how many queries of the outer axis they have.
+
+    Without ``inner``, only the queries of the outer axis are ranked, and another ranking follows: what is finished is
+    stored, too, so that a call that is interrupted then need not repeat it.
+    """
+
+    def __init__(self, outer: Direction, inner: Direction | None, checkpoint: Path | None) -> None:
         self._outer, self._inner, self._checkpoint = outer, inner, checkpoint
-        self._key = "" if checkpoint is None else checkpoint_key((outer, inner), _NO_TILE)
-        self.own, self.others = _empty(outer), _empty(inner)
+        directions = {"own": outer} if inner is None else {"own": outer, "others": inner}
+        self._key = "" if checkpoint is None else checkpoint_key(list(directions.values()), _NO_TILE)
+        self._lists = {owner: _empty(direction) for owner, direction in directions.items()}
         self.done, self._saved = 0, time.monotonic()
         self._load()
 
-    def add(self, block: slice, own: PartLists, others: PartLists) -> None:
+    @property
+    def own(self) -> PartLists:
+        """Of the outer axis."""
+        return self._lists["own"]
+
+    @property
+    def others(self) -> PartLists:
+        """Of the inner axis."""
+        return self._lists["others"]
+
+    def add(self, block: slice, own: PartLists, others: PartLists | None = None) -> None:
         """The next part."""
         self.own.top_items[block], self.own.top_scores[block] = own.top_items, own.top_scores
         pairs = slice(self._outer.offsets[block.start], self._outer.offsets[block.stop])
         for name in _COUNTS:
             getattr(self.own, name)[pairs] = getattr(own, name)
-            getattr(self.others, name)[:] += getattr(others, name)
-        merge_lists(self.others.top_items, self.others.top_scores, others.top_items, others.top_scores, block.start)
+            if others is not None:
+                getattr(self.others, name)[:] += getattr(others, name)
+        if others is not None:
+            merge_lists(self.others.top_items, self.others.top_scores, others.top_items, others.top_scores, block.start)
         self.done = block.stop
-        due = time.monotonic() - self._saved >= _SECONDS_BETWEEN_CHECKPOINTS
-        if self._checkpoint is not None and due and self.done < self._outer.queries:
-            self._save(self._checkpoint)
+        self._save_if_due()
 
     def rankings(self, names: Sequence[str], order: Sequence[str]) -> dict[str, Ranking]:
         """Both directions: ``names`` are those of outer and inner, ``order`` that of the result."""
+        assert self._inner is not None
         joined = {}
         for name, lists, direction in zip(names, (self.own, self.others), (self._outer, self._inner), strict=True):
             joined[name] = lists.ranking(direction, name)
         return {name: joined[name] for name in order}
 
-    def _save(self, folder: Path) -> None:
+    def _save_if_due(self) -> None:
+        due = time.monotonic() - self._saved >= _SECONDS_BETWEEN_CHECKPOINTS
+        if self.done == self._outer.queries:
+            due = self._inner is None
+        if self._checkpoint is None or not due:
+            return
         arrays = {
             f"{owner}-{part.name}": getattr(lists, part.name)
-            for owner, lists in (("own", self.own), ("others", self.others))
+            for owner, lists in self._lists.items()
             for part in fields(PartLists)
         }
-        store_state(folder, self._key, {"done": self.done}, arrays)
+        store_state(self._checkpoint, self._key, {"done": self.done}, arrays)
         self._saved = time.monotonic()
 
     def _load(self) -> None:
@@ -223,7 +255,7 @@ class _Joined:
         if stored is not None:
             header, arrays = stored
             self.done = header["done"]
-            for owner, lists in (("own", self.own), ("others", self.others)):
+            for owner, lists in self._lists.items():
                 for part in fields(PartLists):
                     getattr(lists, part.name)[:] = arrays[f"{owner}-{part.name}"]
 

@@ -58,16 +58,10 @@ def rank_both(
     ``relevance`` is seen from the rows, or one per direction where the two differ. The result does not depend on
     ``tile``, ``threads``, ``backend`` or ``device``: they only change how fast it comes. ``checkpoint`` is a folder
     in which a long pass keeps its state; an interrupted pass resumes from it. Inside :func:`crosslens.use_engine` the
-    numpy backend ranks in tasks of that engine; torch ranks on the devices of this machine.
+    ranking is made in tasks of that engine. With torch, each has a GPU if there are any; where the engine has no other
+    devices than this process, or ``device`` names one by its number, this process ranks by itself.
     """
-    for name, value in (("depth", depth), ("tile", tile), ("threads", threads)):
-        if value is not None and value < 1:
-            raise UsageError(f"{name} is {value}", fix=f"use {argument(name, 1)} or more", option=name)
-    if backend not in BACKENDS:
-        raise UnknownNameError("backend", backend, BACKENDS)
-    if device is not None and backend == "numpy":
-        problem = f"the numpy backend cannot use the device {device!r}"
-        raise UsageError(problem, fix=f"use {argument('backend', 'torch')}", option="device")
+    _check_options(backend, device, depth=depth, tile=tile, threads=threads)
     both = relevance if isinstance(relevance, Mapping) else {names[0]: relevance, names[1]: relevance.flip()}
     relevant = [both[name].relevant() for name in names]
     _check_shape(scorer, *relevant)
@@ -75,6 +69,17 @@ def rank_both(
     if backend == "torch":
         return _rank_with_torch(scorer, relevant, names, depth, tile, device, progress, checkpoint)
     return _rank_with_numpy(scorer, relevant, names, depth, tile, threads, progress, checkpoint)
+
+
+def _check_options(backend: str, device: str | None, **counts: int | None) -> None:
+    for name, value in counts.items():
+        if value is not None and value < 1:
+            raise UsageError(f"{name} is {value}", fix=f"use {argument(name, 1)} or more", option=name)
+    if backend not in BACKENDS:
+        raise UnknownNameError("backend", backend, BACKENDS)
+    if device is not None and backend == "numpy":
+        problem = f"the numpy backend cannot use the device {device!r}"
+        raise UsageError(problem, fix=f"use {argument('backend', 'torch')}", option="device")
 
 
 def _rank_with_torch(
@@ -87,15 +92,18 @@ def _rank_with_torch(
     progress: Progress,
     checkpoint: str | Path | None,
 ) -> dict[str, Ranking]:
-    from crosslens.rank.gpu.block_ranking import devices_of, rank_products
+    from crosslens.rank.gpu.torch_ranking import rank_products
     from crosslens.rank.scorers import InnerProduct
 
-    devices = devices_of(device)
     if isinstance(scorer, InnerProduct):
-        return rank_products(scorer, relevant, depth, names, devices, tile, progress, checkpoint)
+        return rank_products(scorer, relevant, depth, names, device, tile, progress, checkpoint)
+    from crosslens.rank.gpu.block_ranking import devices_of
+    from crosslens.rank.gpu.task_ranking import ANY_MACHINE
     from crosslens.rank.gpu.tiles.scorer_side import rank_scores
 
-    return rank_scores(scorer, relevant, depth, names, devices[0], tile, progress)
+    if device in ANY_MACHINE and current_engine().exceeds(available_cores()):  # cores make these scores, here or there
+        return _rank_with_numpy(scorer, relevant, names, depth, tile, None, progress, checkpoint)
+    return rank_scores(scorer, relevant, depth, names, devices_of(device)[0], tile, progress)
 
 
 def _rank_with_numpy(
@@ -142,6 +150,8 @@ def rank_queries(
     *,
     as_rows: bool,
     depth: int = 10,
+    backend: str = "numpy",
+    device: str | None = None,
     tile: int | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -151,16 +161,26 @@ def rank_queries(
 
     The same ranking as that of :func:`rank_both`, without the work and the memory for the other direction.
     ``checkpoint`` is a folder in which the pass keeps its state: an interrupted call resumes from it, and a finished
-    one need not be repeated. Tasks of an engine keep none.
+    one need not be repeated. Scores other than inner products are ranked on cores, whatever the ``backend``.
     """
+    _check_options(backend, device, depth=depth, tile=tile, threads=threads)
+    relevance, progress, engine = relevance.relevant(), progress or SilentProgress(), current_engine()
+    if backend == "torch":
+        from crosslens.rank.gpu.torch_ranking import rank_products
+        from crosslens.rank.scorers import InnerProduct
+
+        if isinstance(scorer, InnerProduct):
+            both, names, axis = (relevance, relevance.flip()), (name, ""), 0 if as_rows else 1
+            if axis == 1:
+                both, names = both[::-1], names[::-1]
+            return rank_products(scorer, both, depth, names, device, tile, progress, checkpoint, (axis,))[name]
     from crosslens.rank.direction_state import Direction, assemble  # compiled code: slow to import
     from crosslens.rank.parts import rank_queries_in_parts
     from crosslens.rank.top_pass import one_way, tile_size
 
-    progress, engine = progress or SilentProgress(), current_engine()
-    direction = Direction.of(relevance.relevant(), scorer, depth, as_rows=as_rows)
+    direction = Direction.of(relevance, scorer, depth, as_rows=as_rows)
     if engine.distributed:
-        return rank_queries_in_parts(direction, name, engine, tile, progress)
+        return rank_queries_in_parts(direction, name, engine, tile, progress, checkpoint)
     with stage(progress, f"ranking {name}", -(-direction.gallery // (tile or tile_size()))):
         return assemble(direction, name, one_way(direction, tile, threads, progress, checkpoint))
 

@@ -40,8 +40,11 @@ FEW_RELEVANT = 12
 STRIP = 32
 """Scores whose comparisons are kept as the bits of one machine word."""
 
-HIT_COST = 64
+HIT_COST = 128
 """Taking a hit takes about as long as counting this many scores against one relevant item."""
+
+FEW_VALUES = 128
+"""Among up to this many values the n-th largest is found by comparing each with all, several at a time."""
 
 DONE = -1
 
@@ -132,9 +135,11 @@ def find_hits(
     Returns ``DONE``, or the row to continue from once there is room again, and the numbers of hits in rows and columns.
     """
     height, width = tile.shape
-    in_rows, in_columns = 0, 0
+    room = max(row_queries.size, column_queries.size) - 1  # a direction that is not asked needs none
+    in_rows: Number = 0
+    in_columns: Number = 0
     for i in range(start, height):
-        if max(in_rows, in_columns) + width > row_queries.size:
+        if max(in_rows, in_columns) + width > room:
             return i, in_rows, in_columns
         row, bound = tile[i], row_bounds[i]
         for left in range(0, width, STRIP):
@@ -144,12 +149,11 @@ def find_hits(
                 reached ^= lowest
                 c = left + _BIT_NUMBER[np.uint32(lowest * np.uint32(_MULTIPLIER)) >> np.uint32(27)]
                 score = row[c]
-                if score >= bound:
-                    row_queries[in_rows], row_items[in_rows], row_scores[in_rows] = i, c, score
-                    in_rows += 1
-                if score >= column_bounds[c]:
-                    column_queries[in_columns], column_items[in_columns], column_scores[in_columns] = c, i, score
-                    in_columns += 1
+                # Written either way: which of the two bounds was reached is a branch that nobody can predict.
+                row_queries[in_rows], row_items[in_rows], row_scores[in_rows] = i, c, score
+                in_rows += np.int64(score >= bound)
+                column_queries[in_columns], column_items[in_columns], column_scores[in_columns] = c, i, score
+                in_columns += np.int64(score >= column_bounds[c])
     return DONE, in_rows, in_columns
 
 
@@ -175,41 +179,42 @@ def take(
     Returns ``DONE`` and ``n``; or, when there is no room for another hit's undecided pairs, the hit to continue from
     once they have been decided.
     """
-    scratch = np.empty(scores.shape[1], np.float32)
+    early = scores.shape[1] // 2  # a higher floor makes fewer hits
+    begins, ends, seen, floor, fill = offsets[query:], offsets[query + 1 :], seen[query:], floor[query:], fill[query:]
     for h in range(start, count):
-        q, score = query + hit_queries[h], hit_scores[h]
-        p, end = offsets[q], offsets[q + 1]
-        if p < end and not counted[hit_queries[h]] and score >= low[p]:
+        c, score, other = hit_queries[h], hit_scores[h], item + hit_items[h]
+        p, end = begins[c], ends[c]
+        if p < end and not counted[c] and score >= low[p]:
             if n + end - p > pairs.size:
                 return h, n
-            seen[q] += 1
+            seen[c] += 1
             begin = p
             p = _first_not_exceeded(high, begin, end, score)
             if p > begin:
-                upto[p - 1] += weights[item + hit_items[h]] if weights.size else 1
+                upto[p - 1] += weights[other] if weights.size else 1
             while p < end and low[p] <= score:
                 pairs[n] = p
-                others[n] = item + hit_items[h]
+                others[n] = other
                 n += 1
                 p += 1
-        if score >= floor[q]:
-            last = fill[q]
+        if score >= floor[c]:
+            q, last = query + c, fill[c]
             scores[q, last] = score
-            items[q, last] = item + hit_items[h]
-            fill[q] = last + 1
-            if last + 1 == scores.shape[1]:
-                fill[q], floor[q] = _compact(keep, slack[q], scores[q], items[q], scratch)
+            items[q, last] = other
+            last += 1
+            fill[c] = last
+            if last == early or last == scores.shape[1]:
+                fill[c], floor[c] = _compact(keep, slack[q], last, scores[q], items[q])
     return DONE, n
 
 
 @compiled
 def _first_not_exceeded(high: Array, begin: Number, end: Number, score: Number) -> Number:
     """The first of a query's relevant items whose ``high`` the score does not exceed."""
-    if end - begin <= FEW_RELEVANT:  # without branches that nobody can predict
-        first = begin
-        for p in range(begin, end):
-            first += np.int64(high[p] < score)
-        return first
+    if end - begin <= FEW_RELEVANT:  # most hits are above the lowest only
+        while begin < end and high[begin] < score:
+            begin += 1
+        return begin
     while begin < end:
         middle = (begin + end) // 2
         if high[middle] < score:
@@ -220,16 +225,14 @@ def _first_not_exceeded(high: Array, begin: Number, end: Number, score: Number) 
 
 
 @compiled
-def _compact(keep: int, slack: Number, scores: Array, items: Array, scratch: Array) -> tuple[int, Number]:
-    """Drop the candidates that cannot be among the best ``keep``; returns how many stay, and the new floor.
+def _compact(keep: int, slack: Number, n: Number, scores: Array, items: Array) -> tuple[int, Number]:
+    """Drop those of ``n`` candidates that cannot be among the best ``keep``; returns how many stay, and the new floor.
 
     With exact scores (no slack) equal ones stay in order of arrival, which is gallery order: the tie rule. With
     inexact ones all within reach of the last one stay; if they fill the buffer, the query is marked (-1) and
     ranked from exact scores later.
     """
-    n = scores.size
-    scratch[:] = scores
-    last = _largest(scratch, keep)
+    last = _largest(scores[:n], keep)
     bound: Number = last
     spare: Number = n  # how many scores up to ``last`` may stay
     if slack > 0:
@@ -238,19 +241,43 @@ def _compact(keep: int, slack: Number, scores: Array, items: Array, scratch: Arr
         spare = keep
         for j in range(n):
             spare -= np.int32(scores[j] > last)
-    kept = 0
-    for j in range(n):
-        if scores[j] > last or (scores[j] >= bound and spare > 0):
-            spare -= np.int32(scores[j] <= last)
-            scores[kept], items[kept] = scores[j], items[j]
-            kept += 1
-    if kept == n:
+    kept: Number = 0
+    for j in range(n):  # without branches that nobody can predict
+        score, stays = scores[j], (scores[j] > last) | ((scores[j] >= bound) & (spare > 0))
+        spare -= np.int64(stays & (score <= last))
+        scores[kept], items[kept] = score, items[j]
+        kept += np.int64(stays)
+    if kept == scores.size:
         return -1, np.float32(np.inf)
     return kept, (bound if slack > 0 else np.nextafter(last, np.float32(np.inf)))
 
 
 @compiled
 def _largest(values: Array, rank: int) -> Number:
+    """The ``rank``-th largest value."""
+    if values.size > FEW_VALUES:
+        return _select(values.copy(), rank)
+    smallest = np.float32(np.inf)
+    for j in range(values.size):
+        larger = _larger(values, values[j])
+        if larger == rank - 1:
+            return values[j]
+        if larger < rank:  # the value is tied with others if no value has that many larger ones
+            smallest = min(smallest, values[j])
+    return smallest
+
+
+@compiled
+def _larger(values: Array, value: Number) -> Number:
+    """How many values are larger than this one."""
+    count = np.int32(0)
+    for j in range(values.size):
+        count = np.int32(count + np.int32(values[j] > value))
+    return count
+
+
+@compiled
+def _select(values: Array, rank: int) -> Number:
     """The ``rank``-th largest value, by quickselect; reorders ``values``."""
     left, right, target = 0, values.size - 1, rank - 1
     while left < right:

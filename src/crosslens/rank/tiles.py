@@ -25,8 +25,13 @@ from crosslens.rank.scan import FEW_RELEVANT, find_hits, first_floors, plan, tak
 Array = np.ndarray[Any, Any]
 
 TILE = 640
-"""Rows and columns of a tile: its scores (1.6 MB) fit a core's second-level cache, and rows do not lie a power of two
-apart, which would make them compete for the same lines of it."""
+"""Items of a tile along the axis that workers share out. Rows of scores do not lie a power of two apart, which would
+make them compete for the same lines of the cache."""
+
+LENGTH = 2
+"""A tile is this many times as long along the other axis. The matrix product rearranges the vectors of both sides for
+every tile, and each tile takes some calls: both add up to less the longer tiles are, until they (3.3 MB) leave the
+cache."""
 
 _HITS = 1 << 15
 _UNDECIDED = 1 << 18
@@ -40,17 +45,18 @@ class Hits(NamedTuple):
     scores: Array
 
     @staticmethod
-    def of(tile: int) -> Hits:
-        """Room for some hits, and at least for those of one row."""
-        size = max(_HITS, tile)
-        return Hits(np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.float32))
+    def of(size: int) -> Hits:
+        """Room for this many hits."""
+        return Hits(np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.float32))
 
 
 class Collector:
     """Counts and collects, for one direction and one worker, what the tiles show."""
 
     def __init__(self, direction: Direction, tally: PassTally, tile: int) -> None:
-        self.direction, self.tally, self.hits = direction, tally, Hits.of(tile)
+        self.direction, self.tally = direction, tally
+        # The last hit that is written down may be none. Where only this direction is asked, the other has none at all.
+        self.hits, self.no_hits = Hits.of(max(_HITS, tile + 1)), Hits.of(1)
         # Room for the undecided pairs of a few tiles, and at least for what is noted down at once.
         most = int(np.diff(direction.offsets).max(initial=0))
         size = max(_UNDECIDED, most, STRIP * tile, min(most, FEW_RELEVANT) * tile)
@@ -118,10 +124,10 @@ def look_at(tile: Array, row: int, column: int, rows: Collector | None, columns:
     )
     either = rows or columns
     assert either is not None
+    row_hits, column_hits = (either.no_hits if side is None else side.hits for side in (rows, columns))
     start = 0
     while start >= 0:
-        hits = (*(rows or either).hits, *(columns or either).hits)  # nothing is written for the side that is not asked
-        start, in_rows, in_columns = find_hits(tile, start, row_bounds, column_bounds, *hits)
+        start, in_rows, in_columns = find_hits(tile, start, row_bounds, column_bounds, *row_hits, *column_hits)
         if rows is not None:
             rows.take(in_rows, row, column)
         if columns is not None:
@@ -164,16 +170,16 @@ class Pass:
         share_out(blocks, threads, progress, self._work)
 
     def _work(self, blocks: Iterator[int], worker: int, stop: threading.Event) -> None:
-        size = self.tile
-        outer = Collector(self.outer, self.outer_tally, size)
-        inner = Collector(self.inner, self.inner_tallies[worker], size)
+        size, length = self.tile, LENGTH * self.tile
+        outer = Collector(self.outer, self.outer_tally, length)
+        inner = Collector(self.inner, self.inner_tallies[worker], length)
         by_rows, by_columns = (outer, inner) if self.outer.as_rows else (inner, outer)
         for first in blocks:
             outer_part = slice(first, min(first + size, self.outer.queries))
-            for second in range(0, self.inner.queries, size):
+            for second in range(0, self.inner.queries, length):
                 if stop.is_set():
                     return
-                inner_part = slice(second, min(second + size, self.inner.queries))
+                inner_part = slice(second, min(second + length, self.inner.queries))
                 rows, columns = (outer_part, inner_part) if self.outer.as_rows else (inner_part, outer_part)
                 scores = self.outer.scorer.tile(rows, columns)
                 look_at(scores, rows.start, columns.start, by_rows, by_columns)

@@ -15,7 +15,7 @@ import numpy as np
 
 from crosslens.core import CrosslensError, InputError, Progress, Run, UsageError, derive_seed, stage
 from crosslens.metrics import facts_of
-from crosslens.train.compute.device import precision_context
+from crosslens.train.compute.device import precision_context, seed_generators
 from crosslens.train.compute.group import Group
 from crosslens.train.compute.interruption import uninterrupted
 from crosslens.train.evaluation import SplitMetrics, TrainingMetrics
@@ -74,7 +74,7 @@ class Training:
             () if vectors is None else tuple(vectors.shape[1:]), shapes.get("regions", ()),
             *(() if pretrained is None else (pretrained.model, pretrained.revision)),
         )  # fmt: skip
-        torch.manual_seed(derive_seed(self.settings.seed, "weights") % 2**63)
+        seed_generators(derive_seed(self.settings.seed, "weights") % 2**63, self.device)
         model = recipe.model, recipe.model_settings
         self.prepared = prepare_model(*model, self.train.dataset.texts, recipe.source)
         self.model: Any = build_model(*model, self.shape, self.prepared, recipe.source).to(self.device)
@@ -166,7 +166,8 @@ class Training:
         import torch
 
         settings, group = self.settings, self.group
-        torch.manual_seed(derive_seed(settings.seed, "step", step, *([group.rank] if group.rank else [])) % 2**63)
+        own = [group.rank] if group.rank else []
+        seed_generators(derive_seed(settings.seed, "step", step, *own) % 2**63, self.device)
         set_rate(self.optimizer, self._rate(step))
         self.model.train()
         rows = self.plan.rows(step)

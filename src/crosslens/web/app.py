@@ -18,8 +18,9 @@ from crosslens.web.services import Services
 from crosslens.web.settings import WebSettings, refuse_open_server
 
 FEATURES = ("explorer", "map", "search", "judging")
-"""The folders of this room that hold pages. Each has a module ``routes`` with ``router(services) -> APIRouter``; it may
-extend the navigation, the body limits and the login of the services."""
+"""The folders of this room that hold pages. Each has a module ``routes`` with ``routers(services) -> list[APIRouter]``;
+it may extend the navigation, the body limits and the login of the services. The application includes each router: one
+that includes others makes FastAPI analyse every address once more, which is most of the time a start takes."""
 
 
 def create_app(settings: WebSettings) -> FastAPI:
@@ -36,7 +37,8 @@ def create_app(settings: WebSettings) -> FastAPI:
     app.include_router(picture_routes.router(services))
     for feature in FEATURES:
         if find_spec(f"crosslens.web.{feature}") is not None:
-            app.include_router(import_module(f"crosslens.web.{feature}.routes").router(services))
+            for router in import_module(f"crosslens.web.{feature}.routes").routers(services):
+                app.include_router(router)
     if settings.password is not None:
         services.require_login = password_login(settings.password)
     if not settings.is_local and services.require_login is None:

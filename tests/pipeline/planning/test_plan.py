@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import crosslens as cl
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.pipeline import DeviceRates, MeasuredRun, add_rates, calibrate_device, plan_evaluation, read_rates
 from crosslens.pipeline.planning import calibration
+from tests.engine.stand_in import StandInEngine
 
 COSTS = (0.01, 2e-9, 3e-11, 4e-6, 5e-9)
 """Once, per score, per product, per item, per number read."""
@@ -56,7 +59,7 @@ def test_noisy_runs_give_rates_that_are_not_negative() -> None:
     assert times[0] > 0
 
 
-def test_nodes_share_the_images() -> None:
+def test_nodes_share_the_longer_side() -> None:
     alone, many = (plan_evaluation(10**6, 10**6, 512, nodes=nodes, rates=RATES) for nodes in (1, 10))
     assert many.ranking_seconds == pytest.approx(alone.ranking_seconds / 10, rel=0.2)
     assert many.evaluation_seconds == alone.evaluation_seconds, "on one machine"
@@ -64,6 +67,41 @@ def test_nodes_share_the_images() -> None:
     item = 512 * 2
     assert alone.vector_bytes == 2 * 10**6 * item
     assert many.read_bytes == 10**6 * item + 10 * 10**6 * item, "every node reads all captions"
+
+
+def test_no_more_nodes_work_than_there_are_tasks() -> None:
+    few, many = (plan_evaluation(10**6, 10**6, 512, nodes=nodes, rates=RATES) for nodes in (782, 10**4))
+    assert few.tasks == many.tasks == math.ceil(10**6 / 1280)
+    assert many.ranking_seconds == pytest.approx(few.ranking_seconds, rel=0.2)
+
+
+@pytest.mark.parametrize("queries", [None, 50])
+def test_planned_tasks_and_results_are_those_of_a_ranking(queries: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks for four devices, and what they return, against the plan for four nodes."""
+    pytest.importorskip("torch")
+    from crosslens.rank.gpu import blocks
+
+    for kind in ("cuda", "cpu"):
+        monkeypatch.setitem(blocks.LEAST_WORK, kind, 1)
+    sizes = []
+
+    class Measured(StandInEngine):
+        def run(self, work: Any, shared: Any, tasks: Any, **options: Any) -> Iterator[Any]:
+            for result in super().run(work, shared, tasks, **options):
+                if work.__name__ == "rank_product_part":
+                    # Counts take as many bytes as they need, and in a large gallery four.
+                    sizes.append(sum(keys.nbytes + 4 * counts.size for keys, counts in result.values()))
+                yield result
+
+    random = np.random.default_rng(0)
+    dataset = cl.Dataset.of({f"i{n}": [f"{n} {m}" for m in range(5)] for n in range(200)})
+    images, captions = (random.standard_normal((n, 8)).astype(np.float32) for n in (200, 1000))
+    with cl.use_engine(Measured(4, 0.0)):
+        cl.evaluate(dataset, images=images, captions=captions, queries=queries, backend="torch", resamples=0)
+    plan = plan_evaluation(200, 1000, 8, device="gpu", nodes=4, queries=queries, rates=RATES)
+    assert len(sizes) == plan.tasks
+    assert sum(sizes) == pytest.approx(plan.result_bytes, rel=0.01)
+    assert any("--engine ray --backend torch" in note and f"{plan.tasks} tasks" in note for note in plan.notes)
 
 
 def test_images_that_do_not_fit_are_read_past_in_parts() -> None:
@@ -88,7 +126,7 @@ def test_what_takes_longest_is_named() -> None:
     assert plan_evaluation(10**6, 10**6, 512, storage=1e-9, rates=RATES).limit == "storage"
     assert plan_evaluation(10**6, 10**6, 512, nodes=4, network=1e-9, rates=RATES).limit == "network"
     assert (
-        plan_evaluation(10**6, 10**6, 512, nodes=10**4, network=1e9, rates=RATES).limit
+        plan_evaluation(10**7, 10**3, 512, nodes=10**4, network=1e9, rates=RATES).limit
         == "metrics and files on one machine"
     )
 

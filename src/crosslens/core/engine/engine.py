@@ -26,8 +26,11 @@ class Engine(Protocol):
     distributed: bool
     """Whether tasks run elsewhere. If not, work that is faster in one go need not be cut into tasks."""
 
-    def slots(self) -> int:
-        """How many tasks run at the same time, as far as is known now."""
+    def slots(self, *, gpu: bool = False) -> int:
+        """How many tasks run at the same time, as far as is known now; with ``gpu``, how many that need one."""
+
+    def exceeds(self, own: int, *, gpu: bool = False) -> bool:
+        """Whether tasks have cores, or with ``gpu`` GPUs, beside the ``own`` ones of this process, or may get some."""
 
     def run(
         self,
@@ -53,9 +56,13 @@ class LocalEngine:
     name = LOCAL
     distributed = False
 
-    def slots(self) -> int:
+    def slots(self, *, gpu: bool = False) -> int:
         """One: a task uses all cores by itself."""
         return 1
+
+    def exceeds(self, own: int, *, gpu: bool = False) -> bool:
+        """Never: tasks run in this process."""
+        return False
 
     def run(
         self,

@@ -50,18 +50,35 @@ class RayEngine:
             raise MissingExtraError(f"{argument('engine', RAY)}", "ray", "ray")
         self._address = address or os.environ.get("RAY_ADDRESS") or None
         self._leave: Callable[[], None] | None = None
-        self._counted = (-_COUNT, 0)
+        self._counted = (-_COUNT, dict[str, float]())
         if self._address is not None:
             check_address(self._address)
             self._connect()  # before the work that comes first in this process
 
-    def slots(self) -> int:
-        """Cores of the cluster, counted a moment ago."""
-        when, count = self._counted
+    def slots(self, *, gpu: bool = False) -> int:
+        """Cores of the cluster, or its GPUs, counted a moment ago."""
+        when, counts = self._counted
         if time.monotonic() - when > _COUNT:
-            count = int(self._connect().cluster_resources().get("CPU", 0))
-            self._counted = (time.monotonic(), count)
-        return max(1, count)
+            counts = self._connect().cluster_resources()
+            self._counted = (time.monotonic(), counts)
+        return int(counts.get("GPU", 0)) if gpu else max(1, int(counts.get("CPU", 0)))
+
+    def exceeds(self, own: int, *, gpu: bool = False) -> bool:
+        """Whether other nodes have some, or this one has more than this process sees.
+
+        Nodes may join a cluster later: so does one where nobody has any yet, this process included. It has cores, but a
+        cluster without a core is one that waits for nodes.
+        """
+        ray = self._connect()
+        counts = {
+            node["NodeID"]: int(node["Resources"].get("GPU" if gpu else "CPU", 0))
+            for node in ray.nodes()
+            if node["Alive"]
+        }
+        here = counts.pop(ray.get_runtime_context().get_node_id(), 0)
+        if here or any(counts.values()):
+            return here > own or any(counts.values())
+        return self._address not in (None, "local") and (own == 0 or not gpu)
 
     def run(
         self,
@@ -79,7 +96,7 @@ class RayEngine:
         try:
             has_more = True
             while has_more or under_way:
-                while has_more and len(under_way) < self._most_ahead(size):
+                while has_more and len(under_way) < self._most_ahead(size, gpu):
                     task = next(waiting, _END)
                     has_more = task is not _END
                     if has_more:
@@ -97,9 +114,10 @@ class RayEngine:
             self._leave()
             self._leave = None
 
-    def _most_ahead(self, size: int) -> int:
-        most = _AHEAD * self.slots()
-        return most if not size else max(2, min(most, _BYTES_AHEAD // size))
+    def _most_ahead(self, size: int, gpu: bool) -> int:
+        slots = max(1, self.slots(gpu=gpu))
+        least = slots + 1 if gpu else 2  # no GPU waits for memory, which nodes with GPUs have
+        return _AHEAD * slots if not size else max(least, min(_AHEAD * slots, _BYTES_AHEAD // size))
 
     def _submitter(self, shared: Any, gpu: bool) -> Callable[[Any, Any], Any]:
         """A function that sends a task on its way; what all tasks share is sent once."""

@@ -1,8 +1,7 @@
 """A plan: time, memory, storage and traffic of an evaluation that has not been run.
 
-Nodes share the images: each keeps its part, or as much of it at a time as its memory holds, and reads all captions past
-it once for every such part. Counts and top lists of the captions are then added up. Metrics, intervals and files are
-the work of one machine.
+Nodes share the ranking as the tasks of ``--engine ray`` do. Their counts and top lists are put together by one machine,
+whose work metrics, intervals and files are, too.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 
 from crosslens.core import UsageError
 from crosslens.pipeline.planning.rates import HOST, DeviceRates, find_rates, read_rates
-from crosslens.rank import device_item_bytes, device_items
+from crosslens.pipeline.planning.sharing import shared_out
 
 PRECISIONS = {"float16": 2, "float32": 4}
 _LARGEST = 10**15
@@ -76,6 +75,15 @@ class Workload:
         most = self.queries or _LARGEST
         return min(self.images, most), min(self.captions, most)
 
+    @property
+    def rankings(self) -> list[tuple[tuple[int, int], dict[int, float]]]:
+        """The shape of every ranking, and for each of its directions how many relevant items a query has, about."""
+        of_image, of_caption = max(1.0, self.captions / self.images), max(1.0, self.images / self.captions)
+        if self.queries is None:
+            return [((self.images, self.captions), {0: of_image, 1: of_caption})]
+        images, captions = self.counted
+        return [((images, self.captions), {0: of_image}), ((self.images, captions), {1: of_caption})]
+
 
 @dataclass(frozen=True)
 class EvaluationPlan:
@@ -97,6 +105,7 @@ class EvaluationPlan:
     read_bytes: float
     result_bytes: float
     passes: int
+    tasks: int
     limit: str
     notes: tuple[str, ...] = ()
 
@@ -138,28 +147,27 @@ def plan_evaluation(
 
 def _planned(work: Workload, own: DeviceRates, host: DeviceRates) -> EvaluationPlan:
     item_bytes = work.dim * PRECISIONS[work.precision]
-    share = math.ceil(work.images / work.nodes)
-    lists = float(_PER_PAIR + work.depth * _PER_ENTRY)
-    held, node_bytes = share, item_bytes * share + lists * (share + work.captions)
-    if own.memory_bytes is not None:  # blocks of images stay on the device, those of captions pass
-        held = device_items(own.memory_bytes, work.dim, work.depth)
-        every = device_item_bytes(work.dim, work.depth) * (share + work.captions)
-        node_bytes = float(min(own.memory_bytes, every))
-    passes = math.ceil(share / held)
-    read = float(item_bytes) * (share + passes * work.captions)
-    queries = sum(work.counted)
-    # Every node's counts and lists of all caption queries go to one machine, and so do those of its own images.
-    results = work.nodes * work.counted[1] * lists
-    ranking = own.ranking_seconds(work.scores / work.nodes, share + work.captions, work.dim) if own.measured else None
-    network = (read if work.nodes > 1 else 0.0) / (work.network * 1e9 / 8) + results / (work.network * 1e9 / 8)
+    shares = [
+        shared_out(shape, pairs, work.dim, work.depth, work.nodes, own.memory_bytes, item_bytes)
+        for shape, pairs in work.rankings
+    ]
+    read, results = item_bytes * sum(share.items for share in shares), sum(share.result_bytes for share in shares)
+    ranking = None
+    if own.measured:
+        ranking = sum(
+            own.ranking_seconds(float(shape[0]) * shape[1] / share.used, share.items, work.dim)
+            for share, (shape, _) in zip(shares, work.rankings, strict=True)
+        )
+    network = (read + results) / (work.network * 1e9 / 8) if work.nodes > 1 else 0.0
     plan = EvaluationPlan(
         work, own.about, own.measured, work.scores, 2 * work.scores * work.dim, ranking,
-        host.evaluation_seconds(queries), network if work.nodes > 1 else 0.0, read / (work.storage * 1e9),
-        node_bytes,
+        host.evaluation_seconds(sum(work.counted)), network, read / (work.storage * 1e9),
+        max(share.memory_bytes for share in shares),
         host.host_bytes(work.images + work.captions),
-        float(item_bytes) * (work.images + work.captions), _run_bytes(work), read * work.nodes, results, passes, "",
+        float(item_bytes) * (work.images + work.captions), _run_bytes(work), read * work.nodes, results,
+        max(share.passes for share in shares), sum(share.tasks for share in shares), "",
     )  # fmt: skip
-    return _with_limit(plan, own)
+    return _with_limit(plan, own, sum(share.lists for share in shares))
 
 
 def _run_bytes(work: Workload) -> float:
@@ -170,7 +178,7 @@ def _run_bytes(work: Workload) -> float:
     return float(lists + pairs * _PER_PAIR + _PER_ID * (work.images + work.captions))
 
 
-def _with_limit(plan: EvaluationPlan, own: DeviceRates) -> EvaluationPlan:
+def _with_limit(plan: EvaluationPlan, own: DeviceRates, lists: float) -> EvaluationPlan:
     times = {
         "compute": plan.ranking_seconds or 0.0,
         "network": plan.network_seconds,
@@ -186,8 +194,14 @@ def _with_limit(plan: EvaluationPlan, own: DeviceRates) -> EvaluationPlan:
         )
     if plan.passes > 1:
         notes.append(
-            f"A node's images do not fit its device: they are ranked in {plan.passes:,} blocks, and all captions are "
-            "read for each."
+            "What a node ranks at a time does not fit its device: the longer side is ranked in "
+            f"{plan.passes:,} blocks, and the other is read for each."
+        )
+    if plan.workload.nodes > 1:
+        how = "--engine ray" if own.memory_bytes is None else "--engine ray --backend torch"
+        notes.append(
+            f"crosslens evaluate {how} on a Ray cluster of these nodes does it in {plan.tasks:,} tasks. One machine "
+            f"merges their {lists:.2g} lists while others are made, which is not in the time."
         )
     largest = max((run.images * run.captions for run in own.ranking), default=0)
     if plan.measured and plan.scores / plan.workload.nodes > 1000 * largest:

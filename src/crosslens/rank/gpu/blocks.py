@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +18,18 @@ _CANDIDATES = 256 * 8 + 512
 _CANDIDATE = 160 + 64
 """Of a query that lists one more item: candidates, some times as many as are kept, and again while they are put in
 order."""
-_RELEVANT, _WIDEST = 44, 8
+_RELEVANT, _WIDEST = 44, 12
 """Of a relevant pair: its positions, its score, what is counted; and of its query, in tables of equal width."""
-_MOST_WORK = 10**16
-"""Multiplications of a pair of blocks, at most: a minute of a fast GPU, which is what an interruption may cost."""
+MOST_WORK = {"cuda": 10**16, "cpu": 4 * 10**12}
+"""Multiplications of a pair of blocks, at most: a minute of a fast GPU or of some cores, which is what an interruption
+may cost."""
+LEAST_WORK = {"cuda": 10**14, "cpu": 1 << 33}
+"""Multiplications that a further device is worth its start for: about a second of a fast GPU; of a core, less."""
+_MOST_TASK_WORK = {"cuda": 5 * 10**16, "cpu": 1 << 38}
+"""Multiplications of a task, at most, which is what a lost worker costs: five minutes of a fast GPU, ten seconds of a
+core. The larger a task, the fewer lists travel for as much work."""
+_TASKS_PER_DEVICE = 4
+"""So that devices of unequal speed end at about the same time, and results are merged while others are computed."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +48,18 @@ class Blocks:
     @property
     def counts(self) -> tuple[int, int]:
         """How many blocks of outer and inner items."""
-        return len(self.parts(self.outer)), len(self.parts(1 - self.outer))
+        outer, inner = (_number(self.shape[axis], self.size[axis]) for axis in (self.outer, 1 - self.outer))
+        return outer, inner
 
 
-def plan_blocks(shape: tuple[int, int], dimension: int, item_bytes: Sequence[int], room: int, devices: int) -> Blocks:
+def plan_blocks(
+    shape: tuple[int, int], dimension: int, item_bytes: Sequence[int], room: int, most: int, devices: int
+) -> Blocks:
     """As few blocks as ``room`` on each device allows, and for each device equally many of the longer axis.
 
-    ``item_bytes`` is what a row and a column take. Blocks of the longer axis stay on their device while those of the
-    other axis are read, so they get three quarters of the memory.
+    ``item_bytes`` is what a row and a column take, ``most`` how many multiplications a pair of blocks may need. Blocks
+    of the longer axis stay on their device while those of the other axis are read, so they get three quarters of the
+    memory.
     """
     outer = 0 if shape[0] > shape[1] else 1
     length, other = shape[outer], shape[1 - outer]
@@ -57,10 +70,27 @@ def plan_blocks(shape: tuple[int, int], dimension: int, item_bytes: Sequence[int
         width = min(other, max(1, room // 4 // others))
         height = min(height, max(1, (room - width * others) // own))
         width = min(other, max(1, (room - height * own) // others))
-    width = min(width, max(1, _MOST_WORK // (height * dimension)))
+    width = min(width, max(1, most // (height * dimension)))
     tall = min(length, -(-_number(length, height) // devices) * devices)
     sizes = -(-length // tall), -(-other // _number(other, width))
     return Blocks(shape, sizes if outer == 0 else (sizes[1], sizes[0]), outer)
+
+
+def task_blocks(shape: tuple[int, int], dimension: int, devices: int, kind: str) -> Blocks:
+    """Blocks whose pairs are the tasks of so many devices of a kind, wherever these are.
+
+    Whoever runs a task cuts it further if its device holds less. Each task reads the vectors of a block of rows and of
+    one of columns, and lists of both travel: of all ways to make so many tasks, the one is taken where that is least.
+    """
+    work = shape[0] * shape[1] * dimension
+    number = max(-(-work // _MOST_TASK_WORK[kind]), min(_TASKS_PER_DEVICE * devices, work // LEAST_WORK[kind]), 1)
+    if number > devices:
+        number = -(-number // devices) * devices
+    outer = 0 if shape[0] > shape[1] else 1
+    divisors = [divisor for divisor in range(1, math.isqrt(number) + 1) if number % divisor == 0]
+    counts = [(rows, number // rows) for rows in (*divisors, *(number // divisor for divisor in divisors))]
+    rows, columns = min(counts, key=lambda count: (shape[0] * count[1] + shape[1] * count[0], count))
+    return Blocks(shape, (-(-shape[0] // rows), -(-shape[1] // columns)), outer)
 
 
 def needed_bytes(blocks: Blocks, dimension: int, item_bytes: Sequence[int]) -> int:
@@ -86,11 +116,10 @@ def device_item_bytes(dimension: int, depth: int, pairs: int = 1, widest: int = 
     return 12 * dimension + _CANDIDATES + _CANDIDATE * depth + _RELEVANT * pairs + _WIDEST * widest
 
 
-def device_items(memory: int, dimension: int, depth: int) -> int:
-    """How many items of the longer axis a device of so much memory holds while others are read past them."""
-    room, size = _without_buffers(memory), device_item_bytes(dimension, depth)
-    unlimited = 10**18
-    return plan_blocks((unlimited, unlimited - 1), dimension, (size, size), room, 1).size[0]
+def device_blocks(memory: int, shape: tuple[int, int], dimension: int, depth: int) -> Blocks:
+    """The blocks that a device of so much memory ranks rows and columns in, whatever else limits them."""
+    size, most = device_item_bytes(dimension, depth), shape[0] * shape[1] * dimension
+    return plan_blocks(shape, dimension, (size, size), _without_buffers(memory), most, 1)
 
 
 def device_memory(device: Any) -> int:

@@ -20,7 +20,7 @@ def exact_scores(left: Tensor, right: Tensor, rows: Tensor, columns: Tensor) -> 
     if len(rows) == 0:
         return out
     if fused(left.device.type):
-        from crosslens.rank.gpu.kernels import exact_products
+        from crosslens.rank.gpu.fused.kernels import exact_products
 
         dimension = left.shape[1]
         grid = (-(-len(rows) // _PAIRS),)

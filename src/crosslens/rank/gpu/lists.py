@@ -43,6 +43,13 @@ def items_of(keys: Tensor) -> Tensor:
     return torch.where(keys == NOTHING, UNRANKED, LAST - (keys & 0xFFFFFFFF))
 
 
+def moved(keys: Tensor, start: int) -> Tensor:
+    """The keys of the same items where ``start`` others come before the first."""
+    import torch
+
+    return torch.where(keys == NOTHING, NOTHING, keys - start)
+
+
 def as_ranking(direction: str, relevance: Relevance, keys: Tensor, counts: Tensor) -> Ranking:
     """Keys of the best items of every query and the counts of every relevant pair, as a ranking."""
     import torch
@@ -59,11 +66,10 @@ def as_ranking(direction: str, relevance: Relevance, keys: Tensor, counts: Tenso
 class Lists:
     """What the blocks ranked so far say about all queries of one direction, in this machine's memory."""
 
-    def __init__(self, relevance: Relevance, depth: int) -> None:
+    def __init__(self, relevance: Relevance, keep: int) -> None:
         import torch
 
         self.relevance = relevance
-        keep = min(depth, len(relevance.item_ids))
         self.keys = torch.full((len(relevance.query_ids), keep), NOTHING, dtype=torch.int64)
         self.counts = torch.zeros((3, len(relevance.items)), dtype=torch.int64)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from crosslens.core import Progress, Relevance
 from crosslens.rank.gpu.exact import fused
-from crosslens.rank.gpu.fused_pass import LONGEST_LIST, MOST_RELEVANT, SMALLEST, fused_pass
+from crosslens.rank.gpu.fused.fused_pass import LONGEST_LIST, MOST_RELEVANT, SMALLEST, fused_pass
 from crosslens.rank.gpu.side import Side
 from crosslens.rank.gpu.tiles.tile_pass import tile_pass
 
@@ -48,9 +48,12 @@ def rank_sides(
     longest = max(side.keep for side in both)
     suited = min(len(rows), len(columns)) >= SMALLEST and widest <= MOST_RELEVANT and longest <= LONGEST_LIST
     if kernels and suited and tile is None and fused(rows.device.type):
-        if fused_pass(*both, progress):
+        blocks = fused_pass(*both, progress)
+        if blocks is not None:
+            if blocks:
+                tile_pass(*both, progress, half=False, blocks=blocks)
             return both
-        both = sides()  # too many near-ties: tiles in half precision would leave as many undecided
-        half = False
+        both = sides()
+        half = False  # too many near-ties: tiles in half precision would leave as many undecided
     tile_pass(*both, progress, half=half and rows.device.type == "cuda", tile=tile)
     return both

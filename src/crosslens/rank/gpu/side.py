@@ -6,6 +6,7 @@ Passes number queries and items within their blocks. What leaves a side is numbe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,14 @@ import numpy as np
 from crosslens.core import Ranking, Relevance
 from crosslens.rank.gpu.exact import exact_scores
 from crosslens.rank.gpu.lists import LAST as LAST, NOTHING, as_ranking, items_of, keys_of, scores_of
+from crosslens.rank.gpu.sampled import SampledProducts, worthwhile
 
 Tensor = Any
 
 _FULL = 1 << 26
 """Undecided pairs and candidates that are kept at most before they are settled."""
+_MANY = 1 << 16
+"""Undecided pairs that a sparse product is worth its start for."""
 _QUERIES, _ITEMS = 512, 1 << 16
 """Whose exact scores are all made at a time."""
 
@@ -70,13 +74,17 @@ class Side:
         import torch
 
         where, count = queries.device, len(queries)
-        lengths = np.diff(relevance.offsets)
-        owners, items, offsets = (
-            torch.from_numpy(np.array(part, np.int32)).to(where)
-            for part in (relevance.rows, relevance.items - start, relevance.offsets)
+        items, offsets = (
+            torch.from_numpy(part.astype(np.int32)).to(where) for part in (relevance.items, relevance.offsets)
+        )
+        items -= start
+        lengths = offsets.diff()
+        owners = torch.repeat_interleave(
+            torch.arange(count, dtype=torch.int32, device=where), lengths, output_size=len(items)
         )
         scores = exact_scores(queries, gallery, owners, items) if scores is None else scores.to(where)
-        targets = torch.full((int(lengths.max(initial=1)), count), torch.inf, dtype=scores.dtype, device=where)
+        widest = max(1, int(lengths.max())) if count else 1
+        targets = torch.full((widest, count), torch.inf, dtype=scores.dtype, device=where)
         nth = torch.arange(len(owners), device=where) - offsets[owners.long()]
         targets[nth, owners.long()] = scores
         above, tied, before = (torch.zeros(len(owners), dtype=torch.int64, device=where) for _ in range(3))
@@ -92,12 +100,11 @@ class Side:
 
     def widths(self, block: int) -> Tensor:
         """The greatest number of relevant items in each block of queries."""
-        import torch
 
-        lengths = np.diff(self.relevance.offsets).astype(np.int32)
-        padded = np.zeros(-(-len(lengths) // block) * block, np.int32)
+        lengths = self.offsets.diff()
+        padded = lengths.new_zeros(-(-len(lengths) // block) * block)
         padded[: len(lengths)] = lengths
-        return torch.from_numpy(padded.reshape(-1, block).max(axis=1)).to(self.queries.device)
+        return padded.view(-1, block).amax(dim=1)
 
     def exact(self, queries: Tensor, items: Tensor) -> Tensor:
         """The exact scores of pairs."""
@@ -108,7 +115,7 @@ class Side:
         import torch
 
         for start in range(0, len(pairs), _FULL):
-            pair, item = pairs[start : start + _FULL].long(), items[start : start + _FULL]
+            pair, item = self._in_doubt(pairs[start : start + _FULL].long(), items[start : start + _FULL])
             exact = self.exact(self.owners[pair], item)
             target = self.scores[pair]
             tie = (exact == target) & (item != self.items[pair])
@@ -118,6 +125,23 @@ class Side:
             ):  # fmt: skip
                 which = pair[chosen]
                 counts.index_add_(0, which, ones.expand(len(which)))
+
+    def _in_doubt(self, pairs: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Those that only exact scores can decide, of many where these take long; the others are counted."""
+        import torch
+
+        if len(pairs) < _MANY or not worthwhile(pairs.device.type):
+            return pairs, items
+        lowest, highest = self._sampled.around(self.owners[pairs].long(), items)
+        targets = self.scores[pairs]
+        sure = pairs[lowest > targets]
+        self.above.index_add_(0, sure, torch.ones((), dtype=torch.int64, device=pairs.device).expand(len(sure)))
+        left = torch.nonzero((lowest <= targets) & (highest >= targets))[:, 0]
+        return pairs[left], items[left]
+
+    @cached_property
+    def _sampled(self) -> SampledProducts:
+        return SampledProducts(self.queries, self.gallery)
 
     def collect(self, queries: Tensor, items: Tensor) -> None:
         """Note candidates for top lists; many of them are cut back to those that can still be listed."""

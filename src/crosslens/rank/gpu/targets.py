@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
@@ -31,21 +31,19 @@ def inference_on(where: Any) -> AbstractContextManager[Any]:
     return stack
 
 
-def relevant_scores(
-    vectors: tuple[VectorBlocks, VectorBlocks], relevant: Sequence[Relevance], where: Any
-) -> tuple[Array, Array]:
-    """The scores of the relevant pairs of both directions, in the order of each."""
+def relevant_scores(relevant: Sequence[Relevance], scores_of: Callable[[Array, Array], Array]) -> tuple[Array, Array]:
+    """The scores of the relevant pairs of both directions, in the order of each; ``scores_of`` (rows, columns)."""
     rows, columns = relevant
-    scores = _pair_scores(vectors, rows.rows, rows.items, where)
+    scores = scores_of(rows.rows, rows.items)
     order = np.lexsort((columns.rows, columns.items))
     if np.array_equal(columns.items[order], rows.rows) and np.array_equal(columns.rows[order], rows.items):
         flipped = np.empty_like(scores)
         flipped[order] = scores
         return scores, flipped
-    return scores, _pair_scores(vectors, columns.items, columns.rows, where)
+    return scores, scores_of(columns.items, columns.rows)
 
 
-def _pair_scores(vectors: tuple[VectorBlocks, VectorBlocks], rows: Array, columns: Array, where: Any) -> Array:
+def pair_scores(vectors: tuple[VectorBlocks, VectorBlocks], rows: Array, columns: Array, where: Any) -> Array:
     """One score per (row, column) pair."""
     import torch
 

@@ -32,6 +32,20 @@ def thread_limit(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def seed_generators(seed: int, device: Any) -> None:
+    """Seed what draws on this device, and on the CPU.
+
+    ``torch.manual_seed`` also puts calls off for devices that are not in use, each with the whole stack as text: on a
+    CPU that is a noticeable part of a small step, more of it the deeper the stack.
+    """
+    import torch
+
+    if device.type == "cpu":
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
+
+
 def precision_context(precision: str, device: Any) -> AbstractContextManager[Any]:
     """Inside, a model computes in this precision; its weights stay float32."""
     import torch

@@ -10,12 +10,9 @@ from crosslens.web.explorer.pages import page_router
 from crosslens.web.services import Services
 
 
-def router(services: Services) -> APIRouter:
+def routers(services: Services) -> list[APIRouter]:
     """The explorer on these services."""
     services.navigation += [("/", "Runs"), ("/datasets", "Datasets")]
     context = ExplorerContext(services)
     services.start_work.append(context.explanations.load_parser)
-    routes = APIRouter()
-    routes.include_router(api_router(context))
-    routes.include_router(page_router(context))
-    return routes
+    return [api_router(context), page_router(context)]

@@ -13,7 +13,7 @@ from crosslens.web.judging.context import JudgingContext
 from crosslens.web.services import Services
 
 
-def router(services: Services) -> APIRouter:
+def routers(services: Services) -> list[APIRouter]:
     """Accounts, annotating, and the pages of owners."""
     context = JudgingContext(services.settings)
     services.navigation.append(("/judging", "Judging"))
@@ -22,9 +22,7 @@ def router(services: Services) -> APIRouter:
         services.require_login = context.require_login
     if context.setup_path is not None:
         services.start_notes.append(f"to judge, make the first account at {{address}}{context.setup_path[1:]}")
-    routes = APIRouter()
-    routes.include_router(account_routes.router(context))
-    routes.include_router(annotating_routes.router(context))
+    parts = [account_routes.router(context), annotating_routes.router(context)]
     if find_spec("crosslens.web.judging.owning") is not None:
-        routes.include_router(import_module("crosslens.web.judging.owning.routes").router(context, services))
-    return routes
+        parts.append(import_module("crosslens.web.judging.owning.routes").router(context, services))
+    return parts

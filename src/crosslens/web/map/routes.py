@@ -86,7 +86,7 @@ def query_page(run_id: str, run: Run, item: MapItem) -> str | None:
     return query_address(run_id, item.id, {"direction": directions[0]}) if directions else None
 
 
-def router(services: Services) -> APIRouter:
+def routers(services: Services) -> list[APIRouter]:
     """All addresses of the map."""
     services.navigation.append(("/map", "Map"))
     pages = MapPages(services)
@@ -101,7 +101,7 @@ def router(services: Services) -> APIRouter:
     _add_pages(routes, pages)
     _add_state(routes, pages)
     _add_content(routes, pages)
-    return routes
+    return [routes]
 
 
 def _add_pages(routes: APIRouter, pages: MapPages) -> None:

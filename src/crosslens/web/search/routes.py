@@ -44,7 +44,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 Depth = Annotated[int, Query(ge=1, le=MOST_HITS)]
 
 
-def router(services: Services) -> APIRouter:
+def routers(services: Services) -> list[APIRouter]:
     """All addresses of live search."""
     services.navigation.append(("/search", "Search"))
     services.body_limits["/api/search/picture"] = MOST_BYTES + _FORM_BYTES
@@ -58,7 +58,7 @@ def router(services: Services) -> APIRouter:
     routes = APIRouter(lifespan=stopping)
     _add_choices(routes, desk)
     _add_searches(routes, desk)
-    return routes
+    return [routes]
 
 
 def _add_choices(routes: APIRouter, desk: SearchDesk) -> None:

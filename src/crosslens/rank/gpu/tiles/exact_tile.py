@@ -6,8 +6,9 @@ from typing import Any
 
 from crosslens.rank.gpu.exact import orderable
 from crosslens.rank.gpu.side import LAST
-from crosslens.rank.gpu.tiles.flags import FlagBuffers, count, words_of
-from crosslens.rank.gpu.tiles.levels import Level
+from crosslens.rank.gpu.tiles.buffers import FlagBuffers, count, words_of
+from crosslens.rank.gpu.tiles.entries import Entries
+from crosslens.rank.gpu.tiles.levels import Level, rounded_down
 from crosslens.rank.gpu.tiles.tile_direction import TileDirection
 
 Tensor = Any
@@ -18,14 +19,13 @@ _MANY = 1 / 128
 """From this share of candidates on only the best of each query are collected."""
 
 
-def decide(
-    direction: TileDirection, level: Level, scores: Tensor, part: slice, items: slice, buffers: FlagBuffers
-) -> None:
+def decide(direction: TileDirection, level: Level, part: slice, items: slice, buffers: FlagBuffers) -> None:
     """Count and collect a tile of exact scores for the queries ``part`` of a direction."""
+    scores, _ = level.tile(direction.axis, part, items)
     _put_relevant(direction, scores, part, items)
     for nth in range(direction.widest(part)):
         _count(direction, scores, nth, part, items.start, buffers)
-    _collect(direction, level, scores, part, items.start, buffers)
+    _collect(direction, scores, part, items.start, buffers)
 
 
 def _count(direction: TileDirection, exact: Tensor, nth: int, part: slice, start: int, buffers: FlagBuffers) -> None:
@@ -49,9 +49,7 @@ def _count(direction: TileDirection, exact: Tensor, nth: int, part: slice, start
     side.before[pairs] += count(earlier, direction.axis)[: len(active)][active]
 
 
-def _collect(
-    direction: TileDirection, level: Level, exact: Tensor, part: slice, start: int, buffers: FlagBuffers
-) -> None:
+def _collect(direction: TileDirection, exact: Tensor, part: slice, start: int, buffers: FlagBuffers) -> None:
     """Collect candidates of a tile of exact scores, which begins at item ``start``."""
     import torch
 
@@ -61,11 +59,11 @@ def _collect(
     flags = buffers.of(0, exact)
     torch.ge(exact, floor.unsqueeze(1 - direction.axis), out=flags[:, : exact.shape[1]])
     if int(flags.sum()) > max(_MANY * exact.numel(), 2 * direction.side.keep * len(floor)):
-        _collect_best(direction, level, exact, part, start)
+        _collect_best(direction, exact, part, start)
         return
     slots = torch.nonzero(flags, as_tuple=True)
     queries, items = slots if direction.axis == 0 else slots[::-1]
-    direction.list_candidates(level, queries + part.start, items + start, exact[slots])
+    direction.list_candidates(_entries(queries + part.start, items + start, exact[slots]))
 
 
 def _put_relevant(direction: TileDirection, exact: Tensor, part: slice, items: slice) -> None:
@@ -80,7 +78,13 @@ def _put_relevant(direction: TileDirection, exact: Tensor, part: slice, items: s
     side.tied[pairs] -= 1  # each will be counted as a tie with itself
 
 
-def _collect_best(direction: TileDirection, level: Level, exact: Tensor, part: slice, start: int) -> None:
+def _entries(queries: Tensor, items: Tensor, scores: Tensor) -> Entries:
+    """Exact scores, which are float64 for some scorers, between float32 ones."""
+    scores = scores.double()
+    return Entries(queries.int(), items.int(), rounded_down(scores, 24), -rounded_down(-scores, 24))
+
+
+def _collect_best(direction: TileDirection, exact: Tensor, part: slice, start: int) -> None:
     """Collect the best items of every query of a tile, by score and index, and raise floors to the last of them."""
     import torch
 
@@ -96,7 +100,8 @@ def _collect_best(direction: TileDirection, level: Level, exact: Tensor, part: s
             items = LAST - (torch.topk(keys, keep, dim=1).values & 0xFFFFFFFF)
         values = torch.gather(scores, 1, items)
         rows = torch.arange(queries.start, queries.stop, device=exact.device)[:, None].expand_as(items)
-        direction.list_candidates(level, rows.reshape(-1), items.reshape(-1) + start, values.reshape(-1))
+        entries = _entries(rows.reshape(-1), items.reshape(-1) + start, values.reshape(-1))
+        direction.list_candidates(entries)
         if keep == direction.side.keep:
-            direction.raise_floors(level.surely(values[:, -1], direction.axis, queries), queries)
+            direction.raise_floors(entries.lowest[keep - 1 :: keep], queries)
             direction.full[queries] |= values[:, -1] == direction.side.floor[queries]

@@ -1,122 +1,184 @@
-"""Ways to make tiles of scores, from the fastest to the exact one, and how far each may be off.
-
-Half precision: inputs rounded to float16, products summed in float32, the sum times a power of two rounded to float16.
-That last rounding keeps the order, so it needs no bound of its own: a threshold rounded down never lies above the tile
-value of a score that reaches it.
-"""
+"""Ways to make tiles of scores, from the fastest to the exact one, and how far each may be off."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import frexp
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from crosslens.rank.gpu.rounded import Rounded, float32_slack, halves, largest_length, product_slack
+from crosslens.rank.gpu.rounded import float32_slack, lengths_of
+from crosslens.rank.gpu.tiles.buffers import Buffer, FlagBuffers
+from crosslens.rank.gpu.tiles.entries import Entries, joined, marked_pairs
 from crosslens.rank.scorers import Scorer
 
 Tensor = Any
 
-_HALF_BITS, _SINGLE_BITS = 11, 24
-_LARGEST = 15
-"""Half-precision tiles stay below 2 to this power; float16 ends at 2¹⁶."""
-_ALIGNED = 8
+_SINGLE_BITS = 24
+_SINGLE_BYTES = 4
 _DOUBLE_ROWS = 2_048
 """Rows of a tile that are made in float64 at a time."""
 
 
-@dataclass(frozen=True, eq=False)
-class Level:
-    """Tiles of scores times ``unit``, a power of two, as numbers of ``bits`` significant bits.
+class Tile(NamedTuple):
+    """Scores of some queries, which are its rows (``axis`` 0) or its columns (1)."""
 
-    ``slack`` bounds the error before that rounding: for the scores of each row and of each column. At an ``exact``
-    level nothing is off.
-    """
+    scores: Tensor
+    axis: int
 
-    tile: Callable[[slice, slice], Tensor]
-    slack: tuple[Tensor, Tensor]
-    unit: float = 1.0
-    bits: int = _SINGLE_BITS
-    exact: bool = False
-
-    def at_least(self, scores: Tensor, axis: int, queries: Tensor | slice = slice(None)) -> Tensor:
-        """What the tile holds at least where exact scores of these rows (axis 0) or columns (1) reach ``scores``."""
-        return _rounded_down((scores.double() - self.slack[axis][queries]) * self.unit, self.bits)
-
-    def at_most(self, scores: Tensor, axis: int, queries: Tensor | slice = slice(None)) -> Tensor:
-        """What the tile holds at most where exact scores of these rows or columns do not exceed ``scores``."""
-        return -self.at_least(-scores, axis, queries)
-
-    def surely(self, values: Tensor, axis: int, queries: Tensor | slice) -> Tensor:
-        """What the exact score is at least where a row or column of the tile holds ``values``."""
-        values = values.double()
-        if self.bits < _SINGLE_BITS:
-            values = values - values.abs() * 2.0 ** (1 - self.bits) - 2.0**-24
-        return _rounded_down(values / self.unit - self.slack[axis][queries], _SINGLE_BITS)
+    @property
+    def by_query(self) -> Tensor:
+        """A row per query."""
+        return self.scores if self.axis == 0 else self.scores.T
 
 
-def _rounded_down(values: Tensor, bits: int) -> Tensor:
+class Marked(Protocol):
+    """What a level has found in a tile."""
+
+    @property
+    def floor(self) -> Tensor:
+        """The floor it was found with."""
+
+    def __len__(self) -> int: ...
+
+
+class Level(ABC):
+    """Tiles for queries of either direction: ``axis`` 0 where they are the rows of the ranking, 1 where its columns."""
+
+    exact = False
+
+    @abstractmethod
+    def tile(self, axis: int, queries: slice, items: slice) -> Tile:
+        """Scores of these queries, perhaps times a power of two that is a query's own."""
+
+    @abstractmethod
+    def bounds(self, scores: Tensor, axis: int, queries: slice) -> tuple[Tensor, Tensor]:
+        """What a tile holds at least where exact scores reach ``scores``, one per query; at most where they do not
+        exceed them."""
+
+    @abstractmethod
+    def lowest(self, values: Tensor, axis: int, queries: slice | Tensor) -> Tensor:
+        """What exact scores are at least where a tile holds ``values``, one per query."""
+
+    def around(self, values: Tensor, axis: int, queries: Tensor, items: Tensor) -> Entries:
+        """Scores that a tile holds as ``values``."""
+        queries, items = queries.int(), items.int()
+        if self.exact:
+            return Entries(queries, items, values, values)
+        return Entries(queries, items, self.lowest(values, axis, queries), -self.lowest(-values, axis, queries))
+
+    @abstractmethod
+    def find(self, axis: int, queries: slice, items: slice, floor: Tensor, share: float) -> Marked | None:
+        """All scores of a tile that may reach the ``floor`` of their query, and some others; None if they are too many.
+
+        They are where more than a ``share`` of the words of a tile have any. ``floor`` is that of all queries of the
+        direction, and a new tensor whenever it has changed.
+        """
+
+    @abstractmethod
+    def resolve(self, axis: int, parts: Sequence[Any]) -> Entries:
+        """What was found in some tiles, with the same floors."""
+
+
+class LastTile:
+    """The tile that was made last: the other direction looks at it, too."""
+
+    def __init__(self) -> None:
+        self._key: Any = None
+        self._scores: Tensor = None
+
+    def of(self, key: Any, make: Callable[[], Tensor]) -> Tensor:
+        """The tile of this key."""
+        if key != self._key:
+            self._key = self._scores = None  # the next tile may take its memory
+            self._scores = make()
+            self._key = key
+        return self._scores
+
+
+class PlainLevel(Level):
+    """Tiles of rows × columns that both directions look at; ``slack`` bounds their errors by row and by column."""
+
+    def __init__(
+        self,
+        make: Callable[[slice, slice], Tensor],
+        slack: tuple[Tensor, Tensor],
+        flags: FlagBuffers,
+        last: LastTile,
+        *,
+        exact: bool,
+    ) -> None:
+        self.make, self.slack, self.flags, self.last, self.exact = make, slack, flags, last, exact
+
+    def tile(self, axis: int, queries: slice, items: slice) -> Tile:
+        rows, columns = (queries, items) if axis == 0 else (items, queries)
+        return Tile(self.last.of((self.exact, rows, columns), lambda: self.make(rows, columns)), axis)
+
+    def bounds(self, scores: Tensor, axis: int, queries: slice) -> tuple[Tensor, Tensor]:
+        slack = self.slack[axis][queries]
+        low, high = scores.double() - slack, scores.double() + slack
+        return rounded_down(low, _SINGLE_BITS), -rounded_down(-high, _SINGLE_BITS)
+
+    def lowest(self, values: Tensor, axis: int, queries: slice | Tensor) -> Tensor:
+        return rounded_down(values.double() - self.slack[axis][queries], _SINGLE_BITS)
+
+    def find(self, axis: int, queries: slice, items: slice, floor: Tensor, share: float) -> Marked | None:
+        import torch
+
+        tile = self.tile(axis, queries, items)
+        if tile.scores.element_size() > _SINGLE_BYTES:
+            return None  # float64 scores are compared as whole tiles
+        low, _ = self.bounds(floor[queries], axis, queries)
+        flags, width = self.flags.of(0, tile.scores), tile.scores.shape[1]
+        torch.ge(tile.scores, low.unsqueeze(1 - axis), out=flags[:, :width])
+        pairs = marked_pairs(flags, share, axis)
+        if pairs is None:
+            return None
+        query, item = pairs
+        values = tile.by_query[query, item]
+        return _MarkedEntries(floor, self.around(values, axis, query + queries.start, item + items.start))
+
+    def resolve(self, axis: int, parts: Sequence[_MarkedEntries]) -> Entries:
+        return joined([part.entries for part in parts])
+
+
+@dataclass(frozen=True)
+class _MarkedEntries:
+    floor: Tensor
+    entries: Entries
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+def rounded_down(values: Tensor, bits: int) -> Tensor:
     """The largest numbers of so many significant bits that are not above the float64 ``values``, as float32."""
     import torch
 
-    kind = torch.float16 if bits == _HALF_BITS else torch.float32
+    half = bits < _SINGLE_BITS
+    kind = torch.float16 if half else torch.float32
     nearest = values.to(kind)
     _, exponents = torch.frexp(values)
     # Half of what the last bit is worth: an exact power of two, made of bits, since other ways may round it.
-    exponents = torch.clamp(exponents.long() - bits - 1, min=-25 if bits == _HALF_BITS else -150)
+    exponents = torch.clamp(exponents.long() - bits - 1, min=-25 if half else -150)
     step = ((exponents + 1023) << 52).view(torch.float64)
     lower = torch.where(nearest.double() <= values, nearest, (values - step).to(kind))
     return lower.float()
 
 
-def product_levels(left: Tensor, right: Tensor, *, half: bool) -> list[Level]:
-    """Inner products of float32 vectors: in half precision, if asked for, in float32 and in float64."""
+def product_levels(left: Tensor, right: Tensor, flags: FlagBuffers) -> list[Level]:
+    """Inner products of float32 vectors: in float32 and in float64."""
     import torch
 
-    if half:
-        first, second = halves(left, _ALIGNED, _ALIGNED), halves(right, _ALIGNED, _ALIGNED)
-    else:
-        first, second = (Rounded(vectors, 1.0, largest_length(vectors), 0.0) for vectors in (left, right))
-    buffer = _Buffer(torch.float32, left.device)  # one for both: of a tile, only the last level is looked at
-    levels = [_single_level(first, second, left, right, buffer), _double_level(left, right, buffer)]
-    return [_half_level(first, second, left, right), *levels] if half else levels
+    buffer = Buffer(torch.float32, left.device)  # one for both: of a tile, only the last level is looked at
 
-
-def _half_level(first: Rounded, second: Rounded, left: Tensor, right: Tensor) -> Level:
-    import torch
-
-    longest = (first.length + first.error) * (second.length + second.error)
-    unit = 2.0 ** (_LARGEST - frexp(longest)[1]) if longest > 0 else 1.0
-    factor = unit / first.unit / second.unit
-    buffer = _Buffer(torch.float16, left.device)
-
-    def tile(rows: slice, columns: slice) -> Tensor:
-        width = columns.stop - columns.start
-        a = first.values[rows]
-        b = second.values[columns.start : columns.start + -(-width // _ALIGNED) * _ALIGNED]
-        scores = buffer.of(len(a), len(b))
-        scores.addmm_(a, b.T, beta=0, alpha=factor)
-        return scores[:, :width]
-
-    return Level(tile, _uniform(product_slack(first, second, first.values.shape[1]), left, right), unit, _HALF_BITS)
-
-
-def _single_level(first: Rounded, second: Rounded, left: Tensor, right: Tensor, buffer: _Buffer) -> Level:
-    import torch
-
-    def tile(rows: slice, columns: slice) -> Tensor:
+    def single(rows: slice, columns: slice) -> Tensor:
         a, b = left[rows], right[columns]
         return torch.mm(a, b.T, out=buffer.of(len(a), len(b)))
 
-    return Level(tile, _uniform(float32_slack(first, second, left.shape[1]), left, right))
-
-
-def _double_level(left: Tensor, right: Tensor, buffer: _Buffer) -> Level:
-    def tile(rows: slice, columns: slice) -> Tensor:
+    def in_double(rows: slice, columns: slice) -> Tensor:
         a, b = left[rows], right[columns].double().T
         scores = buffer.of(len(a), b.shape[1])
         for start in range(0, len(a), _DOUBLE_ROWS):
@@ -124,10 +186,16 @@ def _double_level(left: Tensor, right: Tensor, buffer: _Buffer) -> Level:
             scores[part] = a[part].double() @ b
         return scores
 
-    return Level(tile, _uniform(0.0, left, right), exact=True)
+    lengths = lengths_of(left), lengths_of(right)
+    slack = float32_slack(*lengths, left.shape[1]), float32_slack(*lengths[::-1], left.shape[1])
+    none = torch.zeros_like(slack[0]), torch.zeros_like(slack[1])
+    last = LastTile()
+    return [
+        PlainLevel(single, slack, flags, last, exact=False), PlainLevel(in_double, none, flags, last, exact=True),
+    ]  # fmt: skip
 
 
-def scorer_levels(scorer: Scorer, where: Any) -> list[Level]:
+def scorer_levels(scorer: Scorer, where: Any, flags: FlagBuffers) -> list[Level]:
     """Tiles that a scorer makes on the host, moved to a device; exact ones where those cannot decide."""
     import torch
 
@@ -145,74 +213,10 @@ def scorer_levels(scorer: Scorer, where: Any) -> list[Level]:
     slack = tuple(
         torch.from_numpy(np.array(part, np.float64)).to(where) for part in (scorer.row_slack, scorer.column_slack)
     )
-    none = (torch.zeros_like(slack[0]), torch.zeros_like(slack[1]))
+    none, last = (torch.zeros_like(slack[0]), torch.zeros_like(slack[1])), LastTile()
     if scorer.precision is np.float32 and not (scorer.row_slack.any() or scorer.column_slack.any()):
-        return [Level(tile, none, exact=True)]
-    return [Level(tile, (slack[0], slack[1])), Level(exact, none, exact=True)]
-
-
-def _uniform(slack: float, *sides: Tensor) -> tuple[Tensor, Tensor]:
-    """The same for every row and column, in no memory."""
-    import torch
-
-    value = torch.full((1,), slack, dtype=torch.float64, device=sides[0].device)
-    return value.expand(len(sides[0])), value.expand(len(sides[1]))
-
-
-class _Buffer:
-    """Memory for one tile, taken over by the next."""
-
-    def __init__(self, kind: Any, device: Any) -> None:
-        import torch
-
-        self.values = torch.empty(0, dtype=kind, device=device)
-
-    def of(self, height: int, width: int) -> Tensor:
-        import torch
-
-        if len(self.values) < height * width:
-            self.values = torch.empty(height * width, dtype=self.values.dtype, device=self.values.device)
-        return self.values[: height * width].view(height, width)
-
-
-class _Precision:
-    """The settings of products, which all threads of a process share: changed by the first, restored by the last."""
-
-    names = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_fp16_accumulation")
-
-    def __init__(self) -> None:
-        self.lock, self.users = threading.Lock(), 0
-        self.before: dict[str, Any] = {}
-
-    def enter(self) -> None:
-        import torch
-
-        matmul = torch.backends.cuda.matmul
-        with self.lock:
-            self.users += 1
-            if self.users == 1:
-                self.before = {name: getattr(matmul, name) for name in self.names if hasattr(matmul, name)}
-                for name in self.before:
-                    setattr(matmul, name, False)
-
-    def leave(self) -> None:
-        import torch
-
-        with self.lock:
-            self.users -= 1
-            if self.users == 0:
-                for name, value in self.before.items():
-                    setattr(torch.backends.cuda.matmul, name, value)
-
-
-_precision = _Precision()
-
-
-@contextmanager
-def full_precision() -> Iterator[None]:
-    """Inside, products are summed in float32 and float32 inputs are not shortened: the bounds count on it."""
-    _precision.enter()
-    try:
-        yield
-    finally:
-        _precision.leave()
+        return [PlainLevel(tile, none, flags, last, exact=True)]
+    return [
+        PlainLevel(tile, (slack[0], slack[1]), flags, last, exact=False),
+        PlainLevel(exact, none, flags, last, exact=True),
+    ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from crosslens.core import UNRANKED, Progress, Ranking, Relevance, as_top_scores
 from crosslens.rank.gpu.side import Side
+from crosslens.rank.gpu.tiles.buffers import FlagBuffers
 from crosslens.rank.gpu.tiles.levels import scorer_levels
 from crosslens.rank.gpu.tiles.tile_pass import look_through
 from crosslens.rank.scorers import Scorer
@@ -91,5 +92,6 @@ def rank_scores(
 
     with torch.inference_mode():
         rows, columns = (ScorerSide.over(relevant[axis], scorer, depth, where, as_rows=axis == 0) for axis in (0, 1))
-        look_through(rows, columns, scorer_levels(scorer, where), progress, tile or _TILE)
+        flags = FlagBuffers(where)
+        look_through(rows, columns, scorer_levels(scorer, where, flags), flags, progress, tile or _TILE)
         return {name: side.ranking(name) for name, side in zip(names, (rows, columns), strict=True)}

@@ -1,33 +1,49 @@
-"""Comparisons of whole tiles: a byte per score, in memory that the next tile takes over, read eight at a time."""
+"""Memory for tiles and their comparisons, which the next tile takes over."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from crosslens.rank.gpu.tiles.entries import WORD
+
 Tensor = Any
 
-WORD = 8
 _ADDED = 128
 
 
+class Buffer:
+    """Memory for one tile of numbers."""
+
+    def __init__(self, kind: Any, device: Any) -> None:
+        import torch
+
+        self.values = torch.empty(0, dtype=kind, device=device)
+
+    def of(self, height: int, width: int) -> Tensor:
+        """Memory for a tile of this size."""
+        import torch
+
+        if len(self.values) < height * width:
+            self.values = torch.empty(height * width, dtype=self.values.dtype, device=self.values.device)
+        return self.values[: height * width].view(height, width)
+
+
 class FlagBuffers:
-    """Memory for some comparisons of a tile."""
+    """Memory for some comparisons of a tile: a byte per score, whole words per row."""
 
     def __init__(self, device: Any) -> None:
         self.device = device
-        self._buffers: list[Tensor] = []
+        self._buffers: list[Buffer] = []
 
     def of(self, number: int, scores: Tensor) -> Tensor:
-        """Memory for a comparison of a tile, each row a whole number of words; what is past the end is False."""
+        """Memory for a comparison of a tile; what is past the end of a row is False."""
         import torch
 
         height, width = scores.shape
         padded = -(-width // WORD) * WORD
         while len(self._buffers) <= number:
-            self._buffers.append(torch.empty(0, dtype=torch.uint8, device=self.device))
-        if len(self._buffers[number]) < height * padded:
-            self._buffers[number] = torch.empty(height * padded, dtype=torch.uint8, device=self.device)
-        flags = self._buffers[number][: height * padded].view(torch.bool).view(height, padded)
+            self._buffers.append(Buffer(torch.bool, self.device))
+        flags = self._buffers[number].of(height, padded)
         if padded > width:
             flags[:, width:] = False
         return flags
@@ -37,12 +53,7 @@ def words_of(flags: Tensor) -> Tensor:
     """Eight flags at a time."""
     import torch
 
-    return flags.view(-1).view(torch.uint8).view(torch.int64)
-
-
-def join(flags: Tensor, others: Tensor) -> None:
-    """Set what is set in either."""
-    words_of(flags).bitwise_or_(words_of(others))
+    return flags.view(-1).view(torch.int64)
 
 
 def count(flags: Tensor, axis: int) -> Tensor:

@@ -44,12 +44,17 @@ def _tile_of(number, tiles_down, tiles_across):
 
 @triton.jit
 def maxima(
-    left, right, out, count, stride, tiles_down, tiles_across,
-    dimension: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+    left, right, scales, out, count, stride, tiles_down, tiles_across,
+    dimension: tl.constexpr, height: tl.constexpr, width: tl.constexpr, equal: tl.constexpr,
 ):  # fmt: skip
-    """The highest score of every row in each of some tiles, which lie ``stride`` tiles apart; none is cut off."""
+    """The highest score of every row in each of some tiles, which lie ``stride`` tiles apart; none is cut off.
+
+    Columns are multiplied by ``scales``, unless all are ``equal``.
+    """
     down, across = _tile_of(tl.program_id(0), tiles_down, tiles_across)
     scores = _product(left, right, down * height, across * stride * width, dimension, height, width)
+    if not equal:
+        scores *= tl.load(scales + across * stride * width + tl.arange(0, width))[None, :]
     rows = down * height + tl.arange(0, height)
     tl.store(out + rows.to(tl.int64) * tiles_across + across, tl.max(scores, axis=1), mask=rows < count)
 
@@ -130,18 +135,19 @@ def _add_by_column(counts, ramps, columns, valid, height: tl.constexpr, width: t
 @triton.jit
 def scan(
     left, right, row_begin, row_end, column_begin, column_end, tiles_down, tiles_across,
-    row_targets, row_widths, row_floor, row_above, row_count,
-    column_targets, column_widths, column_floor, column_above, column_count,
+    row_targets, row_widths, row_floor, row_above, row_count, row_scales,
+    column_targets, column_widths, column_floor, column_above, column_count, column_scales,
     scale, steep, noted, words, programs, dimension: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
     row_common: tl.constexpr, row_more: tl.constexpr, column_common: tl.constexpr, column_more: tl.constexpr,
-    whole: tl.constexpr, native: tl.constexpr,
+    whole: tl.constexpr, equal: tl.constexpr, native: tl.constexpr,
 ):  # fmt: skip
     """Count a panel of tiles, and note what is to be looked at again: one bit per pair, ``words`` words per row.
 
     ``*_targets`` (widest × queries) hold the scores of relevant items, infinite where a query has fewer. The first
     ``*_common`` are compared in unrolled loops; where any query has more (``*_more``), ``*_widths`` say how many there
     are at most in each block of queries. ``steep`` is 1 / (2 slack) for the scores of a tile, ``scale`` the same for
-    true ones. ``whole``: no tile reaches past the end.
+    true ones. Where vectors were not all multiplied by ``equal`` powers of two, ``*_scales`` hold them by query: of its
+    own scores, then of those it is an item for. ``whole``: no tile reaches past the end.
 
     Comparing and selecting runs at half the speed of multiplying and adding. So a score is compared by a ramp, which
     is 0 where the score is surely below a relevant item's, 1 where it is surely above, and in between where it is in
@@ -155,25 +161,32 @@ def scan(
         rows, columns = row + tl.arange(0, height), column + tl.arange(0, width)
         valid_row, valid_column = rows < row_end, columns < column_end
         # All loads first: each would be waited for at the next exchange between threads.
-        row_low = _ramp_of(row_floor, rows, valid_row, scale)
-        column_low = _ramp_of(column_floor, columns, valid_column, scale)
-        by_row = _ramps(row_targets, row_count, rows, valid_row, scale, row_common)
-        by_column = _ramps(column_targets, column_count, columns, valid_column, scale, column_common)
+        if equal:
+            row_scale, column_scale, row_steep, column_steep = scale, scale, steep, steep
+        else:
+            row_scale = tl.load(row_scales + rows, mask=valid_row, other=1.0)
+            column_scale = tl.load(column_scales + columns, mask=valid_column, other=1.0)
+            row_steep = tl.load(column_scales + column_count + columns, mask=valid_column, other=1.0)[None, :]
+            column_steep = tl.load(row_scales + row_count + rows, mask=valid_row, other=1.0)[:, None]
+        row_low = _ramp_of(row_floor, rows, valid_row, row_scale)
+        column_low = _ramp_of(column_floor, columns, valid_column, column_scale)
+        by_row = _ramps(row_targets, row_count, rows, valid_row, row_scale, row_common)
+        by_column = _ramps(column_targets, column_count, columns, valid_column, column_scale, column_common)
         # What may be listed: its ramp is above 0 from the floor less the slack on.
-        scores -= _ramp(scores, steep, row_low[:, None], native) * OUT
-        scores -= _ramp(scores, steep, column_low[None, :], native) * OUT
+        scores -= _ramp(scores, row_steep, row_low[:, None], native) * OUT
+        scores -= _ramp(scores, column_steep, column_low[None, :], native) * OUT
         for nth in tl.static_range(row_common):
-            scores = _take_out_near(scores, steep, by_row[nth][:, None], native)
+            scores = _take_out_near(scores, row_steep, by_row[nth][:, None], native)
         for nth in tl.static_range(column_common):
-            scores = _take_out_near(scores, steep, by_column[nth][None, :], native)
+            scores = _take_out_near(scores, column_steep, by_column[nth][None, :], native)
         if row_more:
             for nth in range(row_common, tl.load(row_widths + row // height)):
-                target = _ramp_of(row_targets + nth * row_count, rows, valid_row, scale)
-                scores = _take_out_near(scores, steep, target[:, None], native)
+                target = _ramp_of(row_targets + nth * row_count, rows, valid_row, row_scale)
+                scores = _take_out_near(scores, row_steep, target[:, None], native)
         if column_more:
             for nth in range(column_common, tl.load(column_widths + column // width)):
-                target = _ramp_of(column_targets + nth * column_count, columns, valid_column, scale)
-                scores = _take_out_near(scores, steep, target[None, :], native)
+                target = _ramp_of(column_targets + nth * column_count, columns, valid_column, column_scale)
+                scores = _take_out_near(scores, column_steep, target[None, :], native)
         if not whole:
             scores = tl.where(valid_row[:, None] & valid_column[None, :], scores, EDGE)
         offsets = (
@@ -184,20 +197,20 @@ def scan(
         )
         tl.store(noted + offsets, _halves_of_words(scores, height, width, native))
         for nth in tl.static_range(row_common):
-            above = _ramp(scores, steep, by_row[nth][:, None], native)
+            above = _ramp(scores, row_steep, by_row[nth][:, None], native)
             _add_by_row(row_above + nth * row_count, above, rows, valid_row)
         for nth in tl.static_range(column_common):
-            above = _ramp(scores, steep, by_column[nth][None, :], native)
+            above = _ramp(scores, column_steep, by_column[nth][None, :], native)
             _add_by_column(column_above + nth * column_count, above, columns, valid_column, height, width)
         if row_more:
             for nth in range(row_common, tl.load(row_widths + row // height)):
-                target = _ramp_of(row_targets + nth * row_count, rows, valid_row, scale)
-                above = _ramp(scores, steep, target[:, None], native)
+                target = _ramp_of(row_targets + nth * row_count, rows, valid_row, row_scale)
+                above = _ramp(scores, row_steep, target[:, None], native)
                 _add_by_row(row_above + nth * row_count, above, rows, valid_row)
         if column_more:
             for nth in range(column_common, tl.load(column_widths + column // width)):
-                target = _ramp_of(column_targets + nth * column_count, columns, valid_column, scale)
-                above = _ramp(scores, steep, target[None, :], native)
+                target = _ramp_of(column_targets + nth * column_count, columns, valid_column, column_scale)
+                above = _ramp(scores, column_steep, target[None, :], native)
                 _add_by_column(column_above + nth * column_count, above, columns, valid_column, height, width)
 
 
@@ -290,14 +303,15 @@ def decide(
     row_offsets, row_scores, row_floor, row_above, row_keys, row_fill,
     column_offsets, column_scores, column_floor, column_above, column_keys, column_fill,
     row_pairs, row_items, row_length, column_pairs, column_items, column_length, room,
-    width, slack, size: tl.constexpr,
+    width, row_slack, column_slack, size: tl.constexpr,
 ):  # fmt: skip
-    """Count and collect the noted pairs of one row by their float32 scores; ``slack`` bounds the error of these."""
+    """Count and collect the noted pairs of one row by their float32 scores; ``*_slack`` bound the error of these."""
     local = tl.program_id(0)
     row = row_begin + local
     begin, count = tl.load(starts + local), tl.load(counts + local)
     lanes = tl.arange(0, size)
     row_first, row_last = tl.load(row_offsets + row), tl.load(row_offsets + row + 1)
+    slack = tl.load(row_slack + row)
     floor = tl.load(row_floor + row) - slack
     fill = tl.load(row_fill + row)
     for start in range(0, count, size):
@@ -310,12 +324,13 @@ def decide(
             surely = tl.sum((valid & (score > target) & ~doubtful).to(tl.int32))
             tl.store(row_above + pair, tl.load(row_above + pair) + surely)
             _append(doubtful, tl.zeros((size,), tl.int32) + pair, item, row_pairs, row_items, row_length, room)
+        other = tl.load(column_slack + item, mask=valid, other=0.0)
         first = tl.load(column_offsets + item, mask=valid, other=0)
         relevant = tl.load(column_offsets + item + 1, mask=valid, other=0) - first
         for nth in range(tl.max(relevant)):
             active = valid & (nth < relevant)
             target = tl.load(column_scores + first + nth, mask=active, other=float("inf"))
-            doubtful = active & (tl.abs(score - target) <= slack)
+            doubtful = active & (tl.abs(score - target) <= other)
             surely = active & (score > target) & ~doubtful
             tl.atomic_add(column_above + first + nth, 1, mask=surely, sem="relaxed")
             _append(
@@ -332,18 +347,19 @@ def decide(
         slot = fill + tl.cumsum(good.to(tl.int32), 0) - 1
         tl.store(row_keys + row.to(tl.int64) * width + slot, key | item.to(tl.int64), mask=good & (slot < width))
         fill += tl.sum(good.to(tl.int32))
-        good = valid & (score >= tl.load(column_floor + item, mask=valid, other=float("inf")) - slack)
+        good = valid & (score >= tl.load(column_floor + item, mask=valid, other=float("inf")) - other)
         slot = tl.atomic_add(column_fill + item, 1, mask=good, sem="relaxed")
         tl.store(column_keys + item.to(tl.int64) * width + slot, key | row.to(tl.int64), mask=good & (slot < width))
     tl.store(row_fill + row, fill)
 
 
 @triton.jit
-def keep_best(keys, fill, floor, begin, keep, slack, width: tl.constexpr):
+def keep_best(keys, fill, floor, begin, keep, slacks, width: tl.constexpr):
     """Drop the candidates of a query that cannot be in its list, and raise its floor; not where some are missing."""
     query = begin + tl.program_id(0)
     count = tl.load(fill + query)
     if (count > keep) & (count <= width):
+        slack = tl.load(slacks + query)
         lanes = tl.arange(0, width)
         start = keys + query.to(tl.int64) * width
         listed = lanes < count

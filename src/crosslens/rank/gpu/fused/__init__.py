@@ -1,0 +1,1 @@
+"""Passes by fused kernels, where there is Triton."""
