@@ -4,10 +4,11 @@
     python benchmarks/gpu.py --size 1000000 --dim 512             # a million by a million
     python benchmarks/gpu.py --size 65536 --kind random           # vectors without any relation: the hard case
     python benchmarks/gpu.py --size 65536 --way half              # without Triton; or float32: the plain way
+    python benchmarks/gpu.py --size 12001 --captions 20011 --kind zeros --sample all    # compare every query
 
-SIZE images and as many captions: every caption belongs to an image, five to each of the first fifth; the other images
-are distractors, as in an expanded gallery. Ranks of all relevant items and lists of ten, in both directions. Needs
-torch and numpy, and Triton for the fused kernels.
+SIZE images and as many captions, or --captions of them: five to an image as far as they go. The other images are
+distractors, as in an expanded gallery. Ranks of all relevant items and lists of ten, in both directions. Needs torch
+and numpy, and Triton for the fused kernels.
 """
 
 from __future__ import annotations
@@ -25,30 +26,43 @@ import torch
 from crosslens.core import Relevance, SilentProgress
 from crosslens.rank.gpu.ranking import rank_vectors
 
-PER_IMAGE = 5
 DEPTH = 10
 NOISE = 6.0
 """How far captions are from their images: at 262,144 items of 512 dimensions the median rank is then about 25."""
+KINDS = ("model", "random", "constant", "copies", "clusters", "lengths", "zeros")
 WAYS = {"fused": (True, True), "half": (False, True), "float32": (False, False)}
 
 
-def make_vectors(size: int, dimension: int, kind: str, device: str) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
-    """Unit vectors of images and captions, and the image of each caption."""
-    generator = torch.Generator(device).manual_seed(0)
+def make_vectors(
+    size: int, captions: int, dimension: int, kind: str, per_image: int
+) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
+    """Vectors of images and captions, of length 1 but for two kinds; and the image of each caption."""
+    generator = torch.Generator("cuda").manual_seed(0)
 
-    def random(count: int) -> torch.Tensor:
-        return torch.randn(count, dimension, generator=generator, device=device)
+    def random(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator, device="cuda")
 
-    owners = np.arange(size) // PER_IMAGE
-    images = random(size)
-    captions = random(size)
-    if kind == "model":
-        for start in range(0, size, 1 << 17):
+    owners = np.minimum(np.arange(captions) // per_image, size - 1)
+    pictures, texts = random(size, dimension), random(captions, dimension)
+    if kind == "constant":
+        texts[:] = texts[0].clone()
+    elif kind == "clusters":  # within a cluster float32 can hardly tell scores apart
+        centres = random(50, dimension)
+        for side in (pictures, texts):
+            side[:] = centres[torch.arange(len(side), device="cuda") % 50] + 1e-4 * side
+    elif kind != "random":
+        for start in range(0, captions, 1 << 17):
             part = slice(start, start + (1 << 17))
-            captions[part] = images[torch.from_numpy(owners[part]).to(device)] + NOISE * captions[part]
-    elif kind == "constant":
-        captions[:] = captions[0].clone()
-    return torch.nn.functional.normalize(images, dim=1), torch.nn.functional.normalize(captions, dim=1), owners
+            texts[part] = pictures[torch.from_numpy(owners[part]).cuda()] + NOISE * texts[part]
+    pictures, texts = (torch.nn.functional.normalize(side, dim=1) for side in (pictures, texts))
+    for side in (pictures, texts):
+        if kind == "copies":
+            side[len(side) // 2 :] = side[: len(side) - len(side) // 2].clone()
+        elif kind == "lengths":  # over six powers of ten
+            side *= 10 ** (6 * torch.rand(len(side), 1, generator=generator, device="cuda") - 3)
+        elif kind == "zeros":
+            side[::50] = 0
+    return pictures, texts, owners
 
 
 def seconds_of(work: Callable[[], Any], rounds: int) -> float:
@@ -81,52 +95,77 @@ def bare_products(images: torch.Tensor, captions: torch.Tensor, rounds: int) -> 
                 for columns in right.split(tile):
                     torch.mm(rows, columns.T, out=out[: len(rows) * len(columns)].view(len(rows), len(columns)))
 
+        torch.mm(left[:tile], right[:tile].T)  # warm up
         # Float32 takes long enough to be measured once.
         result[name] = 2e-12 * images.numel() * len(captions) / seconds_of(multiply, rounds if name != "fp32" else 1)
     torch.backends.cuda.matmul.allow_tf32 = False
     return result
 
 
-def check(sides: Any, images: torch.Tensor, captions: torch.Tensor, sample: int) -> int:
-    """Rank a sample of queries by whole columns in float64 and compare; how many were compared."""
-    generator = torch.Generator().manual_seed(1)
-    compared = 0
+def check(sides: Any, images: torch.Tensor, captions: torch.Tensor, sample: int | None) -> int:
+    """Rank a sample of queries, or all, by whole columns in float64 and compare; how many were compared."""
+    generator, compared = torch.Generator().manual_seed(1), 0
     for side, queries, gallery in ((sides[0], images, captions), (sides[1], captions, images)):
         ranking = side.ranking("i2t")
-        chosen = torch.randperm(
-            min(len(queries), len(queries) // PER_IMAGE if side is sides[0] else len(queries)), generator=generator
-        )[:sample]
-        for query in chosen.tolist():
-            scores = (gallery.double() @ queries[query].double()).float()
-            order = torch.argsort(scores, descending=True, stable=True)[:DEPTH]
-            assert ranking.top_items[query].tolist() == order.tolist(), f"the list of query {query} differs"
-            assert ranking.top_scores[query].tolist() == scores[order].tolist(), f"the scores of query {query} differ"
-            for pair in range(ranking.offsets[query], ranking.offsets[query + 1]):
-                own = int(ranking.relevant[pair])
-                ties = torch.nonzero(scores == scores[own])[:, 0]
-                expected = [int((scores > scores[own]).sum()), len(ties) - 1, int((ties < own).sum())]
-                counted = [int(part[pair]) for part in (ranking.above, ranking.tied, ranking.tied_before)]
-                assert counted == expected, f"query {query}, item {own}: {counted} instead of {expected}"
-            compared += 1
+        relevant = np.diff(ranking.offsets)
+        chosen = torch.arange(len(queries))
+        if sample is not None:  # of those with relevant items
+            chosen = torch.from_numpy(np.flatnonzero(relevant))
+            chosen = chosen[torch.randperm(len(chosen), generator=generator)[:sample]]
+        wide = gallery.double()
+        for part in chosen.split(max(1, (1 << 27) // len(gallery))):
+            scores = (queries[part.cuda()].double() @ wide.T).float()
+            _check_lists(ranking, part.numpy(), scores)
+            rows = np.repeat(np.arange(len(part)), relevant[part])
+            pairs = np.concatenate([np.arange(*ranking.offsets[query : query + 2]) for query in part.tolist()])
+            step = max(1, (1 << 27) // len(gallery))
+            for start in range(0, len(pairs), step):
+                _check_ranks(ranking, pairs[start : start + step], scores, rows[start : start + step])
+        compared += len(chosen)
     return compared
+
+
+def _check_lists(ranking: Any, queries: np.ndarray, scores: torch.Tensor) -> None:
+    order = torch.argsort(scores, dim=1, descending=True, stable=True)[:, :DEPTH]
+    for what, listed, expected in (
+        ("list", ranking.top_items, order), ("scores", ranking.top_scores, scores.gather(1, order)),
+    ):  # fmt: skip
+        different = (np.asarray(listed)[queries] != expected.cpu().numpy()).any(axis=1)
+        assert not different.any(), f"the {what} of query {queries[np.argmax(different)]} differs"
+
+
+def _check_ranks(ranking: Any, pairs: np.ndarray, scores: torch.Tensor, rows: np.ndarray) -> None:
+    items, lines = torch.from_numpy(np.asarray(ranking.relevant)[pairs]).cuda(), scores[torch.from_numpy(rows).cuda()]
+    own = lines.gather(1, items[:, None])
+    ties = lines == own
+    before = torch.arange(lines.shape[1], device=lines.device) < items[:, None]
+    expected = torch.stack([(lines > own).sum(1), ties.sum(1) - 1, (ties & before).sum(1)]).cpu().numpy()
+    counted = np.stack([np.asarray(part)[pairs] for part in (ranking.above, ranking.tied, ranking.tied_before)])
+    different = (counted != expected).any(axis=0)
+    first = int(np.argmax(different))
+    assert not different.any(), f"pair {pairs[first]}: {counted[:, first]} instead of {expected[:, first]}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=65_536, help="images, and as many captions")
+    parser.add_argument("--size", type=int, default=65_536, help="images")
+    parser.add_argument("--captions", type=int, help="as many as images, if not given")
+    parser.add_argument("--per-image", type=int, default=5, help="captions of an image")
     parser.add_argument("--dim", type=int, default=512)
-    parser.add_argument("--kind", choices=("model", "random", "constant"), default="model")
+    parser.add_argument("--kind", choices=KINDS, default="model")
     parser.add_argument("--way", choices=WAYS, default="fused")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--sample", type=int, default=50, help="queries of each direction that float64 checks")
+    parser.add_argument("--sample", default="50", help="queries of each direction that float64 checks, or all")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
+    sample = None if asked.sample == "all" else int(asked.sample)
     if not torch.cuda.is_available():
         print("no GPU here: nothing to measure", file=sys.stderr)
         return 3
-    images, captions, owners = make_vectors(asked.size, asked.dim, asked.kind, "cuda")
-    ids = [tuple(f"{letter}{number}" for number in range(asked.size)) for letter in "ic"]
-    relevance = Relevance.from_indices(ids[0], ids[1], owners, np.arange(asked.size))
+    count = asked.captions or asked.size
+    images, captions, owners = make_vectors(asked.size, count, asked.dim, asked.kind, asked.per_image)
+    ids = [tuple(f"{letter}{number}" for number in range(many)) for letter, many in (("i", asked.size), ("c", count))]
+    relevance = Relevance.from_indices(ids[0], ids[1], owners, np.arange(count))
     relevant = [relevance, relevance.flip()]
     kernels, half = WAYS[asked.way]
     if not kernels:
@@ -144,12 +183,12 @@ def main() -> int:
     bare = bare_products(images, captions, asked.rounds)
     rank()  # compile and warm up
     taken = seconds_of(rank, asked.rounds)
-    rate = 2e-12 * asked.size**2 * asked.dim / taken
-    compared = check(sides, images, captions, asked.sample)
+    rate = 2e-12 * asked.size * count * asked.dim / taken
+    compared = check(sides, images, captions, sample)
     ranks = [np.asarray(side.ranking("i2t").above) + 1 for side in sides]
     figures = {
-        "device": torch.cuda.get_device_name(), "size": asked.size, "dim": asked.dim, "kind": asked.kind,
-        "way": asked.way,
+        "device": torch.cuda.get_device_name(), "size": asked.size, "captions": count, "dim": asked.dim,
+        "kind": asked.kind, "way": asked.way,
         "bare_tflops": {name: round(value, 1) for name, value in bare.items()},
         "ranking_seconds": round(taken, 4), "ranking_tflops": round(rate, 1),
         "share_of_bare_fp16": round(rate / bare["fp16"], 3), "queries_checked": compared,

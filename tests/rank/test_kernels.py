@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from numba.core.errors import TypingError
 
 from crosslens.core import Embeddings
 from crosslens.rank import scorer_of
-from crosslens.rank.kernels import pair_products, put_in_order
+from crosslens.rank.kernels import compiled, pair_products, put_in_order
+from crosslens.rank.masks import LANES, at_least, exceeds, lowest_bit, number_of_bits
 from crosslens.rank.scan import FEW_VALUES, _largest
 from crosslens.rank.top_pass import top_lists
 
@@ -74,3 +76,41 @@ def test_top_lists_of_one_direction(depth, distinct):
     expected = np.argsort(-exact, axis=1, kind="stable")[:, :depth]
     np.testing.assert_array_equal(items, expected)
     np.testing.assert_array_equal(scores, np.take_along_axis(exact, expected, 1))
+
+
+@compiled
+def _masks(scores, bound, bounds):
+    """Of every step through the scores: the bits of four comparisons, how many are set, and the lowest of them."""
+    steps = -(-scores.size // LANES)
+    masks = np.zeros((4, steps), np.uint64)
+    numbers = np.zeros((2, steps), np.int64)
+    for step in range(steps):
+        start = step * LANES
+        masks[0, step], masks[1, step] = at_least(scores, start, bound), exceeds(scores, start, bound)
+        masks[2, step], masks[3, step] = at_least(scores, start, bounds), exceeds(scores, start, bounds)
+        numbers[0, step] = number_of_bits(masks[0, step])
+        numbers[1, step] = lowest_bit(masks[0, step]) if masks[0, step] else -1
+    return masks, numbers
+
+
+@given(size=st.integers(1, 3 * LANES + 2), levels=st.integers(1, 6), missing=st.booleans(), seed=st.integers(0, 2**32))
+def test_scores_that_reach_a_bound_are_bits(size, levels, missing, seed):
+    rng = np.random.default_rng(seed)
+    scores, bounds = rng.integers(0, levels, (2, size)).astype(np.float32)
+    if missing:
+        scores[rng.integers(size)] = np.nan  # reaches nothing
+    bound = np.float32(levels // 2)
+    masks, (numbers, lowest) = _masks(scores, bound, bounds)
+    for step, start in enumerate(range(0, size, LANES)):
+        part, own = scores[start : start + LANES], bounds[start : start + LANES]
+        for mask, expected in zip(masks[:, step], (part >= bound, part > bound, part >= own, part > own), strict=True):
+            assert [int(mask) >> bit & 1 for bit in range(LANES)] == [*expected, *[0] * (LANES - len(part))]
+        assert numbers[step] == (part >= bound).sum()
+        assert lowest[step] == (np.argmax(part >= bound) if (part >= bound).any() else -1)
+
+
+def test_only_contiguous_float32_scores_are_compared():
+    scores = np.zeros((4, 200), np.float32)
+    for other in (scores[:, 0], scores[0].astype(np.float64)):
+        with pytest.raises(TypingError):
+            _masks(other, np.float32(0), scores[0])

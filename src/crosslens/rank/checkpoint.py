@@ -22,9 +22,9 @@ def blocks_between(scorer: Scorer, blocks: int, threads: int) -> int:
     return max(threads, _WORK_BETWEEN // per_block)
 
 
-def checkpoint_key(directions: Sequence[Direction], tile: int) -> str:
-    """Changes when anything that the tallies of these directions depend on does."""
-    parts: dict[str, Any] = {"tile": tile}
+def checkpoint_key(directions: Sequence[Direction], tile: int, blocks: int) -> str:
+    """Changes when anything that the tallies of these directions, after some of the blocks, depend on does."""
+    parts: dict[str, Any] = {"tile": tile, "blocks": blocks}
     for number, direction in enumerate(directions):
         facts = {
             "as rows": direction.as_rows, "keep": direction.keep, "queries": direction.queries,

@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from crosslens.rank.kernels import compiled
+from crosslens.rank.masks import LANES, at_least, exceeds, lowest_bit, number_of_bits
 
 Array = np.ndarray[Any, Any]
 Number = Any  # a machine number of the width the loop needs
-
-STRIP = 64
-"""Scores, or rows, that are counted before the undecided ones among them are noted down."""
 
 DONE = -1
 
@@ -38,49 +36,35 @@ def count_rows(
         if n + (end - begin) * width > pairs.size:
             return i, n
         for p in range(begin, end):
-            if here.size:
-                more, doubtful = _weigh(row, here, low[p], high[p])
-            else:
-                more, doubtful = _count(row, low[p], high[p])
-            above[p] += more
+            more: Number = 0
+            before = n
+            for left in range(0, width, LANES):
+                surely = exceeds(row, left, high[p])
+                doubtful = at_least(row, left, low[p]) ^ surely
+                more += number_of_bits(surely)
+                n = _note(doubtful, p, item + left, pairs, others, n)
             if p == begin:
-                seen[q] = more + doubtful
-            if doubtful:
-                for left in range(0, width, STRIP):
-                    n = _note(row[left : left + STRIP], low[p], high[p], p, item + left, pairs, others, n)
+                seen[q] = more + n - before
+            above[p] += _weigh(row, here, high[p]) if here.size else more
     return DONE, n
 
 
 @compiled
-def _count(row: Array, low: Number, high: Number) -> tuple[Number, Number]:
-    """How many scores are above for certain, and how many are in doubt."""
-    surely, maybe = np.int32(0), np.int32(0)
-    for j in range(row.size):
-        surely = np.int32(surely + np.int32(row[j] > high))
-        maybe = np.int32(maybe + np.int32(row[j] >= low))
-    return surely, np.int32(maybe - surely)
+def _weigh(row: Array, weights: Array, high: Number) -> Number:
+    """How many items the scores that are above for certain stand for."""
+    more = np.int32(0)
+    for j in range(row.size):  # multiplied: a condition would keep the loop from being vectorised
+        more = np.int32(more + np.int32(row[j] > high) * weights[j])
+    return more
 
 
 @compiled
-def _weigh(row: Array, weights: Array, low: Number, high: Number) -> tuple[Number, Number]:
-    """How many items the scores that are above for certain stand for, and how many scores are in doubt."""
-    surely, doubtful = np.int32(0), np.int32(0)
-    for j in range(row.size):
-        more = np.int32(row[j] > high)  # multiplied: a condition would keep the loop from being vectorised
-        surely = np.int32(surely + more * weights[j])
-        doubtful = np.int32(doubtful + np.int32(row[j] >= low) - more)
-    return surely, doubtful
-
-
-@compiled
-def _note(strip: Array, low: Number, high: Number, p: int, item: int, pairs: Array, others: Array, n: int) -> int:
-    """Note down the items of a strip that are in doubt."""
-    if _count(strip, low, high)[1]:
-        for j in range(strip.size):
-            if low <= strip[j] <= high:
-                pairs[n] = p
-                others[n] = item + j
-                n += 1
+def _note(doubtful: Number, p: int, item: int, pairs: Array, others: Array, n: int) -> int:
+    """Note down the items in doubt."""
+    while doubtful:
+        pairs[n], others[n] = p, item + lowest_bit(doubtful)
+        doubtful &= doubtful - np.uint64(1)
+        n += 1
     return n
 
 
@@ -100,43 +84,29 @@ def count_columns(
         p = offsets[query + c] + nth
         if counted[c] and p < offsets[query + c + 1]:
             lowest[c], highest[c] = low[p], high[p]
-    more, doubtful = np.zeros(width, np.int32), np.zeros(width, np.int32)
-    top = start
-    while top < height and n + STRIP * width <= pairs.size:
-        bottom = min(top + STRIP, height)
-        for i in range(top, bottom):
-            _add_row(tile[i], lowest, highest, weights[item + i] if weights.size else np.int32(1), more, doubtful)
-        for left in range(0, width, STRIP):
-            if _any(doubtful[left : left + STRIP]):
-                for c in range(left, min(left + STRIP, width)):
-                    if doubtful[c]:
-                        seen[query + c] += doubtful[c] if nth == 0 else 0
-                        doubtful[c] = 0
-                        for i in range(top, bottom):
-                            if lowest[c] <= tile[i, c] <= highest[c]:
-                                pairs[n], others[n] = offsets[query + c] + nth, item + i
-                                n += 1
-        top = bottom
+    more = np.zeros(width, np.int32)
+    i = start
+    while i < height and n + width <= pairs.size:
+        row = tile[i]
+        _add_row(row, highest, weights[item + i] if weights.size else np.int32(1), more)
+        for left in range(0, width, LANES):
+            doubtful = at_least(row, left, lowest) ^ exceeds(row, left, highest)
+            while doubtful:
+                c = left + lowest_bit(doubtful)
+                doubtful &= doubtful - np.uint64(1)
+                pairs[n], others[n] = offsets[query + c] + nth, item + i
+                n += 1
+                seen[query + c] += nth == 0
+        i += 1
     for c in range(width):
         if more[c]:
             above[offsets[query + c] + nth] += more[c]
             seen[query + c] += more[c] if nth == 0 else 0
-    return (top if top < height else DONE), n
+    return (i if i < height else DONE), n
 
 
 @compiled
-def _add_row(row: Array, low: Array, high: Array, weight: Number, more: Array, doubtful: Array) -> None:
+def _add_row(row: Array, high: Array, weight: Number, more: Array) -> None:
     """Add a row's scores to the counts of all columns."""
     for j in range(row.size):
-        surely = np.int32(row[j] > high[j])
-        more[j] += surely * weight
-        doubtful[j] += np.int32(row[j] >= low[j]) - surely
-
-
-@compiled
-def _any(strip: Array) -> Number:
-    """Whether any number is not 0."""
-    bits = np.int32(0)
-    for j in range(strip.size):
-        bits |= strip[j]
-    return bits
+        more[j] += np.int32(row[j] > high[j]) * weight

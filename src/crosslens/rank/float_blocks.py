@@ -35,6 +35,9 @@ _SMALL = 1 << 28
 _LONGER = 32
 """A side of more bytes than this is not held if it is so many times as long as the other."""
 
+_CACHED = 1 << 21
+"""Vectors in memory are converted in blocks of this many bytes, which stay in the cache until they are stored."""
+
 
 class FloatBlocks:
     """Stored vectors, converted as they are read, in the thread that asks for them.
@@ -83,8 +86,10 @@ class FloatBlocks:
             block = self.source.block(part.start, part.stop)
             out[part] = self._converted(block, lambda row: part.start + row)
 
+        in_files = not isinstance(self.source, ArrayBlocks)
+        parts = block_parts(self.source) if in_files else block_parts(self.source, _CACHED)
         with ThreadPoolExecutor(available_cores()) as pool:
-            wait_for_all([pool.submit(fill, part) for part in block_parts(self.source)])
+            wait_for_all([pool.submit(fill, part) for part in parts])
         return ArrayBlocks(out)
 
     def _converted(self, block: Array, row_of: Callable[[int], int]) -> Array:

@@ -32,8 +32,8 @@ _MOST_WORK = 1 << 38
 """Multiplications of a part, at most: what a lost worker costs, some ten seconds."""
 _PARTS_PER_SLOT = 4
 _SECONDS_BETWEEN_CHECKPOINTS = 60.0
-_NO_TILE = 0
-"""In keys of checkpoints: joined parts do not depend on tiles, as the tallies of a pass do."""
+_NO_TILES = (0, 0)
+"""In keys of checkpoints: joined parts do not depend on tiles and blocks, as the tallies of a pass do."""
 _COUNTS = ("above", "tied", "tied_before")
 
 
@@ -199,7 +199,7 @@ class _Joined:
     def __init__(self, outer: Direction, inner: Direction | None, checkpoint: Path | None) -> None:
         self._outer, self._inner, self._checkpoint = outer, inner, checkpoint
         directions = {"own": outer} if inner is None else {"own": outer, "others": inner}
-        self._key = "" if checkpoint is None else checkpoint_key(list(directions.values()), _NO_TILE)
+        self._key = "" if checkpoint is None else checkpoint_key(list(directions.values()), *_NO_TILES)
         self._lists = {owner: _empty(direction) for owner, direction in directions.items()}
         self.done, self._saved = 0, time.monotonic()
         self._load()

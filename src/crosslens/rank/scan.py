@@ -30,15 +30,13 @@ from typing import Any
 import numpy as np
 
 from crosslens.rank.kernels import compiled
+from crosslens.rank.masks import LANES, at_least, lowest_bit
 
 Array = np.ndarray[Any, Any]
 Number = Any  # a machine number of the width the loop needs; Python's own types say nothing about that
 
 FEW_RELEVANT = 12
 """Up to this many relevant items of a query are looked at one after the other; beyond, by binary search."""
-
-STRIP = 32
-"""Scores whose comparisons are kept as the bits of one machine word."""
 
 HIT_COST = 128
 """Taking a hit takes about as long as counting this many scores against one relevant item."""
@@ -47,11 +45,6 @@ FEW_VALUES = 128
 """Among up to this many values the n-th largest is found by comparing each with all, several at a time."""
 
 DONE = -1
-
-_BITS = (np.uint32(1) << np.arange(STRIP, dtype=np.uint32)).astype(np.uint32)
-_MULTIPLIER = 0x077CB531  # multiplied with a power of two, each of its 32 leading five bits occurs once
-_BIT_NUMBER = np.empty(STRIP, np.int64)
-_BIT_NUMBER[[((_MULTIPLIER << bit) & 0xFFFFFFFF) >> 27 for bit in range(STRIP)]] = np.arange(STRIP)
 
 
 @compiled
@@ -142,12 +135,11 @@ def find_hits(
         if max(in_rows, in_columns) + width > room:
             return i, in_rows, in_columns
         row, bound = tile[i], row_bounds[i]
-        for left in range(0, width, STRIP):
-            reached = _reached(row[left : left + STRIP], bound, column_bounds[left : left + STRIP], _BITS)
+        for left in range(0, width, LANES):
+            reached = at_least(row, left, bound) | at_least(row, left, column_bounds)
             while reached:
-                lowest = reached & (~reached + np.uint32(1))
-                reached ^= lowest
-                c = left + _BIT_NUMBER[np.uint32(lowest * np.uint32(_MULTIPLIER)) >> np.uint32(27)]
+                c = left + lowest_bit(reached)
+                reached &= reached - np.uint64(1)
                 score = row[c]
                 # Written either way: which of the two bounds was reached is a branch that nobody can predict.
                 row_queries[in_rows], row_items[in_rows], row_scores[in_rows] = i, c, score
@@ -155,15 +147,6 @@ def find_hits(
                 column_queries[in_columns], column_items[in_columns], column_scores[in_columns] = c, i, score
                 in_columns += np.int64(score >= column_bounds[c])
     return DONE, in_rows, in_columns
-
-
-@compiled
-def _reached(strip: Array, bound: Number, bounds: Array, bits: Array) -> Number:
-    """A bit for each score that reaches the bound of its row or of its column."""
-    reached = np.uint32(0)
-    for j in range(strip.size):
-        reached = np.uint32(reached + bits[j] * np.uint32((strip[j] >= bound) | (strip[j] >= bounds[j])))
-    return reached
 
 
 @compiled

@@ -8,21 +8,23 @@ keeps its tallies in a checkpoint folder, so that an interruption costs minutes 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from crosslens.core import Progress, in_threads, stage
 from crosslens.rank.checkpoint import blocks_between, checkpoint_key, load_checkpoint, save_checkpoint
-from crosslens.rank.counting import STRIP, count_columns, count_rows
+from crosslens.rank.counting import count_columns, count_rows
 from crosslens.rank.direction_state import Direction, PassTally
 from crosslens.rank.scan import FEW_RELEVANT, find_hits, first_floors, plan, take
 
 Array = np.ndarray[Any, Any]
+T = TypeVar("T")
 
 TILE = 640
 """Items of a tile along the axis that workers share out. Rows of scores do not lie a power of two apart, which would
@@ -59,7 +61,7 @@ class Collector:
         self.hits, self.no_hits = Hits.of(max(_HITS, tile + 1)), Hits.of(1)
         # Room for the undecided pairs of a few tiles, and at least for what is noted down at once.
         most = int(np.diff(direction.offsets).max(initial=0))
-        size = max(_UNDECIDED, most, STRIP * tile, min(most, FEW_RELEVANT) * tile)
+        size = max(_UNDECIDED, most, tile, min(most, FEW_RELEVANT) * tile)
         self._pairs, self._items, self._undecided = np.empty(size, np.int64), np.empty(size, np.int64), 0
         # Until a query's first tile has been counted, all of it may be of interest.
         self._seen = np.full(direction.queries, np.iinfo(np.int32).max, np.int64)
@@ -135,10 +137,10 @@ def look_at(tile: Array, row: int, column: int, rows: Collector | None, columns:
 
 
 def share_out(
-    blocks: Iterable[int],
+    blocks: Iterable[T],
     threads: int,
     progress: Progress,
-    work: Callable[[Iterator[int], int, threading.Event], None],
+    work: Callable[[Iterator[T], int, threading.Event], None],
 ) -> None:
     """Share out blocks to threads, each of which multiplies by itself."""
     with threadpool_limits(1 if threads > 1 else None, "blas"):
@@ -162,29 +164,38 @@ class Pass:
         """What was counted for one direction."""
         return [self.outer_tally] if direction is self.outer else self.inner_tallies
 
-    def run(self, blocks: range, threads: int, progress: Progress) -> None:
+    def run(self, blocks: Sequence[slice], threads: int, progress: Progress) -> None:
         """Look at all tiles of these blocks of the outer axis."""
         threads = max(1, min(threads, len(blocks)))
         while len(self.inner_tallies) < threads:
             self.inner_tallies.append(PassTally.of(self.inner))
         share_out(blocks, threads, progress, self._work)
 
-    def _work(self, blocks: Iterator[int], worker: int, stop: threading.Event) -> None:
-        size, length = self.tile, LENGTH * self.tile
+    def _work(self, blocks: Iterator[slice], worker: int, stop: threading.Event) -> None:
+        length = LENGTH * self.tile
         outer = Collector(self.outer, self.outer_tally, length)
         inner = Collector(self.inner, self.inner_tallies[worker], length)
         by_rows, by_columns = (outer, inner) if self.outer.as_rows else (inner, outer)
-        for first in blocks:
-            outer_part = slice(first, min(first + size, self.outer.queries))
-            for second in range(0, self.inner.queries, length):
+        inner_parts = _between([*range(0, self.inner.queries, length), self.inner.queries])
+        for outer_part in blocks:
+            for inner_part in inner_parts:
                 if stop.is_set():
                     return
-                inner_part = slice(second, min(second + length, self.inner.queries))
                 rows, columns = (outer_part, inner_part) if self.outer.as_rows else (inner_part, outer_part)
                 scores = self.outer.scorer.tile(rows, columns)
                 look_at(scores, rows.start, columns.start, by_rows, by_columns)
             outer.decide()
             inner.decide()
+
+
+def _blocks(queries: int, tile: int) -> list[slice]:
+    """The outer axis in blocks of a tile's width; shorter ones at the end, so that no worker waits long for another."""
+    most, short = max(0, queries // tile - 1) * tile, max(1, tile // 4)
+    return _between([*range(0, most, tile), *range(most, queries, short), queries])
+
+
+def _between(bounds: Sequence[int]) -> list[slice]:
+    return [slice(start, stop) for start, stop in pairwise(bounds)]
 
 
 def run_pass(
@@ -195,10 +206,10 @@ def run_pass(
     # The longer axis is the outer one: the tallies that every worker needs are then the smaller ones.
     outer, inner = (rows, columns) if scorer.shape[0] > scorer.shape[1] else (columns, rows)
     current = Pass(outer, inner, tile)
-    blocks = range(0, outer.queries, tile)
+    blocks = _blocks(outer.queries, tile)
     done = 0
     if checkpoint is not None:
-        key = checkpoint_key([outer, inner], tile)
+        key = checkpoint_key([outer, inner], tile, len(blocks))
         if stored := load_checkpoint(checkpoint, key):
             done, (current.outer_tally, *current.inner_tallies) = stored
     stride = len(blocks) if checkpoint is None else blocks_between(scorer, len(blocks), threads)

@@ -62,7 +62,8 @@ def one_way(
     threads = min(threads or available_cores(), len(blocks))
     done, tallies, stride, key = 0, list[PassTally](), len(blocks), ""
     if checkpoint is not None:
-        key, stride = checkpoint_key([direction], size), blocks_between(direction.scorer, len(blocks), threads)
+        key = checkpoint_key([direction], size, len(blocks))
+        stride = blocks_between(direction.scorer, len(blocks), threads)
         done, tallies = load_checkpoint(checkpoint, key) or (0, [])
     tallies += [PassTally.of(direction) for _ in range(threads - len(tallies))]
     progress.advance(done)

@@ -224,10 +224,10 @@ def each_block(source: VectorBlocks) -> Iterator[tuple[int, Array]]:
         yield part.start, source.block(part.start, part.stop)
 
 
-def block_parts(source: VectorBlocks) -> Iterator[slice]:
+def block_parts(source: VectorBlocks, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
     """The rows of every block of :func:`each_block`, for those who read them in threads of their own."""
     width = math.prod(source.shape[1:]) * source.dtype.itemsize
-    size = max(1, BLOCK_BYTES // max(1, width))
+    size = max(1, block_bytes // max(1, width))
     for start in range(0, source.shape[0], size):
         yield slice(start, min(start + size, source.shape[0]))
 
