@@ -24,6 +24,8 @@ LINT := $(VENV)/.lint
 # Tests start many Python processes: compiled modules are written even where the environment forbids it.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 DOCS := $(VENV)/.docs
+# A second environment, with the lowest versions of the web packages that pyproject.toml allows.
+LOWEST := .venv-lowest
 
 .PHONY: help
 help:  ## list what can be made
@@ -50,10 +52,16 @@ test-docs: $(TEST)  ## the README and the tutorial, command by command: they pri
 test-hostile: $(TEST)  ## hostile input, all of it: every reader, option, array and text with everything that is wrong
 	@$(PYTEST) tests/hostile $(ARGS)
 
+.PHONY: test-lowest
+test-lowest: $(LOWEST)/.installed  ## the web tests with the lowest allowed versions of its packages, in .venv-lowest
+	@PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q -n $(JOBS) \
+	  --dist worksteal -m "not slow" tests/web tests/hostile/test_web.py $(ARGS)
+
 .PHONY: system-packages
-system-packages:  ## install Chromium and WordNet's files for the tests that need them (Debian, as root; else they skip)
-	@{ command -v chromium && test -e /usr/share/wordnet/data.noun && test -e /usr/share/wordnet/index.sense; } >/dev/null || \
-	  { apt-get -qq update && apt-get -qq install -y chromium wordnet-base wordnet-sense-index; }
+system-packages:  ## install Chromium, nginx and WordNet's files for the tests that need them (Debian, as root; else they skip)
+	@{ command -v chromium && command -v nginx && test -e /usr/share/wordnet/data.noun && \
+	  test -e /usr/share/wordnet/index.sense; } >/dev/null || \
+	  { apt-get -qq update && apt-get -qq install -y chromium nginx-light wordnet-base wordnet-sense-index; }
 
 .PHONY: lint
 lint: $(LINT)  ## format check, lint, strict types
@@ -145,7 +153,7 @@ docs: $(DOCS)  ## write the reference pages from the registries and build the si
 
 .PHONY: clean
 clean:  ## remove the environment, built files and caches (run folders stay)
-	@rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) $(LOWEST) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # One stamp file per set of packages: a second call does nothing until pyproject.toml changes.
@@ -157,6 +165,14 @@ $(VENV)/.created:
 	fi
 	@echo "environment: $(VENV) (`$(PYTHON) --version`)"
 	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(LOWEST)/.installed: $(VENV)/.created pyproject.toml scripts/lowest_versions.py
+	@echo "installing the lowest allowed versions of what the web application needs: $(LOWEST)"
+	@$(BIN)/python -m venv --clear $(LOWEST)
+	@$(BIN)/python scripts/lowest_versions.py postgres > $(LOWEST)/constraints.txt
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check -qq install --constraint $(LOWEST)/constraints.txt \
+	  --editable ".[test-web]"
 	@touch $@
 
 $(BASE): $(VENV)/.created pyproject.toml

@@ -1,11 +1,13 @@
-"""Many annotators at once over HTTP: is every acknowledged judgement there, once, and how long does a page take?
+"""Many annotators at once over HTTP: is every acknowledged judgement there, once, and how long does a request take?
 
     python benchmarks/judging.py                                  # 50 people × 200 judgements, SQLite
     python benchmarks/judging.py --database postgresql://…        # the same on PostgreSQL; --database test starts one
     python benchmarks/judging.py --kills 20 --judgements 60       # the server is killed (−9) twenty times in between
 
-Each annotator asks for an item, answers it and asks again without a pause, so the times are those of a server that is
-fully used. Fails where a judgement was lost, counted twice or given to more people than the overlap.
+Each annotator logs in, asks for an item and its picture, answers it and asks again without a pause, so the times are
+those of a server that is fully used; after every tenth answer they look at how far they are. They come one after
+another within ``--arrive`` seconds. Fails where a judgement was lost, counted twice or given to more people than the
+overlap.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import json
 import os
 import random
 import re
+import resource
 import socket
 import statistics
 import subprocess
@@ -23,26 +26,34 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import httpx
-from sqlalchemy import select
+import polars as pl
+from PIL import Image
+from sqlalchemy import select, update
 
+import crosslens as cl
+from crosslens.web import WebSettings, create_app
+from crosslens.web.judging.accounts.passwords import hash_password
 from crosslens.web.judging.accounts.people import create_account
-from crosslens.web.judging.accounts.sessions import open_session
-from crosslens.web.judging.context import SESSION_COOKIE
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.projects import ProjectSettings, add_items, create_project, join
-from crosslens.web.judging.database.tables import JudgementRow
-from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownText
+from crosslens.web.judging.database.tables import AccountRow, JudgementRow
+from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownPicture, ShownText
 
 _ASSIGNMENT = re.compile(r'name="assignment" value="(\d+)"')
 NO_SERVER = 77
 """The exit code where no PostgreSQL server can be started."""
 _TOKEN = re.compile(r'name="csrf_token" value="([^"]+)"')
+_PICTURE = re.compile(r'src="(/pictures/[^"]+)"')
+_PASSWORD = "the password of every annotator"
+_PICTURES = 24
+_KINDS = ("login", "next item", "picture", "answer", "status")
 
 
 @dataclass
@@ -51,8 +62,8 @@ class Record:
 
     acknowledged: dict[int, tuple[int, str]] = field(default_factory=dict)
     """Assignment → account and label, for each answer that the server took."""
-    page_seconds: list[float] = field(default_factory=list)
-    answer_seconds: list[float] = field(default_factory=list)
+    seconds: dict[str, list[float]] = field(default_factory=lambda: {kind: [] for kind in _KINDS})
+    """Of each kind of request."""
     kills: int = 0
     interruptions: int = 0
     again: int = 0
@@ -68,7 +79,7 @@ class Server:
         self.address = f"http://127.0.0.1:{self.port}"
         self._words = [
             sys.executable, "-m", "crosslens", "serve", str(folder), "--port", str(self.port), "--database", database,
-            "--cache", str(folder / "cache"),
+            "--cache", str(folder / "cache"), "--data", str(folder / "balls"),
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -92,38 +103,72 @@ class Server:
             self._process.wait()
 
 
-async def annotate(server: Server, project: int, account: int, cookie: str, most: int, record: Record) -> None:
-    """One annotator, until nothing is left; what fails because the server is gone is tried again."""
-    turn = random.Random(account)
-    cookies = {SESSION_COOKIE: cookie}
-    async with httpx.AsyncClient(base_url=server.address, cookies=cookies, timeout=60) as client:
-        done = 0
-        while done < most:
+class Annotator:
+    """One person with a browser: what fails because the server is gone is tried again."""
+
+    def __init__(self, server: Server, project: int, account: int, name: str, record: Record) -> None:
+        self._project, self._account, self._name, self._record = project, account, name, record
+        self._turn = random.Random(account)
+        self._client = httpx.AsyncClient(base_url=server.address, timeout=60)
+
+    async def work(self, most: int, after: float) -> None:
+        """Judge until nothing is left, from a moment on."""
+        await asyncio.sleep(after)
+        async with self._client:
+            await self._again_until_done(self._log_in)
+            for number in range(most):
+                if not await self._again_until_done(self._judge_one):
+                    return
+                if number % 10 == 9:
+                    await self._again_until_done(self._look)
+
+    async def _again_until_done(self, step: Callable[[], Awaitable[bool]]) -> bool:
+        while True:
             try:
-                start = time.perf_counter()
-                page = await client.get(f"/projects/{project}/annotate")
-                record.page_seconds.append(time.perf_counter() - start)
-                asked, token = _ASSIGNMENT.search(page.text), _TOKEN.search(page.text)
-                if asked is None or token is None:
-                    if "Nothing is left" in page.text:
-                        return
-                    raise SystemExit(f"unexpected page ({page.status_code}): {page.text[:2000]}")
-                label = turn.choice(("good", "bad"))
-                fields = {"assignment": asked[1], "label": label, "csrf_token": token[1]}
-                start = time.perf_counter()
-                sent = await client.post(f"/projects/{project}/judge", data=fields)
-                record.answer_seconds.append(time.perf_counter() - start)
+                return await step()
             except httpx.HTTPError:
-                record.interruptions += 1
+                self._record.interruptions += 1
                 await asyncio.sleep(0.5)
-                continue
-            if sent.headers.get("location", "").endswith("note=again"):
-                record.again += 1
-            elif sent.status_code == 303 and sent.headers["location"].endswith("/annotate"):
-                record.acknowledged[int(asked[1])] = (account, label)
-            else:
-                raise SystemExit(f"unexpected answer ({sent.status_code}): {sent.headers.get('location')}")
-            done += 1
+
+    async def _timed(self, kind: str, method: str, path: str, **content: Any) -> httpx.Response:
+        start = time.perf_counter()
+        answer = await self._client.request(method, path, **content)
+        self._record.seconds[kind].append(time.perf_counter() - start)
+        return answer
+
+    async def _log_in(self) -> bool:
+        token = _TOKEN.search((await self._client.get("/login")).text)
+        fields = {"name": self._name, "password": _PASSWORD, "csrf_token": "" if token is None else token[1]}
+        answer = await self._timed("login", "POST", "/login", data=fields)
+        if answer.status_code != 303:
+            raise SystemExit(f"unexpected login ({answer.status_code}): {answer.text[:2000]}")
+        return True
+
+    async def _look(self) -> bool:
+        answer = await self._timed("status", "GET", f"/projects/{self._project}")
+        return answer.status_code == 200
+
+    async def _judge_one(self) -> bool:
+        page = await self._timed("next item", "GET", f"/projects/{self._project}/annotate")
+        asked, token, picture = (wanted.search(page.text) for wanted in (_ASSIGNMENT, _TOKEN, _PICTURE))
+        if asked is None or token is None or picture is None:
+            if "Nothing is left" in page.text:
+                return False
+            raise SystemExit(f"unexpected page ({page.status_code}): {page.text[:2000]}")
+        seen = await self._timed("picture", "GET", picture[1].replace("&amp;", "&"))
+        if seen.status_code != 200:
+            raise SystemExit(f"unexpected picture ({seen.status_code}): {seen.text[:2000]}")
+        label = self._turn.choice(("good", "bad"))
+        fields = {"assignment": asked[1], "label": label, "csrf_token": token[1]}
+        sent = await self._timed("answer", "POST", f"/projects/{self._project}/judge", data=fields)
+        location = sent.headers.get("location", "")
+        if location.endswith("note=again"):
+            self._record.again += 1
+        elif sent.status_code == 303 and location.endswith("/annotate"):
+            self._record.acknowledged[int(asked[1])] = (self._account, label)
+        else:
+            raise SystemExit(f"unexpected answer ({sent.status_code}): {location}")
+        return True
 
 
 async def interrupt(server: Server, kills: int, record: Record, total: int) -> None:
@@ -140,18 +185,38 @@ async def interrupt(server: Server, kills: int, record: Record, total: int) -> N
         await asyncio.to_thread(server.start)
 
 
-def prepare(database: Database, people: int, judgements: int, overlap: int) -> tuple[int, list[tuple[int, str]]]:
-    """A project with somewhat more room than needed (nobody judges an item twice), and logged-in members."""
+def draw_pictures(folder: Path) -> str:
+    """A dataset of pictures for the server; its id in addresses."""
+    (folder / "balls").mkdir()
+    names = [f"p{number}" for number in range(_PICTURES)]
+    for number, name in enumerate(names):
+        Image.effect_noise((640, 480), 20 + number).convert("RGB").save(folder / "balls" / f"{name}.jpg", quality=85)
+    plain = cl.Dataset.of({name: [f"picture {name}"] for name in names}, name="balls")
+    with_files = replace(plain, images=plain.images.with_columns(pl.Series("file", [f"{name}.jpg" for name in names])))
+    with_files.write_into(folder / "balls")
+    served = create_app(WebSettings(folder, (cl.Dataset.load(folder / "balls"),), cache=folder / "cache"))
+    return str(served.state.services.library.datasets()[0].id)
+
+
+def prepare(database: Database, dataset: str, people: int, judgements: int, overlap: int) -> tuple[int, dict[int, str]]:
+    """A project with somewhat more room than needed (nobody judges an item twice); its members by account."""
     items = people * judgements * 5 // (4 * overlap)
     settings = ProjectSettings(per_person=judgements)
     project = create_project(database, "Load", "pairs", overlap=overlap, settings=settings).id
-    add_items(database, project, [NewItem(ItemContent(texts=(ShownText(f"text {n}"),))) for n in range(items)])
+    shown = [ShownPicture(dataset, f"p{number}", "Picture") for number in range(_PICTURES)]
+    content = (ItemContent((shown[n % _PICTURES],), (ShownText(f"text {n}"),)) for n in range(items))
+    add_items(database, project, list(map(NewItem, content)))
     create_account(database, "owner", "a password of the owner", is_owner=True)
-    members = []
+    members = {}
     for number in range(people):
-        account = create_account(database, f"annotator {number}", None).id
+        name = f"annotator {number}"
+        account = create_account(database, name, None).id
         join(database, project, account)
-        members.append((account, open_session(database, account)))
+        members[account] = name
+    with database.writing() as session:  # one hash for all: it takes as long to compare
+        session.execute(
+            update(AccountRow).where(AccountRow.id.in_(members)).values(password_hash=hash_password(_PASSWORD))
+        )
     return project, members
 
 
@@ -193,16 +258,28 @@ def address_of(name: str | None, folder: Path) -> Iterator[str]:
         raise SystemExit(NO_SERVER) from None
 
 
+def processor_seconds() -> float:
+    """What the servers took: says more than the time where others use the cores, too."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def milliseconds(seconds: list[float]) -> dict[str, float]:
-    """Median, 95th and 99th percentile."""
+    """Median, 95th and 99th percentile, and how many there were."""
     cuts = statistics.quantiles(seconds, n=100)
-    return {name: round(1000 * cuts[at], 1) for name, at in (("p50", 49), ("p95", 94), ("p99", 98))}
+    return {
+        "requests": len(seconds),
+        **{name: round(1000 * cuts[at], 1) for name, at in (("p50", 49), ("p95", 94), ("p99", 98))},
+    }
 
 
-async def run(server: Server, project: int, members: list[tuple[int, str]], kills: int, judgements: int) -> Record:
+async def run(
+    server: Server, project: int, members: Mapping[int, str], judgements: int, *, kills: int, arrive: float
+) -> Record:
     """All annotators, and the interruptions."""
     record = Record()
-    work = [annotate(server, project, account, cookie, judgements, record) for account, cookie in members]
+    people = [Annotator(server, project, account, name, record) for account, name in members.items()]
+    work = [person.work(judgements, arrive * number / len(people)) for number, person in enumerate(people)]
     await asyncio.gather(*work, interrupt(server, kills, record, len(members) * judgements))
     return record
 
@@ -214,22 +291,26 @@ def main() -> int:
     parser.add_argument("--judgements", type=int, default=200, help="of each annotator")
     parser.add_argument("--overlap", type=int, default=5)
     parser.add_argument("--kills", type=int, default=0, help="how often the server is killed")
+    parser.add_argument("--arrive", type=float, default=10.0, help="seconds within which they log in")
     parser.add_argument("--database", help="a URL, or 'test' for a PostgreSQL server of its own [default: SQLite]")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="crosslens-judging-") as name,
         address_of(options.database, Path(name)) as url,
     ):
+        dataset = draw_pictures(Path(name))
         database = open_database(url)
-        project, members = prepare(database, options.annotators, options.judgements, options.overlap)
-        server = Server(Path(name), url)
+        project, members = prepare(database, dataset, options.annotators, options.judgements, options.overlap)
+        server, before = Server(Path(name), url), processor_seconds()
         server.start()
         start = time.perf_counter()
         try:
-            record = asyncio.run(run(server, project, members, options.kills, options.judgements))
+            record = asyncio.run(
+                run(server, project, members, options.judgements, kills=options.kills, arrive=options.arrive)
+            )
         finally:
             server.kill()
-        taken = time.perf_counter() - start
+        taken, processor = time.perf_counter() - start, processor_seconds() - before
         faults = check(database, record, options.overlap)
         kind = database.engine.dialect.name
         database.close()
@@ -242,8 +323,8 @@ def main() -> int:
         "stored before the reply was lost": record.again,
         "seconds": round(taken, 1),
         "judgements per second": round(len(record.acknowledged) / taken, 1),
-        "page, ms": milliseconds(record.page_seconds),
-        "answer, ms": milliseconds(record.answer_seconds),
+        "processor milliseconds of the server per judgement": round(1000 * processor / len(record.acknowledged), 1),
+        "milliseconds": {kind: milliseconds(seconds) for kind, seconds in record.seconds.items() if len(seconds) > 1},
         "faults": faults,
     }
     print(json.dumps(figures, indent=2, ensure_ascii=False))

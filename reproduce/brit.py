@@ -22,7 +22,6 @@ import polars as pl
 
 import crosslens as cl
 from crosslens.core.rendering import Grid
-from crosslens.metrics import format_figure, format_interval
 from crosslens.pipeline import CHANGE_GROUPS
 from crosslens.report.export.tables import grid_markdown
 from pages import real_data, update_page
@@ -42,7 +41,7 @@ TABLE_4 = {
     "shuffle_all_words": 23.56, "shuffle_allbut_nouns_and_adj": 14.31, "shuffle_within_trigrams": 11.68,
     "shuffle_trigrams": 8.90,
 }  # fmt: skip
-"""The column F30k of Table 4: the decrease of rsum, averaged over four models."""
+"""The column F30k of Table 4: the decrease of rsum, averaged over four models; its unit is not printed."""
 TABLE_5 = {"Flickr30k": ("0.1342", "0.0513", "0.6136"), "MS-COCO": ("0.1680", "0.0802", "0.6810")}
 """ALIGN's rows of Table 5: decreased, increased, unchanged."""
 
@@ -81,24 +80,51 @@ def coco_recalls(data: Path) -> list[float]:
     return [run[f"i2t/{name}"].mean for name in names]
 
 
-def drops_grid(result: cl.Robustness) -> Grid:
-    """Table 4, with intervals."""
+def drops_of(result: cl.Robustness) -> dict[str, dict[str, float]]:
+    """The drop of the headline by perturbation."""
     rows = result.drops.filter(pl.col("metric") == result.headline)
-    by_name = {row["perturbation"]: row for row in rows.to_dicts()}
-    lines = tuple(
-        (name, format_figure(result.headline, by_name[name]["drop"], 2),
-         format_interval(result.headline, by_name[name]["low"], by_name[name]["high"]), f"{printed:.2f}")
-        for name, printed in TABLE_4.items()
+    return {row["perturbation"]: row for row in rows.to_dicts()}
+
+
+def drops_grid(result: cl.Robustness) -> Grid:
+    """Table 4, in points and in percent, with intervals."""
+    lines = []
+    for name, printed in TABLE_4.items():
+        row, cells = drops_of(result)[name], []
+        for figure, low, high in (("drop", "low", "high"), ("percent", "percent_low", "percent_high")):
+            cells += [f"{row[figure]:.2f}", f"[{row[low]:.1f}, {row[high]:.1f}]"]
+        lines.append((name, *cells, f"{printed:.2f}"))
+    header = (
+        "perturbation", "ALIGN, points of t2i/Rsum", "95% interval", "ALIGN, percent", "95% interval",
+        "printed, mean of four models",
     )  # fmt: skip
-    header = ("perturbation", "drop of t2i/Rsum, ALIGN", "95% interval", "printed, mean of four models")
-    return Grid(header, lines, "lrlr")
+    return Grid(header, tuple(lines), "lrlrlr")
+
+
+def fit_grid(result: cl.Robustness) -> Grid:
+    """How far the printed column is from both readings, over the perturbations whose lists are perturbed."""
+    drops = drops_of(result)
+    perturbed = [name for name in TABLE_4 if name not in unchanged(result)]
+    rows = []
+    for reading, figure in (("points", "drop"), ("percent of the rsum before", "percent")):
+        far = {name: abs(drops[name][figure] - TABLE_4[name]) for name in perturbed}
+        nearest, farthest = min(far, key=far.__getitem__), max(far, key=far.__getitem__)
+        mean = sum(far.values()) / len(far)
+        cells = (f"{name} {far[name]:.2f}" for name in (nearest, farthest))
+        rows.append((reading, str(len(far)), f"{mean:.2f}", *cells))
+    header = ("the printed decrease is read as", "perturbations", "mean distance", "nearest", "farthest")
+    return Grid(header, tuple(rows), "lrrll")
+
+
+def unchanged(result: cl.Robustness) -> list[str]:
+    """The perturbations whose lists are those of the original captions."""
+    return result.changes.filter(pl.col("unchanged") == pl.col("queries"))["perturbation"].to_list()
 
 
 def groups_grid(result: cl.Robustness) -> Grid:
     """Table 5: over all pairs of perturbations, and over those that change a list at all."""
     overlap = {row["group"]: row["jaccard"] for row in result.overlap.to_dicts()}
-    unchanged = result.changes.filter(pl.col("unchanged") == pl.col("queries"))["perturbation"]
-    changing = [name for name in result.perturbations if name not in unchanged.to_list()]
+    changing = [name for name in result.perturbations if name not in unchanged(result)]
     pairs = result.overlap_pairs.filter(pl.col("first").is_in(changing) & pl.col("second").is_in(changing))
     without = {name: pairs.filter(pl.col("group") == name)["jaccard"].to_numpy() for name in CHANGE_GROUPS}
     count = len(list(combinations(changing, 2)))
@@ -118,7 +144,10 @@ def main() -> int:
     options = asked.parse_args()
     data = real_data(LISTS, COCO_LISTS, COCO_CAPTIONS)
     result = study(data)
-    tables = {"before": before_grid(result, data), "drops": drops_grid(result), "groups": groups_grid(result)}
+    tables = {
+        "before": before_grid(result, data), "drops": drops_grid(result), "fit": fit_grid(result),
+        "groups": groups_grid(result),
+    }  # fmt: skip
     return update_page(PAGE, {name: grid_markdown(grid).rstrip() for name, grid in tables.items()}, write=options.write)
 
 

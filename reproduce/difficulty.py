@@ -26,6 +26,7 @@ from crosslens.analyze import (
     category_results,
     classification_pairs,
     measure_filter_loss,
+    measure_left_out,
     measure_stability,
 )
 from crosslens.core.rendering import Grid
@@ -108,6 +109,18 @@ def kappa_table(studies: Sequence[Study]) -> str:
             rows.append((study.name, variant, f"{found.size} of {found.models}", *kappas, *spans))
     header = ("dataset", "drawn from", "members", "κ, mean", "κ, range", *(f"{name}, %" for name in LEVELS))
     return markdown(Grid(header, tuple(rows), "lll" + "r" * 5))
+
+
+def left_out_table(study: Study) -> str:
+    """What changes without each one of the members, from all of them, and from those without the weakest."""
+    rows = []
+    for variant in list(VARIANTS)[:2]:
+        for found in measure_left_out(study.levels(VARIANTS[variant])):
+            name = f"{found.model} ({found.role})" if found.role else found.model
+            shares = [percent(found.shares[level]) for level in LEVELS]
+            rows.append((variant, name, percent(found.matches), percent(found.changed), f"{found.kappa:.2f}", *shares))
+    header = ("who votes", "left out", "accepts, %", "changed, %", "κ", *(f"{name}, %" for name in LEVELS))
+    return markdown(Grid(header, tuple(rows), "ll" + "r" * 6))
 
 
 # By category
@@ -269,6 +282,7 @@ def tables_of(studies: Sequence[Study], folder: Path) -> dict[str, str]:
     for study in studies:
         tables |= {
             f"members-{study.key}": member_table(study),
+            f"left-out-{study.key}": left_out_table(study),
             f"auprc-{study.key}": area_table(study),
             f"retrieval-t2i-{study.key}": retrieval_table(study, "t2i"),
             f"retrieval-i2t-{study.key}": retrieval_table(study, "i2t"),

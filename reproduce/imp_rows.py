@@ -34,12 +34,14 @@ def difficulty_rows(data: Path) -> dict[str, str]:
 
 
 def people_line(study: Study, data: Path) -> str:
-    """How many of the crowd accept captions of each level."""
+    """How many of the crowd accept captions of each level, on average and at least."""
     rated = difficulty.crowd_answers(study, data)
     parts = []
     for level in LEVELS:
         yes = rated.filter(pl.col("difficulty") == level)["yes"]
-        parts.append(f"{level} {percent(float(yes.mean()))} % ({len(yes)} captions)")
+        parts.append(
+            f"{level} {percent(float(yes.mean()))} %, least {percent(float(yes.min()))} % ({len(yes)} captions)"
+        )
     return f"Flickr8k, yes of the crowd: {', '.join(parts)}"
 
 

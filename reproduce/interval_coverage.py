@@ -1,32 +1,38 @@
-"""The table of docs/explanation/intervals-and-tests.md: how often a 95 % interval contains the true figure.
+"""The tables of docs/explanation/intervals-and-tests.md: how often a 95 % interval contains the true figure.
 
     make reproduce-coverage                      # up to an hour on two cores
     python reproduce/interval_coverage.py --write         # put the tables into the page
+    python reproduce/interval_coverage.py --study "exact coverage"   # one of them; this one takes seconds
 
-Images are drawn from a population whose true figure is known: hits of one to nine captions an image, independent
-or alike within an image (a beta distribution of hit rates, with the intraclass correlation named), and pairs of models
-that agree on most queries. The exit status says whether the page has the same figures.
+Of one caption an image, coverage is computed exactly: it is the chance of all counts whose interval contains the true
+share. Otherwise images are drawn from a population whose true figure is known: hits of one to nine captions an image,
+independent or alike within an image (a beta distribution of hit rates, with the intraclass correlation named), pairs of
+models that agree on most queries, grades, differences of two scorers, scores of right and wrong pairs. The exit status
+says whether the page has the same figures.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crosslens.statistics import Bootstrap, paired_permutation, sum_of_means
+from crosslens.statistics import Bootstrap, auprc, bland_altman, estimate, paired_permutation, sum_of_means
 from pages import update_page
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "intervals-and-tests.md"
 Array = np.ndarray[Any, Any]
 
-IMAGES = (20, 100, 1000, 5000)
-SHARES = (0.5, 0.8, 0.95, 0.99, 0.998)
+IMAGES = (20, 100, 1000)
+EXACT_IMAGES = (10, 20, 50, 100, 200, 500, 1000, 5000)
+SHARES = (0.5, 0.8, 0.9, 0.95, 0.99, 0.998)
 DISAGREEMENTS = ((0.3, 0.3), (0.2, 0.05), (0.05, 0.05), (0.02, 0.01), (0.01, 0.0), (0.002, 0.002))
 FEW = 20
 """Below this many misses expected (images with one, where they are alike) no interval can be exact: a share of so few
@@ -55,6 +61,8 @@ class Captions:
 
 
 CAPTIONS = tuple(Captions(*kind) for kind in ((1, 1, 0), (5, 5, 0), (5, 5, 0.4), (5, 5, 1), (9, 1, 0), (9, 1, 0.4)))
+SEVERAL = (*CAPTIONS[1:3], *CAPTIONS[4:])
+"""Where outcomes of an image differ: if they do not, or there is one, coverage is exact."""
 
 
 def outcomes(chances: Array, captions: Captions, random: np.random.Generator) -> tuple[Array, Array]:
@@ -109,50 +117,223 @@ def rsum_covered(images: int, share: float, captions: Captions, random: np.rando
     return bool(figure.low <= true <= figure.high)
 
 
+@dataclass(frozen=True)
+class Grades:
+    """Values between 0 and 1: their name, how they are drawn, their mean, and the share of them that is below 1."""
+
+    name: str
+    draw: Callable[[np.random.Generator, int], Array]
+    mean: float
+    missed: float = 1.0
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def reciprocal_ranks(hit: float) -> Grades:
+    """1 ÷ rank, where every rank that is reached is the right one with the same chance."""
+    mean = -hit * float(np.log(hit)) / (1 - hit)
+    return Grades(f"MRR {mean:.2f}", lambda random, count: 1 / random.geometric(hit, count), mean, 1 - hit)
+
+
+GRADES = (
+    Grades("0.50 ± 0.03", lambda random, count: np.clip(random.normal(0.5, 0.03, count), 0, 1), 0.5),
+    Grades("0.90 ± 0.02", lambda random, count: random.beta(201.6, 22.4, count), 0.9),
+    Grades("0 to 1, flat", lambda random, count: random.random(count), 0.5),
+    *map(reciprocal_ranks, (0.3, 0.8, 0.95)),
+)
+
+
+def alike(draw: Callable[[np.random.Generator, int], Array], captions: Captions, images: int,
+          random: np.random.Generator) -> tuple[Array, Array]:  # fmt: skip
+    """A value for every caption, some of which are their image's, so that two of an image correlate as named."""
+    clusters = np.repeat(np.arange(images), captions.sizes(images, random))
+    shared, own = draw(random, images)[clusters], draw(random, len(clusters))
+    return np.where(random.random(len(clusters)) < captions.correlation**0.5, shared, own), clusters
+
+
+def grades_covered(images: int, grades: Grades, captions: Captions, random: np.random.Generator) -> bool:
+    """Whether the interval of the mean of simulated grades contains the true one."""
+    values, clusters = alike(grades.draw, captions, images, random)
+    figure = estimate(values, clusters, bounds=(0, 1))
+    return bool(figure.low <= grades.mean <= figure.high)
+
+
+DIFFERENCES: dict[str, Callable[[np.random.Generator, int], Array]] = {
+    "normal": lambda random, count: random.normal(size=count),
+    "flat": lambda random, count: 12**0.5 * (random.random(count) - 0.5),
+    "long tails (Laplace)": lambda random, count: random.laplace(size=count) / 2**0.5,
+}
+
+
+def limits_covered(images: int, shape: str, captions: Captions, random: np.random.Generator) -> float:
+    """The share of the two limits of agreement whose interval contains the true limit."""
+    clusters = np.repeat(np.arange(images), captions.sizes(images, random))
+    shared, own = DIFFERENCES[shape](random, images)[clusters], DIFFERENCES[shape](random, len(clusters))
+    differences = captions.correlation**0.5 * shared + (1 - captions.correlation) ** 0.5 * own
+    result = bland_altman(np.zeros(len(clusters)), differences, clusters)
+    return float(
+        np.mean([result.lower.low <= -1.96 <= result.lower.high, result.upper.low <= 1.96 <= result.upper.high])
+    )
+
+
+@dataclass(frozen=True)
+class LabelledScores:
+    """Right and wrong pairs of an image; scores are normal, those of right pairs higher by so many deviations."""
+
+    right: int
+    wrong: int
+    shift: float
+
+    @cached_property
+    def area(self) -> float:
+        """The true area under the precision–recall curve."""
+        from scipy.special import ndtr
+
+        thresholds = np.linspace(12, -8, 100_001)
+        recall, false = ndtr(self.shift - thresholds), ndtr(-thresholds)
+        precision = self.right * recall / (self.right * recall + self.wrong * false)
+        return float(((precision[1:] + precision[:-1]) / 2 * np.diff(recall)).sum())
+
+    def __str__(self) -> str:
+        return f"{self.right} : {self.wrong}, {self.area:.2f}"
+
+
+AREAS = tuple(LabelledScores(*kind) for kind in ((1, 1, 1.0), (1, 1, 2.0), (1, 1, 3.0), (5, 1, 1.0), (1, 5, 1.5)))
+
+
+def area_covered(images: int, labelled: LabelledScores, captions: Captions, random: np.random.Generator) -> bool:
+    """Whether the interval of one simulated AUPRC contains the true one."""
+    per_image = labelled.right + labelled.wrong
+    positive = np.tile(np.arange(per_image) < labelled.right, images)
+    clusters = np.repeat(np.arange(images), per_image)
+    shared, own = random.normal(size=images)[clusters], random.normal(size=len(clusters))
+    scores = captions.correlation**0.5 * shared + (1 - captions.correlation) ** 0.5 * own + labelled.shift * positive
+    figure = auprc(positive, scores, clusters, resamples=1)
+    return bool(figure.low <= labelled.area <= figure.high)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is simulated, for which true figures, images and captions; ``rare`` is the chance of the rarer outcome.
+
+    Infinite where nothing is rare.
+    """
+
+    covered: Callable[..., float]
+    settings: tuple[Any, ...]
+    written: Callable[[Any], str] = str
+    rare: Callable[[Any], float] = lambda setting: float("inf")
+    images: tuple[int, ...] = IMAGES
+    captions: tuple[Captions, ...] = CAPTIONS
+    rows: str = "captions per image"
+
+
+def percent(share: float) -> str:
+    """A share as a page shows it."""
+    return f"{100 * share:g} %"
+
+
 STUDIES = {
-    "coverage": (share_covered, SHARES, lambda share: f"{100 * share:g} %", lambda share: 1 - share),
-    "coverage of differences": (
-        difference_covered, DISAGREEMENTS, lambda gains: f"+{100 * gains[0]:g} −{100 * gains[1]:g}", sum,
+    "coverage": Study(share_covered, SHARES, percent, lambda share: 1 - share, captions=SEVERAL),
+    "coverage of differences": Study(
+        difference_covered, DISAGREEMENTS, lambda gains: f"+{100 * gains[0]:g} −{100 * gains[1]:g}", sum
     ),
-    "coverage of Rsum": (rsum_covered, SHARES, lambda share: f"{100 * share:g} %", lambda share: 1 - share),
+    "coverage of Rsum": Study(rsum_covered, SHARES, percent, lambda share: 1 - share),
+    "coverage of grades": Study(
+        grades_covered, GRADES, rare=lambda grades: grades.missed, captions=(CAPTIONS[0], *SEVERAL[:2]),
+    ),
+    "coverage of limits of agreement": Study(
+        limits_covered, tuple(DIFFERENCES), images=(10, 20, 50, 100), captions=CAPTIONS[:3],
+    ),
+    "coverage of AUPRC": Study(
+        area_covered, AREAS, images=(20, 50, 100), rows="scores of an image",
+        captions=(CAPTIONS[0], Captions(1, 1, 0.4)),
+    ),
 }  # fmt: skip
+EXACT = "exact coverage"
 
 
-def cells(study: str, repeats: int, seed: int = 0, images: tuple[int, ...] = IMAGES) -> list[tuple[Any, ...]]:
+def cells(study: str, repeats: int, seed: int = 0, images: tuple[int, ...] | None = None) -> list[tuple[Any, ...]]:
     """(captions, images, setting, coverage, whether so few misses are expected that it may exceed 97 %)."""
-    settings = STUDIES[study][1]
+    plan = STUDIES[study]
     grid = [
-        (study, captions, count, n, repeats, seed)
-        for captions in CAPTIONS
-        for count in images
-        for n in range(len(settings))
+        (study, captions, count, number, repeats, seed)
+        for captions in plan.captions
+        for count in images or plan.images
+        for number in range(len(plan.settings))
     ]
     with ProcessPoolExecutor() as pool:
-        return list(pool.map(cell, *zip(*grid, strict=True)))
+        covered = pool.map(cell, *zip(*grid, strict=True))
+        return [
+            (captions, count, setting, share, captions.expected(count, plan.rare(setting)) < FEW)
+            for (_, captions, count, number, *_), share in zip(grid, covered, strict=True)
+            for setting in (plan.settings[number],)
+        ]
 
 
-def cell(study: str, captions: Captions, images: int, number: int, repeats: int, seed: int) -> tuple[Any, ...]:
-    """One cell of the grid; its draws depend on nothing but the cell and the seed."""
-    covered, settings, _, rare = STUDIES[study]
-    setting = settings[number]
-    random = np.random.default_rng([seed, CAPTIONS.index(captions), images, number])
-    share = np.mean([covered(images, setting, captions, random) for _ in range(repeats)])
-    return captions, images, setting, float(share), captions.expected(images, rare(setting)) < FEW
+def cell(study: str, captions: Captions, images: int, number: int, repeats: int, seed: int) -> float:
+    """The coverage of one cell of the grid; its draws depend on nothing but the cell and the seed."""
+    plan = STUDIES[study]
+    random = np.random.default_rng([seed, plan.captions.index(captions), images, number])
+    return float(np.mean([plan.covered(images, plan.settings[number], captions, random) for _ in range(repeats)]))
 
 
 def table(study: str, repeats: int) -> str:
     """A row per number of images and kind of captions, a column per true figure."""
-    settings, written = STUDIES[study][1:3]
+    plan = STUDIES[study]
     lines = [
-        "| captions per image | images | " + " | ".join(written(setting) for setting in settings) + " |",
-        "|---|---|" + "---|" * len(settings),
+        f"| {plan.rows} | images | " + " | ".join(plan.written(setting) for setting in plan.settings) + " |",
+        "|---|---|" + "---|" * len(plan.settings),
     ]
     row: list[str] = []
     for captions, count, _, share, few in cells(study, repeats):
         row.append(f"{100 * share:.1f}" + ("*" if few else ""))
-        if len(row) == len(settings):
-            lines.append(f"| {captions} | {count:,} | " + " | ".join(row) + " |")
+        if len(row) == len(plan.settings):
+            kind = str(captions) if plan.rows == Study.rows else str(captions).split(", ")[1]
+            lines.append(f"| {kind} | {count:,} | " + " | ".join(row) + " |")
             row = []
+    return "\n".join(lines)
+
+
+def exact_coverage(images: int, shares: Array) -> Array:
+    """The chance of all counts of hits whose interval contains the share, of each share."""
+    from scipy.stats import binom
+
+    chances = binom.pmf(np.arange(images + 1)[:, None], images, shares)
+    counts = np.flatnonzero(chances.max(axis=1) > 1e-9)
+    limits = np.array([
+        estimate((np.arange(images) < hits).astype(float), np.arange(images), bounds=(0, 1)).interval for hits in counts
+    ])  # fmt: skip
+    return np.asarray((chances[counts] * ((limits[:, :1] <= shares) & (shares <= limits[:, 1:]))).sum(axis=0))
+
+
+def possible_coverages(images: int, share: float) -> Array:
+    """The chance of every run of counts: what intervals that depend on the count can have."""
+    from scipy.stats import binom
+
+    below = binom.cdf(np.arange(-1, images + 1), images, share)
+    return np.asarray(below[None, :] - below[:, None])
+
+
+def exact_table() -> str:
+    """A row per number of images, with one caption each (or all alike); the last columns are over all shares."""
+    lines = [
+        "| images | " + " | ".join(map(percent, SHARES)) + " | lowest | mean |",
+        "|---|" + "---|" * (len(SHARES) + 2),
+    ]
+    for images in EXACT_IMAGES:
+        row = []
+        for share, coverage in zip(SHARES, exact_coverage(images, np.array(SHARES)), strict=True):
+            possible = possible_coverages(images, share)
+            reachable = ((possible >= 0.94) & (possible <= 0.97)).any()
+            row.append(f"{100 * coverage:.1f}" + ("" if reachable else "*"))
+        if images <= 1000:
+            every = exact_coverage(images, np.linspace(0.001, 0.999, 1997))
+            row += [f"{100 * every.min():.1f}", f"{100 * every.mean():.1f}"]
+        else:
+            row += ["–", "–"]
+        lines.append(f"| {images:,} | " + " | ".join(row) + " |")
     return "\n".join(lines)
 
 
@@ -160,9 +341,12 @@ def main() -> int:
     """Simulate, print the tables, compare them with the page or write them into it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
-    parser.add_argument("--repeats", type=int, default=2000, help="simulated datasets per cell")
+    parser.add_argument("--repeats", type=int, default=500, help="simulated datasets per cell")
+    parser.add_argument("--study", action="append", choices=(EXACT, *STUDIES), help="only this table (repeatable)")
     arguments = parser.parse_args()
-    return update_page(PAGE, {study: table(study, arguments.repeats) for study in STUDIES}, write=arguments.write)
+    chosen = arguments.study or (EXACT, *STUDIES)
+    tables = {name: exact_table() if name == EXACT else table(name, arguments.repeats) for name in chosen}
+    return update_page(PAGE, tables, write=arguments.write)
 
 
 if __name__ == "__main__":

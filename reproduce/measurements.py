@@ -92,7 +92,10 @@ def align_lists(data: Path) -> Figures:
         "BRIT Table 2": f"ALIGN, original captions: MS-COCO i2t {coco[0]}, Flickr30k t2i {flickr[0]}",
         "BRIT Table 3": f"ALIGN: Flickr30k t2i {' / '.join(flickr[:3])}, rsum {flickr[3]}; "
         f"MS-COCO i2t {' / '.join(coco[:3])}, rsum {coco[3]}",
-        "BRIT Table 4": "ALIGN, Flickr30k: " + ", ".join(f"{row[0]} {row[1]}" for row in brit.drops_grid(study).rows),
+        "BRIT Table 4": "ALIGN, Flickr30k, percent (points): "
+        + ", ".join(f"{name} {row['percent']:.2f} ({row['drop']:.2f})" for name, row in brit.drops_of(study).items())
+        + "; mean distance from the printed column: "
+        + ", ".join(f"{row[2]} in {row[0].split()[0]}" for row in brit.fit_grid(study).rows),
         "BRIT Table 5": "ALIGN, Flickr30k: "
         + "; ".join(
             f"{words}: " + ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
@@ -167,7 +170,7 @@ def worked_example(data: Path) -> Figures:
 def coco_failures(data: Path) -> Figures:
     """Why text-only retrieval over COCO's captions fails."""
     dataset = explain_coco.dataset_of(data, "coco_val2017_1k", "")
-    found = explain_coco.explained(dataset, SMALL, encoders()[SMALL])
+    found = explain_coco.explained(explain_coco.encoded(dataset, encoders()[SMALL]), SMALL)
     queries, failures = found.queries.height, found.failures.height
     own = {row["metric"]: row for row in found.metrics.filter(pl.col("scope") == "all").to_dicts()}
     names = {
@@ -182,11 +185,11 @@ def coco_failures(data: Path) -> Figures:
     return {
         "EXPL Table 1": f"{PHOTOS}, {SMALL}: Hit@1 {percent(1 - failures / queries)}, "
         f"{failures:,} failures of {queries:,} ({percent(failures / queries)} %)",
-        "EXPL Table 2": f"{PHOTOS}, main cause: "
+        "EXPL Table 2": f"{PHOTOS}, derived main cause: "
         + ", ".join(f"{row['cause']} {percent(row['main_share'])} %" for row in found.causes.to_dicts()),
         "EXPL Table 3": f"{PHOTOS}, {SMALL}: "
         + ", ".join(f"{name} {metric_cell(metric, own[metric])}" for metric, name in names.items()),
-        "EXPL Figure 10": f"{PHOTOS}: "
+        "EXPL Figure 10": f"{PHOTOS}, derived causes: "
         + ", ".join(f"{words[n]} {percent(numbers[n]['of_caused'])} %" for n in words if n in numbers)
         + f"; no cause shown in {percent(numbers[0]['share'])} % of failures",
     }
@@ -238,6 +241,33 @@ def agreement(data: Path) -> Figures:
     return {
         "FIVE Table 1": f"Flickr8k-Expert, {found.subsets['all'].pairs:,} pairs, all / outside: " + ", ".join(parts)
     }
+
+
+@measurement("training-figures")
+def training_figures(_: Path) -> Figures:
+    """FIVE's models with and without SAM on parts of Flickr8k, from the figures that training.py keeps."""
+    import training
+
+    figures = training.Figures(training.FIGURES)
+    cells, by_tau = training.table_2_cells(), training.cvse_cells()
+    published = f" + SAM, τ {training.PUBLISHED_TAU:g}, weight {training.PUBLISHED_WEIGHT:g}"
+
+    def sums(sampling: str) -> str:
+        own = by_tau[sampling, training.TAUS[0], True, training.STUDIED]
+        values = (f"{name} {training.mean_text(figures.values(own, key))}" for key, name in training.FIVE_SUMS.items())
+        return f"CVSE, Flickr8k {training.STUDIED:.0%}, τ = {training.TAUS[0]:g}, {sampling}: {', '.join(values)}"
+
+    rows = [
+        f"{fraction:.0%}: {model} Rsum {without}, with SAM {with_sam}"
+        for fraction in training.FRACTIONS
+        for model in ("SGR", "CVSE")
+        for without, with_sam in [
+            [training.mean_text(figures.values(cells[model, losses, fraction], "Rsum")) for losses in ("", published)]
+        ]
+    ]
+    return {
+        "FIVE Table 2": f"Flickr8k, {'; '.join(rows)}", "FIVE Table 4": sums("soft"), "FIVE Table 5": sums("random"),
+    }  # fmt: skip
 
 
 @measurement("linear-model", "flickr8k")

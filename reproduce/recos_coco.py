@@ -151,12 +151,13 @@ class Photos:
 
 
 def build_row(name: str, built: Recos) -> str:
-    """What a build did: descriptions checked, in the band, too vague, too detailed; originals, written texts."""
+    """What a build did: descriptions checked, in the band, too vague, too detailed; originals, confusables, texts."""
     counts, v1 = verdict_counts(built.log), built.versions["v1"]
     written = sum(origin == "rules" for origin in v1.captions["origin"])
     grammar = f"{grammar_counts(built.log)['ungrammatical']:,}" if "grammar" in built.log.head else "–"
     rounds = sum(entry["verdict"] == "dropped" for entry in built.log.of("original"))
-    cells = [f"{count:,}" for count in (sum(counts.values()), *counts.values(), len(built.versions["v0"].image_ids))]
+    cells = [f"{count:,}" for count in (sum(counts.values()), *counts.values(), len(built.versions["v0"].image_ids),
+                                       v1.images.filter(role="confusable").height)]  # fmt: skip
     return f"| {name} | {' | '.join(cells)} | {rounds:,} | {written:,} of {len(v1.caption_ids):,} | {grammar} |"
 
 
@@ -179,9 +180,9 @@ def main() -> int:
     start = time.perf_counter()
     photos = Photos()
     builds = [
-        "| build | checked | in the band | too vague | too detailed | originals | dropped | written by rule "
-        "| ungrammatical |",
-        "|" + "---|" * 9,
+        "| build | checked | in the band | too vague | too detailed | originals | with a confusable | dropped "
+        "| written by rule | ungrammatical |",
+        "|" + "---|" * 10,
     ]
     hits = [
         "| build | model | version | images | captions | i2t Hit@1 | t2i Hit@1 | t2i Hit@10 |",

@@ -13,7 +13,7 @@ from crosslens.train import TrainingRecipe
 from crosslens.train.sweep.plan import DataOfRecipes, PlannedTraining
 from crosslens.train.sweep.running import TrainingOptions, TrainingOutcome, run_trainings
 
-MEASURED = "mAP@R MedR[all] Nsum Nsum[spice] NCS[cider]@10 NCS[spice]@10"
+MEASURED = "mAP@R MedR[all] Nsum Nsum[spice] Nsum[spice,non-gt] NCS[cider]@10 NCS[spice]@1 NCS[spice]@5 NCS[spice]@10"
 """Beside the trainer's own metrics, on the test images."""
 
 
@@ -66,9 +66,9 @@ class Figures:
         unfinished.replace(self._file)
 
     def values(self, cells: Sequence[Cell], metric: str, split: str = "test") -> list[float]:
-        """The metric of each finished training."""
+        """The metric of each finished training that was measured by it."""
         records = [record for record in map(self.of, cells) if record is not None]
-        return [float(record[split][metric]) for record in records]
+        return [float(record[split][metric]) for record in records if metric in record[split]]
 
 
 def _rounded(figures: Mapping[str, float]) -> dict[str, float]:

@@ -92,15 +92,20 @@ def typed(console: str, demo: str = "crosslens demo") -> Block:
 
 
 def refreshed(text: str, shown: Iterable[str], printed: str) -> str:
-    """A page's text in which shown lines are replaced by those that are printed now, found by their outline."""
-    left = printed.splitlines()
+    """A page's text in which shown lines are replaced by those that are printed now, found by their outline.
+
+    Tables of one page can have rows that differ in nothing but numbers: a line is looked for behind the one before it.
+    """
+    left, follows = printed.splitlines(), 0
+    lines, place_on_page = text.splitlines(keepends=True), -1
     for line in shown:
-        match = next((one for one in left if outline(one) == outline(line)), None)
-        if match is None:
+        behind = [*range(follows, len(left)), *range(follows)]
+        follows = next((place for place in behind if outline(left[place]) == outline(line)), -1)
+        if follows < 0:
             raise SystemExit(f"nothing like this line is printed any more; change the page by hand: {line}")
-        left.remove(match)
-        text = text.replace(line + "\n", match.rstrip() + "\n", 1)
-    return text
+        place_on_page = lines.index(line + "\n", place_on_page + 1)
+        lines[place_on_page] = left.pop(follows).rstrip() + "\n"
+    return "".join(lines)
 
 
 def _refresh_running(page: Path, folder: Path) -> str:

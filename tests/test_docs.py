@@ -236,6 +236,12 @@ def test_lines_are_brought_up_to_date() -> None:
         refreshed(page, ["MedR   3"], "Hit@1   41.0")
 
 
+def test_a_row_is_taken_from_its_own_table() -> None:
+    page = "…\nAUPRC\nmodel   99.0\n"
+    new = refreshed(page, shown_lines(page), "Hit@1\nmodel   41.0\nAUPRC\nmodel   99.5\n")
+    assert new == "…\nAUPRC\nmodel   99.5\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in WRITTEN if ">>>" in page.read_text(encoding="utf-8")], ids=named)
 def test_examples_on_pages_hold(page: Path) -> None:

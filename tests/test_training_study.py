@@ -136,6 +136,103 @@ def test_tables_have_a_row_for_everything(study: ModuleType, figures: Any) -> No
     assert random.identity() == study.load_training_recipe("flickr8k-vse-sam-random").identity()
 
 
+def test_sam_is_all_that_differs_on_the_papers_models(study: ModuleType) -> None:
+    cells = study.table_2_cells()
+    assert {model for model, _, _ in cells} == {"CVSE", "SGR", "SGR, InfoNCE", "VSRN", "VSRN, InfoNCE", "VSE++"}
+    for (model, losses, fraction), own in cells.items():
+        assert [cell.seed for cell in own] == [0, 1, 2]
+        with_sam, without = (cell.recipe.identity() for cell in (own[0], cells[model, "", fraction][0]))
+        assert {**with_sam, "losses": []} == {**without, "losses": []}
+        added = with_sam["losses"][len(without["losses"]) :]
+        assert with_sam["losses"][: len(without["losses"])] == without["losses"]
+        assert [entry["kind"] for entry in added] == (["sam"] if losses else [])
+    assert all(
+        model.startswith("VSRN") == ("captioning" in str(own[0].recipe.losses)) for (model, *_), own in cells.items()
+    )
+
+
+def test_the_tables_of_five(study: ModuleType, figures: Any) -> None:
+    """Rows as in the paper, a dash for what is missing, the difference from the same model without SAM."""
+    cells = study.table_2_cells()
+    shares = {**dict.fromkeys(study.R_AT_K, 0.25), **dict.fromkeys(study.N_AT_K, 0.5)}
+    for seed in range(3):
+        finish(figures, cells["CVSE", "", 0.1][seed], Rsum=100.0 + seed, **{"Nsum[spice]": 150.0}, **shares)
+        finish(figures, cells["CVSE", " + SAM, τ 6, weight 5", 0.1][seed], Rsum=110.0 + 2 * seed, **shares)
+    lines = study.table_2(figures).splitlines()
+    assert len(lines) == 2 + 2 * (5 * 3 + 2)
+    parts = " | ".join(["25.0"] * 6), " | ".join(["50.0"] * 6)
+    assert f"| 10% | CVSE | 3 | {parts[0]} | 101.0 ± 1.0 | {parts[1]} | 150.0 ± 0.0 | 138.7, 167.6 |" in lines
+    row = next(line for line in lines if line.startswith("| 10% | CVSE + SAM, τ 6, weight 5 | 3 |"))
+    assert "| 112.0 ± 2.0 (+11.0, p 0.003) |" in row, "differences 10, 11, 12: t = 11 √3 with 2 degrees"
+    assert row.endswith("| – | 303.2, 253.6 |"), "Nsum was not measured"
+    missing = " | ".join(["–"] * 14)
+    assert f"| 25% | VSRN | 0 | {missing} | – |" in lines
+    assert f"| 25% | SGR | 0 | {missing} | 140.6, 167.6 |" in lines
+    soft, others = (study.PARTS[f"five-table-{number}"][1](figures).splitlines()[2:] for number in (4, 5))
+    assert [line.split(" | ")[:3] for line in soft] == [
+        [f"| {tau}", "SN", kept] for tau in (3, 5, 10) for kept in ("✓", "✗")
+    ]
+    assert [line.split(" | ")[1] for line in others] == ["RS"] * 6 + ["HN"] * 6
+    assert len(study.sampling_table(figures).splitlines()) == 2 + 6
+
+
+def test_a_random_order_has_that_rsum(study: ModuleType) -> None:
+    """Of drawn ranks: an image's best of its five captions among 5,000, a caption's image among 1,000."""
+    draws = np.random.default_rng(0)
+    best = draws.random((100_000, study.CAPTIONS)).min(axis=1) * study.TEST_IMAGES * study.CAPTIONS
+    image = draws.integers(study.TEST_IMAGES, size=100_000)
+    drawn = sum(100 * (float(np.mean(best < k)) + float(np.mean(image < k))) for k in (1, 5, 10))
+    assert study.chance_rsum() == pytest.approx(drawn, abs=0.2)
+
+
+def test_the_sentences_of_the_page_hold_for_the_kept_figures(study: ModuleType) -> None:
+    figures = study.Figures(study.FIGURES)
+    cells, by_tau, sampled = study.table_2_cells(), study.cvse_cells(), study.sampling_cells()
+    published, milder = " + SAM, τ 6, weight 5", " + SAM, τ 3, weight 1"
+
+    def values(row: list[Any], metric: str = "Rsum") -> Any:
+        measured = np.array(figures.values(row, metric))
+        assert len(measured) == 3
+        return measured
+
+    def gain(model: str, losses: str, fraction: float, metric: str = "Rsum") -> Any:
+        return values(cells[model, losses, fraction], metric) - values(cells[model, "", fraction], metric)
+
+    chance = study.chance_rsum()
+    for fraction in (0.1, 0.25):
+        assert gain("CVSE", milder, fraction).min() > 0, "every seed"
+        assert min(gain("CVSE", losses, fraction, "Nsum[spice]").min() for losses in (published, milder)) > 0
+        assert values(cells["SGR", "", fraction]).max() < 2 * chance
+        assert min(gain(model, published, fraction).min() for model in ("SGR", "VSRN")) > 50
+        assert gain("VSRN, InfoNCE", milder, fraction).min() > 0
+        sgr = values(cells["SGR, InfoNCE", "", fraction]).mean() - values(cells["SGR", published, fraction]).mean()
+        vsrn = values(cells["VSRN", published, fraction]).mean() - values(cells["VSRN, InfoNCE", "", fraction]).mean()
+        assert sgr > 5
+        assert 0 < vsrn < 5
+    assert gain("CVSE", published, 0.25).mean() < gain("CVSE", published, 0.25).std(ddof=1)
+    assert gain("VSRN", milder, 0.1).mean() < 5
+    assert gain("VSRN", milder, 0.25).max() < 0
+    assert values(cells["SGR", milder, 0.1]).mean() < 20
+    for losses in (milder, published):
+        assert abs(gain("SGR, InfoNCE", losses, 0.1).mean()) < 1
+    assert gain("SGR, InfoNCE", milder, 0.25).min() > 0
+    cvse = values(cells["CVSE", "", 0.1])
+    rows = {key[:2]: values(row).mean() for key, row in by_tau.items() if key[2:] == (True, 0.1)}
+    for tau in (3.0, 5.0):
+        assert rows["random", tau] > max(rows["soft", tau], rows["hard", tau]) + 5
+    assert all(abs(rows[sampling, 10.0] - cvse.mean()) < cvse.std(ddof=1) for sampling in study.SAMPLINGS)
+    for sampling in ("hard", "soft"):
+        assert values(sampled["VSRN", sampling]).mean() < 20
+        assert abs(values(sampled["VSRN, InfoNCE", sampling]).mean() - values(sampled["VSRN, InfoNCE", ""]).mean()) < 2
+
+
+def test_without_the_triplet_loss_cvse_keeps_its_levels(study: ModuleType) -> None:
+    for (sampling, tau, kept, _), own in study.cvse_cells().items():
+        kinds = [entry["kind"] for entry in own[0].recipe.losses]
+        assert kinds == (["triplet"] if kept else []) + ["consensus", "sam"]
+        assert own[0].recipe.losses[-1] == {"kind": "sam", "sampling": sampling, "tau": tau, "weight": 5.0}
+
+
 def test_means(study: ModuleType) -> None:
     assert study.mean_text([0.1, 0.2, 0.3]) == f"20.0 ± {100 * np.std([0.1, 0.2, 0.3], ddof=1):.1f}"
     assert study.mean_text([5.0, 6.0]) == "5.5 ± 0.7"

@@ -119,6 +119,8 @@ def _section(title: str, entries: Iterable[Entry[Any]], about: str = "") -> str:
 
 def _entry(entry: Entry[Any]) -> str:
     text, described = split_parameters(entry.value)
+    for extended in getattr(entry.value, "__mro__", ())[1:-1]:  # settings that several classes share
+        described = split_parameters(extended)[1] | described
     options = settings_of(entry.value)
     rows = [f"| `{option.name}` | `{option.default}` | {cell(described[option.name])} |" for option in options]
     table = "\n".join(["| setting | default | |", "|---|---|---|", *rows]) if rows else "It has no settings."

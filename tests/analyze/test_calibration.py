@@ -7,6 +7,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import polars.selectors as cs
 import pytest
 
 import crosslens as cl
@@ -14,11 +15,13 @@ from crosslens.analyze import (
     Difficulty,
     calibrate,
     measure_filter_loss,
+    measure_left_out,
     measure_stability,
     read_thresholds,
     write_thresholds,
 )
 from crosslens.analyze.difficulty import calibration as calibration_module
+from crosslens.analyze.difficulty.assignment import assign_levels
 from crosslens.core import CrosslensError, InputError, UsageError, random_stream
 from crosslens.statistics import cohen_kappa
 from tests.analyze.test_match_threshold import slow_threshold
@@ -125,10 +128,51 @@ def test_stability_equals_levels_assigned_again() -> None:
 def test_stability_needs_models_to_choose_from() -> None:
     with pytest.raises(UsageError, match="panels of 5 of 5 models"):
         measure_stability(panel_of_five(), 5)
-    with pytest.raises(UsageError, match="does not say by which thresholds"):
-        measure_stability(replace(panel_of_five(), thresholds={}), 3)
+    with pytest.raises(UsageError, match="does not say which votes give which level"):
+        measure_stability(replace(panel_of_five(), mapping=""), 3)
+    without_votes = replace(panel_of_five(), thresholds={})
+    with pytest.raises(UsageError, match="does not say how m"):
+        measure_stability(replace(without_votes, table=without_votes.table.drop(cs.starts_with("vote["))), 3)
     with pytest.raises(UsageError, match="1 panels to compare"):
         measure_stability(panel_of_five(), 3, repeats=1)
+
+
+@pytest.mark.parametrize("tie_breaker", [None, "m4"])
+def test_levels_without_one_model_equal_those_of_the_smaller_panel(tie_breaker: str | None) -> None:
+    five = panel_of_five()
+    scores = {model: five.scores(model) for model in five.models}
+    ids = five.table["caption"].to_list(), five.table["image"].to_list()
+    result = assign_levels(*ids, scores, five.thresholds, tie_breaker=tie_breaker)
+    left_out = measure_left_out(result)
+    assert [own.model for own in left_out] == list(five.models)
+    rates = {model: sum(score >= 6.0 for score in scores[model]) / len(five) for model in result.panel}
+    roles = {max(rates, key=rates.__getitem__): "strongest", min(rates, key=rates.__getitem__): "weakest"}
+    whole = result.table["difficulty"].to_list()
+    for own in left_out:
+        rest = {model: values for model, values in scores.items() if model != own.model}
+        breaker = tie_breaker if len(rest) - 1 in (2, 4) and own.model != tie_breaker else None
+        panel = {model: values for model, values in rest.items() if breaker or model != tie_breaker}
+        smaller = assign_levels(*ids, panel, five.thresholds, tie_breaker=breaker).table["difficulty"].to_list()
+        assert own.role == ("tie-breaker" if own.model == tie_breaker else roles.get(own.model, ""))
+        assert own.changed == pytest.approx(sum(a != b for a, b in zip(whole, smaller, strict=True)) / len(whole))
+        assert own.shares == pytest.approx({name: smaller.count(name) / len(whole) for name in result.levels})
+        observed = 1 - own.changed
+        chance = sum(whole.count(name) * smaller.count(name) for name in result.levels) / len(whole) ** 2
+        assert own.kappa == pytest.approx((observed - chance) / (1 - chance))
+    assert max(own.changed for own in left_out) > 0
+    # Fewer votes are unanimous more easily: no pair leaves easy or hard.
+    whole_shares = {name: whole.count(name) / len(whole) for name in ("easy", "hard")}
+    assert all(own.shares[name] >= whole_shares[name] for own in left_out for name in whole_shares)
+
+
+def test_a_panel_without_one_model_needs_shares_of_votes() -> None:
+    five = panel_of_five()
+    scores = {model: five.scores(model) for model in five.models}
+    ids = five.table["caption"].to_list(), five.table["image"].to_list()
+    assert measure_left_out(assign_levels(*ids, scores, five.thresholds, mapping="easy=4-5 hard=0-3")) == ()
+    assert measure_left_out(assign_levels(*ids, {"m0": scores["m0"]}, five.thresholds)) == ()
+    shares = assign_levels(*ids, scores, five.thresholds, mapping="easy=80-100% hard=0-79%")
+    assert len(measure_left_out(shares)) == 5
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,8 +64,9 @@ def test_votes_equal_the_definition(data: st.DataObject) -> None:
     for row, (caption, image) in enumerate(zip(DATASET.caption_ids, DATASET.caption_image, strict=True)):
         votes = 0
         for model in scores:
-            if scores[model][image][row] >= thresholds[model]:
-                votes += 1
+            said = int(scores[model][image][row] >= thresholds[model])
+            assert table[f"vote[{model}]"][row] == said
+            votes += said
         name = "easy" if votes == models else "hard" if votes == 0 else "medium"
         assert table.row(row)[:5] == (caption, DATASET.image_ids[image], votes, models, name)
 
@@ -121,6 +123,42 @@ def test_a_tie_breaker_needs_an_even_panel() -> None:
         cl.difficulty(DATASET, KNOWN, THRESHOLDS, tie_breaker="four")
     with pytest.raises(UsageError, match="no model in the panel besides"):
         cl.difficulty(DATASET, {"one": KNOWN["one"]}, THRESHOLDS, tie_breaker="one")
+
+
+def pairs(rows: pl.DataFrame) -> list[tuple[str, str]]:
+    return rows.select("caption", "difficulty").rows()
+
+
+def test_pairs_that_one_model_matches_and_another_does_not() -> None:
+    result = cl.difficulty(DATASET, KNOWN, THRESHOLDS)
+    differ = result.disagreements("one", "two")
+    assert {model: pairs(rows) for model, rows in differ.items()} == {
+        "one": [("a#1", "medium")],
+        "two": [("b#0", "medium")],
+    }
+    assert pairs(result.disagreements("two", "three")["three"]) == [("c#0", "medium"), ("a#1", "medium")]
+    # Levels of another panel: its hard pairs come first, with its votes and the two models' scores.
+    two = cl.difficulty(DATASET, {name: KNOWN[name] for name in ("one", "three")}, THRESHOLDS)
+    judges = cl.difficulty(DATASET, {"two": KNOWN["two"]}, THRESHOLDS)
+    rows = two.disagreements("three", "one", judges)["three"]
+    assert pairs(rows) == [("c#0", "hard"), ("b#0", "easy")]
+    assert rows["votes"].to_list() == [0, 1]
+    assert rows["models"].to_list() == [1, 1]
+    assert [name for name in rows.columns if "[" in name] == ["score[one]", "score[three]", "vote[one]", "vote[three]"]
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    result = cl.difficulty(DATASET, KNOWN, THRESHOLDS)
+    with pytest.raises(UsageError, match="no model 'four'"):
+        result.disagreements("one", "four")
+    with pytest.raises(UsageError, match="compared with itself"):
+        result.disagreements("one", "one")
+    fewer = replace(result, table=result.table.head(3))
+    with pytest.raises(CrosslensError, match="2 of 5 pairs have no level"):
+        result.disagreements("one", "two", fewer)
+    own = replace(result, table=result.table.select("caption", "image", "difficulty"))
+    with pytest.raises(CrosslensError, match="the table has no votes"):
+        result.disagreements("one", "two", own)
 
 
 def test_a_caption_of_several_images_has_a_row_per_pair() -> None:

@@ -127,8 +127,11 @@ def test_copies_are_all_pairs_with_the_same_words(rows: list[tuple[int, list[str
         others = [other for other in range(len(texts)) if owner[other] != owner[row] and text]
         exact = [other for other in others if texts[other] == text]
         loose = [other for other in others if sorted(texts[other]) == sorted(text)]
-        expected = (tuple(exact), True) if exact else (tuple(loose), False) if loose else None
-        assert result.get(row) == expected
+        copies = result.get(row)
+        assert (copies is None) == (not loose)
+        if copies is not None:
+            assert copies.in_order == bool(exact)
+            assert copies.captions == tuple((owner[other], dataset.caption_ids[other]) for other in exact or loose)
 
 
 def test_twins_by_file_hash_and_vector(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ CANDIDATES = pl.DataFrame(
     {
         "image": ["a", "a", "b"],
         "caption": ["a#0", "a#1", "b#0"],
+        "source": ["pool", "title", "pool"],
         "text": ["a red boat, on a lake", 'the "old" man', "a grey cat"],
     }
 )
@@ -44,7 +45,7 @@ def sheet(*verdicts: str) -> AnnotationSheet:
 def test_a_sheet_comes_back_as_it_was_filled_in(tmp_path: Path) -> None:
     empty = AnnotationSheet(dict.fromkeys(CANDIDATES["caption"], Verdict()))
     table = annotation_table(CANDIDATES, FILES, empty)
-    assert table.columns == ["image", "file", "caption", "text", "verdict", "correction", "change"]
+    assert table.columns == ["image", "file", "caption", "source", "text", "verdict", "correction", "change"]
     table.write_csv(tmp_path / "sheet.csv")
     assert read_annotations(tmp_path / "sheet.csv", CANDIDATES).judged == 0
     verdicts = {"a#0": Verdict("good", "a blue boat, on a lake", "colour"), "a#1": Verdict("generic"), "b#0": Verdict()}

@@ -91,6 +91,91 @@ def test_from_pictures_to_an_evaluated_benchmark(place: Path, capsys: pytest.Cap
     assert content(Path("bench")) == content(Path("again"))
 
 
+TITLES = ["a quiet evening at home", "our favourite pictures of the year", "what nobody told you before"]
+
+
+def write_titles(photos: list[str], file: str = "titles.csv") -> None:
+    """Three titles of each image, one of them with the name of a site behind it; the first has a fourth, too short."""
+    rows = [(photo, f"{text} of {Path(photo).stem}") for photo in photos for text in TITLES]
+    rows = [(photo, f"{text} | Pinterest" if "quiet" in text else text) for photo, text in rows]
+    table = pl.DataFrame([*rows, (photos[0], "photo")], schema=["image", "text"], orient="row")
+    table.write_csv(file) if file.endswith(".csv") else table.write_ndjson(file)
+
+
+def test_titles_of_the_images_reach_them(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sixty titles, and one too short to keep: those of the ten sampled images are judged, and chosen."""
+    photos = sorted(file.name for file in Path("photos").iterdir())
+    write_titles(photos)
+    command = [*BUILD, "--titles", "titles.csv"]
+    assert main([*command, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["counts"]["titles of their own"], result["counts"]["captions to judge"]) == (31, 100)
+    assert "61 titles: 30 of images that were not sampled, 1 dropped, 30 to judge" in result["notes"]
+    sheet = pl.read_csv("bench/annotate-1.csv", infer_schema=False)
+    own = sheet.filter(source="title")
+    assert own.height == 30
+    stem = Path(own["image"][0]).stem
+    assert own["text"].to_list()[:3] == [f"{text} of {stem}" for text in TITLES], "cleaned, and first"
+    assert sheet.filter(source="pool").height == 70
+    for number in (1, 2):
+        table = pl.read_csv(f"bench/annotate-{number}.csv", infer_schema=False)
+        verdict = pl.when(pl.col("source") == "title").then(pl.lit("good")).otherwise(pl.lit("bad"))
+        table.with_columns(verdict=verdict).write_csv(f"bench/annotate-{number}.csv")
+    assert main([*command, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["status"] == "done"
+    assert result["counts"]["titles in the benchmark"] == result["counts"]["captions in the benchmark"] == 30
+    captions = cl.load_dataset("bench/dataset").captions
+    assert set(captions["source"]) == {"title"}
+    assert all(Path(image).stem in text for image, text in captions.select("image", "text").iter_rows())
+    assert "a title of the image" in Path("bench/page.html").read_text()
+    assert main(command) == 0
+    assert "up to date: bench" in capsys.readouterr().err
+    assert main(["build", "imp", "--repeat", "bench", "-o", "again", "--trust-code"]) == 0
+    assert content(Path("bench")) == content(Path("again"))
+    write_titles(photos[::-1])
+    assert main(command) != 0, "other titles are another benchmark"
+    assert "a different benchmark" in capsys.readouterr().err
+
+
+def test_titles_that_are_wrong_are_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_titles(["nowhere.png", *sorted(file.name for file in Path("photos").iterdir())[:3]], "titles.jsonl")
+    pl.DataFrame({"image": ["a"], "words": ["b"]}).write_parquet("bare.parquet")
+    for file, message in (
+        ("titles.jsonl", "1 of the 4 images of the titles 'titles' are not among the images, such as 'nowhere.png'"),
+        ("bare.parquet", "no column for the"),
+        ("none.csv", "none.csv"),
+    ):
+        assert main([*BUILD, "--titles", file]) == 3, file
+        told = " ".join(capsys.readouterr().err.split())
+        assert message in told, told
+        assert not Path("bench").exists()
+
+
+def test_the_map_of_an_image_s_captions(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("plotly")
+    pytest.importorskip("umap")
+    command = [*BUILD, "--diverse", "k-means", "--map", "map.html"]
+    assert main(command) == 0
+    assert "no map yet" in capsys.readouterr().err
+    for number in (1, 2):
+        judge_all(f"annotate-{number}.csv")
+    assert main(command) == 0
+    assert "map written to map.html" in capsys.readouterr().err
+    from crosslens.build import IMP, DecisionLog
+
+    (entry, *_) = DecisionLog.load("bench", IMP).of("selected")
+    page = Path("map.html").read_text()
+    assert f"Captions of {entry['image']}" in page
+    texts = dict(cl.load_dataset("bench/dataset").captions.select("caption", "text").iter_rows())
+    assert page.count("<td>yes</td>") == len(entry["captions"]) == 3
+    assert all(texts[caption] in page for caption in entry["captions"])
+    assert main([*BUILD, "--diverse", "k-means", "--map", "map.html", "--map-image", "none.png"]) == 2
+    assert "none.png" in capsys.readouterr().err
+    assert main([*BUILD, "--map-image", "none.png"]) == 2
+    assert main([*BUILD, "--map", "map.txt"]) == 2
+
+
 def test_lists_vectors_and_datasets_serve_as_well(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*BUILD, "--json"]) == 0
     whole = json.loads(capsys.readouterr().out)

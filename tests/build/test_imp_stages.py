@@ -24,7 +24,7 @@ from crosslens.build.imp.candidates import (
     collect_candidates,
 )
 from crosslens.build.imp.clusters import Clusters, check_clusters, find_clusters
-from crosslens.build.imp.diversity import lowest_similarity, one_of_each_cluster, pairwise_mean, select_diverse
+from crosslens.build.imp.diversity import k_means, lowest_similarity, one_of_each_cluster, pairwise_mean, select_diverse
 from crosslens.build.imp.leakage import find_leaks, read_corpus, text_key
 from crosslens.build.imp.sampling import measure_spread, sample_images
 from crosslens.core.errors import InputError, UsageError
@@ -141,6 +141,37 @@ def cluster_of(*members: list[int], least: int = 1) -> Clusters:
     return Clusters(rows, cosines, sizes, np.full(len(members), 0.8))
 
 
+def test_titles_come_first_and_need_no_cluster() -> None:
+    """Image a has titles and a cluster, b titles and a cluster too small, c neither."""
+    texts = ("two dogs on a beach", "green hills", "a man sells fruit", "snow", "old books", "traffic at night")
+    pool = pool_of(*texts, "a lighthouse in the evening sun")
+    titles = {"a": [("t0", "a lighthouse in the evening sun"), ("t1", "where to go this summer")],
+              "b": [("t2", "ten quiet places by the sea"), ("t3", "what the keeper said")]}  # fmt: skip
+    clusters = cluster_of([0, 1, 2, 3, 4, 5, 6], [0], [1])
+    settings = SamplingSettings(cluster_sizes=(3, 10), captions=2, candidates=4)
+    found = collect_candidates([("a", None), ("b", None), ("c", None)], pool, clusters, settings, PLAIN, None, titles)
+    assert found.images["verdict"].to_list() == [KEPT, KEPT, SMALL_CLUSTER]
+    assert found.kept.filter(source="title")["pool_caption"].to_list() == ["t0", "t1", "t2", "t3"]
+    own = found.captions.filter(image="a")
+    assert own["caption"].to_list() == [f"a#{number}" for number in range(9)]
+    assert own["source"].to_list() == ["title"] * 2 + ["pool"] * 7
+    assert own.filter(pl.col("reason").is_null()).height == 4, "two titles, and two of the pool"
+    assert own["reason"].to_list()[-1] == NEAR_DUPLICATE, "the pool has the title as well: the title stays"
+    assert own.filter(source="title")["cosine"].null_count() == 2
+    few = collect_candidates(
+        [("a", None)], pool, cluster_of([0, 1, 2]), SamplingSettings(cluster_sizes=(3, 10), captions=1, candidates=1),
+        PLAIN, None, titles,
+    )  # fmt: skip
+    assert few.kept["source"].to_list() == ["title"], "of more titles than candidates, titles are drawn"
+
+
+def test_a_title_in_the_pool_does_not_reach_its_image() -> None:
+    """Its picture is the image itself, and lies above the band."""
+    vectors = np.random.default_rng(4).standard_normal((40, 6))
+    found = find_clusters(vectors, vectors, (0.7, 0.8), 40)
+    assert not any(row in members for row, members in enumerate(found.members))
+
+
 def test_every_caption_of_a_cluster_has_a_fate() -> None:
     pool = pool_of(
         "a red boat on a calm lake at dawn", "two", "a red boat on a calm lake at dawn!", "an old man feeds grey birds"
@@ -223,17 +254,17 @@ def test_one_caption_of_each_planted_cluster() -> None:
     centres = np.array([[0, 0], [9, 0], [0, 9], [9, 9], [20, 20]])
     points = np.repeat(centres, 6, axis=0) + 0.3 * np.random.default_rng(0).standard_normal((30, 2))
     order = np.random.default_rng(1).permutation(30)
-    chosen = {image: one_of_each_cluster(points[order], 5, seed=0, image=image) for image in ("a", "b")}
+    chosen = {image: one_of_each_cluster(k_means(points[order], 5, 0), 5, seed=0, image=image) for image in ("a", "b")}
     for rows in chosen.values():
         assert sorted(order[row] // 6 for row in rows) == [0, 1, 2, 3, 4]
     assert chosen["a"] != chosen["b"], "drawn for each image"
-    assert chosen["a"] == one_of_each_cluster(points[order], 5, seed=0, image="a")
+    assert chosen["a"] == one_of_each_cluster(k_means(points[order], 5, 0), 5, seed=0, image="a")
 
 
 def test_fewer_places_than_captions_are_filled_up() -> None:
     pytest.importorskip("sklearn")
     points = np.array([[0.0, 0.0]] * 4 + [[1.0, 1.0]] * 3)
-    chosen = one_of_each_cluster(points, 5, seed=0, image="a")
+    chosen = one_of_each_cluster(k_means(points, 5, 0), 5, seed=0, image="a")
     assert len(set(chosen)) == 5
     assert {tuple(points[row]) for row in chosen} == {(0.0, 0.0), (1.0, 1.0)}
 

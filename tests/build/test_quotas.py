@@ -126,5 +126,5 @@ def test_builds_without_new_settings_keep_their_key(tmp_path: Path) -> None:
 def test_missing_tasks_of_the_paper_are_reported(tmp_path: Path) -> None:
     dataset, encoder = toy({f"image {n}": angle(20 * n) for n in range(8)}, tmp_path, task=["colour"] * 8)
     built = build_recos(dataset, encoder, replace(SETTINGS, quota="paper"), generator=None)
-    assert "task colour: 8 of 50 originals: there are 8 candidates" in built.notes
+    assert "task colour: 4 of 50 originals: there are 8 candidates; 4 images are confusables of others" in built.notes
     assert "task ocr: 0 of 30 originals: there is no such task" in built.notes

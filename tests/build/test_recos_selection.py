@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from dataclasses import replace
@@ -13,42 +12,90 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.build import RecosSettings, build_recos
+from crosslens.build import Recos, RecosSettings, build_recos
 from tests.build.recos_builds import SETTINGS, angle, build, toy
 from tests.build.toy_models import Words
+
+PLANE = RecosSettings(k=2, eta=1, temperature=0.1, descriptions=2, similar=1, duplicate_cosine=2)
+
+
+def confusables(found: Recos) -> dict[str, str | None]:
+    """Original → its confusable, as the log says in the end."""
+    return {entry["image"]: entry["confusable"] for entry in found.log.of("confusable")}
 
 
 def test_neighbours_worked_out_by_hand(tmp_path: Path) -> None:
     """One original per task; the nearest of its source is the confusable, unless it is the same picture."""
     points = {"a": angle(0), "a copy": angle(1), "a near": angle(20), "b": angle(180), "b near": angle(200)}
     points |= {"a far": angle(50), "b far": angle(150)}
-    sources = [name[0] for name in points]
-    dataset, encoder = toy(points, tmp_path, source=sources, task=[*"xyyxyyy"])
     tasks = {"a": "one", "b": "two"}
-    named = pl.Series("task", [tasks.get(image, "rest") for image in points])
-    dataset = replace(dataset, images=dataset.images.with_columns(named))
-    settings = RecosSettings(
-        k=2, eta=1, temperature=0.1, descriptions=2, originals=2, similar=1, duplicate_cosine=math.cos(math.radians(2))
+    dataset, encoder = toy(
+        points, tmp_path, source=[name[0] for name in points], task=[tasks.get(name, "rest") for name in points]
     )
-    # Quotas go to the tasks in turn, alphabetically: "one" and "rest" have theirs.
-    found = build_recos(dataset, encoder, replace(settings, originals=3), generator=None)
-    roles = dict(found.versions["v2"].images.select("image", "role").iter_rows())
-    originals = {image for image, role in roles.items() if role == "original"}
-    assert {"a", "b"} <= originals
-    (third,) = originals - {"a", "b"}
-    chosen = {one["image"]: one["confusable"] for one in found.log.of("confusable")}
-    free_a = [name for name in ("a near", "a far") if name != third]
-    free_b = [name for name in ("b near", "b far") if name != third]
-    if third != "a copy":
-        assert chosen["a"] == free_a[0], "the copy is the same picture"
-    assert chosen["b"] == free_b[0]
-    assert any("a copy" in json.dumps(one) for one in found.log.of("confusable")), "the copy was passed over"
+    settings = replace(PLANE, quota={"one": 1, "two": 1}, duplicate_cosine=math.cos(math.radians(2)))
+    found = build_recos(dataset, encoder, settings, generator=None)
+    assert found.versions["v0"].image_ids == ("a", "b")
+    assert confusables(found) == {"a": "a near", "b": "b near"}
+    (copy,) = found.log.of("confusable")[0]["passed_over"]
+    assert copy["image"] == "a copy"
+    assert copy["why"].startswith("the same picture as a (by vectors")
+
+
+def test_originals_do_not_use_up_their_source(tmp_path: Path) -> None:
+    """All images are asked for: of eight in one source four are originals, each with its own confusable; of three in
+    another two, of which one has none; an image that is alone in its source is an original without one.
+    """
+    points = {f"image {number}": angle(7 * number + number**2) for number in range(12)}
+    dataset, encoder = toy(points, tmp_path, source=["eight"] * 8 + ["three"] * 3 + ["alone"])
+    for quota in (12, "paper"):
+        tasks = pl.Series("task", ["colour"] * 6 + ["scene"] * 6)
+        named = replace(dataset, images=dataset.images.with_columns(tasks))
+        found = build_recos(named, encoder, replace(PLANE, quota=quota), generator=None)
+        images = found.versions["v1"].images
+        assert Counter(images.select("source", "role").iter_rows()) == {
+            ("eight", "original"): 4, ("eight", "confusable"): 4, ("three", "original"): 2, ("three", "confusable"): 1,
+            ("alone", "original"): 1,
+        }  # fmt: skip
+        taken = [image for image in confusables(found).values() if image is not None]
+        assert len(set(taken)) == len(taken) == 5
+        assert not set(taken) & set(found.versions["v0"].image_ids)
+        assert any(
+            "2 of 7 originals have no confusable: their source has no image left" in note for note in found.notes
+        )
+        assert any("are confusables of others" in note for note in found.notes)
+
+
+def test_a_task_takes_what_another_can_do_without(tmp_path: Path) -> None:
+    """Whichever image of x is drawn, the only one of y is nearest to it: it becomes an original all the same."""
+    points = {"y": angle(0), "x one": angle(10), "x two": angle(-11), "other": angle(60)}
+    dataset, encoder = toy(points, tmp_path, task=["y", "x", "x", "z"])
+    for seed in range(4):
+        settings = replace(PLANE, quota={"x": 1, "y": 1}, seed=seed)
+        found = build_recos(dataset, encoder, settings, generator=None)
+        (drawn,) = set(found.versions["v0"].image_ids) - {"y"}
+        rest = "x two" if drawn == "x one" else "x one"
+        assert confusables(found) == {"y": rest, drawn: "other"} or confusables(found) == {"y": "other", drawn: rest}
+
+
+def test_a_confusable_without_descriptions_is_replaced_by_the_next(tmp_path: Path) -> None:
+    points = {"a": angle(0), "mute": angle(5), "b": angle(20), "c": angle(40), "d": angle(60)}
+    dataset, encoder = toy(points, tmp_path, task=["x", *"yyyy"])
+    dataset = replace(dataset, captions=dataset.captions.filter(pl.col("image") != "mute"))
+    found = build_recos(dataset, encoder, replace(PLANE, quota={"x": 1}), generator=None, output=tmp_path / "bench")
+    assert confusables(found) == {"a": "b"}
+    assert [entry["confusable"] for entry in found.log.of("confusable")] == ["mute", "b"]
+    assert found.versions["v1"].image_ids == ("a", "b")
+    assert not [note for note in found.notes if "no confusable" in note]
+    assert "0 of the 2 descriptions of confusables (0.0%) are rewritten" in found.versions["v1"].card.notes
+    alone = replace(dataset, captions=dataset.captions.filter(image="a"))
+    few = build_recos(alone, encoder, replace(PLANE, quota={"x": 1}), generator=None)
+    assert "1 of 1 originals have no confusable: the nearest images have too few descriptions" in few.notes
 
 
 def test_without_a_generator_what_is_outside_is_dropped(tmp_path: Path) -> None:
     """Six images in a row, 3° apart, and one opposite, to which the last of the row is nearer than any other by far."""
     points = {f"near {n}": angle(3 * n) for n in range(6)} | {"alone": angle(180)}
-    dataset, encoder = toy(points, tmp_path)
+    dataset, encoder = toy(points, tmp_path, source=list(points))  # nothing is reserved as a confusable
     settings = RecosSettings(
         k=3, eta=0.9, temperature=0.001, descriptions=2, originals=7, duplicate_cosine=2, similar=2
     )
@@ -67,7 +114,7 @@ def test_without_a_generator_what_is_outside_is_dropped(tmp_path: Path) -> None:
 def test_too_few_originals_are_explained_by_what_became_of_the_others(tmp_path: Path) -> None:
     """Ten images in a row, the last three at the same point: of those only one can be in."""
     points = {f"image {n}": angle(20 * min(n, 7)) for n in range(10)}
-    dataset, encoder = toy(points, tmp_path)
+    dataset, encoder = toy(points, tmp_path, source=list(points))
     settings = RecosSettings(k=3, eta=1, temperature=0.1, descriptions=2, originals=10, similar=0)
     twins = build_recos(dataset, encoder, settings, generator=None)
     (why,) = [one for one in twins.notes if "of 10 originals" in one]
@@ -104,7 +151,7 @@ def test_how_many_originals_have_a_confusable_is_said(tmp_path: Path) -> None:
     settings = replace(settings, source_column="task")
     whole = build_recos(dataset, encoder, settings, generator=None)
     assert "for each original a confusable image" in whole.versions["v1"].card.notes
-    less = build_recos(dataset, encoder, replace(settings, originals=7), generator=None)
+    less = build_recos(dataset.select(dataset.image_ids[:7]), encoder, replace(settings, originals=7), generator=None)
     (why,) = [one for one in less.notes if "no confusable" in one]
     assert "--source-column" not in why, "it is the task already"
 
@@ -159,20 +206,22 @@ def test_confusables_are_the_nearest_that_may_be(scenes: cl.Dataset, folder: Pat
     images = images.astype(np.float64) / np.linalg.norm(images.astype(np.float64), axis=1, keepdims=True)
     row_of = {image: row for row, image in enumerate(scenes.image_ids)}
     source = dict(scenes.images.select("image", "task").iter_rows())
-    taken = set(found.versions["v0"].image_ids)
-    for one in found.log.of("confusable"):
-        own = row_of[one["image"]]
-        allowed = [
-            image
-            for image in scenes.image_ids
-            if image not in taken
-            and source[image] == source[one["image"]]
-            and (images[[row_of[other] for other in taken]] @ images[row_of[image]]).max() < 0.98
-        ]
-        best = max(allowed, key=lambda image: images[row_of[image]] @ images[own])
-        assert one["confusable"] == best
-        assert one["cosine"] == pytest.approx(images[row_of[best]] @ images[own], abs=1e-5)
-        taken.add(best)
+    originals, used = set(found.versions["v0"].image_ids), set(found.versions["v1"].image_ids)
+    cosines = images @ images.T
+    chosen = confusables(found)
+    assert len(set(chosen.values())) == len(chosen) == len(originals)
+    for original, confusable in chosen.items():
+        assert confusable is not None
+        assert confusable not in originals
+        assert source[confusable] == source[original]
+        own = cosines[row_of[original]]
+        for image in set(scenes.image_ids) - used:
+            if source[image] == source[original] and own[row_of[image]] > own[row_of[confusable]]:
+                same = max(cosines[row_of[image], row_of[other]] for other in used)
+                assert same >= 0.98, "a nearer one that is free is the same picture as one that is in"
+    for entry in found.log.of("confusable"):
+        own = cosines[row_of[entry["image"]]]
+        assert entry["cosine"] == pytest.approx(own[row_of[entry["confusable"]]], abs=1e-5)
 
 
 def test_a_copied_picture_is_in_the_benchmark_once(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:

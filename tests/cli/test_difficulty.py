@@ -76,7 +76,12 @@ def test_a_panel_of_runs_calibrated_on_another_dataset(call: Call, root: Path, t
         votes += here >= outcome.json["thresholds"][model]
     read = read_difficulty(table)
     assert read.table["votes"].to_list() == votes.tolist()
-    assert read.table.columns == ["caption", "image", "votes", "models", "difficulty", *(f"score[{m}]" for m in MODELS)]
+    columns = ["caption", "image", "votes", "models", "difficulty"]
+    assert read.table.columns == [*columns, *(f"score[{m}]" for m in MODELS), *(f"vote[{m}]" for m in MODELS)]
+    assert read.table.select(pl.sum_horizontal(pl.col(r"^vote\[.*$"))).to_series().to_list() == votes.tolist()
+    assert [own["model"] for own in outcome.json["left_out"]] == list(MODELS)
+    assert {own["role"] for own in outcome.json["left_out"]} == {"strongest", "weakest", ""}
+    assert all(0 <= own["changed"] <= 1 and sum(own["shares"].values()) == 1 for own in outcome.json["left_out"])
     assert outcome.json["levels"]["easy"]["pairs"] == int((votes == 3).sum())
     assert outcome.json["stability"]["size"] == 2
     again = call("analyze", "difficulty", "--runs", *runs_of(root, "photos"), "--thresholds", kept, "--json")
@@ -124,6 +129,32 @@ def test_text_figures_and_page(call: Call, root: Path, tmp_path: Path) -> None:
     assert "no match" in page
     assert "Difficulty of pairs" in (tmp_path / "shares.html").read_text()
     assert "Precision and recall" in (tmp_path / "pr.html").read_text()
+
+
+def test_pairs_of_one_model_only(call: Call, root: Path, tmp_path: Path) -> None:
+    table, page = tmp_path / "levels.parquet", tmp_path / "page.html"
+    runs = runs_of(root, "photos")
+    call("analyze", "difficulty", "--runs", runs[1], "--calibration", "self", "-o", table)
+    words = ("analyze", "difficulty", "--runs", runs[0], runs[2], "--calibration", "self", "--disagree", "good", "poor")
+    outcome = call(*words, "--levels", table, "--json", "--show", "2", "-o", tmp_path / "two.csv")
+    assert outcome.code == 0, outcome.err
+    scores = pl.read_csv(tmp_path / "two.csv")
+    said = {model: scores[f"score[{model}]"].to_numpy() >= outcome.json["thresholds"][model] for model in MODELS[::2]}
+    expected = int((said["good"] & ~said["poor"]).sum()), int((said["poor"] & ~said["good"]).sum())
+    differ = outcome.json["disagreements"]
+    assert (differ["good"]["pairs"], differ["poor"]["pairs"]) == expected
+    assert expected[0] > 0
+    assert sum(differ["good"]["levels"].values()) == expected[0]
+    votes = [row["votes"] for row in differ["good"]["hardest"]]
+    assert votes == sorted(votes)
+    assert len(votes) == 2
+    text = call(*words, "--levels", table, "--page", page, "--show", "1")
+    assert "Only good matches:" in text.out
+    assert "Hardest pairs" not in text.out
+    assert max(map(len, text.out.splitlines())) <= 80
+    assert page.read_text().count("<article>") == min(60, expected[0]) + min(60, expected[1])
+    assert "name two" in call(*words[:-1]).err
+    assert "--levels without --disagree" in call(*words[:-3], "--levels", table).err
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_several_studies_in_one_table(call: Call, files: Path, tmp_path: Path) -
     studies = (tmp_path / "a", tmp_path / "b")
     shown = call("show", *studies)
     assert shown.code == 0, shown.err
-    assert shown.out.splitlines()[2].split()[:3] == ["perturbation", "a", "b"]
+    assert shown.out.splitlines()[2].split() == ["perturbation", "a", "a,", "%", "b", "b,", "%"]
     means = call("show", *studies, "--by", "dataset", "--json").json
     assert means["columns"] == ["toys"]
     assert {row["models"] for row in means["drops"]} == {2}

@@ -244,6 +244,7 @@ def test_one_place_removes_and_renames_files() -> None:
     }
     outputs = {"core/output/lock.py", "core/output/workspace.py"}
     assert files == outputs | {
+        "core/output/array_cache.py",
         "encode/cache.py",
         "language/parsing.py",
         "similarity/matrix.py",

@@ -39,6 +39,8 @@ def test_a_run_prints_its_figures() -> None:
         "Rsum        312.5000   156.2500    nan         1",
     ]
     assert repr(run) == "Run('my model', 2 metrics)"
+    noted = Run("my model", run.values, provenance={"notes": ["equal scores"]})
+    assert str(noted) == f"{run}\nnote: equal scores"
 
 
 def test_a_different_run_is_not_replaced(tmp_path: Path) -> None:

@@ -209,16 +209,16 @@ def test_list_columns(tmp_path, suffix, kind, fixed):
 
 
 def test_a_large_table_is_decoded_into_a_file_of_the_cache(tmp_path, monkeypatch):
-    from crosslens.data.io import vector_tables
+    from crosslens.data.io import packed_arrays
 
     monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(vector_tables, "_IN_MEMORY", 100)
-    monkeypatch.setattr(vector_tables, "_PART_BYTES", 60)
+    monkeypatch.setattr(packed_arrays, "_IN_MEMORY", 100)
+    monkeypatch.setattr(packed_arrays, "_PART_BYTES", 60)
     file = tmp_path / "v.parquet"
     pl.DataFrame({"v": pl.Series(IMAGES.tolist(), dtype=pl.Array(pl.Float16, 6))}).write_parquet(file)
     for _ in range(2):
         vectors_read = read_vectors_and_ids(file, "image").vectors
-        assert isinstance(vectors_read, np.memmap)
+        assert isinstance(vectors_read.array, np.memmap)
         np.testing.assert_array_equal(vectors_read, IMAGES)
     assert len(list((tmp_path / "cache").rglob("*.npy"))) == 1
     pl.DataFrame({"v": pl.Series((IMAGES + 1).tolist(), dtype=pl.Array(pl.Float16, 6))}).write_parquet(file)
@@ -234,7 +234,7 @@ def test_bad_list_columns_are_named(tmp_path):
         rows[2] = bad  # type: ignore[assignment]
         pl.DataFrame({"v": pl.Series(rows, dtype=pl.List(pl.Float32))}).write_parquet(file)
         with pytest.raises(InputError, match=message):
-            read_vectors_and_ids(file, "image")
+            np.asarray(read_vectors_and_ids(file, "image").vectors)
     pl.DataFrame({"v": ["a"]}).write_parquet(file)
     with pytest.raises(InputError, match="holds no array"):
         read_vectors_and_ids(file, "image")

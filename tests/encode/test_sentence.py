@@ -11,6 +11,7 @@ import pytest
 from crosslens.core.errors import UsageError
 from crosslens.encode import load_encoder, load_summariser
 from crosslens.encode.encoder import EncodeOptions
+from crosslens.encode.similarity import _minilm
 from crosslens.encode.summaries import Extractive
 from tests.encode.tiny_models import TEXTS, save_tokenizer
 
@@ -38,6 +39,17 @@ def test_it_is_the_library_s_own_call(minilm: Path) -> None:
     assert len(encoder.revision) == 32
     with pytest.raises(UsageError, match="texts only"):
         encoder.encode_images([])
+
+
+def test_the_packaged_model_is_that_of_the_library(minilm: Path) -> None:
+    library = load_encoder(f"sentence:{minilm}", device="cpu", offline=True)
+    packaged = _minilm(EncodeOptions(device="cpu", offline=True))
+    assert type(packaged) is not type(library)
+    texts = [*TEXTS, "", "unfathomably 漢字 naïve!", "a dog " * 300, "A man rides a horse along the beach ."]
+    for some in (texts, texts[-1:]):
+        np.testing.assert_allclose(packaged.encode_texts(some), library.encode_texts(some), atol=1e-6)
+    for fact in ("name", "revision", "preprocessing", "abilities", "dimension"):
+        assert getattr(packaged, fact) == getattr(library, fact), fact
 
 
 def test_a_bare_name_is_one_of_the_library_s_own() -> None:

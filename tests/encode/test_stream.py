@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tarfile
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -111,6 +112,58 @@ def test_an_interrupted_run_resumes_with_the_same_batches(tmp_path: Path, batch_
     vectors = encode_texts(resumed, texts, cache=cache, batch_size=batch_size).rows
     assert 0 < len(resumed.seen) < len(texts)
     np.testing.assert_array_equal(vectors, encode_texts(Entangled(), texts, batch_size=batch_size).rows)
+
+
+class Parallel(Entangled):
+    """Encodes three batches at once."""
+
+    at_once = 3
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
+        self.threads = {*getattr(self, "threads", ()), threading.current_thread().name}
+        if "broken" in texts:
+            raise RuntimeError("shapes do not match")
+        return super().encode_texts(texts)
+
+
+def test_batches_at_once_are_the_same_batches(tmp_path: Path) -> None:
+    torch, parallel = pytest.importorskip("torch"), Parallel()
+    texts, before = [f"text {number}" * (1 + number % 7) for number in range(900)], torch.get_num_threads()
+    expected = encode_texts(Entangled(), texts).rows
+    np.testing.assert_array_equal(encode_texts(parallel, texts, cache=Cache(tmp_path)).rows, expected)
+    assert threading.current_thread().name not in parallel.threads
+    np.testing.assert_array_equal(
+        encode_texts(Parallel(), [*texts, *texts], cache=Cache(tmp_path)).rows[900:], expected
+    )
+    with pytest.raises(RuntimeError, match="shapes"):
+        encode_texts(Parallel(), [*texts, "broken"])
+    assert torch.get_num_threads() == before
+
+
+class Tokens(Entangled):
+    """Counts a text's words."""
+
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+
+def test_texts_of_a_batch_have_the_same_number_of_tokens(tmp_path: Path) -> None:
+    texts = [" ".join(f"{number % 10}" for _ in range(1 + number % 40)) + f" {number}" for number in range(2000)]
+    encoder = Tokens()
+    vectors = encode_texts(encoder, texts, cache=Cache(tmp_path)).rows
+    counts = [set(encoder.token_counts(batch)) for batch in encoder.batches]
+    assert all(len(count) == 1 for count in counts), "no text is padded"
+    lengths = [count.pop() for count in counts]
+    assert lengths == sorted(lengths, reverse=True)
+    assert max(len(batch) * length for batch, length in zip(encoder.batches, lengths, strict=True)) <= 1024
+    assert len(encoder.batches) == sum(-(-50 // (1024 // length)) for length in range(2, 42)), "nor cut too early"
+    np.testing.assert_array_equal(encode_texts(Tokens(), texts[::-1]).rows[::-1], vectors)
+    few = Tokens()
+    encode_texts(few, texts[:100], batch_size=2)
+    assert max(map(len, few.batches)) == 2
+    again = Tokens()
+    np.testing.assert_array_equal(encode_texts(again, texts, cache=Cache(tmp_path)).rows, vectors)
+    assert again.batches == []
 
 
 def test_a_gpu_gets_larger_batches() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,13 @@ BERT = {**TEXT, "max_position_embeddings": 64, "type_vocab_size": 2}
 MARKS = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
 
 
-def save_tokenizer(folder: Path, longest: int = 24) -> None:
+def save_tokenizer(folder: Path, longest: int = 24, words: Sequence[str] = WORDS) -> None:
     """Words → numbers; texts begin with [CLS] and end with [SEP]; no download anywhere."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    vocabulary = {word: number for number, word in enumerate([*special, *WORDS])}
+    vocabulary = {word: number for number, word in enumerate([*special, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()

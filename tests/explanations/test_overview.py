@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,43 @@ def test_means_are_over_the_failures_that_define_them(overview: Overview) -> Non
             assert row["low"] <= row["mean"] <= row["high"]
     hits = overview.metrics.filter((pl.col("scope") == "all") & (pl.col("metric") == "object_hit"))
     assert hits["total"][0] == overview.failures["object_hit"].sum()
+
+
+def test_totals_are_sums_over_single_failures(scenes: cl.Dataset, overview: Overview) -> None:
+    """Sets and counts of synsets by hand; the matchings of a complete bipartite graph fill its smaller side."""
+    objects = objects_of(scenes)
+    words = mentioned_concepts(overview.failures["text"].to_list())
+    for scope in SCOPES:
+        common = rest = matchings = same = 0
+        errors = []
+        for row, query in zip(overview.failures.to_dicts(), words, strict=True):
+            sides = []
+            for image in (row["ground_truth"], row["retrieved"]):
+                synsets = [objects.synset(index) for index in objects.inside(int(objects.rows([image])[0]))]
+                mentioned = query.mentioned(objects.synsets) if scope == "query" else objects.synsets
+                sides.append([synset for synset in synsets if synset in mentioned])
+            right, wrong = (set(side) for side in sides)
+            common += len(right & wrong)
+            rest += len(right ^ wrong)
+            matchings += min(len(right - wrong), len(wrong - right))
+            differences = [abs(sides[0].count(synset) - sides[1].count(synset)) for synset in right & wrong]
+            same += differences.count(0)
+            errors.append(sum(differences))
+        expected = {
+            "scope": scope, "common_synsets": common, "non_common_synsets": rest, "matchings": matchings,
+            "same_multiplicity": same, "different_multiplicities": common - same,
+            "most_common_CE": min(set(errors), key=lambda error: (-errors.count(error), error)),
+        }  # fmt: skip
+        (totals,) = overview.totals.filter(pl.col("scope") == scope).to_dicts()
+        assert {name: totals[name] for name in expected} == expected
+        assert totals["same_share"] == pytest.approx(same / common)
+        assert totals["same_share"] + totals["different_share"] == pytest.approx(1)
+        assert totals["most_common_CE_failures"] == errors.count(expected["most_common_CE"])
+    assert overview.as_dict()["totals"] == overview.totals.to_dicts()
+    text = overview_text(overview)
+    totals = overview.totals.row(0, named=True)
+    assert re.search(rf"same multiplicity \(% of common\) +{totals['same_multiplicity']:,} \(", text)
+    assert re.search(rf"most common CE \(failures\) +{totals['most_common_CE']} \(", text)
 
 
 def test_all_failures_and_only_they(scenes: cl.Dataset, overview: Overview) -> None:

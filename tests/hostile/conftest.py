@@ -17,7 +17,10 @@ SECONDS = 30
 """More than any case takes on a busy machine; what hangs does not end at all."""
 
 
-LONG = ("test_kills", "test_races", "test_full_disk", "test_integrity")
+LONG = (
+    "test_kills", "test_races", "test_full_disk", "test_integrity", "test_memory", "test_uploads",
+    "test_read_during_write",
+)  # fmt: skip
 """Modules of which a case runs many processes, or many loads."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import struct
 import tarfile
 import weakref
 import zlib
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from PIL import Image
+from PIL import Image, PngImagePlugin
 
 import crosslens.encode.stream as stream
 from crosslens.core import LIMITS, Dataset
@@ -72,6 +73,40 @@ def test_perturbed_picture(refuses: Refuses) -> None:
 def test_program_instead_of_a_picture(refuses: Refuses) -> None:
     content = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n"
     assert "not a readable image" in refuses(lambda: decode_image(content))
+
+
+def test_an_icon_is_not_decoded_as_it_is_opened(monkeypatch: pytest.MonkeyPatch, refuses: Refuses) -> None:
+    """Pillow decodes the picture in an .ico file before anybody can ask for its size; the one in .icns has any size."""
+    content = png(300, 300)
+    decoded: list[object] = []
+    load = PngImagePlugin.PngImageFile.load
+    monkeypatch.setattr(PngImagePlugin.PngImageFile, "load", lambda self: (decoded.append(self), load(self))[1])
+    entry = struct.pack("<BBBBHHII", 0, 0, 0, 0, 1, 32, len(content), 22)
+    icons = (
+        struct.pack("<HHH", 0, 1, 1) + entry + content,
+        b"icns" + struct.pack(">I", 16 + len(content)) + b"ic07" + struct.pack(">I", 8 + len(content)) + content,
+    )
+    for icon in icons:
+        assert "not a readable image" in refuses(lambda icon=icon: decode_image(icon))
+    assert not decoded
+    decode_image(content)
+    assert decoded
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "PPM", "TIFF", "JPEG2000"])
+def test_formats(kind: str) -> None:
+    content = io.BytesIO()
+    Image.new("RGB", (8, 6), (1, 2, 3)).save(content, kind)
+    assert decode_image(content.getvalue()).size == (8, 6)
+
+
+def test_a_tile_larger_than_its_picture(refuses: Refuses) -> None:
+    """A TIFF of 64 × 64 pixels whose only tile would unpack to 400 MB."""
+    side = 20_000
+    tags = {256: 64, 257: 64, 258: 8, 259: 8, 262: 1, 277: 1, 322: side, 323: side, 324: 138, 325: 8}
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    content = b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + bytes(4) + zlib.compress(b"")
+    assert "CROSSLENS_MAX_IMAGE_PIXELS" in refuses(lambda: decode_image(content))
 
 
 class Counting:

@@ -164,6 +164,9 @@ def test_the_seed_matters_where_there_is_a_choice(name: str) -> None:
 def test_all_names_of_the_groups_are_registered() -> None:
     assert [name for names in GROUPS.values() for name in names if name not in PERTURBATIONS] == []
     assert len(BRIT_PERTURBATIONS) == 13
+    variants = {"synonym_noun[released]", "synonym_adj[released]", "extra_char[any]", "antonym[any]"}
+    assert {name for name in PERTURBATIONS.names() if "[" in name} == variants
+    assert not variants & {name for names in GROUPS.values() for name in names}, "a group has each change once"
 
 
 @pytest.fixture
@@ -206,7 +209,7 @@ def test_mistakes_are_explained() -> None:
 
 
 def test_facts_are_declared_with_the_perturbation() -> None:
-    typos = ("char_swap", "missing_char", "extra_char", "nearby_char")
+    typos = ("char_swap", "missing_char", "extra_char", "nearby_char", "extra_char[any]")
     assert perturbations_with("typo") == typos
     assert perturbations_with("brit") == BRIT_PERTURBATIONS == GROUPS["all"]
     assert set(perturbations_with("aro")) < {name for name in BRIT_PERTURBATIONS if name.startswith("shuffle")}

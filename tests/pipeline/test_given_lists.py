@@ -50,6 +50,24 @@ class TestTies:
             "decides between them (tie mode stable)"
         ]
 
+    def test_a_printed_run_has_the_note(self) -> None:
+        """Equal scores counted as hits, and nothing that Python printed said so."""
+        run = cl.evaluate(run=CONSTANT, relevance=JUDGED, metrics="Hit@1", resamples=0)
+        assert str(run).endswith("\nnote: " + notes(run)[0])
+
+    def test_a_study_notes_ties_of_its_variants(self) -> None:
+        distinct = {query: list(items) for query, items in CONSTANT.items()}
+        options: dict[str, Any] = {"resamples": 0, "permutations": 5, "metrics": "t2i/Hit@1"}
+        study = cl.robustness_from_runs({"none": distinct, "char_swap": CONSTANT}, JUDGED, **options)
+        expected = "char_swap: t2i: in 10 of 10 lists a relevant item has the same score"
+        assert any(note.startswith(expected) for note in study.about["notes"])
+
+    def test_pairs_of_item_and_score_are_no_ids(self) -> None:
+        """They were taken for ids such as "('d0', 0.5)": every query was missed."""
+        pairs = {query: list(items.items()) for query, items in CONSTANT.items()}
+        with pytest.raises(InputError, match=r"\('d0', 0.5\) in the list of query 'q0' is not an id"):
+            cl.evaluate(run=pairs, relevance=JUDGED, metrics="Hit@1", resamples=0)
+
     def test_nothing_is_noted_where_ties_decide_nothing(self) -> None:
         untied = {query: list(items) for query, items in CONSTANT.items()}
         assert not notes(cl.evaluate(run=untied, relevance=JUDGED, metrics="Hit@1", resamples=0))

@@ -41,6 +41,13 @@ def test_every_metric_exists(name: str) -> None:
     assert parse_metrics(PROTOCOLS[name].value.metrics)
 
 
+def test_papers_that_mean_the_literal_form_have_it() -> None:
+    brit, expl = (PROTOCOLS[name].value.setting("robustness", "perturbations") for name in ("brit", "expl"))
+    assert "extra_char[any]" in brit
+    assert "extra_char" not in brit
+    assert expl == ("antonym[any]", "color_all", "color_in", "size")
+
+
 def test_everything_that_brit_names_exists() -> None:
     protocol = PROTOCOLS["brit"].value
     assert parse_metrics(protocol.metrics)
@@ -296,3 +303,21 @@ def test_a_protocol_of_ones_own() -> None:
 def test_names_parse_as_agreed() -> None:
     assert str(parse_metric("SR[cider:split, 5, by-image, non-gt]@10")) == "SR[cider:split, m=5, non-gt, by-image]@10"
     assert str(parse_metric("NCS[cider:split, zero]@10")) == "NCS[cider:split, zero]@10"
+
+
+def test_recos_has_no_i2t_where_images_have_no_captions(tmp_path: Path) -> None:
+    """v2 adds images without text: its i2t would be that of v1, and is left out; other protocols print both."""
+    wider = DATASET.with_extra_images(["similar one", "similar two"])
+    scores = np.vstack([SCORES, np.zeros((2, SCORES.shape[1]))])
+    run = cl.evaluate(wider, scores=scores, protocol="recos", output=tmp_path / "run", **SMALL)
+    assert set(run.values) == {"t2i/Hit@1", "t2i/Hit@5", "t2i/Hit@10"}
+    assert run.provenance["protocol"]["settings"]["directions"] == ["t2i"]
+    assert any("as 2 images have no caption: i2t" in note for note in run.provenance["notes"])
+    v1 = cl.evaluate(DATASET, scores=SCORES, protocol="recos", **SMALL)
+    both = cl.evaluate(wider, scores=scores, metrics="Hit@1 Hit@5 Hit@10", **SMALL)
+    for k in (1, 5, 10):
+        assert both.values[f"i2t/Hit@{k}"].mean == v1.values[f"i2t/Hit@{k}"].mean, "why it is left out"
+        assert both.values[f"t2i/Hit@{k}"].mean == run.values[f"t2i/Hit@{k}"].mean
+    assert any(name.startswith("i2t/") for name in cl.evaluate(wider, scores=scores, protocol="imp", **SMALL).values)
+    with pytest.raises(UsageError, match="contradicts the protocol recos, which has t2i"):
+        cl.evaluate(wider, scores=scores, protocol="recos", directions=["i2t"], **SMALL)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crosslens.core.errors import UnknownNameError
-from crosslens.statistics import cohen_kappa, correlations, judge_agreement
+from crosslens.statistics import Bootstrap, cohen_kappa, correlations, judge_agreement, kappa_estimate
 from crosslens.statistics.judges import mean_reliability
 
 
@@ -58,24 +58,93 @@ def slow_reliability(judges: np.ndarray) -> tuple[float, float]:
     return signal / (signal + within * inverse), signal / (signal + within)
 
 
-def test_reliability_against_a_slow_reference() -> None:
+def test_reliability_of_unknown_persons_against_a_slow_reference() -> None:
     random = np.random.default_rng(11)
     judges = random.integers(1, 5, (60, 1)) + random.normal(size=(60, 4))
     judges[random.random((60, 4)) < 0.3] = np.nan
-    assert mean_reliability(judges) == pytest.approx(slow_reliability(judges))
-    assert mean_reliability(random.permuted(judges, axis=1)) == pytest.approx(mean_reliability(judges))
-    result = judge_agreement(judges)
+    expected = slow_reliability(judges)
+    assert mean_reliability(judges, same_persons=False) == pytest.approx(expected)
+    assert mean_reliability(random.permuted(judges, axis=1), same_persons=False) == pytest.approx(expected)
+    result = judge_agreement(judges, same_persons=False)
     assert result is not None
-    assert (result.reliability, result.single_reliability) == mean_reliability(judges)
+    assert (result.reliability, result.single_reliability) == pytest.approx(expected)
     assert result.ceiling() == result.reliability**0.5
 
 
+def slow_two_way(judges: np.ndarray) -> tuple[float, float]:
+    """Variances whose expected sums of squares are those seen; the share of noise is that of simulated variances."""
+    rows, columns = np.nonzero(np.isfinite(judges))
+    scores = judges[rows, columns]
+    of_pair, of_judge = (np.equal.outer(codes, np.unique(codes)).astype(float) for codes in (rows, columns))
+    count = len(scores)
+    mean = np.full((count, count), 1 / count)
+    means = [table @ np.diag(1 / table.sum(axis=0)) @ table.T for table in (of_pair, of_judge)]
+    forms = [form - mean for form in (np.eye(count), *means)]
+    effects = [of_pair @ of_pair.T, of_judge @ of_judge.T, np.eye(count)]
+    expected = [[np.trace(form @ effect) for effect in effects] for form in forms]
+    variances = np.linalg.solve(expected, [scores @ form @ scores for form in forms])
+    averages = np.diag(1 / of_pair.sum(axis=0)) @ of_pair.T
+    shares = []
+    for average in (averages, np.eye(count)):
+        size = len(average)
+        centre = np.eye(size) - 1 / size
+        parts = [np.trace(centre @ average @ effect @ average.T) / (size - 1) for effect in effects]
+        parts[0] = 1.0
+        shares.append(variances[0] / float(variances @ parts))
+    return shares[0], shares[1]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3, 0.6])
+def test_reliability_of_persons_against_a_slow_reference(missing: float) -> None:
+    random = np.random.default_rng(12)
+    judges = random.normal(size=(40, 1)) + random.normal(size=6) + random.normal(size=(40, 6))
+    judges[random.random((40, 6)) < missing] = np.nan
+    judges = judges[np.isfinite(judges).sum(axis=1) > 1]
+    assert mean_reliability(judges) == pytest.approx(slow_two_way(judges))
+    assert mean_reliability(1e7 + judges) == pytest.approx(slow_two_way(judges), rel=1e-6), "large scores do not cancel"
+
+
 def test_reliability_of_the_worked_example() -> None:
-    """Shrout and Fleiss (1979), table 2: ICC(1,1) = 0.17 and ICC(1,4) = 0.44 of four judges of six persons."""
+    """Shrout and Fleiss (1979), table 2 and 4, of four judges of six persons: ICC(1,1), ICC(1,4) and ICC(3,4)."""
     judges = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]], float)
-    mean, single = mean_reliability(judges)
+    mean, single = mean_reliability(judges, same_persons=False)
     assert (round(single, 2), round(mean, 2)) == (0.17, 0.44)
     assert mean == pytest.approx(4 * single / (1 + 3 * single)), "Spearman and Brown"
+    consistency = mean_reliability(judges)[0]
+    assert round(consistency, 2) == 0.91
+    cronbach = 4 / 3 * (1 - judges.var(axis=0, ddof=1).sum() / judges.sum(axis=1).var(ddof=1))
+    assert consistency == pytest.approx(cronbach)
+
+
+def test_persons_who_share_no_pair_are_like_unknown_ones() -> None:
+    random = np.random.default_rng(13)
+    scores = random.normal(size=(30, 1)) + random.normal(size=(30, 3))
+    judges = np.full((30, 90), np.nan)
+    for row, own in enumerate(scores):
+        judges[row, 3 * row : 3 * row + 3] = own
+    assert mean_reliability(judges) == pytest.approx(mean_reliability(scores, same_persons=False))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_the_ceiling_of_judges_who_differ_in_leniency(missing: float) -> None:
+    """The means of four judges correlate with the truth at 0.91 where everybody judges everything; it was 0.78."""
+    random = np.random.default_rng(14)
+    true, ceilings = [], []
+    for _ in range(40):
+        truth = random.normal(size=300)
+        judges = truth[:, None] + random.normal(size=4) + 0.9 * random.normal(size=(300, 4))
+        judges[random.random((300, 4)) < missing] = np.nan
+        several = np.isfinite(judges).sum(axis=1) > 1
+        agreement = judge_agreement(judges[several])
+        assert agreement is not None
+        ceilings.append((agreement.ceiling(), agreement.ceiling(pooled=True)))
+        single = np.isfinite(judges[several])
+        repeated = np.repeat(truth[several], single.sum(axis=1))
+        means = np.corrcoef(truth[several], np.nanmean(judges[several], axis=1))[0, 1]
+        true.append((means, np.corrcoef(repeated, judges[several][single])[0, 1]))
+    assert np.mean(ceilings, axis=0) == pytest.approx(np.mean(true, axis=0), abs=0.015)
+    if not missing:
+        assert np.mean(ceilings, axis=0)[0] == pytest.approx(0.91, abs=0.005)
 
 
 def test_reliability_where_there_is_none() -> None:
@@ -115,6 +184,36 @@ def test_kappa_of_a_worked_example() -> None:
     second = [1.0] * 20 + [0.0] * 5 + [1.0] * 10 + [0.0] * 15
     judges = np.array([first, second]).T
     assert [cohen_kappa(judges, weights) for weights in ("none", "linear", "quadratic")] == pytest.approx([0.4] * 3)
+
+
+def test_the_interval_of_kappa() -> None:
+    """Resample by resample against a slow reference, and near the asymptotic one (Fleiss, Cohen and Everitt 1969)."""
+    first = np.array([1] * 25 + [0] * 25)
+    second = np.array([1] * 20 + [0] * 5 + [1] * 10 + [0] * 15)
+    found = kappa_estimate(first, second, np.arange(50), resamples=200, seed=3)
+    kappas = []
+    for weights in np.concatenate(list(Bootstrap(np.arange(50), 200, 3).weights(50))):
+        rows = np.repeat(np.arange(50), weights)
+        kappas.append(slow_kappa(first[rows].tolist(), second[rows].tolist(), 0))
+    assert found.mean == pytest.approx(0.4)
+    assert found.interval == pytest.approx(np.quantile(kappas, [0.025, 0.975]))
+    table, kappa, chance = np.array([[20, 5], [10, 15]]) / 50, 0.4, 0.5
+    marginal = table.sum(axis=0)[:, None] + table.sum(axis=1)
+    spread = sum(table[i, i] * (1 - marginal[i, i] * (1 - kappa)) ** 2 for i in range(2))
+    spread += (1 - kappa) ** 2 * sum(table[i, j] * marginal[i, j] ** 2 for i, j in ((0, 1), (1, 0)))
+    error = np.sqrt((spread - (kappa - chance * (1 - kappa)) ** 2) / ((1 - chance) ** 2 * 50))
+    assert found.interval == pytest.approx((kappa - 1.96 * error, kappa + 1.96 * error), abs=0.06)
+    together = kappa_estimate(first, second, np.arange(50) // 10, resamples=200)
+    assert together.high - together.low > 1.2 * (found.high - found.low), "five clusters tell less than fifty items"
+
+
+def test_no_interval_of_kappa_where_nothing_varies() -> None:
+    for judges in (([1, 1, 1], [1, 1, 1]), ([1, 0, 1], [1, 0, 1]), ([], [])):
+        found = kappa_estimate(*judges, np.arange(len(judges[0])))
+        assert isnan(found.low)
+        assert isnan(found.high)
+    assert isnan(kappa_estimate([1, 1], [1, 1], [0, 1]).mean)
+    assert isnan(kappa_estimate([1, 0], [1, 1], [0, 0]).low), "one cluster"
 
 
 @pytest.mark.parametrize(("weights", "power"), [("none", 0), ("linear", 1), ("quadratic", 2)])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, UsageError
-from crosslens.statistics import Bootstrap, Samples, aggregate, paired_permutation, paired_samples
+from crosslens.statistics import Bootstrap, Samples, aggregate, paired_permutation, paired_samples, relative_interval
 
 
 def unequal(seed: int, images: int = 8) -> Samples:
@@ -142,3 +142,48 @@ def test_bad_input() -> None:
         paired_samples(unequal(0), permutations=-1)
     with pytest.raises(UsageError, match="statistic"):
         paired_samples(unequal(0), statistic="mode")  # type: ignore[arg-type]
+
+
+def several_models(
+    seed: int, models: int = 2, images: int = 60
+) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
+    """Hits of 0 to 3 in points, before and after, five queries of each image, those of an image alike."""
+    random = np.random.default_rng(seed)
+    clusters = np.repeat(np.arange(images), 5)
+    sides: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    for _ in range(models):
+        ease = np.repeat(random.normal(0.8, 1.0, images), 5)
+        for loss, side in zip((0.0, 0.5), sides, strict=True):
+            side.append(100.0 * np.clip(np.round(ease - loss + random.normal(0, 0.7, len(ease)) + 1), 0, 3))
+    return *sides, clusters
+
+
+@pytest.mark.parametrize("models", [1, 2])
+def test_the_interval_of_a_ratio_is_near_that_of_resampled_images(models: int) -> None:
+    befores, afters, clusters = several_models(models, models)
+    random = np.random.default_rng(1)
+    members = [np.flatnonzero(clusters == image) for image in range(60)]
+    differences, ratios = [], []
+    for _ in range(1500):
+        rows = np.concatenate([members[image] for image in random.integers(0, 60, 60)])
+        figures = [(before[rows].mean(), after[rows].mean()) for before, after in zip(befores, afters, strict=True)]
+        differences.append(np.mean([after - before for before, after in figures]))
+        ratios.append(np.mean([after / before - 1 for before, after in figures]))
+    low, high = relative_interval(befores, afters, clusters, *np.quantile(differences, [0.025, 0.975]))
+    expected = np.quantile(ratios, [0.025, 0.975])
+    assert (low, high) == pytest.approx(expected, abs=0.12 * np.ptp(expected))
+
+
+def test_the_interval_of_a_ratio_is_that_of_paired_samples() -> None:
+    (before,), (after,), clusters = several_models(3, 1)
+    change = paired_samples(Samples(before, clusters, after, clusters), permutations=0, bounds=(0.0, 300.0))
+    interval = relative_interval([before], [after], clusters, *change.test.interval)
+    assert interval == pytest.approx((change.relative_low, change.relative_high))
+
+
+def test_the_interval_of_a_ratio_where_nothing_varies() -> None:
+    (before,), _, clusters = several_models(4, 1)
+    same = relative_interval([before], [before], clusters, -1.0, 1.0)
+    assert same == pytest.approx((-1 / before.mean(), 1 / before.mean())), "as wide as that of the difference"
+    assert all(map(isnan, relative_interval([0 * before], [before], clusters, 0.0, 1.0))), "of nothing"
+    assert all(map(isnan, relative_interval([before], [before], clusters, float("nan"), float("nan"))))

@@ -58,6 +58,24 @@ def test_sign_flips_by_plain_loops(pairs: list[tuple[int, int]]) -> None:
     assert test.sign_flip_p >= test.smallest_p
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([0.83, 0.81], [0.80, 0.78]), ([1e6 + 0.1, 2e6 + 0.1], [1e6, 2e6]), ([0.1 + 0.2, 0.5], [0.3, 0.5])],
+)
+def test_equal_differences_determine_no_p(first: list[float], second: list[float]) -> None:
+    """They differ by rounding: the t test took 10⁻¹⁶ for a spread, and gave p = 10⁻¹⁵."""
+    test = paired_repetitions(first, second)
+    assert test.difference == pytest.approx(first[0] - second[0], abs=1e-9)
+    assert math.isnan(test.p_value)
+    assert math.isnan(test.low)
+    assert test.sign_flip_p >= test.smallest_p
+
+
+def test_values_that_differ_by_rounding_have_no_interval() -> None:
+    assert math.isnan(mean_over_repetitions([0.3, 0.1 + 0.2, 0.3]).low)
+    assert not math.isnan(mean_over_repetitions([0.3, 0.3000001, 0.3]).low)
+
+
 def test_the_smallest_p() -> None:
     test = paired_repetitions([2.0, 3.1, 4.0, 5.0, 6.0], [1.0, 2.0, 3.0, 4.0, 5.5])
     assert test.sign_flip_p == test.smallest_p == 0.0625

@@ -121,3 +121,12 @@ def test_a_batch_that_is_too_large_names_the_flag(call: Call, folder: Path, tmp_
     outcome = call("train", folder / "small.toml", "--data", folder, "-o", tmp_path / "m", "--batch-size", "500")
     assert outcome.code == 2
     assert "a batch of 500 pairs from 200 training captions" in outcome.err
+
+
+def test_a_note_on_fewer_concepts(call: Call, tmp_path: Path, local_data: TrainingData) -> None:
+    pytest.importorskip("torch")
+    folder = write_flickr8k(tmp_path / "flickr8k", local_data)
+    words = ("--data", folder, "--device", "cpu", "--threads", "1", "--epochs", "1", "--batch-size", "20")
+    outcome = call("train", "flickr8k-cvse", *words, "-o", tmp_path / "model")
+    assert outcome.code == 0, outcome.err
+    assert "note: 12 concepts, not 300: the vocabulary has no more content words" in outcome.err

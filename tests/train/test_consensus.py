@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 torch = pytest.importorskip("torch")
 
-from crosslens.core import CrosslensError, InputError, UsageError  # noqa: E402
+from crosslens.core import CrosslensError, InputError  # noqa: E402
 from crosslens.train import MODELS, BatchOutput, build_loss  # noqa: E402
 from crosslens.train.inputs.vocabulary import CaptionVocabulary, words_of  # noqa: E402
 from crosslens.train.models.concepts import STOP_WORDS, concept_graph  # noqa: E402
@@ -64,9 +64,34 @@ def test_concepts_equal_counting(texts: list[str]) -> None:
         check_graph(texts, max(1, len(content) - 1))
 
 
-def test_too_few_content_words() -> None:
-    with pytest.raises(UsageError, match=r"concepts is 300, and the training captions have \d different content words"):
-        concept_graph(TEXTS)
+def test_there_are_as_many_concepts_as_the_captions_have() -> None:
+    graph = concept_graph(TEXTS)
+    chosen, edges = slow_graph(TEXTS, 300)
+    assert len(chosen) == len(graph["concept_numbers"]) == 8
+    assert len(graph["concept_edges"]) == len(edges)
+
+
+@pytest.mark.parametrize(("least", "known"), [(1, 8), (2, 3)])
+def test_concepts_that_the_vocabulary_lacks_are_left_out_with_a_note(least: int, known: int) -> None:
+    """Of the eight content words dog, cat and runs occur twice or more; the model is that of three concepts."""
+    shape = InputShape(0, len(CaptionVocabulary.of(TEXTS, least)), (), (4, 5))
+    models = []
+    for concepts in (300, known):
+        torch.manual_seed(0)
+        settings = {"concepts": concepts, "dimension": 8, "word_dimension": 4}
+        prepared = prepare_model("cvse", settings, TEXTS, "mine.toml")
+        models.append(build_model("cvse", settings, shape, prepared, "mine.toml"))
+    capped, exact = models
+    assert capped.notes == (f"{known} concepts, not 300: the vocabulary has no more content words",)
+    assert not hasattr(exact, "notes")
+    assert torch.equal(capped.graph.adjacency, exact.graph.adjacency)
+    assert torch.equal(capped.column_of, exact.column_of)
+    assert [weight.shape for weight in capped.parameters()] == [weight.shape for weight in exact.parameters()]
+
+
+def test_without_any_content_word_there_is_no_model() -> None:
+    with pytest.raises(InputError, match=r"mine.toml.*the vocabulary has no content word"):
+        build_model("cvse", {}, InputShape(0, 2, (), (4, 5)), concept_graph(["a the", "2"]), "mine.toml")
 
 
 def test_preparing_takes_only_the_settings_it_needs_and_checks_all() -> None:
@@ -80,8 +105,6 @@ def test_preparing_takes_only_the_settings_it_needs_and_checks_all() -> None:
         prepare_model("cvse", {"concept_edges": []}, TEXTS, "mine.toml")
     with pytest.raises(InputError, match=r"mine.toml.*concepts of \[model\] cvse is 'all'"):
         prepare_model("cvse", {"concepts": "all"}, TEXTS, "mine.toml")
-    with pytest.raises(InputError, match=r"mine.toml.*\[model\] cvse: concepts is 50"):
-        prepare_model("cvse", {"concepts": 50}, TEXTS, "mine.toml")
 
 
 def test_the_graph_is_no_weight() -> None:

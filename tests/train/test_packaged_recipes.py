@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from dataclasses import replace
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosslens.core import Registry, UsageError
+from crosslens.core import InputError, Registry, UsageError
 from crosslens.train import (
     FEATURE_SETS,
     LOSSES,
@@ -28,6 +27,7 @@ from crosslens.train import (
     tables_of,
     train_model,
 )
+from crosslens.train.settings import check_settings, declared_settings, settings_of
 
 RECIPES = {name: load_training_recipe(name) for name in recipe_names()}
 SMALL = {"dimension": 8, "word_dimension": 8, "similarity_dimension": 8, "concepts": 6}
@@ -58,8 +58,21 @@ def test_kinds_and_settings_exist(name: str) -> None:
     assert recipe.about
     require_kinds(recipe)
     for registry, kind, settings in parts_of(recipe):
-        known = inspect.signature(registry[kind].value).parameters
-        assert settings.keys() <= known.keys(), kind
+        assert settings.keys() <= declared_settings(registry[kind]).keys(), kind
+
+
+def test_heads_share_their_settings() -> None:
+    pytest.importorskip("torch")
+    own = {"pvse": {"k"}, "pcme": {"samples", "scale", "shift"}, "dive": {"k", "iterations", "alpha"}}
+    shared = [
+        {option.name: option for option in settings_of(MODELS[kind].value) if option.name not in names}
+        for kind, names in own.items()
+    ]
+    assert shared[0] == shared[1] == shared[2]
+    assert (len(shared[0]), shared[0]["lora_alpha"].default, shared[0]["lora_rank"].annotation) == (9, 8.0, "int")
+    recipe = RECIPES["imp-pvse-k5"]
+    with pytest.raises(InputError, match="no setting 'lora_rnak'"):
+        check_settings(MODELS["pvse"], {**recipe.model_settings, "lora_rnak": 4}, table="[model]", source="r.toml")
 
 
 def key_of(recipe: TrainingRecipe) -> str:
@@ -69,7 +82,8 @@ def key_of(recipe: TrainingRecipe) -> str:
 DIFFERENT = {
     key_of(recipe): recipe for recipe in RECIPES.values() if not recipe.text_model and recipe.layout != "images"
 }
-"""One recipe of each model with its losses; those that need the weights of an encoder are tested with it."""
+"""One recipe of each model with its losses; those that need the weights of an encoder are tested with it, such as
+IMP's in test_adapted_heads."""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +101,7 @@ def test_it_trains(recipe: TrainingRecipe, local_data: TrainingData, tmp_path: P
     """Two steps on a small collection, at a small size."""
     pytest.importorskip("torch")
     require_kinds(recipe)
-    known = inspect.signature(MODELS[recipe.model].value).parameters
+    known = declared_settings(MODELS[recipe.model])
     settings = recipe.settings
     small = replace(
         recipe, model_settings={**recipe.model_settings, **{k: v for k, v in SMALL.items() if k in known}},
@@ -123,8 +137,10 @@ def test_published_settings() -> None:
             settings = recipe.settings
             assert (settings.learning_rate, settings.epochs, settings.batch_size) == (1e-4, 6, 1024)
             assert settings.schedule == "cosine"
-    base = RECIPES["imp-pvse-base"].settings
-    assert (base.image_rate, base.text_rate) == (0.05, 0.5)
+            assert (settings.image_rate, settings.text_rate) == (0.05, 0.5)
+            assert (recipe.layout, recipe.data) == ("images", {"encoder": "clip:openai/clip-vit-base-patch32"})
+            adapters = {"lora_rank": 8, "lora_alpha": 8.0, "lora_dropout": 0.0, "lora_targets": "q_proj, v_proj"}
+            assert adapters.items() <= recipe.model_settings.items()
 
 
 @pytest.mark.parametrize("name", [name for name in RECIPES if name.startswith("f30k-")])

@@ -328,7 +328,6 @@ def test_models_that_compare_words_refuse_vectors_of_captions(kind: str) -> None
         ("saf", {"similarity_dimension": 0}, "similarity_dimension must be at least 1"),
         ("saf", {"dropout": 1.0}, "dropout must be at least 0 and below 1"),
         ("cvse", {"instance_share": 1.5}, "instance_share must be from 0 to 1"),
-        ("cvse", {"concept_numbers": [3, 4, 7, 10]}, "concepts is 4, and 3 of these words are frequent enough"),
     ],
 )
 def test_wrong_settings_are_named(name: str, settings: dict[str, Any], message: str) -> None:

@@ -19,6 +19,7 @@ from crosslens.train import (  # noqa: E402
     TrainingData,
     TrainingRecipe,
     build_loss,
+    load_model,
     load_training_recipe,
     scoring,
     train_model,
@@ -38,6 +39,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "scan-t2i": {"both": False},
     "scan-i2t": {"direction": "i2t", "aggregation": "lse"},
     "vsrn": {"layers": 2},
+    "vsrn-captioning": {"layers": 2},
     "cvse": {"concepts": 12, "dropout": 0.1},
     "sgr": {"similarity_dimension": 16, "steps": 1, "dropout": 0.1},
     "saf": {"similarity_dimension": 16, "dropout": 0.1},
@@ -45,6 +47,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 LOSSES: dict[str, list[dict[str, Any]]] = {
     "scan": [{"kind": "triplet"}],
     "cvse": [{"kind": "triplet", "weight": 3.0}, {"kind": "consensus"}],
+    "vsrn-captioning": [{"kind": "infonce"}, {"kind": "captioning", "dimension": 16, "word_dimension": 8}],
 }
 CHANCE = 100 * ((0.05 + 0.25 + 0.5) + (1 - 0.95 + 0.25 + 0.47))
 """Rsum among 20 images with 5 captions each."""
@@ -53,7 +56,7 @@ every_model = pytest.mark.parametrize("name", SETTINGS)
 
 def recipe_of(recipe: TrainingRecipe, name: str, **settings: Any) -> TrainingRecipe:
     kind = name.split("-")[0]
-    losses = tuple(LOSSES.get(kind, [{"kind": "infonce"}]))
+    losses = tuple(LOSSES.get(name, LOSSES.get(kind, [{"kind": "infonce"}])))
     own = replace(recipe, model=kind, model_settings={**SMALL, **SETTINGS[name]}, losses=losses)
     return changed(own, **settings)
 
@@ -64,6 +67,7 @@ def recipe_of(recipe: TrainingRecipe, name: str, **settings: Any) -> TrainingRec
         ("scan-t2i", 5),
         ("scan-i2t", 5),
         ("cvse", 3),
+        ("vsrn-captioning", 4),
         pytest.param("vsrn", 6, marks=pytest.mark.slow),
         pytest.param("sgr", 7, marks=pytest.mark.slow),
         pytest.param("saf", 6, marks=pytest.mark.slow),
@@ -120,6 +124,19 @@ def test_a_stored_model_is_rebuilt_without_the_training_captions(
     scores = scoring.score_matrix(built, region_data.test, captions, Group(device="cpu"))
     measured = SplitMetrics(region_data.test.dataset, "Rsum", progress=SilentProgress())(scores)
     assert measured["Rsum"] == stored.card["test"]["Rsum"]
+
+
+def test_a_small_vocabulary_has_fewer_concepts_and_the_card_says_so(
+    tmp_path: Path, recipe: TrainingRecipe, region_data: TrainingData
+) -> None:
+    own = recipe_of(recipe, "cvse", epochs=1)
+    own = replace(own, model_settings={**own.model_settings, "concepts": 300})
+    trained = train_model(own, region_data, tmp_path / "model")
+    note = "12 concepts, not 300: the vocabulary has no more content words"
+    assert trained.as_dict()["notes"] == [note]
+    assert f"| note | {note} |" in (trained.path / "README.md").read_text()
+    assert load_model(trained.path).model.graph.adjacency.shape == (12, 12)
+    assert train_model(recipe_of(recipe, "cvse", epochs=1), region_data, tmp_path / "twelve").notes == []
 
 
 @pytest.mark.parametrize("name", ["scan-t2i", "scan-i2t", "vsrn", "cvse", "sgr", "saf"])
@@ -186,7 +203,7 @@ def test_encodings_keep_their_names_in_blocks() -> None:
     [
         ("scan-t2i", {"direction": "both"}, r"\[model\] scan: direction is 'both'.*choose t2i or i2t"),
         ("scan-t2i", {"text": "sentence"}, r"\[model\] scan has no setting 'text'"),
-        ("cvse", {"concepts": 13}, r"\[model\] cvse: concepts is 13.*choose at most 12"),
+        ("cvse", {"concepts": 0}, r"\[model\] cvse: concepts is 0"),
         ("cvse", {"concept_numbers": [1]}, r"\[model\] cvse has no setting 'concept_numbers'"),
         ("sgr", {"steps": "three"}, r"steps of \[model\] sgr is 'three'"),
     ],

@@ -29,8 +29,9 @@ from crosslens.encode import (
 )
 from crosslens.train import Trained, TrainingData, load_features, load_model, train_model
 from crosslens.train.models.protocol import CaptionBatch, ImageBatch
+from tests.commands import Call as Call, call as call
 
-from .conftest import changed, made_data, small_recipe
+from .conftest import changed, made_data, small_recipe, write_flickr8k
 from .trained_models import pair_model, train_on_files, train_on_pictures
 
 torch = pytest.importorskip("torch")
@@ -276,10 +277,14 @@ def test_paths_in_the_name_are_mapped(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
     changed = [
         map_path(model, tmp_path, lambda path: f"X/{path}")
-        for model in ("path:model", "path:model?split=test&features=features", "path:model?features=no", "path:nowhere")
-    ]
+        for model in (
+            "path:model", "path:model?split=test&features=features", "path:model?features=no", "path:nowhere",
+            "path:model?with=features", "path:model?with=model&features=features&split=test",
+        )
+    ]  # fmt: skip
     assert changed == [
-        "path:X/model", "path:X/model?split=test&features=X/features", "path:X/model?features=no", "path:nowhere"
+        "path:X/model", "path:X/model?split=test&features=X/features", "path:X/model?features=no", "path:nowhere",
+        "path:X/model?with=X/features", "path:X/model?with=X/model&features=X/features&split=test",
     ]  # fmt: skip
 
 
@@ -309,6 +314,39 @@ def test_a_model_without_vectors_scores_all_pairs(pairs: Trained, data: Training
     some = [(3, 4), (0, 1), (3, 11), (2, 4)]
     images, texts = [features[row] for row, _ in some], [dataset.texts[column] for _, column in some]
     assert np.allclose(one_by_one.score_pairs(images, texts), [expected[pair] for pair in some], atol=1e-5)
+
+
+def test_the_scores_of_two_models_are_averaged(call: Call, tmp_path: Path, region_data: TrainingData) -> None:
+    """SGRAF: the mean of SGR and SAF, by the matrices of each."""
+    small = {"dimension": 8, "word_dimension": 4, "similarity_dimension": 4}
+    write_flickr8k(tmp_path / "data", region_data)
+    features = load_features("flickr8k", tmp_path / "data", {"features": "efficientnet_lite0_grid3x3_pca256.npy"})
+    for kind in ("sgr", "saf"):
+        recipe = replace(small_recipe(), model=kind, model_settings=small)
+        train_model(changed(recipe, epochs=1), features, tmp_path / kind)
+    dataset = region_data.test.dataset
+    sgr, saf, both = (
+        load_encoder(f"path:{tmp_path / name}", device="cpu") for name in ("sgr", "saf", f"sgr?with={tmp_path / 'saf'}")
+    )
+    seen = both.features_of(dataset.image_ids)
+    single = [scorer.score_matrix(seen, dataset.texts) for scorer in (sgr, saf)]
+    mean = both.score_matrix(seen, dataset.texts)
+    assert mean == pytest.approx((single[0] + single[1]) / 2, abs=1e-7)
+    assert np.abs(single[0] - single[1]).max() > 1e-3, "the models differ"
+    assert both.name.endswith(f"sgr?with={tmp_path.name}/saf")
+    assert len({sgr.revision, saf.revision, both.revision}) == 3
+    by_hand = cl.evaluate(dataset, scores=(single[0] + single[1]) / 2, metrics=["Rsum"], resamples=0)["Rsum"].mean
+    files = tmp_path / "data"
+    outcome = call(
+        "evaluate", "--model", f"path:{tmp_path / 'sgr'}?with={tmp_path / 'saf'}", "--dataset", "flickr", "--captions",
+        files / "Flickr8k.token.txt", "--images", files / "Flickr_8k.testImages.txt", "--metrics", "Rsum", "--device",
+        "cpu", "--resamples", "0", "-o", tmp_path / "run", "--json",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["metrics"]["Rsum"]["mean"] == pytest.approx(by_hand)
+    train_on_files(tmp_path / "other", made_data())
+    with pytest.raises(UsageError, match="do not read the same features"):
+        load_encoder(f"path:{tmp_path / 'sgr'}?with={tmp_path / 'other' / 'model'}", device="cpu")
 
 
 def test_pairs_are_scored_again_from_the_cache(pairs: Trained, data: TrainingData, tmp_path: Path) -> None:

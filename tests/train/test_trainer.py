@@ -274,8 +274,8 @@ def test_a_loss_that_is_not_finite_keeps_the_last_checkpoint(
     recipe = changed(recipe, epochs=4, checkpoint_share=1.0)
     taken = list[int]()
 
-    def broken(entries: Any, source: str) -> Any:
-        loss, needs_phi = build(entries, source)
+    def broken(entries: Any, source: str, **shape: Any) -> Any:
+        loss, needs_phi = build(entries, source, **shape)
 
         def not_a_number(batch: Any) -> Any:
             taken.append(1)

@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import uvicorn
+from starlette.requests import Request
+from starlette.responses import Response
 
 from crosslens.core import Dataset, Embeddings
 from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions, Recipe, run_recipe
 from crosslens.synth import write_scenes
 from crosslens.web import WebSettings, create_app
+from crosslens.web.connections import make_server
 
 
 @contextmanager
-def served(folder: Path, cache: Path, **settings: object) -> Iterator[str]:
-    """The address of an application over the folder."""
-    app = create_app(WebSettings(folder, cache=cache, **settings))  # type: ignore[arg-type]
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", ws="none"))
-    thread = threading.Thread(target=server.run, daemon=True)
+def served(
+    folder: Path, cache: Path, login: Callable[[Request], Awaitable[Response | None]] | None = None, **settings: object
+) -> Iterator[str]:
+    """The address of an application over the folder; ``login`` replaces its own."""
+    chosen = WebSettings(folder, cache=cache, **settings)  # type: ignore[arg-type]
+    app = create_app(chosen)
+    if login is not None:
+        app.state.services.require_login = login
+    with listening(app, chosen) as address:
+        yield address
+
+
+@contextmanager
+def listening(app: Any, settings: WebSettings) -> Iterator[str]:
+    """The address of an application, behind a real socket as ``crosslens serve`` opens it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = make_server(app, settings)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
         while not server.started:
             time.sleep(0.01)
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(10)

@@ -259,7 +259,7 @@ def write_study(folder: Path) -> None:
          "rank_after": rank}
         for name, applied, rank in (("char_swap", True, 7.0), ("synonym_noun", False, None))
     ]  # fmt: skip
-    empty = pl.DataFrame(schema={"metric": pl.String})
+    empty = pl.DataFrame(schema={"metric": pl.String, "percent": pl.Float64})
     tables = dict.fromkeys(("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle"), empty)
     tables |= {"captions": pl.DataFrame(captions), "queries": pl.DataFrame(queries)}
     about = {"dataset": {"name": dataset.name, "fingerprint": dataset.fingerprint}}

@@ -111,7 +111,7 @@ def test_what_is_no_picture_is_refused(served: tuple[TestClient, Path, str], con
     (pictures / "img1.png").write_bytes(content)
     answer = client.get(f"{start}/img1")
     assert answer.status_code == 422
-    assert answer.headers["content-type"].startswith("text/plain")
+    assert answer.headers["content-type"].startswith("application/json")
 
 
 def test_large_files_and_pipes(served: tuple[TestClient, Path, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import crosslens.web
 from crosslens.web import WebSettings
+from lowest_versions import lowest_versions
 from tests.commands import Call, call  # noqa: F401  (a fixture)
 from tests.web.conftest import toys
 
@@ -48,6 +49,15 @@ def test_other_computers_need_a_password(call: Call, tmp_path: Path) -> None:  #
     assert outcome.code == 2
     assert "no login is set up" in outcome.err
     assert "--password-file" in outcome.err
+
+
+@pytest.mark.parametrize("words", [("--forwarded-allow-ips", "127.0.0.1"), ("--allowed-host", "runs.example.org")])
+def test_a_proxy_needs_a_login(call: Call, tmp_path: Path, words: tuple[str, str]) -> None:  # noqa: F811
+    """Behind a proxy on the same machine the server listens on 127.0.0.1, and everybody reaches it."""
+    outcome = call("serve", tmp_path, *words)
+    assert outcome.code == 2
+    assert "and no login is set up" in outcome.err
+    assert f"or leave {words[0]} out" in outcome.err
 
 
 def test_an_occupied_port(call: Call, tmp_path: Path) -> None:  # noqa: F811
@@ -85,3 +95,16 @@ def test_the_wheel_holds_templates_and_scripts() -> None:
     assert {".html", ".css", ".js", ".svg"} <= {file.suffix for file in files}
     parts = {part for file in files for part in file.parts} - {"__pycache__"}
     assert not [(part, pattern) for part in parts for pattern in ignored if fnmatch(part, pattern)]
+
+
+def test_lowest_versions_are_the_lower_bounds() -> None:
+    """What ``make test-lowest`` installs; a package without a bound would be tested with its newest version."""
+    lowest = dict(line.split("==") for line in lowest_versions("postgres"))
+    root = Path(__file__).resolve().parents[2]
+    web = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"][
+        "web"
+    ]
+    assert {f"{name}>={version}" for name, version in lowest.items() if name != "psycopg"} == set(web)
+    assert "psycopg" in lowest
+    for name, at_least in {"starlette": (0, 49, 1), "h11": (0, 16), "python-multipart": (0, 0, 18)}.items():
+        assert tuple(map(int, lowest[name].split("."))) >= at_least, "earlier ones have known holes"

@@ -8,9 +8,9 @@
 are both in the training part; only pairs with both in the other part are tested on. It is fitted to the experts; the
 crowd's answers are another question put to other people, and are only tested on.
 
-The weights of roles come from SugarCrepe's first half (``reproduce/semantic_roles.py``): the true caption should be
-above the altered one, judged by the photo's other captions. An encoder without vectors of words gets a fit without
-roles. The same data and encoders give the same file.
+The weights of roles come from SugarCrepe's first half (``reproduce/semantic_roles.py``), from the altered captions with
+the same content words as the true one: the true one should stand above the other, judged by the photo's other captions
+(logistic loss). They have no part in the curve. The same data and encoders give the same file.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ from crosslens.core.hashing import random_stream
 from crosslens.core.storage import write_text
 from crosslens.encode.similarity import BOTH, MINILM, PARAPHRASE, load_semantic
 from crosslens.similarity import references_of
+from crosslens.similarity.roles import ROLES
 from crosslens.similarity.semantic import PreparedSemantic, Semantic, SemanticFit
+from crosslens.similarity.shared_words import content_words
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reproduce"))
-from semantic_roles import FILES, Case, first_half, read_cases
+from semantic_roles import Case, first_half, read_cases
 
 Array = np.ndarray[Any, Any]
 TRAINING_SHARE, RESAMPLES, DIGITS = 0.6, 1_000, 4
-ROLES_WEIGHT, STEEPNESS, ONE_SHARE = 0.1, 4.0, 0.3
-LEAST_LOSS = 0.45
-"""A caption that is inverted or negated throughout loses at least this share, which no judged pair could teach."""
+ONE_SHARE, SHRINKAGE = 0.3, 0.001
+"""How much each other caption alone counts beside all of them together, and the penalty on large weights."""
 
 
 @dataclass(frozen=True)
@@ -76,21 +77,22 @@ def main() -> None:
     for name, source in sources.items():
         similarity = evidence_only(source)
         prepared = similarity.prepare(references_of(dataset), dataset.texts)
-        altered = None if similarity.encoders[-1].words is None else AlteredEvidence.of(similarity, cases)
-        fits[name] = fitted(prepared, experts, crowd, altered, asked.seed)
+        fit = fit_to(experts, evidence_of(prepared, experts))
         if name == BOTH:
-            fits["without-roles"] = fitted(prepared, experts, crowd, None, asked.seed)
+            fits["without-roles"] = described(similarity, fit, dataset, experts, crowd, asked.seed)
+        fit = replace(fit, **role_weights(similarity, cases))
+        fits[name] = described(similarity, fit, dataset, experts, crowd, asked.seed)
         print(name, json.dumps(fits[name], indent=2), flush=True)
         if source:
             revisions[name] = similarity.encoders[0].revision
     about = {
         "made by": "training/semantic/fit.py",
         "data": "Flickr8k, ExpertAnnotations (mean of three experts, 1 to 4, scaled to 0 to 1); "
-        "for roles, SugarCrepe's swaps and replacements of the first half of its photos",
+        "for the weights of roles, SugarCrepe's altered captions with the content words of the true one, first half",
         "split": f"by image and by the caption's image, {TRAINING_SHARE:.0%} of {len(training)} images for training",
         "seed": asked.seed,
         "training pairs": int(experts.training.sum()),
-        "altered captions": len(cases),
+        "altered captions": len(with_same_content(cases)),
         "test pairs": {"expert": int(experts.test.sum()), "crowd": int(crowd.test.sum())},
         "intervals": f"95 %, {RESAMPLES} resamples of the test images",
     }
@@ -126,111 +128,78 @@ def judged(dataset: cl.Dataset, rows: list[tuple[str, str, list[float]]], traini
     )  # fmt: skip
 
 
-WORDS: dict[str, dict[str, Any]] = {}
-"""Vectors of words by encoder and text: no text is encoded twice."""
-
-
 def evidence_only(source: str) -> Semantic:
     """The φ whose evidence is used; its own fit plays no part, but makes it compare roles."""
     loaded = load_semantic(source, fit="without-roles")
     assert isinstance(loaded, Semantic)
-    last = loaded.encoders[-1]
-    if last.words is None:
-        return loaded
-    encode, known = last.words, WORDS.setdefault(last.name, {})
-
-    def words(texts: Sequence[str], progress: Any) -> list[Any]:
-        new = [text for text in texts if text not in known]
-        known.update(zip(new, encode(new, progress), strict=True))
-        return [known[text] for text in texts]
-
-    return Semantic([*loaded.encoders[:-1], replace(last, words=words)], SemanticFit(1, 1, 0, least=1))
+    return Semantic(loaded.encoders, SemanticFit(1, 1, 0, unigrams=1))
 
 
-@dataclass(frozen=True)
-class AlteredEvidence:
-    """Evidence of SugarCrepe's true and altered captions, under the photo's other captions."""
-
-    true: tuple[Array, Array, Array]
-    altered: tuple[Array, Array, Array]
-    weight: Array
-
-    @staticmethod
-    def of(similarity: Semantic, cases: Sequence[Case]) -> AlteredEvidence:
-        texts = [text for case in cases for text in (case.true, case.altered)]
-        sets = [list(case.others) for case in cases] + [[text] for case in cases for text in case.others]
-        case_of = np.concatenate(
-            [np.arange(len(cases)), np.repeat(np.arange(len(cases)), [len(c.others) for c in cases])]
-        )
-        prepared = similarity.prepare(sets, texts)
-        rows = np.arange(len(sets))
-        return AlteredEvidence(
-            whole_evidence(prepared, rows, 2 * case_of),
-            whole_evidence(prepared, rows, 2 * case_of + 1),
-            case_weights(cases, case_of, rows < len(cases)),
-        )
+def with_same_content(cases: Sequence[Case]) -> list[Case]:
+    """Those whose order roles decide."""
+    return [case for case in cases if content_words(case.true) == content_words(case.altered)]
 
 
-def case_weights(cases: Sequence[Case], case_of: Array, all_others: Array) -> Array:
-    """Swaps count as much as replacements, and all other captions together more than each of them alone."""
-    weight = np.zeros(len(case_of))
-    swap = np.isin([cases[case].file for case in case_of], FILES["swaps"])
-    for kind in (swap, ~swap):
-        for rows, share in ((kind & all_others, 1 - ONE_SHARE), (kind & ~all_others, ONE_SHARE)):
-            weight[rows] = share / 2 / max(rows.sum(), 1)
-    return weight
+def role_weights(similarity: Semantic, cases: Sequence[Case]) -> dict[str, float]:
+    """Weights in units of closeness: logistic regression of which caption is the true one, no weight below 0."""
+    cases = with_same_content(cases)
+    texts = [text for case in cases for text in (case.true, case.altered)]
+    sets = [list(case.others) for case in cases] + [[text] for case in cases for text in case.others]
+    own = np.repeat(np.arange(len(cases)), [len(case.others) for case in cases])
+    case_of, rows = np.concatenate([np.arange(len(cases)), own]), np.arange(len(sets))
+    prepared = similarity.prepare(sets, texts)
+    closeness, against = (
+        [part(rows, 2 * case_of + altered) for altered in (0, 1)]
+        for part in (lambda *cells: prepared.evidence(*cells)[0], prepared.roles)
+    )
+    apart = np.column_stack([closeness[0] - closeness[1], against[1] - against[0]])
+    weight = np.where(rows < len(cases), (1 - ONE_SHARE) / len(cases), ONE_SHARE / len(own))
+    scale = apart.std(axis=0) + 1e-9
+
+    def loss(numbers: Array) -> float:
+        return float(weight @ np.logaddexp(0, -(apart / scale) @ numbers) + SHRINKAGE * numbers @ numbers)
+
+    result = minimize(loss, np.ones(len(scale)), method="L-BFGS-B", bounds=[(0.01, None)] + [(0, None)] * len(ROLES))
+    weights = result.x / scale
+    return {name: round(float(weights[1 + kind] / weights[0]), DIGITS) for kind, name in enumerate(ROLES)}
 
 
-def whole_evidence(prepared: PreparedSemantic, images: Array, captions: Array) -> tuple[Array, Array, Array]:
-    """Closeness, shared words and roles."""
-    return (*prepared.evidence(images, captions), prepared.roles(images, captions))
+def evidence_of(prepared: PreparedSemantic, pairs: Judged) -> tuple[Array, Array]:
+    """Closeness and shared words of judged pairs."""
+    return prepared.evidence(pairs.image, pairs.caption)
 
 
-def fitted(
-    prepared: PreparedSemantic, experts: Judged, crowd: Judged, altered: AlteredEvidence | None, seed: int
+def described(
+    similarity: Semantic, fit: SemanticFit, dataset: cl.Dataset, experts: Judged, crowd: Judged, seed: int
 ) -> dict[str, Any]:
-    """The fit to the experts' training pairs, and what it and its mirror image reach on test pairs."""
-    evidence = {name: whole_evidence(prepared, one.image, one.caption) for name, one in (("e", experts), ("c", crowd))}
-    fit, mirror = fit_to(experts, evidence["e"], altered), fit_to(crowd, evidence["c"], altered)
+    """A fit, and what it and its mirror image, fitted to the crowd, reach on test pairs."""
+    prepared = Semantic(similarity.encoders, fit).prepare(references_of(dataset), dataset.texts)
+    evidence = evidence_of(prepared, experts)
+    mirror = fit_to(crowd, evidence_of(prepared, crowd))
     return asdict(fit) | {
         "test": {
-            "expert": measured(experts, fit(*evidence["e"]), seed),
-            "crowd": measured(crowd, fit(*evidence["c"]), seed),
-            "expert, fitted to the crowd": measured(experts, mirror(*evidence["e"]), seed),
-            "expert, closeness alone": measured(experts, evidence["e"][0], seed),
-            "expert, words alone": measured(experts, evidence["e"][1], seed),
+            "expert": measured(experts, prepared.pairs(experts.image, experts.caption), seed),
+            "crowd": measured(crowd, prepared.pairs(crowd.image, crowd.caption), seed),
+            "expert, fitted to the crowd": measured(experts, mirror(*evidence), seed),
+            "expert, closeness alone": measured(experts, evidence[0], seed),
+            "expert, words alone": measured(experts, evidence[1], seed),
         }
     }
 
 
-def fit_to(pairs: Judged, evidence: tuple[Array, ...], altered: AlteredEvidence | None) -> SemanticFit:
+def fit_to(pairs: Judged, evidence: tuple[Array, Array]) -> SemanticFit:
     """Least squares. Most judged pairs are unrelated ones, so a score weighs less the more often it was given."""
-    training, score = tuple(part[pairs.training] for part in evidence), pairs.score[pairs.training]
+    (closeness, words), score = (part[pairs.training] for part in evidence), pairs.score[pairs.training]
     _, level, count = np.unique(np.round(score, 2), return_inverse=True, return_counts=True)
     weight = 1 / np.sqrt(count[level])
     weight /= weight.sum()
 
     def loss(numbers: Array) -> float:
-        fit = SemanticFit(*numbers.tolist())
-        judged_loss = float(weight @ (fit(*training) - score) ** 2)
-        return judged_loss + (0.0 if altered is None else altered_loss(fit, altered))
+        return float(weight @ (SemanticFit(*numbers.tolist())(closeness, words) - score) ** 2)
 
-    start, bounds = [5.0, 1.0, -2.0], [(0.01, 50), (0, 50), (-20, 20)]
-    if altered is not None:
-        start += [0.5, 1.0, 1.0, 0.5, 0.5]
-        bounds += [(0, 50)] * 3 + [(LEAST_LOSS, 0.95)] * 2
-    result = minimize(loss, np.array(start), method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-11, "maxfun": 5_000})
+    start, bounds = np.array([5.0, 1.0, -2.0]), [(0.01, 50), (0, 50), (-20, 20)]
+    result = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-11, "maxfun": 5_000})
     return SemanticFit(*(round(float(number), DIGITS) for number in result.x))
-
-
-def altered_loss(fit: SemanticFit, altered: AlteredEvidence) -> float:
-    """A true caption that is not clearly above its altered copy costs."""
-
-    def height(evidence: tuple[Array, Array, Array]) -> Array:
-        return fit.logit(*evidence) + STEEPNESS * np.log(fit.kept(evidence[0], evidence[2]))
-
-    apart = height(altered.true) - height(altered.altered)
-    return float(ROLES_WEIGHT * (altered.weight @ np.logaddexp(0, -STEEPNESS * apart)) / STEEPNESS)
 
 
 def measured(pairs: Judged, found: Array, seed: int) -> dict[str, Any]:

@@ -60,7 +60,12 @@ from crosslens.analyze.difficulty.options import (
     WEB_THRESHOLDS as WEB_THRESHOLDS,
     CalibrationOptions as CalibrationOptions,
 )
-from crosslens.analyze.difficulty.stability import Stability as Stability, measure_stability as measure_stability
+from crosslens.analyze.difficulty.stability import (
+    LeftOut as LeftOut,
+    Stability as Stability,
+    measure_left_out as measure_left_out,
+    measure_stability as measure_stability,
+)
 from crosslens.analyze.difficulty.threshold import (
     PrecisionRecall as PrecisionRecall,
     match_threshold as match_threshold,

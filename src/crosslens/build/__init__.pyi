@@ -37,6 +37,7 @@ from crosslens.build.imp.cleaning.files import (
     write_cleaned as write_cleaned,
 )
 from crosslens.build.imp.cleaning.settings import CleaningSettings as CleaningSettings
+from crosslens.build.imp.diversity import CaptionMap as CaptionMap, map_captions as map_captions
 from crosslens.build.imp.people.annotation import CHANGES as CHANGES, VERDICTS as VERDICTS, Verdict as Verdict
 from crosslens.build.imp.people.judged import (
     candidate_captions as candidate_captions,
@@ -44,6 +45,7 @@ from crosslens.build.imp.people.judged import (
     is_imp_folder as is_imp_folder,
     write_verdicts as write_verdicts,
 )
+from crosslens.build.imp.planar_map import FEWEST as FEWEST
 from crosslens.build.imp.settings import SamplingSettings as SamplingSettings, SelectionSettings as SelectionSettings
 from crosslens.build.log import IMP as IMP, RECOS as RECOS, DecisionLog as DecisionLog
 from crosslens.build.pages import (

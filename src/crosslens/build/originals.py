@@ -45,7 +45,7 @@ class OriginalSelector:
         dropped = {image for image in batch if len(settled[image]) < self.candidates.settings.descriptions}
         for image in batch:
             if image in dropped:
-                del self.images.chosen[image]
+                self.images.drop_original(image)
                 self._open[self.candidates.tasks[image]] += 1
                 self._kept.pop(image, None)
             else:
@@ -56,14 +56,24 @@ class OriginalSelector:
         return dropped
 
     def _draw(self) -> list[int]:
-        """The next images of every task below its quota."""
+        """The next images of every task below its quota.
+
+        First those that are not reserved as confusables and have a confusable themselves; where these are too few,
+        those whose original can have another confusable, and in the end those that have none.
+        """
         batch = []
-        for task, queue in self._queues.items():
-            while self._open[task] and queue:
-                image = queue.pop(0)
-                if self.images.take(image, "original"):
-                    batch.append(image)
-                    self._open[task] -= 1
+        for move, alone in ((False, False), (True, False), (False, True)):
+            for task, queue in self._queues.items():
+                waiting = []
+                while self._open[task] and queue:
+                    image = queue.pop(0)
+                    taken = self.images.take_original(image, move=move, alone=alone)
+                    if taken:
+                        batch.append(image)
+                        self._open[task] -= 1
+                    elif taken is None:
+                        waiting.append(image)
+                queue[:0] = waiting
         return batch
 
     def _shuffled(self) -> dict[str, list[int]]:

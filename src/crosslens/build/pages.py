@@ -153,7 +153,9 @@ def _on_originals(candidates: CandidatePool, log: DecisionLog) -> list[str]:
     if twins:
         same = "was the same picture as another" if twins == 1 else "were the same picture as others"
         why.append(f"{_images(twins)} {same} (--duplicate-cosine, --duplicate-bits)")
-    if untried := total - kept - dropped - twins:
+    if reserved := sum(_reserved(candidates, log).values()):
+        why.append(f"{_images(reserved)} {'is a confusable' if reserved == 1 else 'are confusables'} of others")
+    if untried := total - kept - dropped - twins - reserved:
         why.append(f"{_images(untried)} {'is' if untried == 1 else 'are'} of tasks that have their share already")
     return [f"{kept:,} of {requested:,} originals: {'; '.join(why)}"]
 
@@ -164,6 +166,7 @@ def _on_quotas(candidates: CandidatePool, log: DecisionLog) -> list[str]:
     total = Counter(candidates.tasks)
     verdicts = Counter((entry["task"], entry["verdict"]) for entry in log.of("original"))
     twins = Counter(task_of[entry["image"]] for entry in log.of("duplicate"))
+    reserved = _reserved(candidates, log)
     notes = []
     for task, quota in candidates.quotas.items():
         kept, dropped = verdicts[task, "kept"], verdicts[task, "dropped"]
@@ -174,11 +177,21 @@ def _on_quotas(candidates: CandidatePool, log: DecisionLog) -> list[str]:
             why.append(f"{_images(dropped)} had fewer than {candidates.settings.descriptions} descriptions")
         if twins[task]:
             why.append(f"{_images(twins[task])} {'was a copy' if twins[task] == 1 else 'were copies'} of others")
+        if count := reserved[task]:
+            why.append(f"{_images(count)} {'is a confusable' if count == 1 else 'are confusables'} of others")
         notes.append(f"task {task}: {kept:,} of {quota:,} originals: {'; '.join(why)}")
     left_out = [task for task in sorted(total) if not candidates.quotas[task]]
     if left_out:
         notes.append(f"no quota, and therefore no originals: {', '.join(left_out)}")
     return notes
+
+
+def _reserved(candidates: CandidatePool, log: DecisionLog) -> Counter[str]:
+    """How many images of each task are confusables, and were therefore not tried as originals."""
+    task_of = dict(zip(candidates.ids, candidates.tasks, strict=True))
+    tried = {entry["image"] for entry in log.of("original")}
+    kept = (entry["image"] for entry in log.of("described") if entry["verdict"] == "kept")
+    return Counter(task_of[image] for image in kept if image not in tried)
 
 
 def _on_people(log: DecisionLog, versions: Mapping[str, Dataset]) -> list[str]:
@@ -193,14 +206,14 @@ def _on_people(log: DecisionLog, versions: Mapping[str, Dataset]) -> list[str]:
 
 def _on_confusables(candidates: CandidatePool, log: DecisionLog) -> list[str]:
     notes = []
-    sought = log.of("confusable")
-    alone = sum(entry["confusable"] is None for entry in sought)
-    wordless = sum(entry["verdict"] == "dropped" for entry in log.of("described"))
-    if alone:
+    sought = {entry["image"]: entry["confusable"] for entry in log.of("confusable")}  # the last one counts
+    short = {entry["of"] for entry in log.of("described") if entry["verdict"] == "dropped"}
+    without = {original for original, confusable in sought.items() if confusable is None}
+    if alone := len(without - short):
         why = f"{alone:,} of {len(sought):,} originals have no confusable: their source has no image left"
         notes.append(why + (_wider_source(candidates) if alone * _MANY >= len(sought) else ""))
-    if wordless:
-        why = "the nearest image has too few descriptions"
+    if wordless := len(without & short):
+        why = "the nearest images have too few descriptions"
         notes.append(f"{wordless:,} of {len(sought):,} originals have no confusable: {why}")
     return notes
 

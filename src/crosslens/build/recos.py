@@ -25,6 +25,9 @@ from crosslens.build.verification import SHEET, VerificationSheet, read_sheet
 from crosslens.core import Dataset, Progress, UsageError, argument, fingerprint, hold_output, positions
 from crosslens.encode import EncodeOptions, Encoder, Notify, load_encoder
 
+_NEIGHBOURS = 10
+"""How many images are tried as the confusable of an original: a generator may be asked for texts of each."""
+
 
 def build_recos(
     dataset: Dataset,
@@ -171,18 +174,26 @@ def _log_check(candidates: CandidatePool, editor: DescriptionEditor, images: Seq
 def _confusables(
     originals: Sequence[BenchmarkImage], editor: DescriptionEditor, selector: ImageSelector
 ) -> list[BenchmarkImage]:
-    """The confusable image of each original, where it gets enough descriptions."""
+    """The confusable image of each original: the nearest that gets enough descriptions, of up to ``_NEIGHBOURS``."""
     pairs = selector.confusables(originals)
-    texts = editor.describe_confusables([(original.image, image, original.descriptions) for original, image in pairs])
-    kept, ids, needed = [], selector.candidates.ids, selector.candidates.settings.descriptions
-    for original, image in pairs:
-        facts = verdict_facts(texts[image], needed)
-        selector.log("described", image=ids[image], of=ids[original.image], **facts)
-        if len(texts[image]) >= needed:
-            kept.append(BenchmarkImage(image, "confusable", original.image, original.task, tuple(texts[image])))
-        else:
-            del selector.chosen[image]
-    return kept
+    kept: dict[int, BenchmarkImage] = {}
+    ids, needed = selector.candidates.ids, selector.candidates.settings.descriptions
+    for left in reversed(range(_NEIGHBOURS)):
+        described = [(original.image, image, original.descriptions) for original, image in pairs]
+        texts = editor.describe_confusables(described)
+        short = []
+        for original, image in pairs:
+            facts = verdict_facts(texts[image], needed)
+            selector.log("described", image=ids[image], of=ids[original.image], **facts)
+            if len(texts[image]) >= needed:
+                role = "confusable"
+                kept[original.image] = BenchmarkImage(image, role, original.image, original.task, tuple(texts[image]))
+            else:
+                editor.release([image])
+                short.append(original)
+        replaced = [(original, selector.replace_confusable(original, search=left > 0)) for original in short]
+        pairs = [(original, image) for original, image in replaced if image is not None]
+    return [kept[original.image] for original in originals if original.image in kept]
 
 
 def _inputs(

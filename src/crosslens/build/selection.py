@@ -14,13 +14,15 @@ from crosslens.analyze import DuplicateEvidence
 from crosslens.build.candidates import CandidatePool
 from crosslens.build.copied_images import absolute_file
 from crosslens.build.descriptions import ImageDescription
+from crosslens.build.known_texts import CANDIDATE
 from crosslens.build.log import DecisionLog
+from crosslens.build.verification import CORRECTION
 from crosslens.core import Card, Dataset
 
 _SHOWN = 5  # how many images passed over are named in one entry
 NOTES = {
     "v0": "originals, whose descriptions neither fit too many images nor give theirs away",
-    "v1": "v0, and for {which} a confusable image with descriptions changed as little as possible, or its own",
+    "v1": "v0, and for {which} a confusable image{texts}",
     "v2": "v1, and similar images without descriptions; for text to image only",
 }
 _CAPTIONS = {"caption": pl.String, "image": pl.String, "text": pl.String, "origin": pl.String, "dis": pl.Float64}
@@ -48,39 +50,124 @@ def verdict_facts(descriptions: Sequence[ImageDescription], needed: int) -> dict
 
 
 class ImageSelector:
-    """Chooses images one after the other; none twice, no near duplicates."""
+    """Chooses images one after the other; none twice, no near duplicates.
+
+    Every original reserves its confusable as soon as it is chosen, so that originals cannot use up their source:
+    ``reserved`` has for each original the images of its source, nearest first, up to the one that is reserved.
+    """
 
     def __init__(self, candidates: CandidatePool, log: DecisionLog) -> None:
         self.candidates, self.log = candidates, log
         self.chosen: dict[int, str] = {}
+        self.reserved: dict[int, list[tuple[int, float]]] = {}
+        self._original_of: dict[int, int] = {}
+        self._wordless: set[int] = set()
 
-    def take(self, image: int, role: str) -> bool:
-        """Choose an image, unless it is a near duplicate of a chosen one, which is logged."""
+    def take_original(self, image: int, *, move: bool, alone: bool) -> bool | None:
+        """Choose an original; None: not now. False: it is the same picture as another original, which is logged.
+
+        An image that is reserved is taken with ``move`` only, if its original finds another confusable; one without a
+        confusable with ``alone`` only.
+        """
+        if image in self._original_of:
+            return self._take_reserved(image) if move else None
         twin = self.candidates.duplicates.among(image, self.chosen)
         if twin is not None:
+            if self.chosen[twin[0]] != "original":
+                return None
             self.log("duplicate", image=self.candidates.ids[image], **self._named(*twin))
             return False
-        self.chosen[image] = role
-        return True
+        self.chosen[image] = "original"
+        if self._reserve(image) or alone:
+            return True
+        del self.chosen[image]
+        return None
+
+    def _take_reserved(self, image: int) -> bool | None:
+        """Choose an original that is reserved for another, if both find a confusable then."""
+        former = self._original_of[image]
+        reservation = self._release(former)
+        self.chosen[image] = "original"
+        if self._reserve(former) and self._reserve(image):
+            return True
+        self._release(former)
+        self._assign(former, reservation)
+        return None
+
+    def drop_original(self, image: int) -> None:
+        """An original is none any more: its confusable is free."""
+        self._release(image)
+        del self.chosen[image]
 
     def confusables(self, originals: Sequence[BenchmarkImage]) -> list[tuple[BenchmarkImage, int]]:
-        """For each original the nearest image of its source that is neither chosen nor the same picture."""
-        ids = self.candidates.ids
-        confusables = []
+        """For each original the nearest image of its source that is neither chosen, reserved nor the same picture.
+
+        Where a nearer one than the reserved became free, it takes its place, until no original has a nearer one.
+        """
+        moved = True
+        while moved:
+            moved = False
+            for original in originals:
+                image = original.image
+                nearer = self.reserved[image][:-1] if image in self.reserved else []
+                for at, (other, _) in enumerate(nearer, start=1):
+                    if not self._refuse(other):
+                        self._release(image)
+                        self._assign(image, nearer[:at])
+                        moved = True
+                        break
         for original in originals:
-            passed: list[dict[str, object]] = []
-            taken: dict[str, object] = {"confusable": None, "cosine": None}
-            for image, cosine in self.candidates.nearest(original.image):
-                why = self._refuse(image)
-                if not why:
-                    self.chosen[image] = "confusable"
-                    confusables.append((original, image))
-                    taken = {"confusable": ids[image], "cosine": cosine}
-                    break
-                passed.append({"image": ids[image], "cosine": cosine, "why": why})
-            facts = {**taken, "passed_over": passed[:_SHOWN], "passed_over_in_all": len(passed)}
-            self.log("confusable", image=ids[original.image], **facts)
-        return confusables
+            if original.image not in self.reserved:
+                self._reserve(original.image)
+            self._log_confusable(original.image)
+        return [(original, self._confusable(original)) for original in originals if original.image in self.reserved]
+
+    def replace_confusable(self, original: BenchmarkImage, *, search: bool) -> int | None:
+        """The next confusable of an original, whose own got too few descriptions; None: there is none, or no search."""
+        self._wordless.add(self._confusable(original))
+        self._release(original.image)
+        if search:
+            self._reserve(original.image)
+        self._log_confusable(original.image)
+        return self._confusable(original) if original.image in self.reserved else None
+
+    def _confusable(self, original: BenchmarkImage) -> int:
+        return self.reserved[original.image][-1][0]
+
+    def _reserve(self, original: int) -> bool:
+        """Reserve the nearest image of the source that may be chosen; False where there is none."""
+        neighbours = []
+        for image, cosine in self.candidates.nearest(original):
+            neighbours.append((image, cosine))
+            if image not in self._wordless and not self._refuse(image):
+                self._assign(original, neighbours)
+                return True
+        return False
+
+    def _assign(self, original: int, neighbours: list[tuple[int, float]]) -> None:
+        image = neighbours[-1][0]
+        self.reserved[original], self._original_of[image], self.chosen[image] = neighbours, original, "confusable"
+
+    def _release(self, original: int) -> list[tuple[int, float]]:
+        """What was reserved for an original is free; returns it. Empty where nothing was."""
+        neighbours = self.reserved.pop(original, [])
+        for image, _ in neighbours[-1:]:
+            del self._original_of[image], self.chosen[image]
+        return neighbours
+
+    def _log_confusable(self, original: int) -> None:
+        ids, neighbours = self.candidates.ids, self.reserved.get(original)
+        taken: dict[str, object] = {"confusable": None, "cosine": None}
+        if neighbours is None:
+            neighbours = list(self.candidates.nearest(original))
+        else:
+            image, cosine = neighbours[-1]
+            taken, neighbours = {"confusable": ids[image], "cosine": cosine}, neighbours[:-1]
+        passed = [
+            {"image": ids[image], "cosine": cosine, "why": self._refuse(image) or "too few descriptions"}
+            for image, cosine in neighbours[:_SHOWN]
+        ]
+        self.log("confusable", image=ids[original], **taken, passed_over=passed, passed_over_in_all=len(neighbours))
 
     def similar(self, around: Sequence[BenchmarkImage]) -> list[BenchmarkImage]:
         """The nearest images of the source of each, as many as the settings say; then merged, each picture once."""
@@ -143,14 +230,18 @@ def version_dataset(name: str, candidates: CandidatePool, members: Sequence[Benc
         revision=f"{name}, build {key[:12]}",
         licence=old.card.licence,
         citation=old.card.citation,
-        notes=NOTES[name].format(which=_which(members)),
+        notes=NOTES[name].format(**_confusable_facts(members)),
     )
     return Dataset(f"recos-{name}", images, captions, chosen.objects, chosen.relations, card)
 
 
-def _which(members: Sequence[BenchmarkImage]) -> str:
-    """For how many originals there is a confusable image."""
+def _confusable_facts(members: Sequence[BenchmarkImage]) -> dict[str, str]:
+    """For how many originals there is a confusable image, and how many of its texts are the original's, rewritten."""
     roles = Counter(member.role for member in members)
-    if roles["confusable"] == roles["original"]:
-        return "each original"
-    return f"{roles['confusable']:,} of {roles['original']:,} originals"
+    every = roles["confusable"] == roles["original"]
+    which = "each original" if every else f"{roles['confusable']:,} of {roles['original']:,} originals"
+    texts = [text for member in members if member.role == "confusable" for text in member.descriptions]
+    written = sum(text.origin not in (CANDIDATE, CORRECTION) for text in texts)
+    share = f"{written:,} of the {len(texts):,} descriptions of confusables ({written / max(len(texts), 1):.1%})"
+    rewritten = f"; {share} are rewritten from the original's, changed as little as possible, the others are its own"
+    return {"which": which, "texts": rewritten if texts else ""}

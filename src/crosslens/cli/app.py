@@ -34,7 +34,7 @@ from crosslens.cli.commands import (
 )
 from crosslens.cli.commands.audits import audit, demo, report
 from crosslens.cli.commands.build import clean, imp, recos
-from crosslens.cli.commands.judging import exchange, judge, projects
+from crosslens.cli.commands.judging import exchange, judge, people, projects
 from crosslens.cli.commands.panels import categories, scorers
 from crosslens.cli.commands.results import check, export, leaderboard
 from crosslens.cli.commands.scale import curves, plan
@@ -108,7 +108,10 @@ GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
             "new": projects.new,
             "import": exchange.import_,
             "export": exchange.export,
-            "invite": projects.invite,
+            "invite": people.invite,
+            "members": people.members,
+            "accounts": people.accounts,
+            "audit": people.audit,
             "status": projects.status,
         },
     ),

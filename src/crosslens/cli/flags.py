@@ -63,6 +63,7 @@ _PYTHON_NAMES: dict[str, tuple[str, ...]] = {
     "captions": ("caption_embeddings",),
     "perturbations": ("perturb", "name"),
     "skip_bad": ("skip_missing",),
+    "allowed_hosts": ("allowed_host",),
 }
 """Keyword arguments of Python functions whose flags have other names: the first that a command has is meant."""
 

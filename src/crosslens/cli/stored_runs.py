@@ -22,7 +22,7 @@ def load_run(folder: Path) -> core.Run:
     try:
         return core.Run.load(folder)
     except InputError as error:
-        if (folder / core.RUN_FILE).exists():
+        if (folder / core.RUN_FILE).exists() or error.code == "locked":
             raise
         problem = "no run.json here" if folder.is_dir() else "this is a file" if folder.exists() else "no such folder"
         raise InputError(

@@ -1,4 +1,9 @@
-from crosslens.core.chat.address import read_address as read_address, refuse_network as refuse_network
+from crosslens.core.chat.address import (
+    WORKERS as WORKERS,
+    Reading as Reading,
+    read_address as read_address,
+    refuse_network as refuse_network,
+)
 from crosslens.core.chat.endpoint import Cancelled as Cancelled, Endpoint as Endpoint, Message as Message
 from crosslens.core.chat.json_answers import InvalidAnswer as InvalidAnswer, parse_answer as parse_answer
 from crosslens.core.chat.pictures import (
@@ -64,7 +69,14 @@ from crosslens.core.ids import (
     spelled_as as spelled_as,
     without_image_ending as without_image_ending,
 )
-from crosslens.core.input_files.arrays import content_kind as content_kind, open_array as open_array
+from crosslens.core.input_files.arrays import (
+    NPZ_ERRORS as NPZ_ERRORS,
+    PackedArray as PackedArray,
+    content_kind as content_kind,
+    open_array as open_array,
+    open_npz as open_npz,
+    unpacked_size as unpacked_size,
+)
 from crosslens.core.input_files.image_names import (
     ImageName as ImageName,
     images_below as images_below,
@@ -128,7 +140,12 @@ from crosslens.core.options import (
     option as option,
     refuse_unknown as refuse_unknown,
 )
+from crosslens.core.output.array_cache import (
+    read_cached_array as read_cached_array,
+    write_cached_array as write_cached_array,
+)
 from crosslens.core.output.layout import Layout as Layout, is_empty as is_empty
+from crosslens.core.output.reading import being_written as being_written, read_whole as read_whole
 from crosslens.core.output.workspace import (
     Workspace as Workspace,
     atomic_file as atomic_file,
@@ -205,6 +222,7 @@ from crosslens.core.storage import (
     folder_layout as folder_layout,
     id_table as id_table,
     json_form as json_form,
+    mapped_array as mapped_array,
     parquet_bytes as parquet_bytes,
     read_folder as read_folder,
     read_header as read_header,

@@ -83,6 +83,8 @@ class Dataset:
     ``home``      optional, the folder that the images' ``file`` is relative to, where the reader knows it; neither
                   stored nor in the fingerprint
     ``extra_folders``  further folders for files that are not there, from :meth:`with_extra_images`; likewise
+    ``corpus``    optional, of text-only retrieval: the texts that stand for the images, while captions are the queries;
+                  with the columns of ``captions``, and likewise neither stored nor in the fingerprint
     """
 
     name: str
@@ -93,6 +95,7 @@ class Dataset:
     card: Card = field(default_factory=Card)
     home: Path | None = None
     extra_folders: tuple[Path, ...] = ()
+    corpus: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
         _require(self.images, "images", ("image",))
@@ -160,6 +163,11 @@ class Dataset:
         return frozen(positions(self.captions["image"].to_list(), self.image_ids, "image"))
 
     @cached_property
+    def described(self) -> Dataset:
+        """The dataset with the texts that say what is in an image as captions: those of the corpus, if it has one."""
+        return self if self.corpus is None else replace(self, captions=self.corpus, corpus=None)
+
+    @cached_property
     def fingerprint(self) -> str:
         return fingerprint("dataset", self._tables())
 
@@ -173,10 +181,11 @@ class Dataset:
         order = pl.DataFrame({"image": selected}, schema={"image": pl.String})
         tables: dict[str, Any] = {
             name: order.join(table, on="image", how="inner", maintain_order="left_right")
-            for name, table in self._tables().items()
+            for name, table in {**self._tables(), "corpus": self.corpus}.items()
             if table is not None
         }
-        return replace(self, **tables | {"captions": tables["captions"].select(self.captions.columns)})
+        order_of = {name: getattr(self, name).columns for name in ("captions", "corpus") if name in tables}
+        return replace(self, **tables | {name: tables[name].select(columns) for name, columns in order_of.items()})
 
     def with_extra_images(
         self, images: str | Path | Iterable[str | Path | ImageName], folder: str | Path | None = None

@@ -54,11 +54,12 @@ class Embeddings:
             vectors if isinstance(vectors, np.ndarray) or hasattr(vectors, "block") else np.asarray(vectors)
         )
         self._set(as_ids(ids, "item"), source, None, model)
-        check_blocks(source, "vectors")
-        if len(self) != len(self.ids):
+        if source.shape[:1] != (len(self.ids),):  # first: the check below reads, and perhaps unpacks, all of them
             expected = "one row per id, in the same order"
             fix = "check that both come from the same split"
-            raise InputError(f"{len(self)} vectors for {len(self.ids)} ids", expected=expected, fix=fix)
+            count = source.shape[0] if source.shape else 0
+            raise InputError(f"{count} vectors for {len(self.ids)} ids", expected=expected, fix=fix)
+        check_blocks(source, "vectors")
         if variance is not None:
             object.__setattr__(self, "variance", frozen(_checked_variance(variance, source.shape)))
 

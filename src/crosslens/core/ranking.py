@@ -234,6 +234,10 @@ class RankedLists:
         items: list[str] = []
         scores: list[Any] = []
         for query, ranked in lists.items():
+            for item in ranked:
+                if isinstance(item, tuple | list | Mapping):
+                    problem = f"{item!r} in the list of query {query!r} is not an id"
+                    raise InputError(problem, expected="{query: [item, …]}, or {query: {item: score}} with scores")
             queries += [str(query)] * len(ranked)
             items += [str(item) for item in ranked]
             scores += ranked.values() if isinstance(ranked, Mapping) else range(-1, -len(ranked) - 1, -1)

@@ -20,6 +20,7 @@ from crosslens.core.hashing import fingerprint
 from crosslens.core.input_files.json_text import read_text_file
 from crosslens.core.input_files.tables import read_parquet_file
 from crosslens.core.integrity import verification
+from crosslens.core.output.reading import read_whole
 from crosslens.core.output.workspace import atomic_folder
 from crosslens.core.ranking import Ranking
 from crosslens.core.rendering import PAGE_WIDTH, Grid
@@ -143,8 +144,15 @@ class Run:
 
     @staticmethod
     def load(path: str | Path, *, verify: bool = True) -> Run:
-        """Read a run folder; rankings are read when first used. ``verify`` refuses files that have changed."""
+        """Read a run folder, all of it as one writer left it. ``verify`` refuses files that have changed.
+
+        Large rankings are read when they are first used, which fails if the run has been replaced by then.
+        """
         path = Path(path)
+        return read_whole(path, path / RUN_FILE, read=lambda: Run._read(path, verify))
+
+    @staticmethod
+    def _read(path: Path, verify: bool) -> Run:
         recipe = path / RECIPE_FILE
         with verification(verify):
             content, manifest = read_manifest(path / RUN_FILE, "run")
@@ -177,10 +185,11 @@ class Run:
         return f"Run({self.name!r}, {len(self.values)} metrics)"
 
     def __str__(self) -> str:
-        """The figures as fractions, not the percent of tables for people."""
+        """The figures as fractions, not the percent of tables for people, and what is noted about them."""
         header = ("metric", "figure", "low", "high", "queries")
         rows = [
             (name, *(f"{number:.4f}" for number in (metric.mean, *metric.interval)), f"{metric.n:,}")
             for name, metric in self.values.items()
         ]
-        return f"{self.label}\n\n{Grid(header, tuple(rows), 'lrrrr').text(PAGE_WIDTH)}"
+        notes = [f"note: {note}" for note in self.provenance.get("notes", ())]
+        return "\n".join([self.label, "", Grid(header, tuple(rows), "lrrrr").text(PAGE_WIDTH), *notes])

@@ -7,13 +7,14 @@ holds the hashes of all files, so that a changed one is noticed.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -47,6 +48,7 @@ from crosslens.core.integrity import (
 from crosslens.core.output.layout import (
     Layout,
 )
+from crosslens.core.output.reading import read_whole
 from crosslens.core.output.workspace import atomic_folder, write_text
 from crosslens.core.vectors.blocks import VectorBlocks, each_block
 
@@ -57,6 +59,8 @@ T = TypeVar("T")
 
 HEADER_FILE = "header.json"
 FORMAT_VERSION = 1
+_ZEROS = 1 << 20
+_CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 def cache_folder(folder: str | Path | None = None) -> Path:
@@ -141,10 +145,35 @@ def _save_array(file: Path, array: np.ndarray[Any, Any] | VectorBlocks) -> None:
     if isinstance(array, np.ndarray):
         np.save(file, array, allow_pickle=False)
         return
-    target = np.lib.format.open_memmap(file, "w+", array.dtype, array.shape)
+    target = mapped_array(file, array.dtype, array.shape)
     for start, block in each_block(array):
         target[start : start + len(block)] = block
     target.flush()
+
+
+def mapped_array(file: str | Path, dtype: Any, shape: tuple[int, ...]) -> np.memmap[Any, Any]:
+    """A new ``.npy`` file of zeros, mapped for writing; a disk without room for all of it raises now."""
+    layout = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": tuple(shape)}
+    with open(file, "wb") as new:
+        np.lib.format.write_array_header_1_0(new, layout)
+        reserve(new, new.tell() + math.prod(shape) * np.dtype(dtype).itemsize)
+    return np.lib.format.open_memmap(file, "r+")
+
+
+def reserve(file: IO[bytes], size: int) -> None:
+    """Have the disk set aside all of a file; ``OSError`` where it has no room.
+
+    Otherwise a disk that is full when a mapped page is written ends the process without a message.
+    """
+    file.flush()
+    try:
+        os.posix_fallocate(file.fileno(), 0, size)
+    except (AttributeError, OSError) as error:  # neither every system nor every file system can
+        if isinstance(error, OSError) and error.errno not in _CANNOT_RESERVE:
+            raise OSError(error.errno, f"{error.strerror}, {size:,} bytes are needed", str(file.name)) from error
+        for start in range(file.seek(0, os.SEEK_END), size, _ZEROS):
+            file.write(bytes(min(_ZEROS, size - start)))
+        file.flush()
 
 
 def write_header(file: Path, content: Mapping[str, Any], files: Iterable[str] = ()) -> None:
@@ -156,6 +185,10 @@ def write_header(file: Path, content: Mapping[str, Any], files: Iterable[str] = 
 def read_folder(path: str | Path, kind: str, *, mmap: bool = False, verify: bool = True) -> StoredFolder:
     """Read the folder ``path``, which must contain a value of ``kind``; with ``verify`` its files are checked."""
     path = Path(path)
+    return read_whole(path, path / HEADER_FILE, read=lambda: _read_parts(path, kind, mmap, verify))
+
+
+def _read_parts(path: Path, kind: str, mmap: bool, verify: bool) -> StoredFolder:
     with verification(verify):
         header, manifest = read_manifest(path / HEADER_FILE, kind)
         manifest.check_folder()

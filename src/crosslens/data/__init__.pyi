@@ -9,6 +9,7 @@ from crosslens.data.io.arrays import (
     Side as Side,
     StoredVectors as StoredVectors,
     read_array as read_array,
+    read_array_and_ids as read_array_and_ids,
 )
 from crosslens.data.io.checks import (
     RowName as RowName,
@@ -36,7 +37,8 @@ from crosslens.data.io.image_paths import (
     outer_file as outer_file,
     read_image_bytes as read_image_bytes,
 )
-from crosslens.data.io.pictures import readable_picture as readable_picture
+from crosslens.data.io.packed_arrays import PackedBlocks as PackedBlocks
+from crosslens.data.io.pictures import PixelBudget as PixelBudget, readable_picture as readable_picture
 from crosslens.data.io.rankings import (
     read_qrels as read_qrels,
     read_run as read_run,

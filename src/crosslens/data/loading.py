@@ -25,7 +25,9 @@ from crosslens.core import (
     Registry,
     UnknownNameError,
     UsageError,
+    being_written,
     call_function,
+    read_whole,
     wrong_code,
 )
 from crosslens.data.extra_images import EXTRA_IMAGES, add_extra_images
@@ -215,8 +217,8 @@ def _load(source: str | Path, options: dict[str, Any]) -> Dataset:
             raise UnknownNameError("dataset reader", source, [*READERS.names(), *KNOWN])
         return _call(READERS[source], options)
     path = Path(source)
-    if path.is_dir():
-        return _load_folder(path, options)
+    if path.is_dir() or (not path.exists() and being_written(path)):
+        return read_whole(path, read=lambda: _load_folder(path, dict(options)))
     suffix = format_suffix(existing_file(path))
     if suffix == ".json":
         entry, file = _recognise(path)
@@ -312,7 +314,13 @@ def _call(entry: Entry[Reader], options: dict[str, Any]) -> Dataset:
             raise UsageError(
                 f"the reader {entry.name!r} needs the option {name!r}", fix=f"its options: {listed}", option=name
             )
-    dataset = call_function(entry.value, **options)
+    # A folder, or several files, may be replaced as a whole while it is read.
+    files = [Path(options[name]) for name, option in known.items() if option.is_path and options.get(name) is not None]
+    dataset = (
+        read_whole(*files, read=lambda: call_function(entry.value, **options))
+        if len(files) > 1 or not all(map(Path.is_file, files))
+        else call_function(entry.value, **options)
+    )
     if not isinstance(dataset, Dataset):
         problem = f"the reader {entry.name!r} returned {dataset!r:.60}"
         raise wrong_code(entry.value, problem, "return a Dataset, for example Dataset.of({image: captions})")

@@ -66,5 +66,9 @@ from crosslens.encode.text_retrieval import (
 )
 from crosslens.encode.torch_model import Compute as Compute
 from crosslens.encode.towers.pixels import PixelRows as PixelRows, stored_pixels as stored_pixels
-from crosslens.encode.towers.pretrained import Pretrained as Pretrained, TokenArrays as TokenArrays
+from crosslens.encode.towers.pretrained import (
+    Pretrained as Pretrained,
+    PretrainedOutput as PretrainedOutput,
+    TokenArrays as TokenArrays,
+)
 from crosslens.encode.writing import save_encoded as save_encoded

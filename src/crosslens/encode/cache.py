@@ -13,33 +13,38 @@ import hashlib
 import io
 import json
 import re
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from crosslens.core import (
+    NPZ_ERRORS,
     InputError,
     argument,
     atomic_file,
     cache_folder,
+    check_vectors,
     fingerprint,
+    open_npz,
     read_json_file,
     remove_abandoned,
     write_text,
 )
-from crosslens.encode.encoder import Array
+from crosslens.encode.encoder import METHODS, Array
 from crosslens.encode.options import Notify, to_stderr
 
 SHARD_ITEMS = 1_024
 """A shard is written as soon as it holds so many vectors; a killed process loses at most so many and a batch."""
 
 _ABOUT = "about.json"
+_SHAPE = "shape"
+"""In that file: of each vector. Not every encoder says how long its vectors are."""
 _KEY_BYTES = 16
-_DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile)
-"""What reading a damaged shard raises; RuntimeError, where a flipped bit says that it is encrypted."""
+_DAMAGED = (*NPZ_ERRORS, InputError)
+"""What reading a damaged shard raises."""
 
 
 def key_of(content: bytes) -> bytes:
@@ -60,35 +65,33 @@ class Cache:
             return None
         return choice if isinstance(choice, Cache) else Cache(None if choice is True else choice, notify=notify)
 
-    def store(self, about: Mapping[str, str]) -> EmbeddingStore:
-        """The store of what ``about`` describes."""
+    def store(self, about: Mapping[str, str], width: int | None = None) -> EmbeddingStore:
+        """The store of what ``about`` describes; vectors that do not have ``width`` numbers are not taken from it."""
         slug = re.sub(r"[^A-Za-z0-9]+", "-", about.get("encoder", "")).strip("-")[-48:]
         name = f"{slug}-{fingerprint('shelf', about)[:20]}"
-        return EmbeddingStore(self.folder / "embeddings" / name, about, self.shard_items, self.notify)
+        return EmbeddingStore(self.folder / "embeddings" / name, about, self.shard_items, self.notify, width)
 
 
 class EmbeddingStore:
     """The cached vectors of one encoder and one kind of item."""
 
-    def __init__(self, folder: Path, about: Mapping[str, str], shard_items: int, notify: Notify) -> None:
-        self.folder, self.shard_items, self.notify = folder, shard_items, notify
-        try:
+    def __init__(
+        self, folder: Path, about: Mapping[str, str], shard_items: int, notify: Notify, width: int | None = None
+    ) -> None:
+        self.folder, self.about, self.shard_items, self.notify = folder, dict(about), shard_items, notify
+        self._width, self._is_noted = width, False
+        with self._changing():
             folder.mkdir(parents=True, exist_ok=True)
-            if not (folder / _ABOUT).exists():
-                content = json.dumps(dict(about), indent=2, ensure_ascii=False) + "\n"
-                write_text(folder / _ABOUT, content, wait=True)
-        except OSError as error:
-            raise InputError(
-                f"cannot be used as a cache: {error.strerror}",
-                file=folder,
-                fix=f"choose another folder with {argument('cache')} or CROSSLENS_CACHE, or pass "
-                f"{argument('cache', False)}",
-            ) from error
-        self._require_own_name(about)
+        if not (folder / _ABOUT).exists():
+            self._describe(None)
+        self._shape = self._described_shape()
         remove_abandoned(folder)
         self._rows: dict[bytes, tuple[Path, int]] = {}
+        self._shapes: dict[Path, tuple[int, ...]] = {}
         for shard in sorted(folder.glob("*.npz")):
             self._read_keys(shard)
+        if len(set(self._shapes.values())) > 1:  # nobody knows which of them are right
+            self._drop_other_shapes(None)
         self._pending: list[tuple[bytes, Array]] = []
 
     def __contains__(self, key: bytes) -> bool:
@@ -99,6 +102,12 @@ class EmbeddingStore:
 
     def add(self, keys: Sequence[bytes], vectors: Array) -> None:
         """Keep the vectors of a batch. A shard holds whole batches, so that a resumed run forms the same batches."""
+        if self._width not in (None, vectors.shape[-1]):
+            if not self._is_noted:
+                self.notify(f"note: vectors of {vectors.shape[-1]} numbers are not kept: the model says {self._width}")
+            self._is_noted = True
+            return
+        self._drop_other_shapes(vectors.shape[1:])
         self._pending += zip(keys, vectors, strict=True)
         if len(self._pending) >= self.shard_items:
             self.flush()
@@ -109,14 +118,17 @@ class EmbeddingStore:
             return
         keys, vectors = [key for key, _ in self._pending], np.stack([vector for _, vector in self._pending])
         self._pending = []
+        if self._shape != vectors.shape[1:]:
+            self._describe(vectors.shape[1:])
         buffer = io.BytesIO()
         packed_keys = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, _KEY_BYTES)
         np.savez(buffer, keys=packed_keys, vectors=vectors, store=np.array(self.folder.name))
         content = buffer.getvalue()
         shard = self.folder / f"{key_of(content).hex()}.npz"
-        with atomic_file(shard, wait=True) as partial:  # another process may be writing the same
+        with self._changing(), atomic_file(shard, wait=True) as partial:  # another process may be writing the same
             partial.write_bytes(content)
         self._rows |= {key: (shard, row) for row, key in enumerate(keys)}
+        self._shapes[shard] = vectors.shape[1:]
 
     def fetch(self, keys: Iterable[bytes]) -> Iterator[tuple[list[bytes], Array]]:
         """The vectors of those keys that are here, shard by shard, verified.
@@ -135,12 +147,22 @@ class EmbeddingStore:
     def _read_keys(self, shard: Path) -> None:
         # Only the keys are read here; the file is verified when its vectors are read.
         try:
-            with np.load(shard, allow_pickle=False) as content:
-                keys = content["keys"]
+            stored = open_npz(shard, ("keys", "vectors"))
+            keys = stored["keys"]
+            if keys.dtype != np.uint8 or keys.shape[1:] != (_KEY_BYTES,):
+                raise ValueError(f"keys of shape {keys.shape} and type {keys.dtype}")
+            shape, kind = stored["vectors"].shape, stored["vectors"].dtype
+            if kind != np.float32 or len(shape) not in (2, 3) or shape[0] != len(keys):
+                raise ValueError(f"vectors of shape {shape} and type {kind} for {len(keys)} keys")
+            if self._width not in (None, shape[-1]):
+                raise ValueError(f"vectors of {shape[-1]} numbers instead of {self._width}")
+            if self._shape not in (None, shape[1:]):
+                raise ValueError(f"vectors of shape {shape[1:]} instead of {self._shape}")
+            rows, self._shapes[shard] = keys.unpack(), shape[1:]
         except _DAMAGED as error:
             self._drop(shard, str(error))
             return
-        for row, key in enumerate(keys):
+        for row, key in enumerate(rows):
             self._rows.setdefault(key.tobytes(), (shard, row))
 
     def _verified(self, shard: Path) -> Array | None:
@@ -148,30 +170,58 @@ class EmbeddingStore:
             content = shard.read_bytes()
             if key_of(content).hex() != shard.stem:
                 raise ValueError("its content is not what was written")
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                if "store" in arrays and str(arrays["store"]) != self.folder.name:  # earlier versions left it out
-                    raise ValueError(f"it belongs to {arrays['store']}")
-                return np.asarray(arrays["vectors"])
+            stored = open_npz(content, ("vectors", "store"))
+            if str(stored["store"].unpack()) != self.folder.name:
+                raise ValueError(f"it belongs to {stored['store'].unpack()}")
+            return check_vectors(stored["vectors"].unpack(), "vectors")
         except _DAMAGED as error:
             self._drop(shard, str(error))
             return None
 
-    def _require_own_name(self, about: Mapping[str, str]) -> None:
-        """Raise where the folder describes vectors of something else: nobody knows whose they are."""
+    def _describe(self, shape: tuple[int, ...] | None) -> None:
+        """Say what is kept here and, before the first of them, of what shape the vectors are."""
+        facts = self.about | ({} if shape is None else {_SHAPE: list(shape)})
+        with self._changing():
+            write_text(self.folder / _ABOUT, json.dumps(facts, indent=2, ensure_ascii=False) + "\n", wait=True)
+        self._shape = shape
+
+    def _described_shape(self) -> tuple[int, ...] | None:
+        """Raises where the folder describes vectors of something else: nobody knows whose they are."""
         file = self.folder / _ABOUT
         try:
             described = read_json_file(file)
-        except InputError:
-            described = None
-        if described != dict(about):
+            shape = described.pop(_SHAPE, None)
+        except (InputError, AttributeError, TypeError):
+            described = shape = None
+        if described != self.about or not (shape is None or isinstance(shape, list)):
             problem = "the folder's name and this file describe different vectors"
             fix = f"remove the folder, whose items are then encoded again; or pass {argument('cache', False)}"
-            expected = f"the vectors of {about.get('encoder', 'one encoder')}"
+            expected = f"the vectors of {self.about.get('encoder', 'one encoder')}"
             raise InputError(problem, file=file, expected=expected, fix=fix, code="changed-file")
+        return None if shape is None else tuple(shape)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            fix = (
+                f"choose another folder with {argument('cache')} or CROSSLENS_CACHE, or pass {argument('cache', False)}"
+            )
+            problem = f"cannot be used as a cache: {error.strerror}"
+            raise InputError(problem, file=self.folder, fix=fix) from error
+
+    def _drop_other_shapes(self, right: tuple[int, ...] | None) -> None:
+        """Remove the shards whose vectors have another shape than those of the encoder."""
+        for shard, shape in list(self._shapes.items()):
+            if shape != right:
+                self._drop(shard, f"its vectors have the shape {shape}, others {right or 'another'}")
 
     def _drop(self, shard: Path, reason: str) -> None:
+        with self._changing():
+            shard.unlink(missing_ok=True)
         self.notify(f"note: a damaged cache file was removed, its items are encoded again: {shard} ({reason})")
-        shard.unlink(missing_ok=True)
+        self._shapes.pop(shard, None)
         self._rows = {key: row for key, row in self._rows.items() if row[0] != shard}
 
 
@@ -186,5 +236,6 @@ def open_store(cache: Cache | None, model: Any, kind: str, precision: str) -> Em
             "preprocessing": getattr(model, "preprocessing", ""),
             "precision": precision,
             "items": kind,
-        }
+        },
+        getattr(model, "dimension", None) if kind in METHODS else 1,
     )

@@ -205,7 +205,7 @@ def map_path(model: str, base: Path, change: Callable[[str], str]) -> str:
     match = re.fullmatch(pattern or "(?P<path>.*)", source)
     parts = {} if match is None else match.groupdict()
     paths = [name for name, part in parts.items() if part and (base / Path(part).expanduser()).exists()]
-    for name in reversed(paths):  # from the last on, so that the positions of the others hold
+    for name in sorted(paths, key=lambda part: -(match.start(part) if match else 0)):  # the last first: positions hold
         assert match is not None
         source = f"{source[: match.start(name)]}{change(parts[name])}{source[match.end(name) :]}"
     return f"{kind}:{source}" if paths else model

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from crosslens.core import PIXELS_IN_FLIGHT, InputError
+from crosslens.core import InputError
 from crosslens.data import read_image_bytes, readable_picture
 
 T = TypeVar("T")
@@ -51,48 +50,16 @@ def as_pictures(images: Sequence[Any]) -> list[Any]:
     return [pictures[str(image)] if isinstance(image, str | Path) else as_picture(image) for image in images]
 
 
-class PixelBudget:
-    """How many pixels decoded pictures may have together while they wait for their use.
-
-    Pictures are let in in order, and a single one always: so the next to be used is never among those that wait.
-    """
-
-    def __init__(self) -> None:
-        self._most, self._used, self._turn, self._closed = PIXELS_IN_FLIGHT.value, 0, 0, False
-        self._changed = threading.Condition()
-
-    def take(self, turn: int, pixels: int) -> None:
-        """Wait until all before ``turn`` (counted from 0) have taken theirs, and there is room for ``pixels`` more."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or (turn == self._turn and self._has_room(pixels)))
-            self._used += pixels
-            self._turn += 1
-            self._changed.notify_all()
-
-    def give_back(self, pixels: int) -> None:
-        """Make room: the picture is in use."""
-        with self._changed:
-            self._used -= pixels
-            self._changed.notify_all()
-
-    def close(self) -> None:
-        """Let everybody in: nothing is used any more."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-
-    def _has_room(self, pixels: int) -> bool:
-        return not self._used or self._used + pixels <= self._most
-
-
-def read_ahead(work: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, None]:
+def read_ahead(
+    work: Callable[[T], R], items: Iterable[T], threads: int = _THREADS, most: int = _AHEAD
+) -> Generator[R, None, None]:
     """The results of ``work`` in order, worked out by a few threads a little ahead of their use."""
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         futures: deque[Future[R]] = deque()
         try:
             for item in items:
                 futures.append(pool.submit(work, item))
-                if len(futures) > _AHEAD:
+                if len(futures) > most:
                     yield futures.popleft().result()
             while futures:
                 yield futures.popleft().result()

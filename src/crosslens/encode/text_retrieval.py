@@ -41,6 +41,9 @@ class TextQueries:
     has the id of its image, and their texts one after the other. ``sentences`` has a caption for each sentence, and
     ``rows`` says which of them make up each query. ``corpus`` has the texts that stand for the images. ``sources`` are
     the query set and the corpus as they were given.
+
+    The ``corpus`` of ``dataset`` are the texts that say what is in an image and do not ask: a text that is in both sets
+    is left out of it, unless the image has no other.
     """
 
     dataset: Dataset
@@ -177,8 +180,8 @@ def text_queries(
             option="query_caption",
         )
     asking, others = _split(dataset, query)
-    asked = replace(dataset, captions=dataset.captions[asking])
     corpus = replace(dataset, captions=dataset.captions[[row for own in others for row in own]])
+    asked = replace(dataset, captions=dataset.captions[asking], corpus=corpus.captions)
     return TextQueries(asked, asked, _single(asked), corpus, (dataset, dataset), query)
 
 
@@ -261,16 +264,25 @@ def _with_queries(
         more["relations"] = None if queries.relations is None else _renamed(queries.relations, name_of)
     sentences = replace(corpus, captions=captions, **more)
     rows = [own for own in caption_rows(sentences) if own]
-    if query == EACH:
-        return TextQueries(sentences, sentences, _single(sentences), corpus, sources, query, notes)
-    if query == MEAN:
-        asked = replace(sentences, captions=_joined(sentences, rows))
-        return TextQueries(asked, sentences, tuple(map(tuple, rows)), corpus, sources, query, notes)
-    for own in rows:
-        if len(own) <= int(query):
-            raise _too_few_captions(corpus.image_ids[sentences.caption_image[own[0]]], len(own), int(query))
-    asked = replace(sentences, captions=captions[[own[int(query)] for own in rows]])
-    return TextQueries(asked, asked, _single(asked), corpus, sources, query, notes)
+    if query not in (EACH, MEAN):
+        for own in rows:
+            if len(own) <= int(query):
+                raise _too_few_captions(corpus.image_ids[sentences.caption_image[own[0]]], len(own), int(query))
+        sentences = replace(sentences, captions=captions[[own[int(query)] for own in rows]])
+    several = query == MEAN
+    asked = replace(sentences, captions=_joined(sentences, rows) if several else sentences.captions,
+                    corpus=_not_asking(corpus.captions, sentences.captions))  # fmt: skip
+    made_of = tuple(map(tuple, rows)) if several else _single(asked)
+    return TextQueries(asked, sentences, made_of, corpus, sources, query, notes)
+
+
+def _not_asking(corpus: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
+    """The texts of the corpus that are no queries, whatever their ids; of an image that has none but queries, all."""
+    times = pl.int_range(pl.len()).over("image", "text").alias("nth")  # a text that an image has twice asks once
+    asking = queries.select("image", "text", times)
+    rest = corpus.with_columns(times).join(asking, on=["image", "text", "nth"], how="anti")
+    return corpus.filter(pl.col("caption").is_in(rest["caption"].implode()) |
+                         ~pl.col("image").is_in(rest["image"].implode()))  # fmt: skip
 
 
 def _renamed(table: pl.DataFrame, name_of: dict[str, str]) -> pl.DataFrame:

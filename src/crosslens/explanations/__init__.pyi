@@ -56,6 +56,7 @@ from crosslens.explanations.overview.comparison import (
     OverviewComparison as OverviewComparison,
     compare_overviews as compare_overviews,
 )
+from crosslens.explanations.overview.evidence import plain_text as plain_text
 from crosslens.explanations.overview.models import (
     ConceptTable as ConceptTable,
     tabulate_overviews as tabulate_overviews,

@@ -68,21 +68,25 @@ def explain(
 def dataset_of_run(run: Run, dataset: Dataset | str | Path | None = None, **options: Any) -> Dataset:
     """The dataset named, or else that of the run's recipe; ``options`` are its reader's.
 
-    Of a run over two text sets: the images and objects of the corpus, with the captions of the query set.
+    Of text-only retrieval it has the texts that stand for the images and do not ask as its ``corpus``. Over two text
+    sets its captions are those of the query set. A dataset that is passed as a value is used as it is.
     """
     if isinstance(dataset, Dataset):
         return dataset
-    if dataset is not None:
-        return load_dataset(str(dataset), **options)
-    corpus = _recipe_dataset(run, "dataset", options)
-    if corpus is None:
+    read = _recipe_dataset(run, "dataset", options) if dataset is None else load_dataset(str(dataset), **options)
+    if read is None:
         raise UsageError(f"the recipe of the run {run.name!r} names no dataset", fix=f"pass {argument('dataset')}")
-    queries = _recipe_dataset(run, "queries", {})
-    if queries is None:
-        return corpus
-    model = _recipe_table(run, "model")
-    query = MEAN if model.get("query_caption") == MEAN else EACH
-    return text_queries(corpus, query, queries, shared_images=bool(model.get("shared_images"))).dataset
+    model, queries = _recipe_table(run, "model"), _recipe_dataset(run, "queries", {})
+    asking = model.get("query_caption", 0)
+    if queries is not None:
+        shared = bool(model.get("shared_images"))
+        asked = text_queries(read, asking, queries, shared_images=shared).dataset
+        if asking in (EACH, MEAN):
+            return asked
+        return replace(text_queries(read, EACH, queries, shared_images=shared).dataset, corpus=asked.corpus)
+    if model.get("image_text") is None:
+        return read
+    return replace(read, corpus=read.captions.filter(pl.int_range(pl.len()).over("image") != asking))
 
 
 def _recipe_dataset(run: Run, name: str, options: Mapping[str, Any]) -> Dataset | None:
@@ -110,9 +114,19 @@ def dataset_change(run: Run, dataset: Dataset) -> str | None:
     """A warning where the dataset is no longer what the run was made from."""
     known = run.provenance.get("dataset")
     stored = known.get("fingerprint") if isinstance(known, Mapping) else None
-    if stored is None or stored == dataset.fingerprint or stored == _evaluated_part(run, dataset).fingerprint:
+    same = stored is None or stored in (dataset.fingerprint, _evaluated_part(run, dataset).fingerprint)
+    if same and not _corpus_changed(run):
         return None
     return f"The dataset {dataset.name} has changed since the run was made: explanations use its current content."
+
+
+def _corpus_changed(run: Run) -> bool:
+    """Whether the corpus of a run over two text sets is no longer the same; its queries are captions of the dataset."""
+    known = (run.provenance.get("text_sets") or {}).get("corpus", {}).get("fingerprint")
+    if known is None or not _recipe_table(run, "queries"):
+        return False
+    corpus = _recipe_dataset(run, "dataset", {})
+    return corpus is not None and corpus.fingerprint != known
 
 
 def _evaluated_part(run: Run, dataset: Dataset) -> Dataset:

@@ -13,7 +13,8 @@ BRIT_PERTURBATIONS = perturbations_with("brit")
 
 
 def _at_level(level: str) -> tuple[str, ...]:
-    entries = (entry for entry in ordered_perturbations() if entry.details["order"] is not None)
+    """Those of a level, without variants in brackets: a group has each change once."""
+    entries = (entry for entry in ordered_perturbations() if entry.details["order"] and "[" not in entry.name)
     return tuple(entry.name for entry in entries if entry.details["level"] == level)
 
 

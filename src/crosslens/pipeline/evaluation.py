@@ -49,7 +49,7 @@ from crosslens.pipeline.inputs import check_dataset
 from crosslens.pipeline.known_ids import TEXT_TO_TEXT
 from crosslens.pipeline.list_ranker import ListRanker
 from crosslens.pipeline.options import EvaluateArguments, refuse_other_keywords
-from crosslens.pipeline.protocols.following import RequestedMetrics, requested_metrics
+from crosslens.pipeline.protocols.following import RequestedMetrics, for_gallery, requested_metrics
 from crosslens.pipeline.protocols.protocol import Protocol, find_protocol
 from crosslens.pipeline.rankers import Ranker, ScoreRanker
 from crosslens.pipeline.run_directory import (
@@ -108,7 +108,9 @@ def evaluate(
     refuse_other_keywords(options, evaluate, EvaluateArguments)
     arguments = EvaluateArguments.pick(options)
     protocol = find_protocol(arguments.protocol, "evaluate")
+    notes: list[str] = []
     if protocol is not None:
+        protocol, notes = for_gallery(protocol, dataset) if run is None else (protocol, notes)
         arguments = protocol.applied("evaluate", arguments)
     if isinstance(dataset, TextOnly):
         _refuse_beside_texts(arguments, images, captions, scores, run)
@@ -126,7 +128,7 @@ def evaluate(
     graded = GradedRelevance(requests, dataset, arguments.phi, arguments.scores_from, arguments.cache)
     depth = max(arguments.depth, *(request.spec.cutoff or 0 for request in requests), graded.depth(ranker.relevance))
     provenance = _provenance(dataset, requests, arguments, depth, ranker, graded, second_stage)
-    provenance["notes"] += requested.notes
+    provenance["notes"] += [*notes, *requested.notes]
     with run_directory(output, provenance["key"], overwrite=overwrite) as directory:
         if directory.finished is not None:
             return directory.finished

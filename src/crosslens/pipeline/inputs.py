@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from crosslens.core import (
     as_array,
     fingerprint,
 )
+from crosslens.data import existing_file, read_array
 from crosslens.pipeline.known_ids import TEXT_TO_TEXT, direction_of, judgements_over
 from crosslens.pipeline.row_counts import check_row_count
 from crosslens.rank import ScoreMatrix, Scorer, default_score, scorer_of
@@ -98,16 +100,23 @@ def align_both(dataset: Dataset, images: Any, captions: Any) -> tuple[Embeddings
     return left, align_embeddings(arrays["caption"], dataset.caption_ids, "caption")
 
 
-def _matrix_source(dataset: Dataset, matrix: Array) -> ScoreSource:
+def read_scores(dataset: Dataset, file: str | Path) -> Array:
+    """The score matrix in a file; one of another shape is not unpacked."""
+    return read_array(existing_file(file), fits=lambda shape: _check_shape(dataset, shape))
+
+
+def _check_shape(dataset: Dataset, given: tuple[int, ...]) -> None:
     shape = (len(dataset.image_ids), len(dataset.caption_ids))
-    if matrix.shape != shape:
-        transposed = matrix.shape == shape[::-1]
+    if given != shape:
         raise InputError(
-            f"score matrix of shape {matrix.shape}",
+            f"score matrix of shape {given}",
             expected=f"{shape[0]} images × {shape[1]} captions, in the dataset's order",
-            fix="transpose it" if transposed else "check that scores and dataset are of the same split",
+            fix="transpose it" if given == shape[::-1] else "check that scores and dataset are of the same split",
         )
 
+
+def _matrix_source(dataset: Dataset, matrix: Array) -> ScoreSource:
+    _check_shape(dataset, matrix.shape)
     if matrix.dtype.kind not in "fiu":
         fix = "convert them with .astype('float32')"
         raise InputError(f"scores of type {matrix.dtype}", expected="real numbers", fix=fix)

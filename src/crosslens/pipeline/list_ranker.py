@@ -30,6 +30,8 @@ from crosslens.rank import rank_lists
 
 Array = np.ndarray[Any, Any]
 
+ORDER_DECIDES = "the order of the list decides between them (tie mode stable)"
+
 
 class ListRanker:
     """Finds the relevant items in given lists, with or without the dataset they are over."""
@@ -117,7 +119,7 @@ class ListRanker:
         counts = {direction: _ranked_by_ties(ranking) for direction, ranking in rankings.items()}
         return [
             f"{direction}: in {count:,} of {len(self.lists[direction].query_ids):,} lists a relevant item has the same "
-            "score as an irrelevant one; the order of the list decides between them (tie mode stable)"
+            f"score as an irrelevant one; {ORDER_DECIDES}"
             for direction, count in counts.items()
             if count
         ]

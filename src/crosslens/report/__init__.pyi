@@ -114,12 +114,16 @@ from crosslens.report.plots.learning_curves import (
     write_learning_curves as write_learning_curves,
 )
 from crosslens.report.plots.panels import write_distributions as write_distributions, write_scatter as write_scatter
-from crosslens.report.plots.polysemy import write_densities as write_densities, write_polysemy as write_polysemy
+from crosslens.report.plots.polysemy import (
+    write_caption_map as write_caption_map,
+    write_densities as write_densities,
+    write_polysemy as write_polysemy,
+)
 from crosslens.report.plots.scorers import (
     scorers_figure as scorers_figure,
     write_scorers_plot as write_scorers_plot,
 )
-from crosslens.report.plots.style import figure_suffix as figure_suffix
+from crosslens.report.plots.style import LEVEL_COLOURS as LEVEL_COLOURS, figure_suffix as figure_suffix
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
 from crosslens.report.selection import select_metrics as select_metrics
 from crosslens.report.text.annotations import (

@@ -2,6 +2,7 @@ from crosslens.similarity.description import description_file as description_fil
 from crosslens.similarity.embedding import (
     EmbeddingSimilarity as EmbeddingSimilarity,
     StoredEmbeddingSimilarity as StoredEmbeddingSimilarity,
+    WordVectors as WordVectors,
 )
 from crosslens.similarity.loading import load_similarity as load_similarity, prepare_dataset as prepare_dataset
 from crosslens.similarity.matrix import (
@@ -24,7 +25,6 @@ from crosslens.similarity.protocol import (
     Similarity as Similarity,
     references_of as references_of,
 )
-from crosslens.similarity.roles import WordVectors as WordVectors
 from crosslens.similarity.semantic import (
     Semantic as Semantic,
     TextEncoder as TextEncoder,

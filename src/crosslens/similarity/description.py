@@ -15,6 +15,7 @@ from crosslens.core import (
     Manifest,
     argument,
     as_ids,
+    fingerprint,
     is_verifying,
     read_json_file,
     require_entries,
@@ -33,7 +34,8 @@ _MATRIX = "matrix"
 class MatrixDescription:
     """Which φ of which collection; equal descriptions, equal numbers (unless ``revision`` is unknown).
 
-    ``captions`` are hashes, one per caption, of its image and text; none in files of earlier versions.
+    ``captions`` are hashes, one per caption, of its image and text; none in files of earlier versions. ``fingerprint``
+    is that of the dataset and, of text-only retrieval, of its corpus.
     """
 
     phi: str
@@ -48,7 +50,7 @@ class MatrixDescription:
     def of(dataset: Dataset, phi: str, revision: str) -> MatrixDescription:
         """The description of a φ of all images and captions of a dataset."""
         ids = (dataset.image_ids, dataset.caption_ids)
-        return MatrixDescription(phi, revision, dataset.name, dataset.fingerprint, *ids, _caption_hashes(dataset))
+        return MatrixDescription(phi, revision, dataset.name, _fingerprint(dataset), *ids, _caption_hashes(dataset))
 
     def as_dict(self) -> dict[str, Any]:
         """As it is written."""
@@ -57,7 +59,7 @@ class MatrixDescription:
 
     def refuse_other_captions(self, dataset: Dataset, columns: Array) -> None:
         """Raise where a caption of the dataset is not the one that the matrix has in its column."""
-        if not is_verifying() or self.fingerprint == dataset.fingerprint:
+        if not is_verifying() or self.fingerprint == _fingerprint(dataset):
             return
         if self.captions:
             own = _caption_hashes(dataset)
@@ -74,6 +76,12 @@ class MatrixDescription:
                 fix=f"compute them for this dataset, or pass {argument('verify', False)} to use them all the same",
                 code="other-dataset",
             )
+
+
+def _fingerprint(dataset: Dataset) -> str:
+    if dataset.corpus is None:
+        return dataset.fingerprint
+    return fingerprint("two text sets", {"asked": dataset.fingerprint, "corpus": dataset.corpus})
 
 
 def _caption_hashes(dataset: Dataset) -> tuple[str, ...]:
@@ -101,9 +109,19 @@ def read_description(matrix: Path) -> MatrixDescription | None:
 
 
 def verified_description(matrix: Path) -> MatrixDescription | None:
-    """Like :func:`read_description`; a matrix that is not the one that was described raises."""
+    """The description beside a matrix, if there is one; raises for a matrix that is not the one that was described.
+
+    So does a file of that name that describes nothing: whose numbers these are is not guessed.
+    """
     described = _read_description(matrix)
     if described is None:
+        if description_file(matrix).exists():
+            raise InputError(
+                "does not say which images and captions the matrix beside it has",
+                file=description_file(matrix),
+                expected=f'"kind": "{KIND}" with image_ids and caption_ids, as crosslens similarity writes it',
+                fix="compute the matrix with crosslens similarity, or rename or remove this file",
+            )
         return None
     description, manifest = described
     manifest.check(_MATRIX, matrix)

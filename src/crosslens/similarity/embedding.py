@@ -28,7 +28,7 @@ from crosslens.core import (
 from crosslens.data import read_vectors, vector_files
 from crosslens.rank import unit_blocks
 from crosslens.similarity.grid import as_grid
-from crosslens.similarity.protocol import Array, References, Texts, group_starts
+from crosslens.similarity.protocol import Array, References, Texts, distinct_texts, group_members, group_starts
 
 _PAIR_NUMBERS = 1 << 21
 _REFERENCE_NUMBERS = 1 << 24
@@ -39,6 +39,8 @@ _CAPTION_NUMBERS = 1 << 21
 Over = Literal["mean", "max"]
 Vectors = Callable[[Texts, Progress | None], Array]
 """Texts → one vector each, (n, d)."""
+WordVectors = Callable[[Texts, Progress | None], list[tuple[list[str], Array]]]
+"""Texts → of each its words, in their order, and a vector for each of them."""
 
 
 class EmbeddingSimilarity:
@@ -51,15 +53,12 @@ class EmbeddingSimilarity:
         self, references: References, captions: Texts, *, progress: Progress | None = None, threads: int | None = None
     ) -> PreparedEmbedding:
         """Encode every different text once."""
-        texts = [text for image in references for text in image]
-        unique = list(dict.fromkeys([*texts, *captions]))
-        row_of = {text: number for number, text in enumerate(unique)}
+        unique, rows, columns = distinct_texts(references, captions)
         vectors = np.asarray(self._vectors(unique, progress), np.float32)
         zero = np.flatnonzero(~vectors.any(axis=-1))
         if len(zero):
             fix = "use another encoder: a zero vector has no cosine"
             raise InputError(f"the vector of the text {unique[zero[0]]!r:.60} is zero", fix=fix)
-        rows, columns = (np.array([row_of[text] for text in side], np.int64) for side in (texts, captions))
         return PreparedEmbedding(unit_blocks(as_blocks(vectors)), group_starts(references), rows, columns, self._over)
 
 
@@ -185,9 +184,7 @@ class PreparedEmbedding:
     def _references_of(self, images: Array) -> tuple[Array, Array]:
         """The vectors of all references of these images, and where those of each image that has any start."""
         count = self._count[images]
-        first = np.cumsum(count) - count
-        rows = np.arange(int(count.sum())) + np.repeat(self._start[images] - first, count)
-        return self._references[rows], first[count > 0]
+        return self._references[group_members(images, self._start)], (np.cumsum(count) - count)[count > 0]
 
 
 def _refuse_other_kinds(vectors: Embeddings) -> None:

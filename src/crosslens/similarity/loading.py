@@ -63,8 +63,9 @@ def prepare_dataset(
 ) -> PreparedSimilarity:
     """φ for the images × captions of a dataset; rows and columns are in the order of its ids.
 
-    The references of an image are its captions. A caption that is itself among them is compared with all of them,
-    itself included. An image without captions has no references: its row is 0.
+    The references of an image are its captions; of text-only retrieval, the texts of the corpus, as captions only ask.
+    A caption that is itself among them is compared with all of them, itself included. An image without captions has no
+    references: its row is 0.
     """
     similarity = load_similarity(phi)
     if isinstance(similarity, IdSimilarity):

@@ -19,11 +19,12 @@ from crosslens.core import (
     fingerprint,
     match_ids,
     positions,
+    read_whole,
     reading,
     verification,
 )
-from crosslens.data import ARRAY_SUFFIXES, existing_file, read_array, read_bytes, read_text
-from crosslens.similarity.description import MatrixDescription, verified_description
+from crosslens.data import ARRAY_SUFFIXES, PackedBlocks, existing_file, read_array_and_ids, read_bytes, read_text
+from crosslens.similarity.description import MatrixDescription, description_file, verified_description
 from crosslens.similarity.protocol import Array, References, Texts
 
 MATRIX_SUFFIXES = (*ARRAY_SUFFIXES, ".csv")
@@ -49,13 +50,18 @@ class PrecomputedSimilarity:
         self.file = None if isinstance(source, np.ndarray) else Path(source).expanduser()
         self.name = "matrix" if self.file is None else f"matrix:{self.file.name}"
         if isinstance(source, np.ndarray):
-            self.values: Array = source
+            self._stored: Array | PackedBlocks = source
         else:
             self._read(existing_file(Path(source).expanduser()))
-        if self.values.ndim != 2 or self.values.dtype.kind not in "fiu":
-            problem = f"an array of {self.values.dtype} with the shape {self.values.shape}"
+        if len(self._stored.shape) != 2 or self._stored.dtype.kind not in "fiu":
+            problem = f"an array of {self._stored.dtype} with the shape {self._stored.shape}"
             fix = "save it as float32 with one row per image and one column per caption"
             raise InputError(problem, file=self.file, expected="numbers, images × captions", fix=fix)
+
+    @property
+    def values(self) -> Array:
+        """The numbers: a compressed matrix is unpacked once its shape has proved to fit."""
+        return self._stored.array if isinstance(self._stored, PackedBlocks) else self._stored
 
     @property
     def revision(self) -> str:
@@ -84,24 +90,28 @@ class PrecomputedSimilarity:
         return PreparedMatrix(self, rows, columns)
 
     def _fit(self, images: int, captions: int) -> None:
-        if self.values.shape != (images, captions):
-            turned = self.values.shape == (captions, images)
-            problem = f"the matrix is {self.values.shape[0]:,} × {self.values.shape[1]:,}"
+        if self._stored.shape != (images, captions):
+            turned = self._stored.shape == (captions, images)
+            problem = f"the matrix is {' × '.join(f'{side:,}' for side in self._stored.shape)}"
             fix = "transpose it" if turned else "compute it for this dataset, or give it ids"
             raise InputError(problem, file=self.file, expected=f"{images:,} images × {captions:,} captions", fix=fix)
 
     def _read(self, file: Path) -> None:
         if file.suffix.lower() in ARRAY_SUFFIXES:
-            with verification(self.verify):
-                described = verified_description(file)
-            self.values = read_array(file)
+
+            def read() -> tuple[MatrixDescription | None, Array | PackedBlocks]:
+                with verification(self.verify):
+                    return verified_description(file), read_array_and_ids(file)[0]
+
+            # A writer replaces the matrix, then its description; meanwhile it has none.
+            described, self._stored = read_whole(file, description_file(file), read=read)
             if described is not None:
                 self.description = described
                 self.image_ids, self.caption_ids = described.image_ids, described.caption_ids
                 self._fit(len(self.image_ids), len(self.caption_ids))
             return
         with reading(file):
-            self.image_ids, self.caption_ids, self.values = _read_table(file)
+            self.image_ids, self.caption_ids, self._stored = _read_table(file)
 
 
 def _positions(ids: Ids, stored: Ids, what: str) -> Array:

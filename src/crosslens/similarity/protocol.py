@@ -78,9 +78,9 @@ the caller's options by keyword."""
 
 
 def references_of(dataset: Dataset) -> list[list[str]]:
-    """For each image, in the order of the dataset, its captions."""
+    """For each image, in the order of the dataset, the texts that say what is in it: its captions, or its corpus."""
     references: list[list[str]] = [[] for _ in range(dataset.images.height)]
-    for text, image in zip(dataset.texts, dataset.caption_image.tolist(), strict=True):
+    for text, image in zip(dataset.described.texts, dataset.described.caption_image.tolist(), strict=True):
         references[image].append(text)
     return references
 
@@ -88,3 +88,18 @@ def references_of(dataset: Dataset) -> list[list[str]]:
 def group_starts(groups: Iterable[Sized]) -> Array:
     """Where each group starts when all are put in a row, and one past the last: int64."""
     return np.concatenate([[0], np.cumsum([len(group) for group in groups])]).astype(np.int64)
+
+
+def distinct_texts(references: References, captions: Texts) -> tuple[list[str], Array, Array]:
+    """Every different text, and which of them the references, image after image, and the captions are."""
+    own = [text for image in references for text in image]
+    number = {text: at for at, text in enumerate(dict.fromkeys([*own, *captions]))}
+    rows, columns = (np.array([number[text] for text in side], np.int64) for side in (own, captions))
+    return list(number), rows, columns
+
+
+def group_members(groups: Array, start: Array) -> Array:
+    """Where the members of these groups are in that row, group after group."""
+    count = np.diff(start)[groups]
+    members: Array = np.repeat(start[groups] - (np.cumsum(count) - count), count) + np.arange(count.sum())
+    return members

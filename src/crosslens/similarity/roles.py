@@ -1,10 +1,12 @@
 """Does a caption put its words together as an image's captions do? The part of ``semantic`` that hears roles.
 
-Four kinds of evidence against a caption, each from 0 (none) to 1. Words are compared by the vectors that a text encoder
-gives each word *in its sentence*: the *dog* that chases is not the *dog* that is chased.
+Roles order captions that hold the same content words, and no others: *a dog chases a man*, *a man chases a dog*. Five
+kinds of evidence against a caption, each from 0 (none) to 1. A word supports another by the cosine of their vectors,
+which a text encoder gives for each word by itself.
 
-- ``least``: how little the references support the caption's least supported word
-- ``pairs``: how little they support its neighbouring words, both together, in this order
+- ``unigrams``: how little the references support the caption's words
+- ``bigrams``: how little they support its neighbouring words, both together, in this order
+- ``skipgrams``: the same for words with one word between them
 - ``inverted``: the share of pairs of nearby words that the references have only the other way round; texts with the
   word *by*, which may be passives, say nothing about order
 - ``negation``: a negation that the references lack, or the reverse
@@ -14,138 +16,162 @@ Vectors lie on a grid of whole numbers and weights are whole numbers, so every s
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from crosslens.core import Progress, UsageError
-from crosslens.rank import unit_rows
-from crosslens.similarity.protocol import Array, References, Texts, group_starts
-from crosslens.similarity.shared_words import EMPTY_WORDS, WORD, fold, word_weights
+from crosslens.similarity.protocol import Array, References, Texts, distinct_texts, group_members, group_starts
+from crosslens.similarity.shared_words import EMPTY_WORDS, WORD, content_words, fold, word_weights
+from crosslens.similarity.threads import in_parallel
 
-WordVectors = Callable[[Sequence[str], Progress | None], list[tuple[list[str], Array]]]
-"""Texts → of each its words, in their order, and a vector for each of them."""
-
-ROLES = ("least", "pairs", "inverted", "negation")
-NEGATIONS = frozenset(("no", "not", "without", "nobody", "nothing", "none", "never", "n't", "empty"))
+ROLES = ("unigrams", "bigrams", "skipgrams", "inverted", "negation")
+NEGATIONS = frozenset(("no", "not", "without", "nobody", "nothing", "none", "never", "empty"))
 PASSIVE = "by"
 """A text with this word may be a passive, in which the one who acts comes last."""
-GRID = 4_000
-"""Steps per unit: products of two vectors stay below 2³¹."""
 _NEAR = 3
 """Content words at most this far apart are a pair whose order counts."""
 _FAR = -100
+_CELLS_AT_ONCE = 16_384
 
 _compiled = numba.njit(nogil=True, cache=True)
-_LETTER = re.compile(r"[^\W_]")
 
 
-class _Lexicon(NamedTuple):
-    """All words of all encoded texts in one row: of each a vector, a number, a weight, whether it has content.
+class SameContent:
+    """Captions that hold the same content words: only their order can depend on roles.
 
-    ``ordered`` says of each word whether the order of its text counts.
+    ``columns`` has one column for each different text of such a group, group after group from ``start`` on;
+    ``group`` is the group of every caption, -1 for a caption that is alone; ``first`` the first caption with its text.
     """
 
-    vectors: Array
-    number: Array
+    def __init__(self, captions: Texts) -> None:
+        first_of: dict[str, int] = {}
+        self.first = np.array([first_of.setdefault(text, at) for at, text in enumerate(captions)], np.int64)
+        groups: dict[frozenset[str], list[int]] = {}
+        for text, at in first_of.items():
+            groups.setdefault(content_words(text), []).append(at)
+        several = [columns for columns in groups.values() if len(columns) > 1]
+        self.start = group_starts(several)
+        self.columns = np.array([at for columns in several for at in columns], np.int64)
+        self.group = np.full(len(captions), -1, np.int64)
+        self.group[self.columns] = np.repeat(np.arange(len(several)), np.diff(self.start))
+        self.group = self.group[self.first]
+
+    def members(self, groups: Array) -> tuple[Array, Array]:
+        """Where in ``columns`` the captions of these groups are, and which of the groups asked for each belongs to."""
+        return group_members(groups, self.start), np.repeat(np.arange(len(groups)), np.diff(self.start)[groups])
+
+
+class _Words(NamedTuple):
+    """All words of all texts in one row: of each its spelling and its stem, as numbers, and a weight.
+
+    ``content`` says whether it says something, ``ordered`` whether the order of its text counts.
+    """
+
+    spelling: Array
+    stem: Array
     weight: Array
     content: Array
     ordered: Array
 
 
 class Roles:
-    """The evidence of one collection. Texts are encoded when a cell first needs them."""
+    """The evidence of one collection. ``vectors`` gives words a vector on a grid, per encoder."""
 
-    def __init__(self, references: References, captions: Texts, encode: WordVectors, encoder: str) -> None:
-        own = [text for image in references for text in image]
-        self._row_of = {text: row for row, text in enumerate(dict.fromkeys([*own, *captions]))}
-        self._texts = list(self._row_of)
-        self._reference = np.array([self._row_of[text] for text in own], np.int64)
+    def __init__(
+        self,
+        references: References,
+        captions: Texts,
+        vectors: Callable[[Sequence[str]], list[Array]],
+        grid: int,
+        threads: int,
+    ) -> None:
+        texts, self._reference, self._caption = distinct_texts(references, captions)
         self._start = group_starts(references)
-        self._caption = np.array([self._row_of[text] for text in captions], np.int64)
-        self._encode, self._encoder = encode, encoder
-        self._weight_of = _weights(references)
-        self._number_of: dict[str, int] = {}
-        self._words: list[list[str] | None] = [None] * len(self._texts)
-        self._first, self._last = np.zeros((2, len(self._texts)), np.int64)
-        self._negated = np.zeros(len(self._texts), np.bool_)
-        self._lexicon: _Lexicon | None = None
-
-    def require(self, images: Array, captions: Array, progress: Progress | None = None) -> None:
-        """Encode the texts that cells of these images and captions need, but for those encoded before."""
-        rows = {int(row) for image in np.unique(images).tolist() for row in self._references_of(image)}
-        rows.update(self._caption[np.unique(captions)].tolist())
-        missing = sorted(row for row in rows if self._words[row] is None)
-        if not missing:
-            return
-        encoded = self._encode([self._texts[row] for row in missing], progress)
-        parts = [] if self._lexicon is None else [self._lexicon.vectors]
-        filled = 0 if self._lexicon is None else len(self._lexicon.vectors)
-        for row, (words, vectors) in zip(missing, encoded, strict=True):
-            kept = [at for at, word in enumerate(words) if _LETTER.search(word)]
-            words, vectors = [words[at].lower() for at in kept], np.asarray(vectors)[kept]
-            self._words[row] = words
-            self._first[row], self._last[row] = filled, filled + len(words)
-            self._negated[row] = not NEGATIONS.isdisjoint(words)
-            if words:
-                parts.append(_on_grid(vectors, self._encoder))
-            filled += len(words)
-        self._index(missing, parts)
+        words = [WORD.findall(text.lower()) for text in texts]
+        self._bounds = group_starts(words)
+        self._spellings = sorted({word for text in words for word in text})
+        self._words = _numbered(words, self._spellings, _weights(references))
+        self._negated = np.array([not NEGATIONS.isdisjoint(text) for text in words], np.bool_)
+        self._encode, self._grid, self._threads = vectors, grid, threads
+        self._vectors: list[Array] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """For other processes: the words of all texts, and no encoder."""
-        self.require(np.arange(len(self._start) - 1), np.arange(len(self._caption)))
-        return {**vars(self), "_encode": None, "_weight_of": None}
+        """For other processes: the vectors of all words, and no encoder."""
+        self._encoded()
+        return {**vars(self), "_encode": None}
 
-    def _references_of(self, image: int) -> Array:
-        return self._reference[self._start[image] : self._start[image + 1]]
-
-    def _index(self, rows: Sequence[int], parts: list[Array]) -> None:
-        texts = [self._words[row] or [] for row in rows]
-        words = [word for own in texts for word in own]
-        folded = [fold(word) for word in words]
-        number = [self._number_of.setdefault(word, len(self._number_of)) for word in folded]
-        new: tuple[Array, ...] = (
-            np.array(number, np.int64),
-            np.array([self._weight_of(word) for word in folded], np.int64),
-            np.array([word not in EMPTY_WORDS for word in words], np.bool_),
-            np.array([PASSIVE not in own for own in texts for _ in own], np.bool_),
-        )
-        if self._lexicon is not None:
-            new = tuple(np.concatenate([old, more]) for old, more in zip(self._lexicon[1:], new, strict=True))
-        vectors = np.concatenate(parts) if parts else np.zeros((0, 1), np.int16)
-        self._lexicon = _Lexicon(vectors, *new)
+    def _encoded(self) -> list[Array]:
+        if self._vectors is None:
+            self._vectors = self._encode(self._spellings)
+        return self._vectors
 
     def cells(self, images: Array, captions: Array) -> Array:
-        """The evidence of single cells whose texts are encoded: float64, one column per kind."""
+        """The evidence of single cells: float64, one column per kind."""
         out = np.zeros((len(images), len(ROLES)))
-        if self._lexicon is not None and len(images):
-            caption = self._caption[captions]
-            bounds = (self._first, self._last)
-            _cells(*self._lexicon, *bounds, self._reference, self._start, np.asarray(images), caption, out)
-            out[:, 3] = _negation(self._negated, self._reference, self._start, np.asarray(images), caption)
+        for part in _parts(images):
+            self._cells(images[part], self._caption[captions[part]], out, part)
         return out
+
+    def _cells(self, images: Array, captions: Array, out: Array, part: Array) -> None:
+        spelling, stem, weight, content, ordered = self._words
+        own = group_members(np.unique(captions), self._bounds)
+        references = self._reference[group_members(np.unique(images), self._start)]
+        others = group_members(np.unique(references), self._bounds)
+        row, column = np.unique(spelling[own]), np.unique(spelling[others])
+        place = np.zeros((2, len(self._spellings)), np.int64)
+        place[0, row], place[1, column] = np.arange(len(row)), np.arange(len(column))
+        support = np.zeros((len(row), len(column)), np.int32)
+        for vectors in self._encoded():
+            support += (vectors[row] @ vectors[column].T).astype(np.int32)
+        full = len(self._encoded()) * self._grid**2
+        support, rows, columns = np.clip(support, 0, full), place[0][spelling], place[1][spelling]
+        against = np.zeros((len(images), len(ROLES)))
+
+        def work(start: int, stop: int) -> None:
+            _compare(
+                support, full, rows, columns, stem, weight, content, ordered, self._bounds, self._reference,
+                self._start, images[start:stop], captions[start:stop], against[start:stop],
+            )  # fmt: skip
+
+        in_parallel(work, len(images), self._threads)
+        against[:, 4] = _negation(self._negated, self._reference, self._start, images, captions)
+        out[part] = against
+
+
+def _numbered(words: list[list[str]], spellings: list[str], weight_of: Callable[[str], int]) -> _Words:
+    """Every spelling is folded, weighed and looked up once."""
+    number = {word: at for at, word in enumerate(spellings)}
+    folded = [fold(word) for word in spellings]
+    stems = {stem: at for at, stem in enumerate(dict.fromkeys(folded))}
+    spelling = np.array([number[word] for text in words for word in text], np.int64)
+    stem = np.array([stems[word] for word in folded], np.int64)
+    weight = np.array([weight_of(word) for word in folded], np.int64)
+    content = np.array([word not in EMPTY_WORDS for word in spellings], np.bool_)
+    ordered = np.repeat(np.array([PASSIVE not in text for text in words], np.bool_), [len(text) for text in words])
+    return _Words(spelling, stem[spelling], weight[spelling], content[spelling], ordered)
+
+
+def _parts(images: Array) -> Iterator[Array]:
+    """Cells in portions of neighbouring images: of each portion, all words are compared with one another."""
+    order = np.argsort(images, kind="stable")
+    for at in range(0, len(order), _CELLS_AT_ONCE):
+        yield order[at : at + _CELLS_AT_ONCE]
 
 
 def _weights(references: References) -> Callable[[str], int]:
     """The weight of a folded word: rare words weigh more, as among the shared words."""
     counts: Counter[str] = Counter()
+    stems: dict[str, str] = {}
     for image in references:
-        counts.update({fold(word) for text in image for word in WORD.findall(text.lower())})
+        spellings = {word for text in image for word in WORD.findall(text.lower())}
+        counts.update({stems.get(word) or stems.setdefault(word, fold(word)) for word in spellings})
     total = sum(1 for image in references if len(image))
     known = dict(zip(counts, word_weights(np.array(list(counts.values()), np.int64), total).tolist(), strict=True))
     unknown = int(word_weights(np.zeros(1, np.int64), total)[0])
     return lambda word: known.get(word, unknown)
-
-
-def _on_grid(vectors: Array, encoder: str) -> Array:
-    if vectors.ndim != 2:
-        raise UsageError(f"{encoder} gives vectors of shape {vectors.shape}", fix="give one vector per word")
-    return np.rint(unit_rows(vectors.astype(np.float32)) * np.float32(GRID)).astype(np.int16)
 
 
 def _negation(negated: Array, reference: Array, start: Array, images: Array, captions: Array) -> Array:
@@ -158,57 +184,48 @@ def _negation(negated: Array, reference: Array, start: Array, images: Array, cap
 
 
 @_compiled
-def _cells(
-    vectors: Any, number: Any, weight: Any, content: Any, ordered: Any, first: Any, last: Any, reference: Any,
-    start: Any, images: Any, captions: Any, out: Any,
+def _compare(
+    support: Any, full: int, row: Any, column: Any, stem: Any, weight: Any, content: Any, ordered: Any, ends: Any,
+    reference: Any, start: Any, images: Any, captions: Any, out: Any,
 ) -> None:  # fmt: skip
     for cell in range(images.size):
-        begin, end = first[captions[cell]], last[captions[cell]]
+        begin, end = ends[captions[cell]], ends[captions[cell] + 1]
         from_, to = start[images[cell]], start[images[cell] + 1]
         if begin == end or from_ == to:
             continue
-        best = np.zeros(end - begin, np.int64)
-        both = np.zeros(end - begin, np.int64)
-        for row in range(from_, to):
-            _support(vectors, begin, end, first[reference[row]], last[reference[row]], best, both)
-        out[cell, 0] = 1.0 - best.min() / (GRID * GRID)
-        out[cell, 1] = _unsupported(weight, begin, both if end - begin > 1 else best)
-        out[cell, 2] = _inverted(number, weight, content, ordered, begin, end, first, last, reference, from_, to)
+        best = np.zeros((3, end - begin), np.int64)  # of a word; with the next; with the one after it
+        for at in range(from_, to):
+            first, last = ends[reference[at]], ends[reference[at] + 1]
+            for i in range(begin, end):
+                for j in range(first, last):
+                    own = support[row[i], column[j]]
+                    best[0, i - begin] = max(best[0, i - begin], own)
+                    for gap in range(1, min(3, end - i)):
+                        for later in range(j + 1, min(j + 3, last)):  # at most one word between them
+                            both = min(own, support[row[i + gap], column[later]])
+                            best[gap, i - begin] = max(best[gap, i - begin], both)
+        for gap in range(3):
+            if gap < end - begin:
+                out[cell, gap] = _unsupported(weight, begin, end, gap, best[gap], full)
+            else:
+                out[cell, gap] = out[cell, gap - 1]
+        out[cell, 3] = _inverted(stem, weight, content, ordered, ends, begin, end, reference, from_, to)
 
 
 @_compiled
-def _support(vectors: Any, begin: int, end: int, ref_begin: int, ref_end: int, best: Any, both: Any) -> None:
-    """Raise each word's support, and that of each word with the next, to what one reference gives."""
-    words, others = end - begin, ref_end - ref_begin
-    products = np.zeros((words, others), np.int64)
-    for i in range(words):
-        for j in range(others):
-            product: Any = np.int32(0)
-            for at in range(vectors.shape[1]):
-                product += np.int32(vectors[begin + i, at]) * np.int32(vectors[ref_begin + j, at])
-            products[i, j] = min(max(product, 0), GRID * GRID)
-            best[i] = max(best[i], products[i, j])
-    for i in range(words - 1):
-        for j in range(others):
-            for later in range(j + 1, min(j + 3, others)):  # at most one word between them
-                both[i] = max(both[i], min(products[i, j], products[i + 1, later]))
-
-
-@_compiled
-def _unsupported(weight: Any, begin: int, support: Any) -> float:
+def _unsupported(weight: Any, begin: int, end: int, gap: int, support: Any, full: int) -> float:
     total, supported = np.int64(0), np.int64(0)
-    pairs = max(support.size - 1, 1)
-    for i in range(pairs):
-        own = weight[begin + i] + (weight[begin + i + 1] if support.size > 1 else 0)
+    for i in range(begin, end - gap):
+        own = weight[i] + (weight[i + gap] if gap else 0)
         total += own
-        supported += own * support[i]
-    return 1.0 - supported / (total * GRID * GRID)
+        supported += own * support[i - begin]
+    return 1.0 - supported / (total * full)
 
 
 @_compiled
 def _inverted(
-    number: Any, weight: Any, content: Any, ordered: Any, begin: int, end: int, first: Any, last: Any, reference: Any,
-    from_: int, to: int,
+    stem: Any, weight: Any, content: Any, ordered: Any, ends: Any, begin: int, end: int, reference: Any, from_: int,
+    to: int,
 ) -> float:  # fmt: skip
     """Of the caption's pairs of nearby content words, by weight, those that references have the other way round."""
     total, inverted = np.int64(0), np.int64(0)
@@ -224,15 +241,14 @@ def _inverted(
             near += 1
             if near > _NEAR:
                 break
-            if number[i] == number[j]:
+            if stem[i] == stem[j]:
                 continue
             own = min(weight[i], weight[j])
             total += own
             same, other = False, False
-            for row in range(from_, to):
-                has = _orders(
-                    number, content, ordered, first[reference[row]], last[reference[row]], number[i], number[j]
-                )
+            for at in range(from_, to):
+                first, last = ends[reference[at]], ends[reference[at] + 1]
+                has = _orders(stem, content, ordered, first, last, stem[i], stem[j])
                 same, other = same or has[0], other or has[1]
             if other and not same:
                 inverted += own
@@ -240,17 +256,17 @@ def _inverted(
 
 
 @_compiled
-def _orders(number: Any, content: Any, ordered: Any, begin: int, end: int, one: int, two: int) -> tuple[bool, bool]:
+def _orders(stem: Any, content: Any, ordered: Any, begin: int, end: int, one: int, two: int) -> tuple[bool, bool]:
     """Whether a text has both words near each other: in this order, in the other."""
     at, last_one, last_two = 0, _FAR, _FAR
     same, other = False, False
     for word in range(begin, end):
         if not content[word] or not ordered[word]:
             continue
-        if number[word] == one:
+        if stem[word] == one:
             last_one = at
             other = other or at - last_two <= _NEAR
-        elif number[word] == two:
+        elif stem[word] == two:
             last_two = at
             same = same or at - last_one <= _NEAR
         at += 1

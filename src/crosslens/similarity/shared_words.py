@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -45,6 +46,7 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(fold(word) for word in content or words)
 
 
+@lru_cache(1 << 16)
 def fold(word: str) -> str:
     """One form for the inflections of a word. It need not be a word; it need only be the same one."""
     word = IRREGULAR.get(word, word)

@@ -22,6 +22,7 @@ from crosslens.statistics.judges import (
     JudgeAgreement as JudgeAgreement,
     cohen_kappa as cohen_kappa,
     judge_agreement as judge_agreement,
+    kappa_estimate as kappa_estimate,
 )
 from crosslens.statistics.krippendorff import AlphaScale as AlphaScale, krippendorff_alpha as krippendorff_alpha
 from crosslens.statistics.method_agreement import (
@@ -34,6 +35,7 @@ from crosslens.statistics.paired import (
     PairedChange as PairedChange,
     Samples as Samples,
     paired_samples as paired_samples,
+    relative_interval as relative_interval,
 )
 from crosslens.statistics.permutation import PairedTest as PairedTest, paired_permutation as paired_permutation
 from crosslens.statistics.precision_recall import (

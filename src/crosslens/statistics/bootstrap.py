@@ -222,7 +222,7 @@ def share_of_sums(above: Any, below: Any, level: float = 0.95) -> Estimate:
     if len(below) < 2:
         return Estimate(float(above.sum()) / total if total else float("nan"), float("nan"), float("nan"))
     figure = float(above.sum()) / total
-    sample = Linearised(figure, (above - figure * below) / total, below / total, 1)
+    sample = Linearised(figure, (above - figure * below) / total, below / total, 1, figure * (1 - figure))
     return Estimate(figure, *bounded_interval(sample, (0, 1), level))
 
 

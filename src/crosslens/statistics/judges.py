@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from crosslens.core import UnknownNameError
-from crosslens.statistics.aggregation import FloatArray
+from crosslens.statistics.aggregation import FloatArray, percentiles, require_level
+from crosslens.statistics.bootstrap import Bootstrap, Estimate
 from crosslens.statistics.correlation import correlations
 from crosslens.statistics.krippendorff import judged_twice, krippendorff_alpha
 
@@ -24,8 +25,8 @@ class JudgeAgreement:
     ``kappa``  Cohen's κ of every two judges, averaged (Light 1971), plain and with linear and quadratic weights;
     NaN where a column is not the same person throughout
     ``one_against_others``  the coefficients between each single judgement and the mean of the pair's others
-    ``reliability``  the share of the variance of pairs' means that is not the judges' noise: ICC(1, k)
-    ``single_reliability``  the same of single judgements: ICC(1)
+    ``reliability``  the share of the variance of pairs' means that is not the judges' noise
+    ``single_reliability``  the same of single judgements
     """
 
     pairs: int
@@ -48,7 +49,8 @@ class JudgeAgreement:
 def judge_agreement(judges: FloatArray, same_persons: bool = True) -> JudgeAgreement | None:
     """From judgements in rows (pairs) and columns (judges), NaN where there is none; None without a second judge.
 
-    Only κ depends on which judge is in which column; it is NaN unless a column has the ``same_persons`` throughout.
+    κ and the reliability depend on which judge is in which column, if it has the ``same_persons`` throughout.
+    Otherwise κ is NaN, and the leniency of a judge cannot be told from noise.
     """
     judges, judged = judged_twice(np.asarray(judges, np.float64))
     if not len(judges):
@@ -60,29 +62,41 @@ def judge_agreement(judges: FloatArray, same_persons: bool = True) -> JudgeAgree
     kappas = {
         weights: cohen_kappa(judges, weights) if same_persons else float("nan") for weights in get_args(KappaWeights)
     }
+    reliabilities = mean_reliability(judges, same_persons)
     return JudgeAgreement(
-        len(judges), int(judged.sum()), krippendorff_alpha(judges), kappas, dict(against), *mean_reliability(judges)
+        len(judges), int(judged.sum()), krippendorff_alpha(judges), kappas, dict(against), *reliabilities
     )
 
 
-def mean_reliability(judges: FloatArray) -> tuple[float, float]:
-    """The reliability of pairs' means and of single judgements, by one-way analysis of variance (Shrout & Fleiss 1979).
+def mean_reliability(judges: FloatArray, same_persons: bool = True) -> tuple[float, float]:
+    """The reliability of pairs' means and of single judgements, from the variances of pairs τ², judges λ² and noise σ².
 
-    With τ² the variance between pairs and σ² that of the judgements within a pair, τ² ÷ (τ² + σ² · mean of 1/m) and
-    τ² ÷ (τ² + σ²), where a pair has m judgements; with equally many each, ICC(1, k) and ICC(1).
+    Variances are by analysis of variance (Henderson 1953, method 1), with λ² = 0 unless a column has the
+    ``same_persons``. A judge's leniency is noise as far as it sets scores apart: not at all in the means of pairs that
+    the same k persons judged, which have the consistency ICC(C, k); like σ² where no two pairs share a judge, which
+    gives ICC(1, k) of Shrout and Fleiss (1979), as λ² = 0 does.
     """
     judges, judged = judged_twice(judges)
     if len(judges) < 2:
         return float("nan"), float("nan")
-    count = judged.sum(axis=1)
-    total = int(count.sum())
-    means = np.where(judged, judges, 0.0).sum(axis=1) / count
-    within = float((np.where(judged, judges - means[:, None], 0.0) ** 2).sum()) / (total - len(judges))
-    between = float(count @ (means - count @ means / total) ** 2) / (len(judges) - 1)
-    typical = (total - float(count @ count) / total) / (len(judges) - 1)
-    pairs = (between - within) / typical
-    noises = (within * float(np.mean(1 / count)), within)
-    mean, single = (pairs / (pairs + noise) if pairs + noise > 0 else float("nan") for noise in noises)
+    judges, judged = judges[:, judged.any(axis=0)], judged[:, judged.any(axis=0)]
+    scores = np.where(judged, judges - judges[judged].mean(), 0.0)  # large scores of a small spread would cancel
+    per_pair, per_judge = judged.sum(axis=1), judged.sum(axis=0)
+    total, (pairs, persons) = int(judged.sum()), judges.shape
+    # How often τ², λ² and σ² are in the expected sums of squares: of all scores, of pairs' means and of judges' means.
+    expected = np.array([[total, total, total], [total, pairs, pairs], [persons, total, persons]], np.float64)
+    expected -= np.array([per_pair @ per_pair, per_judge @ per_judge, total]) / total
+    of_pairs, of_judges = scores.sum(axis=1) ** 2 / per_pair, scores.sum(axis=0) ** 2 / per_judge
+    sums = np.array([(scores**2).sum(), of_pairs.sum(), of_judges.sum()])
+    if same_persons:
+        signal, leniency, noise = np.linalg.lstsq(expected, sums, rcond=1e-10)[0].tolist()
+    else:
+        (signal, noise), leniency = np.linalg.solve(expected[:2, ::2], sums[:2]).tolist(), 0.0
+    per_mean = float(np.mean(1 / per_pair))
+    judge_weights = (judged / per_pair[:, None]).mean(axis=0)
+    of_mean = leniency * (per_mean - float((judge_weights**2).sum())) * pairs / (pairs - 1) + noise * per_mean
+    of_single = leniency * (total - float(per_judge @ per_judge) / total) / (total - 1) + noise
+    mean, single = (signal / (signal + own) if signal + own > 0 else float("nan") for own in (of_mean, of_single))
     return mean, single
 
 
@@ -100,6 +114,38 @@ def cohen_kappa(judges: FloatArray, weights: KappaWeights = "none") -> float:
     ]
     defined = [kappa for kappa in pairs if np.isfinite(kappa)]
     return float(np.mean(defined)) if defined else float("nan")
+
+
+def kappa_estimate(
+    first: Any, second: Any, clusters: Any, *, resamples: int = 1000, level: float = 0.95, seed: int = 0
+) -> Estimate:
+    """Cohen's κ of two judges who both judged everything, with its interval, for which ``clusters`` are resampled.
+
+    A resample whose κ is undefined does not count; there is no interval where all resamples have the same κ.
+    """
+    require_level(level)
+    codes = np.unique(np.stack([first, second]), return_inverse=True)[1].reshape(2, -1)
+    answers = int(codes.max(initial=0)) + 1
+    groups = np.unique(np.asarray(clusters), return_inverse=True)[1]
+    tables = np.zeros((int(groups.max(initial=-1)) + 1, answers, answers))
+    np.add.at(tables, (groups, *codes), 1)
+    draws = Bootstrap(groups, resamples, seed).weights(len(tables)) if len(tables) > 1 else iter(())
+    drawn = [_table_kappas(np.tensordot(weights, tables, 1)) for weights in draws]
+    kappas = np.concatenate([*drawn, np.empty(0)])
+    valid = kappas[np.isfinite(kappas)]
+    none = float("nan"), float("nan")
+    ends = percentiles(valid, level) if len(valid) and np.ptp(valid) > 0 else none
+    return Estimate(float(_table_kappas(tables.sum(axis=0)[None])[0]), *ends)
+
+
+def _table_kappas(tables: FloatArray) -> FloatArray:
+    """κ of each table of counts, the answers of the first judge by those of the second."""
+    shares = tables / np.maximum(tables.sum(axis=(1, 2), keepdims=True), 1)
+    observed = np.trace(shares, axis1=1, axis2=2)
+    expected = (shares.sum(axis=1) * shares.sum(axis=2)).sum(axis=1)
+    kappas = np.full(len(tables), np.nan)
+    np.divide(observed - expected, 1 - expected, out=kappas, where=expected < 1)
+    return kappas
 
 
 def _pair_kappa(first: FloatArray, second: FloatArray, weights: KappaWeights) -> float:

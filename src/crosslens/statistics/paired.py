@@ -24,7 +24,15 @@ from crosslens.statistics.aggregation import (
     require_statistic,
 )
 from crosslens.statistics.bootstrap import Bootstrap, valid_bounds, weighted_sums
-from crosslens.statistics.bounded import Bounds, WeightedMean, bounded_interval, difference_bounds, linearise
+from crosslens.statistics.bounded import (
+    Bounds,
+    Linearised,
+    WeightedMean,
+    bounded_interval,
+    difference_bounds,
+    linearise,
+    stratified,
+)
 from crosslens.statistics.permutation import SLACK, PairedTest, swaps_of
 
 
@@ -211,16 +219,45 @@ def _score_intervals(
             [(part.after, part.after_clusters) for part in parts],
         )
     )
-    difference = after.minus(before)
-    low, high = bounded_interval(difference, difference_bounds(bounds), level)
-    if not before.figure:
-        return low, high, nan, nan
-    ratio = after.figure / before.figure
-    residual = float(((after.influence - ratio * before.influence) ** 2).sum())
-    spread = float((difference.influence**2).sum())
-    scale = (residual / spread) ** 0.5 / before.figure if spread else 1 / before.figure
-    relative_low, relative_high = (scale * (limit - difference.figure) + ratio - 1 for limit in (low, high))
-    return low, high, relative_low, relative_high
+    low, high = bounded_interval(after.minus(before), difference_bounds(bounds), level)
+    return low, high, *_relative_limits([(before, after)], low, high)
+
+
+def relative_interval(
+    befores: Sequence[FloatArray], afters: Sequence[FloatArray], clusters: IntArray, low: float, high: float
+) -> tuple[float, float]:
+    """The interval of (after − before) / before, mean over models, whose values are of the same queries.
+
+    ``low`` and ``high`` are that of the mean difference. The limits are as far from the figure as those, times the
+    ratio of the two standard errors; that of a ratio is by its linearisation, to which every image contributes its
+    values before and after. NaN where ``low`` is, or where a figure before is 0.
+    """
+    if not np.isfinite(low):
+        return float("nan"), float("nan")
+    models = zip(befores, afters, strict=True)
+    return _relative_limits(
+        [(_over_images(before, clusters), _over_images(after, clusters)) for before, after in models], low, high
+    )
+
+
+def _over_images(values: FloatArray, clusters: IntArray) -> Linearised:
+    return linearise(stratified(values, clusters, None))
+
+
+def _relative_limits(models: Sequence[tuple[Linearised, Linearised]], low: float, high: float) -> tuple[float, float]:
+    if any(not before.figure for before, _ in models):
+        return float("nan"), float("nan")
+    ratios = [after.figure / before.figure for before, after in models]
+    shares = [
+        (after.influence - ratio * before.influence) / before.figure
+        for ratio, (before, after) in zip(ratios, models, strict=True)
+    ]
+    points = [after.influence - before.influence for before, after in models]
+    share, spread = (float((np.mean(moves, axis=0) ** 2).sum()) ** 0.5 for moves in (shares, points))
+    scale = share / spread if spread else float(np.mean([1 / before.figure for before, _ in models]))
+    difference = float(np.mean([after.figure - before.figure for before, after in models]))
+    middle = float(np.mean(ratios)) - 1
+    return scale * (low - difference) + middle, scale * (high - difference) + middle
 
 
 def _intervals(tables: Sequence[_Table], resamples: int, level: float, seed: int) -> tuple[float, float, float, float]:

@@ -39,13 +39,13 @@ class PairedRepetitions:
 
 
 def mean_over_repetitions(values: Sequence[float] | FloatArray, level: float = 0.95) -> Estimate:
-    """The mean and its t interval; no interval for a single value, or where all values are equal."""
+    """The mean and its t interval; no interval for a single value, or where all values are equal but for rounding."""
     require_level(level)
     numbers = np.asarray(values, np.float64)
     if not len(numbers):
         return Estimate(float("nan"), float("nan"), float("nan"))
     mean, half = float(numbers.mean()), float("nan")
-    if len(numbers) > 1 and np.ptp(numbers) > 0:
+    if len(numbers) > 1 and np.ptp(numbers) > SLACK * np.abs(numbers).sum():
         from scipy.special import stdtrit
 
         half = float(stdtrit(len(numbers) - 1, (1 + level) / 2)) * _standard_error(numbers)
@@ -60,6 +60,8 @@ def paired_repetitions(
         raise InputError(f"{len(first)} and {len(second)} values", expected="one value of each per repetition")
     ours, theirs = np.asarray(first, np.float64), np.asarray(second, np.float64)
     differences = ours - theirs
+    if len(differences) and np.ptp(differences) <= SLACK * (np.abs(ours) + np.abs(theirs)).sum():
+        differences[:] = differences.mean()  # equal but for the rounding of the values, which may be far larger
     figure = mean_over_repetitions(differences, level)
     p_value = float("nan")
     if not np.isnan(figure.low):

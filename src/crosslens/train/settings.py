@@ -44,8 +44,12 @@ def settings_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Its own, and of a class that passes ``**`` others on, those of the class that it extends."""
     parameters = inspect.signature(function).parameters
-    return {name: option for name, option in parameters.items() if option.kind is option.KEYWORD_ONLY}
+    own = {name: option for name, option in parameters.items() if option.kind is option.KEYWORD_ONLY}
+    if isinstance(function, type) and any(option.kind is option.VAR_KEYWORD for option in parameters.values()):
+        return own | _keywords(function.__mro__[1])
+    return own
 
 
 def declared_settings(entry: Entry[Any]) -> dict[str, str]:

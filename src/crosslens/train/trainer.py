@@ -37,10 +37,15 @@ class Trained:
         figures: Mapping[str, float] = self.card["test"]
         return figures
 
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know of how the recipe's settings were met."""
+        return list(self.card.get("notes", ()))
+
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
         names = ("test", "validation", "best_step", "steps", "parameters", "history", "recipe")
-        return {**{name: self.card[name] for name in names}, "model": str(self.path)}
+        return {**{name: self.card[name] for name in names}, "notes": self.notes, "model": str(self.path)}
 
 
 def train_model(

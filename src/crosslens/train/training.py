@@ -80,7 +80,9 @@ class Training:
         self.model: Any = build_model(*model, self.shape, self.prepared, recipe.source).to(self.device)
         if hasattr(self.model, "fit_features"):
             self.model.fit_features(self.train.features.arrays())
-        self.loss, needs_phi = build_loss(recipe.losses, recipe.source)
+        self.loss, needs_phi = build_loss(
+            recipe.losses, recipe.source, words=self.shape.words, regions=getattr(self.model, "region_dimension", 1)
+        )
         learnt = getattr(self.loss, "learnt", {})
         if learnt:  # so that they are trained, clipped and kept with the model's own
             self.model.loss = torch.nn.ParameterDict(dict(learnt)).to(self.device)
@@ -257,4 +259,5 @@ class Training:
             "validation": {self.settings.metric: best["value"]},
             "shape": vars(self.shape), "prepared": self.prepared, "text_revision": self.captions.revision,
             "vocabulary": list(self.vocabulary.words), "history": self.history,
+            "notes": list(getattr(self.model, "notes", ())),
         }  # fmt: skip

@@ -1,7 +1,20 @@
 from crosslens.web.app import create_app as create_app
+from crosslens.web.judging.accounts.invitations import (
+    OpenInvitation as OpenInvitation,
+    open_invitations as open_invitations,
+    revoke_invitation as revoke_invitation,
+)
+from crosslens.web.judging.accounts.revoking import (
+    close_account as close_account,
+    end_sessions as end_sessions,
+    list_accounts as list_accounts,
+    make_reset_link as make_reset_link,
+    remove_member as remove_member,
+)
 from crosslens.web.judging.commands import (
     JudgedByModel as JudgedByModel,
     ModelSource as ModelSource,
+    account_named as account_named,
     judge_project as judge_project,
     judge_table as judge_table,
     judging_database as judging_database,
@@ -10,7 +23,9 @@ from crosslens.web.judging.commands import (
     project_prompt as project_prompt,
     table_prompt as table_prompt,
 )
+from crosslens.web.judging.database.audit import audit_log as audit_log, note_export as note_export
 from crosslens.web.judging.database.model_requests import ModelRequests as ModelRequests
+from crosslens.web.judging.database.projects import members as members
 from crosslens.web.judging.exchange.exporting import (
     export_content as export_content,
     export_form as export_form,

@@ -30,7 +30,7 @@ def create_app(settings: WebSettings) -> FastAPI:
     services = Services(settings, library, pictures)
     app = FastAPI(
         title="crosslens", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json",
-        dependencies=[Depends(check_csrf)],
+        dependencies=[Depends(check_csrf)], responses=errors.RESPONSES,
     )  # fmt: skip
     app.state.services = services
     static_files.add_to(app)
@@ -40,9 +40,9 @@ def create_app(settings: WebSettings) -> FastAPI:
             for router in import_module(f"crosslens.web.{feature}.routes").routers(services):
                 app.include_router(router)
     if settings.password is not None:
-        services.require_login = password_login(settings.password)
+        services.require_login = password_login(settings.password, services.login_limit)
     if not settings.is_local and services.require_login is None:
-        raise refuse_open_server(settings.host)
+        raise refuse_open_server(settings)
     rendering.add_to(app, services)
     errors.add_to(app)
     app.add_middleware(Guard, services=services)

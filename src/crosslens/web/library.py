@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
-from crosslens.core import CrosslensError, Dataset, InputError, Run, UnknownNameError, UsageError
+from crosslens.core import CrosslensError, Dataset, InputError, Run, UnknownNameError, UsageError, being_written
 from crosslens.explanations import dataset_of_run, image_folder_of
 from crosslens.pipeline import ROBUSTNESS_FILE, Robustness
 from crosslens.web.kept import Kept
@@ -66,6 +66,8 @@ class RunLibrary:
                 known = {summary.folder: summary for summary in self._summaries.values()}
                 stored = stored_folders(self.folder)
                 fresh = [self._look(folder, known.get(folder)) for folder in stored.runs]
+                # Where two folders cannot be exchanged in one step, a run is gone while it is replaced.
+                fresh += [known[folder] for folder in known.keys() - set(stored.runs) if being_written(folder)]
                 self._summaries = {summary.id: summary for summary in fresh}
                 self._study_folders = stored.studies
                 self._looked = time.monotonic()

@@ -10,11 +10,10 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from threading import BoundedSemaphore
 from typing import Literal
 
 from crosslens.core import CrosslensError, Dataset, InputError, fingerprint
-from crosslens.data import outer_file, read_image_bytes, readable_picture
+from crosslens.data import PixelBudget, outer_file, read_image_bytes, readable_picture
 from crosslens.web.library import RunLibrary
 from crosslens.web.thumbnails import ThumbnailCache
 
@@ -25,8 +24,8 @@ _SECONDS = 1.0
 """How long the folders of a dataset are taken for granted: a page asks for each of its pictures."""
 MOST_BYTES = 1 << 30
 """How much the thumbnails take on disk, where nobody says otherwise."""
-_AT_ONCE = 2
-"""Pictures decoded at the same time: each may take hundreds of megabytes."""
+IN_FLIGHT = PixelBudget()
+"""All pictures that the application decodes, thumbnails and uploads alike, are let in here."""
 
 
 class PictureStore:
@@ -35,7 +34,6 @@ class PictureStore:
     def __init__(self, library: RunLibrary, folders: Sequence[Path], cache: Path, most_bytes: int = MOST_BYTES) -> None:
         self._library, self._folders = library, tuple(folders)
         self._cache = ThumbnailCache(cache / "pictures", most_bytes)
-        self._decoding = BoundedSemaphore(_AT_ONCE)
         self._sources: dict[str, tuple[float, Dataset | None, list[Path]]] = {}
 
     def file(self, dataset: str, image: str) -> str:
@@ -54,7 +52,7 @@ class PictureStore:
         key = fingerprint("thumbnail", {"file": [path, status.st_mtime_ns, status.st_size], "form": [size, _QUALITY]})
         content = self._cache.get(key)
         if content is None:
-            content = self._make(path, size)
+            content = small_jpeg(_bytes_of(path), size, _QUALITY)
             self._cache.put(key, content)
         return content
 
@@ -71,14 +69,16 @@ class PictureStore:
         with readable_picture(_bytes_of(self.file(dataset, image))) as picture:
             return float(picture.width), float(picture.height)
 
-    def _make(self, path: str, size: int) -> bytes:
-        encoded = io.BytesIO()
-        with self._decoding, readable_picture(_bytes_of(path)) as picture:
-            picture.draft("RGB", (size, size))  # JPEG: decoded no larger than needed
-            small = picture.convert("RGB")
+
+def small_jpeg(content: bytes, size: int, quality: int) -> bytes:
+    """The picture in an image file's bytes as JPEG, its longer side at most ``size`` pixels."""
+    encoded = io.BytesIO()
+    with readable_picture(content) as picture:
+        picture.draft("RGB", (size, size))  # JPEG: decoded no larger than needed
+        with IN_FLIGHT.decoded(picture) as small:
             small.thumbnail((size, size))
-            small.save(encoded, "JPEG", quality=_QUALITY)
-        return encoded.getvalue()
+            small.save(encoded, "JPEG", quality=quality)
+    return encoded.getvalue()
 
 
 def _bytes_of(path: str) -> bytes:

@@ -18,6 +18,7 @@ from crosslens.core import (
     Run,
     read_manifest,
     read_text_file,
+    read_whole,
 )
 from crosslens.pipeline import ROBUSTNESS_FILE
 
@@ -124,10 +125,15 @@ def read_summary(root: Path, folder: Path, signature: tuple[int, ...]) -> RunSum
     """The header of a run, its checksums compared with its files; whatever is wrong becomes its ``problem``."""
     location = "." if folder == root else folder.relative_to(root).as_posix()
     identity = address_name(root.resolve().name if folder == root else location)
-    try:
+
+    def read() -> dict[str, Any]:
         content, manifest = read_manifest(folder / RUN_FILE, "run")
         # Recipes may be removed, as before sharing a run.
         manifest.check_folder((QUERIES_FILE, *([RECIPE_FILE] if (folder / RECIPE_FILE).exists() else [])))
+        return content
+
+    try:
+        content = read_whole(folder, folder / RUN_FILE, read=read)
         return _summary(identity, folder, location, signature, content)
     except (CrosslensError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         problem = error.problem if isinstance(error, CrosslensError) else f"unreadable: {error}"
@@ -156,5 +162,10 @@ def recipe_alone(summary: RunSummary) -> Run:
     file = summary.folder / RECIPE_FILE
     if not file.is_file():
         return Run(summary.name, {}, home=summary.folder)
-    read_manifest(summary.folder / RUN_FILE, "run")[1].check_folder((RECIPE_FILE,))
-    return Run(summary.name, {}, recipe=read_text_file(file), home=summary.folder)
+
+    def read() -> str:
+        read_manifest(summary.folder / RUN_FILE, "run")[1].check_folder((RECIPE_FILE,))
+        return read_text_file(file)
+
+    recipe = read_whole(summary.folder, summary.folder / RUN_FILE, read=read)
+    return Run(summary.name, {}, recipe=recipe, home=summary.folder)

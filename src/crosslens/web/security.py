@@ -13,15 +13,16 @@ import re
 import secrets
 import socket
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import FormData, Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from crosslens.web.access import refuse
 from crosslens.web.services import Services
 from crosslens.web.settings import WebSettings, is_loopback
 
@@ -46,14 +47,58 @@ _LOG = logging.getLogger("crosslens.web")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _NEW_TOKEN = "new_csrf_token"
+_HOST = re.compile(
+    r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*))(?::(?P<port>[0-9]{1,5}))?"
+)
+_NUMBER = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
+_STEERING = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
+"""Control characters, blanks and backslashes, which browsers drop from addresses or read as slashes."""
+
+
+_MOST_DISCARDED = 32 << 20
+_LONGEST_ADDRESS = 2_000
 
 
 class _BodyTooLarge(Exception):
     """More bytes came than the path takes."""
 
 
+class _LimitedBody:
+    """``receive``, which raises once more than ``limit`` bytes of the body came."""
+
+    def __init__(self, receive: Receive, limit: int) -> None:
+        self._receive, self._left, self._is_whole = receive, limit, False
+
+    @property
+    def is_too_large(self) -> bool:
+        return self._left < 0
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._left -= len(message.get("body", b""))
+        self._is_whole = not message.get("more_body", False)
+        if self.is_too_large:
+            raise _BodyTooLarge
+        return message
+
+    async def read_rest(self) -> None:
+        """Read what nobody has read, for its length only."""
+        while not self._is_whole:
+            await self()
+
+
+async def _discard(receive: Receive) -> None:
+    """Take the rest of a body that was refused: a proxy that is still sending it would not see the answer."""
+    left = _MOST_DISCARDED
+    while left > 0:
+        message = await receive()
+        if not message.get("more_body", False):
+            return
+        left -= len(message["body"])
+
+
 class Guard:
-    """The middleware around the application."""
+    """The middleware around the application: who and what may reach it, decided by the path that it routes by."""
 
     def __init__(self, app: ASGIApp, services: Services) -> None:
         self._app, self._services = app, services
@@ -64,67 +109,77 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         scope.setdefault("state", {})
-        guarded_send = _with_headers(scope, send)
-        refusal = await self._refusal(Request(scope, receive))
-        if refusal is not None:
-            await refusal(scope, receive, guarded_send)
-            return
+        scope["headers"] = [(name, _own(value) if name == b"cookie" else value) for name, value in scope["headers"]]
+        request, guarded_send = Request(scope, receive), _with_headers(scope, send)
         limit = self._services.body_limit(scope["path"])
+        body = _LimitedBody(receive, limit)
+        is_measured = "content-length" in request.headers or request.method in _SAFE_METHODS
         started = False
 
         async def noting_start(message: Message) -> None:
             nonlocal started
+            if not started and body.is_too_large:
+                raise _BodyTooLarge  # whatever the application makes of half a body
+            if not started and not is_measured and message.get("status", 0) >= 400:
+                await body.read_rest()  # a body that is too large is told so, whatever else is wrong with it
             started = True
             await guarded_send(message)
 
         try:
-            await self._app(scope, _limited(receive, limit), noting_start)
+            refusal = await self._refusal(request, limit)
+            if refusal is not None:
+                if "content-length" in request.headers:  # as every body that a proxy has collected
+                    await _discard(receive)
+                await refusal(scope, receive, guarded_send)
+            else:
+                await self._app(scope, body, noting_start)
         except _BodyTooLarge:
             if not started:
-                await _too_large(limit)(scope, receive, guarded_send)
+                await _too_large(request, limit)(scope, receive, guarded_send)
+        except ClientDisconnect:
+            pass
         except Exception as error:  # here, so that the answer to a bug has the headers, too
             _LOG.error("%s %s", scope["method"], scope["path"], exc_info=error)
             if not started:
                 text = "A bug in crosslens: the terminal of the server shows the details."
-                await PlainTextResponse(text, 500)(scope, receive, guarded_send)
+                await refuse(request, 500, text)(scope, receive, guarded_send)
 
-    async def _refusal(self, request: Request) -> Response | None:
-        settings = self._services.settings
-        if not is_allowed_host(request.headers.get("host", ""), settings):
+    async def _refusal(self, request: Request, limit: int) -> Response | None:
+        settings, path = self._services.settings, request.scope["path"]
+        hosts = request.headers.getlist("host")
+        if len(hosts) != 1 or host_name(hosts[0]) is None:
+            return refuse(request, 400, "Host is not a name or an address with an optional port.")
+        if not is_allowed_host(hosts[0], settings):
             text = "This server does not answer under that name.\nStart it with --allowed-host to allow the name."
-            return PlainTextResponse(text, 421)
+            return refuse(request, 421, text)
         length = request.headers.get("content-length", "0")
-        limit = self._services.body_limit(request.url.path)
         if not (length.isascii() and length.isdecimal()):
-            return PlainTextResponse("Content-Length is not a number.", 400)
+            return refuse(request, 400, "Content-Length is not a number.")
         if len(length) > 15 or int(length) > limit:
-            return _too_large(limit)
+            return _too_large(request, limit)
         if request.method not in _SAFE_METHODS and is_cross_site(request.headers):
-            return PlainTextResponse("Refused: the request comes from a page of another site.", 403)
+            return refuse(request, 403, "Refused: the request comes from a page of another site.")
+        if self._services.is_open(path):
+            return None
         login = self._services.require_login
-        asks = login is not None and (not settings.is_local or settings.password is not None)
-        if asks and login is not None and not request.url.path.startswith(tuple(self._services.open_paths)):
-            return await run_in_threadpool(login, request)
+        if login is not None and (not settings.is_local or settings.password is not None):
+            refusal = await login(request)
+            if refusal is not None:
+                return refusal
+        for pattern, check in self._services.route_checks:
+            if (match := pattern.match(path)) is not None:
+                return await run_in_threadpool(check, request, match.groupdict())
         return None
 
 
-def _too_large(limit: int) -> Response:
-    return PlainTextResponse(f"The request is larger than {limit:,} bytes.", 413)
+def _own(cookies: bytes) -> bytes:
+    """Those of this application: a foreign one takes Python time that grows with the square of its length."""
+    parts = cookies.split(b";")
+    return b";".join(part for part in parts if part.strip().startswith(b"crosslens_") and b"\\" not in part)
 
 
-def _limited(receive: Receive, limit: int) -> Receive:
-    """``receive``, which raises once more than ``limit`` bytes of the body came."""
-    taken = 0
-
-    async def limited() -> Message:
-        nonlocal taken
-        message = await receive()
-        taken += len(message.get("body", b""))
-        if taken > limit:
-            raise _BodyTooLarge
-        return message
-
-    return limited
+def _too_large(request: Request, limit: int) -> Response:
+    return refuse(request, 413, f"The request is larger than {limit:,} bytes.")
 
 
 def _with_headers(scope: Scope, send: Send) -> Send:
@@ -142,18 +197,32 @@ def _with_headers(scope: Scope, send: Send) -> Send:
     return send_with_headers
 
 
+def host_name(header: str) -> str | None:
+    """The name or address of a ``Host`` header; None unless the header is exactly that, with or without a port."""
+    match = _HOST.fullmatch(header)
+    if match is None or len(header) > 255 or int(match["port"] or 0) > 65535:
+        return None
+    try:
+        if match["ipv6"] is not None:
+            return str(ipaddress.IPv6Address(match["ipv6"]))
+        if _NUMBER.fullmatch(match["name"].rpartition(".")[2]):  # browsers read such a name as an IPv4 address
+            return str(ipaddress.IPv4Address(match["name"]))
+    except ValueError:
+        return None
+    return match["name"].lower()
+
+
 def is_allowed_host(header: str, settings: WebSettings) -> bool:
     """Whether a ``Host`` header names this server. A name that an attacker's DNS points here is refused.
 
-    Addresses in digits are not names; where the server is local they must be local, too.
+    Addresses in digits are not names; where the server listens on a local one, they must be local, too.
     """
-    try:
-        name = urlsplit(f"//{header}").hostname or ""
-    except ValueError:
+    name = host_name(header)
+    if name is None:
         return False
     if name in {host.lower() for host in settings.allowed_hosts} or is_loopback(name):
         return True
-    if settings.is_local:
+    if is_loopback(settings.host):
         return False
     try:
         ipaddress.ip_address(name)
@@ -162,12 +231,28 @@ def is_allowed_host(header: str, settings: WebSettings) -> bool:
     return True
 
 
+def own_address(request: Request) -> str:
+    """The address of the server as the browser knows it, without a path: the guard has checked the host."""
+    return f"{request.scope['scheme']}://{request.headers['host']}"
+
+
+def local_path(address: str) -> str | None:
+    """The address if it is a path of this server however a browser or a proxy reads it, else None."""
+    if len(address) > _LONGEST_ADDRESS:  # each layer of % is a pass over the whole
+        return None
+    path, _, _ = address.partition("?")
+    while (plain := unquote(path)) != path:
+        path = plain
+    is_path = path.startswith("/") and "//" not in path and not _STEERING.search(path)
+    return address if is_path and address.isascii() and not _STEERING.search(address) else None
+
+
 def is_cross_site(headers: Headers) -> bool:
     """Whether a browser says that a page of another origin sent the request."""
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True
-    origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+    origin, host = headers.get("origin"), headers.get("host", "").lower()
+    return origin is not None and origin.lower() not in (f"http://{host}", f"https://{host}")
 
 
 def csrf_token(request: Request) -> str:
@@ -180,16 +265,22 @@ def csrf_token(request: Request) -> str:
 
 
 async def check_csrf(request: Request) -> None:
-    """Refuse (403) a request that changes something and does not repeat the token of its cookie."""
+    """Refuse (403) a request that changes something and does not repeat the token of its cookie.
+
+    Texts with NUL, which no PostgreSQL database keeps, are refused (422) in every form.
+    """
     if request.method in _SAFE_METHODS:
         return
     expected = request.cookies.get(CSRF_COOKIE, "")
     given = request.headers.get(CSRF_HEADER)
-    if given is None and _is_form(request):
-        field = (await request.form()).get(CSRF_FIELD)
+    form = await request.form() if _is_form(request) else FormData()
+    if given is None:
+        field = form.get(CSRF_FIELD)
         given = field if isinstance(field, str) else None
     if not _TOKEN.fullmatch(expected) or not secrets.compare_digest((given or "").encode(), expected.encode()):
         raise HTTPException(403, "The form is out of date: reload the page and send it again.")
+    if any("\0" in text for _, text in form.multi_items() if isinstance(text, str)):
+        raise HTTPException(422, "A text has a NUL character in it.")
 
 
 def _is_form(request: Request) -> bool:

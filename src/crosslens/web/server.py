@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable
 
 from crosslens.core import MissingExtraError, UsageError, argument
-from crosslens.web.settings import WebSettings
+from crosslens.web.settings import WebSettings, is_loopback
 
 
 def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Callable[[str], None]) -> None:
@@ -17,9 +17,8 @@ def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Ca
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
     try:
-        import uvicorn
-
         from crosslens.web.app import create_app
+        from crosslens.web.connections import make_server
     except ImportError as error:
         if (error.name or "").startswith("crosslens"):
             raise
@@ -27,7 +26,7 @@ def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Ca
     app = create_app(settings)
     listener = _listen(settings)
     address = f"http://{_in_address(settings.host)}:{listener.getsockname()[1]}/"
-    if not settings.is_local:
+    if not is_loopback(settings.host):
         warn(
             "warning: other computers can reach this server, and without HTTPS passwords and pages can be read on the "
             "way; put it behind a proxy with HTTPS, or use an SSH tunnel"
@@ -36,10 +35,7 @@ def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Ca
     for note in app.state.services.start_notes:
         warn(note.replace("{address}", address))
     threading.Thread(target=_do, args=(app.state.services.start_work,), daemon=True).start()
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2, ws="none"
-    )
-    uvicorn.Server(config).run(sockets=[listener])
+    make_server(app, settings).run(sockets=[listener])
 
 
 def _do(work: Iterable[Callable[[], None]]) -> None:

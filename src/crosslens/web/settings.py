@@ -33,6 +33,11 @@ class ServeOptions(Options):
         (), "Further name under which browsers reach the server; may be repeated.", metavar="NAME",
         flags=("--allowed-host",),
     )  # fmt: skip
+    forwarded_allow_ips: tuple[str, ...] = option(
+        (), "Address or network of a proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; may be repeated. "
+        "Requires a login. [default: nobody's]",
+        metavar="ADDRESS", flags=("--forwarded-allow-ips",),
+    )  # fmt: skip
     password_file: Path | None = option(
         None, "Every page asks for the password in this file (its first line).", metavar="FILE"
     )
@@ -49,6 +54,24 @@ class ServeOptions(Options):
         (), "Further encoder for live search, such as clip:openai/clip-vit-base-patch32; may be repeated.",
         metavar="MODEL", flags=("--model",),
     )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for proxy in self.proxies:
+            try:
+                if not ipaddress.ip_network(proxy).prefixlen:
+                    raise ValueError("it contains every address")
+            except ValueError as error:
+                raise UsageError(
+                    f"{argument('forwarded_allow_ips')} is {proxy!r:.80}: not an address or a network ({error})",
+                    fix="name the proxy, for example 127.0.0.1 or 10.0.0.0/8",
+                    option="forwarded_allow_ips",
+                ) from error
+
+    @property
+    def proxies(self) -> tuple[str, ...]:
+        """The addresses and networks of proxies that are believed."""
+        return tuple(proxy.strip() for value in self.forwarded_allow_ips for proxy in value.split(","))
 
 
 @dataclass(frozen=True)
@@ -70,6 +93,7 @@ class WebSettings:
     cache: Path | None = None
     models: tuple[str, ...] = ()
     thumbnails: int = 1024
+    proxies: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.folder.is_dir():
@@ -84,13 +108,13 @@ class WebSettings:
         password = None if options.password_file is None else read_password(options.password_file)
         return WebSettings(
             folder, datasets, image_folders, options.host, options.port, options.allowed_hosts, password,
-            options.database, options.cache, options.models, options.thumbnails,
+            options.database, options.cache, options.models, options.thumbnails, options.proxies,
         )  # fmt: skip
 
     @property
     def is_local(self) -> bool:
-        """Whether only this computer can reach the server."""
-        return is_loopback(self.host)
+        """Whether only this computer is to reach the server: neither by its address nor through a proxy do others."""
+        return is_loopback(self.host) and not self.proxies and all(map(is_loopback, self.allowed_hosts))
 
     @property
     def cache_folder(self) -> Path:
@@ -125,10 +149,14 @@ def read_password(file: Path) -> str:
     return password
 
 
-def refuse_open_server(host: str) -> UsageError:
+def refuse_open_server(settings: WebSettings) -> UsageError:
     """The error for a server that others could reach without logging in."""
+    if not is_loopback(settings.host):
+        name, reached = "host", f"the address {settings.host}"
+    else:
+        name, reached = "forwarded_allow_ips" if settings.proxies else "allowed_hosts", "a server behind a proxy"
     return UsageError(
-        f"the address {host} can be reached from other computers, and no login is set up",
-        fix=f"pass {argument('password_file', 'FILE')}, or leave {argument('host')} out and use an SSH tunnel",
-        option="host",
+        f"{reached} can be reached from other computers, and no login is set up",
+        fix=f"pass {argument('password_file', 'FILE')}, or leave {argument(name)} out and use an SSH tunnel",
+        option=name,
     )

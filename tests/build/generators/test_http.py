@@ -354,8 +354,8 @@ def test_an_abandoned_stream_asks_no_further(server: Server) -> None:
         ("http:http://127.0.0.1/v1?model=x&workers=0", {}, "at least 1"),
         ("http:http://127.0.0.1/v1?model=x&workers=two", {}, "workers=two .*\n.*a whole number"),
         ("http:http://127.0.0.1/v1?model=x&pictures=", {}, "pictures= .*\n.*true or false"),
-        ("http:http://127.0.0.1/v1?model=x&timeout=nan", {}, "timeout must be above 0"),
-        ("http:http://127.0.0.1/v1?model=x&retries=-1", {}, "others at least 0"),
+        ("http:http://127.0.0.1/v1?model=x&timeout=nan", {}, "timeout must be at least 0.001"),
+        ("http:http://127.0.0.1/v1?model=x&retries=-1", {}, "retries must be at least 0"),
         (
             "http:http://127.0.0.1/v1?modle=x",
             {},

@@ -14,6 +14,7 @@ from crosslens.core.errors import UsageError
 from crosslens.language.articles import takes_an
 from crosslens.language.colour_names import COLOUR_THRESHOLDS, ColourSpace, colour_distance, named_colours
 from crosslens.language.parsing import parse_texts
+from crosslens.language.wordnet import load_wordnet
 from crosslens.perturbations import PERTURBATIONS, CannotApply, Perturbed, apply_edits
 from crosslens.perturbations.caption import Caption
 from crosslens.perturbations.draws import Draws
@@ -178,7 +179,7 @@ def test_color_in_stays_within_the_captions(seed: int, texts: list[str]) -> None
             assert colour_edit(found)[1] in occurring(texts)
 
 
-@pytest.mark.parametrize("name", ["antonym", "color_all", "color_in", "size"])
+@pytest.mark.parametrize("name", ["antonym", "antonym[any]", "color_all", "color_in", "size"])
 def test_captions_together_are_captions_one_by_one(name: str) -> None:
     assert list(cl.perturb(name, CAPTIONS, seed=5)) == all_perturbed(name, CAPTIONS, 5)
 
@@ -343,11 +344,50 @@ def test_what_has_no_opposite_here_is_left_alone(text: str) -> None:
     assert outcomes("antonym", text) == {text}
 
 
+# Antonyms as the paper takes them
+
+
+@needs_the_small_pipeline
+def test_any_adjective_with_an_antonym_in_wordnet_changes() -> None:
+    assert outcomes("antonym", "a dark horse") == {"a dark horse"}, "a horse may be dark without light ones"
+    assert outcomes("antonym[any]", "a dark horse") == {"a light horse"}
+    assert outcomes("antonym[any]", "A green apple") == {"A ripe apple"}, "an antonym of another sense"
+    assert outcomes("antonym[any]", "A hot dog in a bun") == {"A cold dog in a bun"}, "part of a compound"
+    assert outcomes("antonym[any]", "an old man") == {"a young man", "a new man"}, "one of several, drawn"
+    assert outcomes("antonym[any]", "a taller man") == {"a shorter man"}, "in its degree"
+    assert outcomes("antonym[any]", "a tall old man") == {"a short old man", "a tall young man", "a tall new man"}
+    assert perturbed("antonym[any]", "a tall old man", every=True).text in {"a short young man", "a short new man"}
+    for text in ("A wooden chair", "A dog runs", "A tiny dog"):  # tiny has none of its own
+        assert perturbed("antonym[any]", text).reason == "no adjective that has an antonym in WordNet"
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**40), every=st.booleans())
+def test_any_antonym_is_one_of_wordnet_and_the_same_for_a_seed(seed: int, every: bool) -> None:
+    net = load_wordnet()
+    for text in CAPTIONS:
+        changed = perturbed("antonym[any]", text, seed, every=every)
+        assert changed == perturbed("antonym[any]", text, seed, every=every)
+        adjectives = [token for token in parsed(text).tokens if token.pos == "ADJ" and token.tag == "JJ"]
+        own = {
+            token.text.lower(): {word for _, word, _ in net.opposites(token.text.lower(), "a")} for token in adjectives
+        }
+        words = [edit for edit in changed.edits if edit.before.lower() not in ("a", "an")]
+        assert changed.applied == bool(words)
+        if not every:
+            assert len(words) <= 1
+        for edit in words:
+            if edit.before.lower() in own:
+                assert edit.after.lower() in own[edit.before.lower()]
+        if any(own.values()):
+            assert changed.applied
+
+
 # All of them
 
 
 @settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 2**32), name=st.sampled_from(["antonym", "color_all", "color_in", "size"]))
+@given(seed=st.integers(0, 2**32), name=st.sampled_from(["antonym", "antonym[any]", "color_all", "color_in", "size"]))
 def test_articles_fit_and_capitals_stay(seed: int, name: str) -> None:
     for text, found in zip(CAPTIONS, all_perturbed(name, CAPTIONS, seed), strict=True):
         words = found.text.split()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
+from string import ascii_letters, ascii_lowercase
 
 import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.core.errors import UsageError
-from crosslens.perturbations import Perturbed
+from crosslens.perturbations import Perturbed, candidate_edits
 from crosslens.perturbations.text.typos import KEY_NEIGHBOURS
 
 TOUCHING = """
@@ -81,12 +84,12 @@ def losses(text: str) -> set[str]:
     return found
 
 
-def additions(text: str) -> set[str]:
+def additions(text: str, letters: dict[str, str] = KEY_NEIGHBOURS) -> set[str]:
     found = set()
     for start, word in words_with_places(text):
         loud = len(word) > 1 and word == word.upper() and word != word.lower()
         for at, letter in enumerate(word):
-            for near in KEY_NEIGHBOURS.get(letter.lower(), ""):
+            for near in letters.get(letter.lower(), ""):
                 new = near.upper() if loud else near
                 found.add(text[: start + at + 1] + new + text[start + at + 1 :])
                 if at or loud or letter.islower():
@@ -160,6 +163,40 @@ def test_an_extra_letter_is_a_neighbour_of_a_letter_beside_it(text: str, seed: i
         assert edit.before == ""
         around = (text[max(edit.start - 1, 0) : edit.start + 1]).lower()
         assert any(edit.after.lower() in KEY_NEIGHBOURS.get(letter, "") for letter in around)
+
+
+ANY_LETTER = dict.fromkeys(ascii_lowercase, ascii_lowercase)
+
+
+@pytest.mark.parametrize("text", SHORT)
+def test_an_extra_letter_may_be_any_and_stand_beside_any(text: str) -> None:
+    (edits,) = candidate_edits(["extra_char[any]"], [text])
+    assert {candidate.text for candidate in edits.candidates} == additions(text, ANY_LETTER)
+    assert edits.complete
+
+
+@given(text=TEXTS, seed=st.integers(0, 2**40))
+def test_any_extra_letter_is_exactly_one_letter_more(text: str, seed: int) -> None:
+    changed = one("extra_char[any]", text, seed)
+    assert changed == one("extra_char[any]", text, seed), "same seed, same answer"
+    assert changed.applied == any(letter in ascii_letters for letter in unmarked(text))
+    if changed.applied:
+        (edit,) = changed.edits
+        assert (edit.before, len(edit.after)) == ("", 1)
+        assert edit.after in ascii_letters
+        assert changed.text == text[: edit.start] + edit.after + text[edit.start :]
+
+
+def unmarked(text: str) -> str:
+    """The characters that carry no mark."""
+    marks = ("Mn", "Mc", "Me", "Cf")
+    return "".join(here for here, after in pairwise(text + " ") if unicodedata.category(after) not in marks)
+
+
+def test_any_extra_letter_is_drawn_from_the_whole_alphabet_alike() -> None:
+    drawn = Counter(one("extra_char[any]", "a dog", seed).edits[0].after for seed in range(2600))
+    assert set(drawn) == set(ascii_lowercase)
+    assert max(drawn.values()) < 150, "100 of each are expected, with a deviation of 10"
 
 
 @given(TEXTS, st.integers(0, 99))

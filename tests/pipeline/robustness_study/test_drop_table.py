@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -64,6 +67,9 @@ def test_means_over_models(studies: dict[str, cl.Robustness]) -> None:
         clusters = np.array([int(query[1:].partition("#")[0]) for query in changes[0]])
         expected = Bootstrap(clusters, 50, 0).estimate(both, bounds=difference_bounds((0.0, 300.0)))
         assert (cell.low, cell.high) == pytest.approx((expected.low, expected.high))
+        models = [drop_table({"": studies[label]}).cells[label[0], name].percent for label in ("a-small", "b-small")]
+        assert cell.percent == pytest.approx(np.mean(models)), "the mean of percents, not the percent of means"
+        assert cell.percent_low < cell.percent < cell.percent_high
         assert table.cells["large", name].low == drop_table({"": studies["a-large"]}).cells["a", name].low
     hits = drop_table(studies, "t2i/Hit@1", by="dataset").cells["small", "char_swap"]
     assert np.isnan(hits.low), "no values per query are stored to resample"
@@ -89,7 +95,10 @@ def test_formats(studies: dict[str, cl.Robustness]) -> None:
     latex = render_drop_table(table, "latex")[""]
     assert "\\toprule" in latex
     assert "char\\_swap & " in latex
-    assert render_drop_table(table, "markdown")[""].startswith("| perturbation | a, small |")
+    assert render_drop_table(table, "markdown")[""].startswith("| perturbation | a, small | a, small, % | b, small |")
+    row = csv.row(0, named=True)
+    assert row["percent"] == pytest.approx(100 * row["drop"] / row["before"])
+    assert f"{row['percent']:+.1f}" in drop_table_text(table, None)
     assert "[" in drop_table_text(table, 200)
     narrow = drop_table_text(table, 60)
     assert "Intervals do not fit" in " ".join(narrow.split())
@@ -108,3 +117,12 @@ def test_mistakes(studies: dict[str, cl.Robustness]) -> None:
         render_drop_table(drop_table(studies), "trec")
     with pytest.raises(cl.CrosslensError, match="no studies"):
         drop_table({})
+
+
+def test_a_stored_study_without_percent_is_read(studies: dict[str, cl.Robustness], tmp_path: Path) -> None:
+    study = studies["a-small"]
+    drops = study.drops.drop("percent", "percent_low", "percent_high")
+    replace(study, tables={**study.tables, "drops": drops}).save(tmp_path / "old")
+    loaded = cl.Robustness.load(tmp_path / "old").drops
+    assert loaded["percent"].to_list() == pytest.approx(study.drops["percent"].to_list())
+    assert loaded["percent_low"].is_nan().all()

@@ -74,6 +74,11 @@ def check(study: cl.Robustness, slow: dict[str, Any], metric: str = "t2i/Rsum") 
     assert {row["perturbation"]: row["drop"] for row in rows} == pytest.approx(slow["drops"], abs=1e-9)
     assert [row["before"] for row in rows] == pytest.approx([slow["before"]] * len(rows), abs=1e-9)
     assert all(row["low"] <= row["drop"] <= row["high"] for row in rows)
+    percent = {name: 100 * drop / slow["before"] for name, drop in slow["drops"].items()}
+    assert {row["perturbation"]: row["percent"] for row in rows} == pytest.approx(percent, abs=1e-9)
+    assert all(row["percent_low"] <= row["percent"] <= row["percent_high"] for row in rows)
+    stored = {row["perturbation"]: row["percent"] for row in study.as_dict()["drops"] if row["metric"] == metric}
+    assert stored == pytest.approx(percent, abs=1e-9)
     for row in study.changes.to_dicts():
         sizes = {group: len(members) for group, members in slow["groups"][row["perturbation"]].items()}
         assert {group: row[group] for group in sizes} == sizes
@@ -311,6 +316,7 @@ def test_a_real_model(shared_data: Path) -> None:
     slow = slow_study(runs, judged)
     check(study, slow)
     assert {name: round(drop, 1) for name, drop in slow["drops"].items()} == README_DROPS
+    assert round(100 * slow["drops"]["shuffle_within_trigrams"] / slow["before"], 2) == 11.68, "as the paper prints it"
     means = dict(study.drops.filter(pl.col("metric") != "t2i/MRR@10").select("metric", "before").unique().iter_rows())
     assert means == pytest.approx(
         {"t2i/Hit@1": 0.3556, "t2i/Hit@5": 0.5878, "t2i/Hit@10": 0.6764, "t2i/Rsum": 161.98}, abs=1e-9

@@ -75,7 +75,13 @@ def test_tables_equal_plain_loops(study: tuple[np.ndarray, list[np.ndarray], lis
         assert (drops["Rsum"]["before"], drops["Rsum"]["after"]) == (pytest.approx(first), pytest.approx(second))
         assert drops["Rsum"]["drop"] == pytest.approx(first - second)
         if first:
-            assert drops["Rsum"]["relative"] == pytest.approx((first - second) / first)
+            assert drops["Rsum"]["percent"] == pytest.approx(100 * (first - second) / first)
+        for row in drops.values():
+            if row["metric"] != "t2i/MedR" and row["metric"] != "i2t/MedR" and row["before"] and row["low"] is not None:
+                assert row["percent_low"] <= row["percent"] <= row["percent_high"]
+        rank = drops["t2i/MedR"]
+        assert rank["percent"] == pytest.approx(100 * rank["drop"] / np.median(before)), "of MedR, more is worse"
+        assert np.isnan(rank["percent_low"]), "a median has no interval of its ratio"
         assert drops["t2i/MedR"]["drop"] == pytest.approx(np.median(after[n]) - np.median(before))
         hits = [100 * (a - b) for a, b in zip(reference.hits(before), reference.hits(after[n]), strict=True)]
         chosen = [hit for hit, c in zip(hits, changed[n], strict=True) if c]

@@ -265,6 +265,7 @@ def test_numbers_of_stages_are_on_the_page(whole: Report, drawn: Drawn) -> None:
     for row in drops:
         interval = f"{100 * row['drop']:.1f} [{100 * row['low'] + 0.0:.1f}, {100 * row['high']:.1f}]"
         assert interval.replace("-0.0", "0.0") in text
+        assert f"{row['percent'] + 0.0:+.1f} [{row['percent_low']:+.1f}, {row['percent_high']:+.1f}]" in text
     cause = max(payload["explain"]["causes"], key=lambda row: row["share"])
     assert f"In {100 * cause['share']:.0f} % " in text
     assert f"of {payload['explain']['failures']} failures" in text

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from crosslens.web.judging.accounts.people import model_account
 from crosslens.web.judging.database.judging import record_judgement
-from crosslens.web.judging.database.projects import add_items, create_project, items, join
+from crosslens.web.judging.database.projects import ProjectSettings, add_items, create_project, items, join
 from crosslens.web.judging.exchange.importing import import_items
-from crosslens.web.judging.options import ImportOptions
 from crosslens.web.judging.tasks.answers import Answer
 from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownText
 from tests.web.conftest import NASTY, fill
@@ -23,9 +22,10 @@ class Owned:
         self.site = Site(fill(folder))
         database = self.site.database
         self.owner = self.site.owner()
-        self.project = create_project(database, "Failures of model a", "failures", overlap=3).id
+        settings = ProjectSettings(with_truth=True)
+        self.project = create_project(database, "Failures of model a", "failures", overlap=3, settings=settings).id
         join(database, self.project, self.owner, "owner")
-        import_items(database, self.project, folder / "model-a", None, ImportOptions(with_truth=True))
+        import_items(database, self.project, folder / "model-a", None)
         known = NewItem(ItemContent(texts=(ShownText(NASTY, "Query"),)), "check", {"labels": ["colour"]})
         add_items(database, self.project, [known])
         self.people = {name: person(database, name, project=self.project) for name in ("ann", "bob", NASTY[:20])}

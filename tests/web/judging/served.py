@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import uvicorn
 from PIL import Image, ImageDraw
 
 import crosslens as cl
 from crosslens.web.judging.database.projects import add_items, create_project
 from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownPicture, ShownText
 from tests.web.judging.site import Site
+from tests.web.serving import listening
 
 PICTURES = 24
 
@@ -38,20 +34,9 @@ def pictures(folder: Path) -> cl.Dataset:
     return replace(plain, images=plain.images.with_columns(pl.Series("file", [f"{name}.png" for name in names])))
 
 
-@contextmanager
-def running(site: Site) -> Iterator[str]:
+def running(site: Site) -> AbstractContextManager[str]:
     """The site at an address, while the block lasts."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(site.app, log_level="warning", timeout_graceful_shutdown=1, ws="none"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(10)
+    return listening(site.app, site.settings)
 
 
 def picture_project(site: Site, task: str, real: int, **values: Any) -> int:

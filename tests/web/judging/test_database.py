@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ from sqlalchemy import inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 from crosslens.core import CrosslensError, InputError, UnknownNameError
+from crosslens.web.judging.accounts.sessions import may_see_picture, open_session
 from crosslens.web.judging.database import migrate
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.projects import (
@@ -30,12 +33,14 @@ from crosslens.web.judging.database.projects import (
     set_overlap,
 )
 from crosslens.web.judging.database.tables import (
+    AccountRow,
     AssignmentRow,
+    ItemPictureRow,
     ItemRow,
     JudgementRow,
     JudgingTable,
 )
-from crosslens.web.judging.tasks.content import ItemContent, NewItem
+from crosslens.web.judging.tasks.content import ItemContent, NewItem, picture_key
 from tests.web.judging.samples import item, person, project
 
 COLUMNS = {
@@ -61,18 +66,66 @@ def test_migrations_make_the_tables_of_the_code(database: Database) -> None:
             assert columns <= {column["name"] for column in stored.get_columns(table)}, table
 
 
-def test_a_database_of_the_first_format_is_brought_up_to_date(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+OLD_ROWS = """
+INSERT INTO account (id, name, name_key, password_hash, is_owner, created)
+    VALUES (1, 'Ann', 'ann', 'x', FALSE, '2025-01-01 00:00:00');
+INSERT INTO project (id, name, task, labels, guidelines, overlap, seed, settings, created)
+    VALUES (1, 'Old', 'pairs', '{"question": "?", "labels": []}', '', 1, 0, '{}', '2025-01-01 00:00:00');
+INSERT INTO membership (project, account, role, created) VALUES (1, 1, 'annotator', '2025-01-01 00:00:00');
+INSERT INTO item (id, project, position, content, kind, vacancies)
+    VALUES (1, 1, 0, '{"pictures": [{"dataset": "toys", "image": "a/b"}, {"dataset": "toys", "image": "a/b"}]}', 'real',
+    1);
+INSERT INTO item (id, project, position, content, kind, vacancies)
+    VALUES (2, 1, 1, '{"texts": [{"text": "no picture"}]}', 'real', 1)
+"""
+
+
+@pytest.mark.parametrize("version", ["0001", "0002"])
+def test_an_old_database_is_brought_up_to_date(address: str, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     newest = command.upgrade
-    monkeypatch.setattr(migrate.command, "upgrade", lambda config, _: newest(config, "0001"))
+    monkeypatch.setattr(migrate.command, "upgrade", lambda config, _: newest(config, version))
     old = open_database(address)
-    assert "model_requests" not in inspect(old.engine).get_table_names()
-    made = project(old, 2)
+    assert "audit" not in inspect(old.engine).get_table_names()
+    with old.writing() as session:
+        for statement in OLD_ROWS.split(";"):
+            session.connection().exec_driver_sql(statement)
     old.close()
     monkeypatch.undo()
     database = open_database(address)
-    assert "model_requests" in inspect(database.engine).get_table_names()
-    assert len(items(database, made.id)) == 2
+    assert {"model_requests", "audit", "password_reset"} <= set(inspect(database.engine).get_table_names())
+    with database.reading() as session:
+        assert session.execute(select(ItemPictureRow.item, ItemPictureRow.picture)).all() == [
+            (1, picture_key("toys", "a/b"))
+        ]
+        assert session.scalar(select(AccountRow.closed)) is None
+    token = open_session(database, 1)
+    assert may_see_picture(database, token, "toys", "a/b")
+    assert not may_see_picture(database, token, "toys", "a/c")
     database.close()
+
+
+def rights(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in sorted(folder.iterdir())}
+
+
+def test_the_file_and_its_log_are_for_its_owner_only(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        opened = open_database(tmp_path / "judging.sqlite")
+        project(opened)
+        names = ("judging.sqlite", "judging.sqlite-shm", "judging.sqlite-wal")
+        assert rights(tmp_path) == dict.fromkeys(names, 0o600)
+        for name in names:
+            (tmp_path / name).chmod(0o666)
+        open_database(f"sqlite:///{tmp_path}/judging.sqlite").close()
+        assert rights(tmp_path) == dict.fromkeys(names, 0o600), "of a file with wider rights, these are taken away"
+        opened.close()
+        (tmp_path / "links").mkdir()
+        (tmp_path / "links" / "judging.sqlite").symlink_to(tmp_path / "new.sqlite")
+        open_database(tmp_path / "links" / "judging.sqlite").close()
+        assert rights(tmp_path)["new.sqlite"] == 0o600
+    finally:
+        os.umask(before)
 
 
 def test_opening_again_keeps_everything(address: str) -> None:

@@ -13,7 +13,8 @@ pytest.importorskip("PIL", reason="pip install 'crosslens[web]'")
 pytest.importorskip("sqlalchemy", reason="pip install 'crosslens[web]'")
 
 from crosslens.web.judging.accounts.invitations import create_invitation
-from crosslens.web.judging.accounts.people import model_account
+from crosslens.web.judging.accounts.people import create_account, model_account
+from crosslens.web.judging.accounts.revoking import make_reset_link
 from crosslens.web.judging.database.judging import record_judgement
 from crosslens.web.judging.database.projects import add_items, create_project, items, join
 from crosslens.web.judging.tasks.answers import Answer
@@ -24,7 +25,7 @@ from tests.web.judging.samples import person
 from tests.web.judging.site import Site, Visitor, addresses
 
 SECRET = "what-ben-answered"
-JUDGING = ("/projects", "/judging", "/join", "/login", "/account", "/setup", "/api/projects")
+JUDGING = ("/projects", "/judging", "/join", "/login", "/account", "/setup", "/reset", "/api/projects")
 FORM = AnswerForm(
     NASTY,
     (AnswerLabel("yes", NASTY, "1", NASTY), AnswerLabel("no", f"No {NASTY}", "2", NASTY)),
@@ -61,11 +62,13 @@ class Everything:
         own = record_judgement(database, practice.id, self.ann, Answer(("no",), None, NASTY), source="person")
         self.judgement = own.judgement
         self.token = create_invitation(database, self.project)
+        self.reset = make_reset_link(database, create_account(database, f"reset {NASTY}"[:60], "a long password").id)
 
     def filled(self, path: str) -> str:
         values = {
             "project": self.project, "judgement": self.judgement, "token": self.token, "item": 1, "name": "answers.csv",
         }  # fmt: skip
+        values |= {"token": self.reset} if path.startswith("/reset") else {}
         return re.sub(r"\{(\w+)(?::\w+)?\}", lambda match: str(values[match[1]]), path)
 
     def pages(self) -> list[str]:
@@ -117,7 +120,7 @@ def test_nobody_reads_what_others_answered_before_or_after_finishing(everything:
         answer = ann.get(f"/projects/{everything.project}/feedback/{judgement}")
         assert answer.status_code == 404, "the judgement of somebody else"
     stranger = asked(everything, everything.site.visitor())
-    assert set(stranger) <= {"/login", "/join/{token}", "/judging/charts.css"}
+    assert set(stranger) <= {"/login", "/join/{token}", "/reset/{token}", "/judging/charts.css"}
     owner = asked(everything, everything.site.visitor(everything.owner))
     assert SECRET in owner["/projects/{project}/owner/disagreements"] + owner["/projects/{project}/owner/export/{name}"]
 
@@ -135,7 +138,7 @@ def test_uploads_are_limited(everything: Everything) -> None:
         return answer.status_code, answer.text
 
     assert upload("pairs.csv", b"x" * (limit + 1))[0] == 413
-    for name in ("pairs.csv.gz", "pairs.zip", "pairs.parquet", "pairs.csv.zst"):  # may hold far more than they weigh
+    for name in ("pairs.csv.gz", "pairs.zip", "pairs.csv.zst"):  # may hold far more than they weigh
         status, text = upload(name, b"\x1f\x8b")
         assert status == 422
         assert "A table has one of the endings .csv, .tsv, .jsonl" in text

@@ -16,17 +16,20 @@ import crosslens as cl
 from crosslens.analyze import find_missing_positives
 from crosslens.core import InputError, UnknownNameError, UsageError, parquet_bytes
 from crosslens.data import read_judgements, read_relevance
+from crosslens.explanations import concept_metrics, explain_run, save_overview
 from crosslens.web.judging.exchange.answer_files import (
     ExportedItem,
     answers_csv,
     answers_jsonl,
 )
-from crosslens.web.judging.exchange.judged_pairs import judged_pairs, label_grades, with_ground_truth
-from crosslens.web.judging.exchange.pair_lists import imp_items, pair_items
-from crosslens.web.judging.exchange.run_failures import failure_items
+from crosslens.web.judging.exchange.judged_pairs import judged_pairs, with_ground_truth
+from crosslens.web.judging.exchange.pair_lists import pair_items, survey_items
+from crosslens.web.judging.exchange.run_failures import run_items
+from crosslens.web.judging.options import ImportOptions
 from crosslens.web.judging.results.table import judgement_table
 from crosslens.web.judging.tasks.answers import Answer
 from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownPicture, ShownText, check_items
+from crosslens.web.judging.tasks.form import label_grades
 from crosslens.web.judging.tasks.kinds import FAILURES, PAIRS, RELEVANCE, VALIDITY
 from tests.web.judging.judged import said
 
@@ -51,21 +54,21 @@ def run() -> cl.Run:
 
 
 def test_failures_of_text_queries(run: cl.Run) -> None:
-    items = failure_items(run, DATASET, "t2i", shown_as="toys-1", with_truth=True, metrics={"phi": {"a#1": 0.25}})
-    first, second = items
+    (first, second), note = run_items(run, DATASET, "t2i", shown_as="toys-1")
     assert first.content.texts == (ShownText("the dog", "Query"),)
-    assert first.content.pictures == (ShownPicture("toys-1", "b", "Retrieved"), ShownPicture("toys-1", "a", "Expected"))
+    assert first.content.pictures == (ShownPicture("toys-1", "b", "Retrieved"),)
     about = first.content.about
     assert (about["image"], about["caption"], about["query"], about["run"]) == ("b", "a#1", "a#1", "model a")
-    assert (about["metrics"]["rank"], about["metrics"]["phi"]) == (2, 0.25)
+    assert (about["expected_image"], about["metrics"]["rank"]) == ("a", 2)
     assert about["metrics"]["margin"] == pytest.approx(0.7)
-    assert "phi" not in second.content.about["metrics"]
-    check_items(items, [label.name for label in FAILURES.form.labels])
+    assert note == "no concept metrics and causes: the dataset toys has no objects"
+    assert not {"causes", "CA"} & {*about, *about["metrics"]}
+    check_items([first, second], [label.name for label in FAILURES.form.labels])
     json.dumps(first.content.as_dict(), allow_nan=False)
 
 
 def test_failures_of_image_queries(run: cl.Run) -> None:
-    (item,) = failure_items(run, DATASET, "i2t", shown_as="toys-1")
+    (item,), _ = run_items(run, DATASET, "i2t", shown_as="toys-1")
     about = item.content.about
     assert (about["image"], about["caption"]) == ("c", about["item"])
     assert item.content.pictures == (ShownPicture("toys-1", "c", "Query"),)
@@ -73,9 +76,42 @@ def test_failures_of_image_queries(run: cl.Run) -> None:
 
 
 def test_some_of_the_failures_by_seed(run: cl.Run) -> None:
-    drawn = [failure_items(run, DATASET, "t2i", shown_as="t", limit=1, seed=seed) for seed in (0, 0, 1, 2, 3, 4)]
+    drawn = [run_items(run, DATASET, "t2i", shown_as="t", limit=1, seed=seed)[0] for seed in (0, 0, 1, 2, 3, 4)]
     assert drawn[0] == drawn[1]
     assert len({items[0].content.about["query"] for items in drawn}) == 2
+
+
+def test_failures_come_with_concept_metrics_and_causes(run: cl.Run, tmp_path: Path) -> None:
+    pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
+    objects = {"image": ["a", "b", "b", "c"], "name": ["dog", "cat", "dog", "bird"]}
+    boxes: dict[str, list[float]] = {"x": [0] * 4, "y": [0] * 4, "w": [1, 2, 3, 4], "h": [1, 2, 3, 4]}
+    ids = {"object": list("1234"), "synset": ["dog.n.01", "cat.n.01", "dog.n.01", "bird.n.01"]}
+    dataset = replace(DATASET, objects=pl.DataFrame({**objects, **ids, **boxes}))
+    found, note = run_items(run, dataset, "t2i", shown_as="t")
+    assert note == ""
+    # a#1 asks for the dog of a and gets b, which has one beside a cat; c#0 asks for the birds of c and gets a.
+    dog, birds = (item.content.about for item in found)
+    by_hand = [
+        concept_metrics([{"synset": "dog.n.01"}], [{"synset": "cat.n.01"}, {"synset": "dog.n.01"}]),
+        concept_metrics([{"synset": "bird.n.01"}], [{"synset": "dog.n.01"}]),
+    ]
+    for about, expected in zip((dog, birds), by_hand, strict=True):
+        for name in ("CA", "NonCommonSimilarity", "CE"):
+            assert about["metrics"].get(name) == (
+                expected[name] if expected[name] is None else pytest.approx(expected[name])
+            )
+    assert (dog["metrics"]["CA"], birds["metrics"]["CA"]) == (1, 0)
+    assert (dog["causes"]["object"], birds["causes"]["object"]) == (False, True)
+    part, _ = run_items(run, dataset, "t2i", shown_as="t", limit=1)
+    assert part[0] in found
+    overview = explain_run(run, dataset, "t2i", resamples=0)
+    file = save_overview(overview, tmp_path / "why") / "failures.parquet"
+    assert pair_items(file, dataset, shown_as="t") == found
+    alone = tmp_path / "failures.parquet"
+    alone.write_bytes(file.read_bytes())
+    assert pair_items(alone, dataset, shown_as="t")[0].content.about["run"] == ""
+    with pytest.raises(InputError, match="image 'a' is not in the dataset 'other'"):
+        pair_items(file, cl.Dataset.of({"b": ["a dog"]}, name="other"), shown_as="t")
 
 
 def test_pairs_with_practice_items_checks_and_numbers(tmp_path: Path) -> None:
@@ -133,18 +169,63 @@ def test_bad_tables_of_pairs(tmp_path: Path, text: str, message: str) -> None:
     assert str(path) in str(caught.value)
 
 
-def test_the_survey_of_an_imp_benchmark(tmp_path: Path) -> None:
-    rows = {"image": ["a", "a", "b"], "caption": ["1", "2", "3"], "text": ["x", "y", "z"], "cosine": [0.3, 0.1, 0.2]}
-    dataset = replace(DATASET, captions=pl.DataFrame(rows).select("caption", "image", "text", "cosine"))
-    dataset.save(tmp_path / "dataset")
-    rejected = {"image": ["a", "b"], "caption": ["4", "5"], "text": ["v", "w"], "verdict": ["bad", "unsure"]}
-    (tmp_path / "rejected.parquet").write_bytes(parquet_bytes(pl.DataFrame(rejected)))
-    survey = imp_items(tmp_path, shown_as="t", stage="survey", hardest=2)
-    assert [item.content.about["caption"] for item in survey] == ["2", "3", "4"]  # the lowest cosines, then distractors
-    assert (survey[2].kind, survey[2].expected) == ("distractor", {"labels": ["bad"]})
+def levels(tmp_path: Path, images: int = 12) -> tuple[Path, cl.Dataset, pl.DataFrame]:
+    """A table of levels by two models, and its dataset."""
+    dataset = cl.Dataset.of({f"i{n}": [f"text {n}", f"other {n}"] for n in range(images)}, name="web")
+    random = np.random.default_rng(3)
+    scores = {name: random.normal(size=(images, 2 * images)) for name in ("clip", "siglip")}
+    result = cl.difficulty(dataset, scores=scores, thresholds={"clip": 0.3, "siglip": 0.3})
+    return result.write(tmp_path / "difficulty.parquet"), dataset, result.table
+
+
+@pytest.mark.parametrize("model", ["clip", "siglip"])
+def test_the_survey_has_the_hard_pairs_with_the_lowest_scores(tmp_path: Path, model: str) -> None:
+    path, dataset, table = levels(tmp_path)
+    hard = [(row[f"score[{model}]"], row["caption"]) for row in table.to_dicts() if row["difficulty"] == "hard"]
+    assert 4 < len(hard) < table.height
+    easier = min(row[f"score[{model}]"] for row in table.to_dicts() if row["difficulty"] != "hard")
+    assert easier < sorted(hard)[4][0], "a pair that is not hard would be among the lowest"
+    options = ImportOptions(part="survey", model=model, hardest=4, distractors=5)
+    survey = survey_items(path, dataset, options, shown_as="t")
+    assert [item.content.about["caption"] for item in survey[:4]] == [caption for _, caption in sorted(hard)[:4]]
+    assert survey[0].content.about["metrics"][f"score[{model}]"] == min(hard)[0]
+    for item in survey[4:]:
+        about = item.content.about
+        assert (item.kind, item.expected) == ("distractor", {"labels": ["bad"]})
+        assert not about["caption"].startswith(about["image"] + "#")
+    assert len({item.content.about["image"] for item in survey[4:]}) == 5
     check_items(survey, [label.name for label in PAIRS.form.labels])
-    with pytest.raises(UnknownNameError, match="hard"):
-        imp_items(tmp_path, shown_as="t", stage="hard")
+    assert survey_items(path, dataset, options, shown_as="t") == survey
+    everything = survey_items(path, dataset, replace(options, hardest=100, distractors=0), shown_as="t")
+    assert len(everything) == len(hard)
+
+
+def test_true_negatives_that_people_called_bad(tmp_path: Path) -> None:
+    path, dataset, _ = levels(tmp_path)
+    rejected = {"image": ["i1", "i2", "i3"], "text": ["v", "w", "x"], "verdict": ["bad", "unsure", "generic"]}
+    file = tmp_path / "rejected.parquet"
+    file.write_bytes(parquet_bytes(pl.DataFrame(rejected)))
+    survey = survey_items(path, dataset, ImportOptions(part="survey", model="clip", rejected=file), shown_as="t")
+    (negative,) = [item for item in survey if item.kind == "distractor"]
+    assert (negative.content.about["image"], negative.content.texts[0].text) == ("i1", "v")
+
+
+def test_surveys_that_cannot_be(tmp_path: Path) -> None:
+    path, dataset, table = levels(tmp_path)
+    with pytest.raises(UsageError, match="the table has scores of 2 models") as caught:
+        survey_items(path, dataset, ImportOptions(part="survey"), shown_as="t")
+    assert "clip, siglip" in str(caught.value)
+    with pytest.raises(UsageError, match="no scores of 'blip'"):
+        survey_items(path, dataset, ImportOptions(part="survey", model="blip"), shown_as="t")
+    easy = tmp_path / "easy.csv"
+    table.filter(difficulty="easy").write_csv(easy)
+    with pytest.raises(InputError, match="no pair is hard"):
+        survey_items(easy, dataset, ImportOptions(part="survey", model="clip"), shown_as="t")
+    table.drop("difficulty").write_csv(easy)
+    with pytest.raises(InputError, match="no column 'difficulty'"):
+        survey_items(easy, dataset, ImportOptions(part="survey", model="clip"), shown_as="t")
+    with pytest.raises(InputError, match="is not in the dataset"):
+        survey_items(path, DATASET, ImportOptions(part="survey", model="clip"), shown_as="t")
 
 
 # Out: relevance

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[web]'")
 pytest.importorskip("sqlalchemy", reason="pip install 'crosslens[web]'")
+pytest.importorskip("py3langid", reason="pip install 'crosslens[imp]'")
 
 import crosslens as cl
 from crosslens.build import Verdict, candidate_captions, candidate_dataset, is_imp_folder, write_verdicts

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import spearmanr
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[web]'")
 pytest.importorskip("sqlalchemy", reason="pip install 'crosslens[web]'")
@@ -129,9 +130,73 @@ def test_from_failures_to_relevance_and_the_human_ceiling(root: Path, call: Call
     assert pl.read_parquet("ratings.parquet")["grade"].max() == 9  # the owner's rating
 
 
+def test_causes_of_people_against_concept_metrics(root: Path, call: Call) -> None:
+    pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
+    assert call("explain", "runs/poor", "-o", "why").code == 0
+    call("judging", "new", "Poor", "--with-truth")
+    table = call("judging", "import", "1", "why/failures.parquet", "--dataset", "scenes", "--json")
+    assert table.code == 0, table.err
+    count = table.json["added"]["real"]
+    again = call("judging", "import", "1", "runs/poor", "--json").json
+    assert (again["added"], again["known"], again["updated"], again["note"]) == ({}, count, 0, "")
+    two_people_judge(root)
+    status, shown = call("judging", "status", "1", "--json").json, call("judging", "status", "1").out
+    failures = {row["query"]: row for row in pl.read_parquet("why/failures.parquet").to_dicts()}
+    answers = load_answers(opened(root), 1)
+    rows = [(failures[item.content.about["query"]], name) for name, item in answers.items.items()]
+    judged = dict(answers.table.group_by("item").agg(pl.col("rating").mean()).iter_rows())
+    judged |= {item: answer.rating for item, answer in answers.adjudicated.items()}
+    for metric in ("NonCommonSimilarity", "rank"):  # CA is the same for all of these
+        both = [(row[metric], judged[name]) for row, name in rows if row[metric] is not None]
+        (found,) = [row for row in status["correlations"] if (row["judged"], row["metric"]) == ("rating", metric)]
+        assert found["items"] == len(both)
+        assert found["spearman"] == pytest.approx(spearmanr(*zip(*both, strict=True)).statistic)
+        assert f"{found['spearman']:.2f}" in shown.split(f"\n{metric} ")[1].splitlines()[0]
+    alternative = {item for item, labels, _ in answers.table.select("item", "labels", "account").iter_rows()
+                   if labels == ["successful_alternative"]}  # fmt: skip
+    (kappa,) = [row for row in status["derived_causes"]["kappa"] if row["cause"] == "near miss"]
+    both = sum(row["cause_near_miss"] and name in alternative for row, name in rows)
+    assert (kappa["items"], kappa["both"], kappa["people"]) == (count, both, len(alternative) - both)
+    assert f"Successful alternative   {kappa['kappa']:.2f}" in shown
+    ratings = answers.table["rating"]
+    assert status["rating"]["mean"] == pytest.approx(ratings.mean())
+    assert f"Ratings: mean {ratings.mean():.2f} [" in shown
+    assert [row["count"] for row in status["ratings"]] == [int((ratings == n).sum()) for n in range(1, 11)]
+
+
+def test_a_survey_of_the_hard_pairs_with_the_lowest_scores(root: Path, call: Call) -> None:
+    other = np.random.default_rng(1).normal(size=np.load("scores.npy").shape)
+    np.save("other.npy", other)
+    made = call("analyze", "difficulty", "--runs", "poor=scores.npy", "other=other.npy", "--dataset", "scenes",
+                "--calibration", "poor=2.5", "other=0.5", "-o", "difficulty.parquet")  # fmt: skip
+    assert made.code == 0, made.err
+    hard = pl.read_parquet("difficulty.parquet").filter(difficulty="hard")
+    assert hard.height > 5
+    call("judging", "new", "Survey", "--task", "pairs", "--overlap", "2")
+    words = ("judging", "import", "1", "difficulty.parquet", "--part", "survey", "--dataset", "scenes")
+    assert "pass --model with one of: poor, other" in call(*words).err
+    assert "--part survey requires a table" in call("judging", "import", "1", "runs/poor", "--part", "survey").err
+    assert "pass --hardest 5" in call(*words, "--limit", "5").err
+    done = call(*words, "--model", "other", "--hardest", "5", "--distractors", "3", "--json")
+    assert done.code == 0, done.err
+    assert done.json["added"] == {"real": 5, "distractor": 3}
+    stored = items(opened(root), 1)
+    lowest = sorted(zip(hard["score[other]"], hard["caption"], strict=True))[:5]
+    assert [item.content.about["caption"] for item in stored if item.kind == "real"] == [pair[1] for pair in lowest]
+    database = opened(root)
+    ann = person(database, "ann", project=1)
+    for item in stored:
+        good = item.content.about["caption"] == lowest[0][1]
+        record_judgement(database, item.id, ann, Answer(("good" if good else "bad",)), source="person")
+    database.close()
+    shown = call("judging", "status", "1").out
+    assert "agreement that a pair fits 20.0 % on average, 0.0 % at least" in shown
+    assert "True negatives: 3 of 3 judgements right (100.0 %)" in shown
+
+
 def test_answers_label_studio_and_what_does_not_go_together(root: Path, call: Call) -> None:
-    call("judging", "new", "Poor")
-    call("judging", "import", "1", "runs/poor", "--limit", "4", "--with-truth")
+    call("judging", "new", "Poor", "--with-truth")
+    call("judging", "import", "1", "runs/poor", "--limit", "4")
     nothing = call("judging", "export", "1", "-o", "qrels.parquet")
     assert (nothing.code, "nothing to export as qrels" in nothing.err) == (2, True)
     count = two_people_judge(root)
@@ -165,6 +230,7 @@ def test_projects_that_do_not_exist(root: Path, call: Call) -> None:
     assert "2 projects are named 'Survey'" in call("judging", "status", "Survey").err
     assert "nknown project 'Surve'" in call("judging", "status", "Surve").err
     assert "a table of pairs does not say whose images" in call("judging", "import", "1", "scores.npy").err
+    assert "nothing.csv" in call("judging", "import", "1", "nothing.csv").err
     assert "neither a run nor an IMP benchmark" in call("judging", "import", "1", "runs").err
     assert "unknown task 'tasks'" in call("judging", "new", "x", "--task", "tasks").err
     invited = call("judging", "invite", "1", "--uses", "3")

@@ -17,7 +17,7 @@ from PIL import Image
 
 from crosslens.core import CrosslensError, Endpoint, InputError, InvalidAnswer, RecordedAnswers, Tokens, UsageError
 from crosslens.web.judging.model_judges.asking import ModelJudge, ask_and_keep
-from crosslens.web.judging.model_judges.pictures import small_jpeg
+from crosslens.web.judging.model_judges.pictures import picture_for_model
 from crosslens.web.judging.model_judges.prompts import item_messages, read_item_answer, shown_prompt
 from crosslens.web.judging.options import AskingOptions
 from crosslens.web.judging.tasks.answers import Answer
@@ -97,14 +97,14 @@ def test_a_dry_run_shows_the_prompt_without_the_bytes_of_pictures() -> None:
 
 def test_pictures_are_made_small(tmp_path: Path) -> None:
     Image.new("RGBA", (300, 100), (200, 0, 0, 255)).save(tmp_path / "wide.png")
-    with Image.open(io.BytesIO(small_jpeg(str(tmp_path / "wide.png"), 60))) as small:
+    with Image.open(io.BytesIO(picture_for_model(str(tmp_path / "wide.png"), 60))) as small:
         assert (small.format, small.size) == ("JPEG", (60, 20))
     (tmp_path / "bomb.png").write_bytes(bomb(60_000, 60_000))
     with pytest.raises(InputError, match=r"bomb\.png"):
-        small_jpeg(str(tmp_path / "bomb.png"), 60)
+        picture_for_model(str(tmp_path / "bomb.png"), 60)
     (tmp_path / "text.png").write_text("no picture")
     with pytest.raises(InputError, match=r"text\.png"):
-        small_jpeg(str(tmp_path / "text.png"), 60)
+        picture_for_model(str(tmp_path / "text.png"), 60)
 
 
 # Answers

@@ -5,13 +5,19 @@ from __future__ import annotations
 import html
 import json
 import re
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
+from crosslens.core import parquet_bytes
+from crosslens.explanations import explain_run
 from crosslens.web.judging.database.projects import create_project, items
+from crosslens.web.judging.owning import exchanging
 from crosslens.web.judging.results.stored import load_answers
 from crosslens.web.judging.tasks.answers import Answer
 from tests.web.conftest import NASTY
@@ -59,7 +65,8 @@ def test_annotators_change_nothing_and_no_form_works_without_its_token(owned: Ow
     annotator = owned.site.visitor(owned.people["ann"])
     good = {"label": "size", "rating": "3", "uses": 1, "overlap": 9, "run": "model-a"}
     for path in [*posts, "/judging/upload/{project}"]:
-        address = path.format(project=owned.project, item=owned.items[0].id)
+        parts = {"item": owned.items[0].id, "member": owned.people["ann"], "invitation": "0123456789ab"}
+        address = path.format(project=owned.project, **parts)
         files = {"table": ("a.csv", b"image,caption\n")} if "upload" in path else None
         annotator.get("/login")
         token = {"csrf_token": annotator.client.cookies["crosslens_csrf"], "dataset": "x"}
@@ -77,6 +84,9 @@ def test_the_results_say_what_was_counted(owned: Owned, owner: Visitor) -> None:
     assert "Human ceiling" in page
     assert page.count("<svg") >= 3
     assert page.count("<details") >= 3  # a table behind each chart
+    mean, low, high = (stored["rating"][name] for name in ("mean", "low", "high"))
+    assert f"<dt>Mean rating</dt><dd>{mean:.2f}<small>95 % interval {low:.2f}–{high:.2f}<" in page
+    assert sum(row["count"] for row in stored["ratings"]) == stored["rating"]["judgements"] == 3 * len(owned.items)
     people = owner.get(owned.address("/people")).text
     assert "1 of 1 right" not in people  # the check asks for one label, and they gave others
     assert "0 of 1 right" in people
@@ -84,6 +94,33 @@ def test_the_results_say_what_was_counted(owned: Owned, owner: Visitor) -> None:
     assert "qwen2.5-vl" in models
     assert stored["models"][0]["model"] == "qwen2.5-vl"
     assert {row["account"] for row in stored["people"]} == set(owned.people)
+
+
+def test_concept_metrics_and_derived_causes_beside_what_people_said(owned: Owned, owner: Visitor) -> None:
+    pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
+    page = html.unescape(owner.get(owned.address("/correlations")).text)
+    stored = owner.get(f"/api/projects/{owned.project}/results").json()
+    assert {"CA", "rank"} <= {row["metric"] for row in stored["correlations"]}
+    assert "<td>CA</td>" in page
+    assert "People’s causes and derived ones" in page
+    derived = stored["derived_causes"]
+    assert derived["items"] == stored["decided"]["all"]
+    (details,) = [row for row in derived["kappa"] if row["label"] == "details"]
+    cells = [details[name] for name in ("items", "both", "people", "derived", "neither")]
+    assert details["items"] == sum(cells[1:])
+    shown = "".join(f'<td class="number">{count}</td>' for count in cells)
+    assert f'<th scope="row">Details</th><td>detail</td>{shown}' in page
+
+
+def test_the_true_image_is_shown_beside_the_retrieved_one(owned: Owned, tmp_path: Path) -> None:
+    people = owned.site.visitor(owned.owner)
+    page = people.get(owned.address("/disagreements")).text
+    assert page.count("<figcaption>Retrieved</figcaption>") == page.count("<figcaption>True image</figcaption>") == 2
+    plain = create_project(owned.site.database, "Without", "failures").id
+    people.post(f"/projects/{plain}/owner/import", {"run": "model-b", "limit": 1})
+    page = people.get(f"/projects/{plain}/annotate").text
+    assert "Retrieved" in page
+    assert "True image" not in page
 
 
 def test_a_disagreement_is_decided_changed_and_taken_back(owned: Owned, owner: Visitor) -> None:
@@ -154,6 +191,43 @@ def test_items_from_a_run_and_from_a_table(owned: Owned, owner: Visitor) -> None
     assert len(items(owned.site.database, number)) == 5
 
 
+def test_failures_of_explain_by_page(owned: Owned, owner: Visitor, tmp_path: Path) -> None:
+    """``failures.parquet`` makes the items that its run makes, derived causes included."""
+    pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
+    library = owned.site.app.state.services.library
+    run, dataset = library.run("model-b"), library.dataset_of("model-b")
+    explain_run(run, dataset, resamples=0).failures.write_parquet(tmp_path / "failures.parquet")
+    by_run, by_table = (create_project(owned.site.database, name, "failures").id for name in ("run", "table"))
+    owner.post(f"/projects/{by_run}/owner/import", {"run": "model-b", "limit": 1000})
+    expected = items(owned.site.database, by_run)
+    assert "failures.parquet" in owner.get(f"/projects/{by_table}/owner/items").text
+    fields = {"csrf_token": owner.client.cookies["crosslens_csrf"], "dataset": expected[0].content.pictures[0].dataset}
+    files = {"table": ("failures.parquet", (tmp_path / "failures.parquet").read_bytes())}
+    page = owner.client.post(f"/judging/upload/{by_table}", data=fields, files=files).text
+    assert f"Added: {len(expected)} real." in page
+    shown = items(owned.site.database, by_table)
+
+    def seen(item: Any) -> tuple[Any, ...]:
+        content = item.content
+        return (
+            content.about["query"],
+            content.texts,
+            content.pictures[0],
+            content.about["metrics"],
+            content.about["causes"],
+        )
+
+    assert sorted(map(seen, shown), key=str) == sorted(map(seen, expected), key=str)
+    many = pl.DataFrame({"image": ["img1"] * 300_000, "text": ["x" * 1000] * 300_000})
+    long = pl.DataFrame({"image": ["img1"], "text": ["x" * 100_000_000]})
+    for content in (bytes(parquet_bytes(many)), bytes(parquet_bytes(long)), b"PAR1"):
+        assert len(content) < 1 << 16, "a few kB that hold hundreds of megabytes"
+        answer = owner.client.post(f"/judging/upload/{by_table}", data=fields, files={"table": ("a.parquet", content)})
+        assert answer.status_code == 422
+        assert "is no Parquet file, or holds more than 64 MB of text" in answer.text
+    assert len(items(owned.site.database, by_table)) == len(expected)
+
+
 def test_invitations_settings_and_correlations_with_a_run(owned: Owned, owner: Visitor) -> None:
     made = owner.post(owned.address("/invite"), {"uses": "2", "days": "1"})
     token = re.search(r"http://127\.0\.0\.1:8000(/join/[\w-]+)", made.text)
@@ -179,3 +253,21 @@ def test_pages_of_a_project_without_judgements(owned: Owned, owner: Visitor, tmp
         assert owner.get(f"/projects/{number}/owner{path}").status_code == 200, path
     assert owner.get(f"/projects/{number}/owner/export/judgements.parquet").status_code == 422
     assert owner.get(f"/api/projects/{number}/results").json()["agreement"]["items"] == 0
+
+
+def test_uploaded_tables_are_unpacked_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight uploads of 1.3 kB at once, 200 MB of text in each, took 1.9 GB in eight processes."""
+    at_work: list[int] = []
+    most = 0
+
+    def unpack(*_: object, **__: object) -> None:
+        nonlocal most
+        at_work.append(1)
+        most = max(most, len(at_work))
+        time.sleep(0.02)
+        at_work.pop()
+
+    monkeypatch.setattr(exchanging.subprocess, "run", unpack)
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(exchanging._require_small, [tmp_path / "table.parquet"] * 8))
+    assert most == 1

@@ -24,7 +24,7 @@ SHOTS = os.environ.get("CROSSLENS_SCREENSHOTS")
 """A folder to which the pages are saved as pictures, to be looked at."""
 PAGES = {
     "results": "", "people": "/people", "disagreements": "/disagreements?shown=all", "correlations":
-    "/correlations?run=model-a", "models": "/models", "items": "/items",
+    "/correlations?run=model-a", "models": "/models", "items": "/items", "log": "/log",
 }  # fmt: skip
 
 

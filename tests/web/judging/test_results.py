@@ -13,11 +13,20 @@ from scipy.stats import pearsonr, spearmanr
 
 from crosslens.core import InputError
 from crosslens.statistics import krippendorff_alpha
-from crosslens.web.judging.results.agreement import item_agreement, measure_project, person_agreement
-from crosslens.web.judging.results.automatic import label_shares_of_items, metric_correlations, run_metrics
+from crosslens.web.judging.results.agreement import (
+    item_agreement,
+    measure_project,
+    people_table,
+    person_agreement,
+)
+from crosslens.web.judging.results.automatic import (
+    compare_causes,
+    label_shares_of_items,
+    metric_correlations,
+    run_metrics,
+)
 from crosslens.web.judging.results.decisions import ADJUDICATED, ALL, MAJORITY, UNDECIDED, decide, disagreements
 from crosslens.web.judging.results.models import model_agreement
-from crosslens.web.judging.results.people import people_table
 from crosslens.web.judging.results.shares import (
     cause_numbers,
     co_occurrence,
@@ -91,13 +100,22 @@ def test_mean_and_minimum_agreement_as_imp_counts() -> None:
     table = said(
         (item, person, ["good" if (item, person) != ("1", "d") else "bad"]) for item in "12" for person in "abcd"
     )
-    shares = item_agreement(table, {"1": ["good"], "2": ["good"]})
+    shares = item_agreement(table, "good")
     assert (shares.mean, shares.minimum, shares.least) == (0.875, 0.75, "1")
-    assert item_agreement(table).minimum == 0.75  # the commonest answer where none is expected
-    assert item_agreement(table, {"1": ["bad"]}).minimum == 0.25
+    assert item_agreement(table).minimum == 0.75  # without a survey of pairs, the most frequent answer
+    assert item_agreement(table, "bad").mean == 0.125
     people = person_agreement(table)
     assert people.each == {"a": 1.0, "b": 1.0, "c": 1.0, "d": 0.5}
     assert person_agreement(said([("1", "a", ["x"]), ("1", "b", ["y"]), ("1", "c", ["z"])])).each == {}
+
+
+def test_a_pair_that_all_call_bad_has_no_agreement() -> None:
+    """25 pairs, 10 of them bad for all four people and 15 good for all: 60 % on average, 0 % at least."""
+    table = said((str(n), person, ["bad" if n < 10 else "good"]) for n in range(25) for person in "abcd")
+    result = measure_project(table, ("good", "bad"), fits="good")
+    assert (result.by_item.mean, result.by_item.minimum) == (pytest.approx(0.6), 0)
+    assert result.as_dict()["fits"] == "good"
+    assert measure_project(table, ("good", "bad")).by_item.minimum == 1
 
 
 def test_no_judgements_are_no_agreement() -> None:
@@ -252,6 +270,49 @@ def test_correlations_with_metrics_over_items_that_have_both() -> None:
     assert row["pearson"] == pytest.approx(pearsonr(first, second).statistic)
     assert row["spearman"] == pytest.approx(spearmanr(first, second).statistic)
     assert row["pearson_low"] < row["pearson"] < row["pearson_high"]
+
+
+def test_causes_of_people_against_derived_ones() -> None:
+    random = np.random.default_rng(4)
+    names = ("object_class", "colour", "successful_alternative", "smell")
+    said_of = {str(n): [name for name in names if random.random() < 0.4] or ["smell"] for n in range(40)}
+    table = said((item, "ann", labels) for item, labels in said_of.items())
+    split = said([("split", "ann", ["colour"]), ("split", "bob", ["smell"])])
+    derived: dict[str, dict[str, bool | None]] = {
+        str(n): {cause: [True, False, None][random.integers(3)] for cause in ("object", "colour", "near miss")}
+        for n in range(30)
+    }
+    result = compare_causes(decide(pl.concat([table, split])), names, derived | {"split": {"colour": True}})
+    assert result is not None
+    assert (result.items, result.causes) == (30, ["object", "colour", "near miss"])
+    for row in result.table.to_dicts():
+        own = [item for item in derived if row["label"] in said_of[item]]
+        assert row["items"] == len(own)
+        assert {cause: row[cause] for cause in result.causes} == {
+            cause: sum(derived[item][cause] is True for item in own) for cause in result.causes
+        }
+    pairs = {"object_class": "object", "colour": "colour", "successful_alternative": "near miss"}
+    assert dict(result.kappa.select("label", "cause").iter_rows()) == pairs
+    for row in result.kappa.to_dicts():
+        cells = Counter((row["label"] in said_of[item], holds) for item, causes in derived.items()
+                        if (holds := causes[row["cause"]]) is not None)  # fmt: skip
+        both, people, only, neither = (cells[c] for c in ((True, True), (True, False), (False, True), (False, False)))
+        assert [row[name] for name in ("both", "people", "derived", "neither")] == [both, people, only, neither]
+        total = both + people + only + neither
+        chance = ((both + people) * (both + only) + (only + neither) * (people + neither)) / total**2
+        assert row["kappa"] == pytest.approx(((both + neither) / total - chance) / (1 - chance))
+        assert row["kappa_low"] < row["kappa"] < row["kappa_high"]
+    assert compare_causes(decide(table), names, {}) is None
+    constant = compare_causes(decide(said([("1", "ann", ["colour"])])), names, {"1": {"colour": True}})
+    assert constant is not None
+    assert constant.kappa.select("kappa", "kappa_low", "kappa_high").row(0) == (None, None, None)
+    # Ten copies of every item, each group of copies one query: as little is known as of one.
+    copies = {f"{item}.{n}": item for item in said_of for n in range(10)}
+    many = compare_causes(decide(said((item, "ann", said_of[own]) for item, own in copies.items())), names,
+                          {item: derived[own] for item, own in copies.items() if own in derived}, copies)  # fmt: skip
+    assert many is not None
+    ends = ["kappa", "kappa_low", "kappa_high"]
+    assert np.allclose(many.kappa.select(ends).to_numpy(), result.kappa.select(ends).to_numpy(), atol=0.05)
 
 
 def test_shares_of_labels_by_item_and_metrics_of_a_run(run) -> None:  # type: ignore[no-untyped-def]

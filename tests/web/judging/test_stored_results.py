@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 
 import pytest
 from scipy.stats import pearsonr
@@ -11,11 +13,19 @@ from crosslens.core import CrosslensError
 from crosslens.web.judging.accounts.people import model_account
 from crosslens.web.judging.database.engine import Database
 from crosslens.web.judging.database.judging import record_judgement
-from crosslens.web.judging.database.projects import add_items, create_project, items
+from crosslens.web.judging.database.projects import (
+    ProjectSettings,
+    add_items,
+    create_project,
+    items,
+    project_by_id,
+)
+from crosslens.web.judging.exchange.importing import add_new_items
+from crosslens.web.judging.overview import results_of, results_text
 from crosslens.web.judging.results.stored import adjudicate, load_answers, withdraw_decision
 from crosslens.web.judging.results.summary import ProjectResults
 from crosslens.web.judging.tasks.answers import Answer
-from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownText
+from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownPicture, ShownText
 from tests.web.judging.samples import person, project
 
 
@@ -62,6 +72,59 @@ def test_results_of_a_project(database: Database) -> None:
     content = json.loads(json.dumps(results.as_dict(), allow_nan=False))
     assert content["agreement"]["items"] == 6
     assert content["decided"] == {"all": 5, "adjudicated": 1}
+
+
+def survey(database: Database) -> int:
+    """25 pairs and 4 true negatives, one of them without a known answer, judged by four people.
+
+    All call ten of the pairs bad and the others good; one person calls a true negative good.
+    """
+    made = create_project(database, "Survey", "pairs", overlap=4)
+    known = {"labels": ["bad"]}
+    pairs = [NewItem(ItemContent(texts=(ShownText(f"pair {n}"),), about={"metrics": {"score[a]": n / 10}}))
+             for n in range(25)]  # fmt: skip
+    negatives = [NewItem(ItemContent(texts=(ShownText(f"negative {n}"),)), "distractor", known if n else None)
+                 for n in range(4)]  # fmt: skip
+    add_items(database, made.id, pairs + negatives)
+    people = [person(database, name, project=made.id) for name in ("ann", "bob", "cid", "dan")]
+    for at, item in enumerate(items(database, made.id)):
+        for who, account in enumerate(people):
+            good = 10 <= at < 25 or (at == 25 and who == 0)
+            record_judgement(database, item.id, account, Answer(("good" if good else "bad",)), source="person")
+    return made.id
+
+
+def test_agreement_of_a_survey_is_the_share_who_say_that_a_pair_fits(database: Database) -> None:
+    results = results_of(database, survey(database))
+    content = json.loads(json.dumps(results.as_dict(), allow_nan=False))
+    agreement = content["agreement"]
+    assert (agreement["items"], agreement["fits"]) == (25, "good")
+    assert (agreement["by_item"]["mean"], agreement["by_item"]["minimum"]) == (pytest.approx(0.6), 0)
+    assert content["known_answers"]["distractor"] == {"right": 15, "given": 16}
+    text = results_text(results, 100)
+    assert "agreement that a pair fits 60.0 % on average, 0.0 % at least" in text
+    assert "True negatives: 15 of 16 judgements right (93.8 %)" in text
+    assert re.search(r"ann +25 .* 3 of 4$", text, re.M)
+    assert re.search(r"bob +25 .* –  +4 of 4$", text, re.M), "no attention check was given"
+    assert re.search(r"score\[a\] +0\.\d\d", text), "the score rises with the share of good"
+
+
+def test_metrics_and_causes_of_items_that_are_there_already(database: Database) -> None:
+    number = create_project(database, "Failures", "failures", settings=ProjectSettings(with_truth=True)).id
+    facts = {"query": "c", "expected_image": "t", "metrics": {"rank": 2}}
+    plain = NewItem(ItemContent((ShownPicture("toys", "r"),), (ShownText("a dog"),), facts))
+    assert add_new_items(database, number, [plain], "toys").added == {"real": 1}
+    explained = {**facts, "metrics": {"CA": 0.5}, "causes": {"colour": True}}
+    again = add_new_items(database, number, [replace(plain, content=replace(plain.content, about=explained))], "toys")
+    assert (again.added, again.known, again.updated) == ({}, 1, 1)
+    (stored,) = items(database, number)
+    assert stored.content.about["metrics"] == {"rank": 2, "CA": 0.5}
+    assert load_answers(database, number).causes == {str(stored.id): {"colour": True}}
+    assert [(picture.image, picture.title) for picture in stored.content.pictures] == [("r", ""), ("t", "True image")]
+    assert add_new_items(database, number, [plain], "toys").updated == 0
+    project = project_by_id(database, number)
+    assert project is not None
+    assert project.settings == ProjectSettings(with_truth=True, revision=1)
 
 
 def test_decisions_are_replaced_and_taken_back(sqlite_database: Database) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.core import Run, UnknownNameError
+from crosslens.report import LEVEL_COLOURS
 from crosslens.web.map.clusters import Cluster
 from crosslens.web.map.colours import LEVELS, NO_VALUE, Palette, of_categories, of_numbers
 from crosslens.web.map.items import MOST_ROWS, ItemLookup
@@ -49,6 +50,12 @@ def test_categories(values: list[str | None]) -> None:
             assert colouring.labels[code] == f"{len(ordered) - 11} others"
     assert colouring.missing == values.count(None)
     assert sum(colouring.counts) == len(known)
+
+
+def test_levels_have_the_colours_of_the_plots() -> None:
+    colouring = of_categories("column:difficulty", "difficulty", ["hard", "easy", "odd", "hard"])
+    expected = [LEVEL_COLOURS.get(label, "").lower() for label in ("hard", "easy", "odd")]
+    assert (colouring.labels, list(colouring.colours)) == (("hard", "easy", "odd"), expected)
 
 
 @given(values=st.lists(st.one_of(st.just(math.nan), st.floats(1, 1e6)), max_size=50), log=st.booleans())

@@ -20,7 +20,7 @@ from crosslens.core import ConflictError, InputError, Run, UntrustedCodeError, U
 from crosslens.encode import IMAGES, TEXTS
 from crosslens.web.library import RunLibrary
 from crosslens.web.search.encoders import EncoderChoice, EncoderWorker, encoder_choices
-from crosslens.web.search.uploads import MOST_BYTES, decode_upload
+from crosslens.web.search.uploads import MOST_BYTES, decoded_upload
 from tests.web.conftest import toys
 
 
@@ -126,8 +126,8 @@ def bomb() -> bytes:
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP"])
 def test_pictures_are_decoded(kind: str) -> None:
-    picture = decode_upload(encoded(kind))
-    assert (picture.mode, picture.size) == ("RGB", (8, 6))
+    with decoded_upload(encoded(kind)) as picture:
+        assert (picture.mode, picture.size) == ("RGB", (8, 6))
 
 
 @pytest.mark.parametrize(
@@ -141,5 +141,5 @@ def test_pictures_are_decoded(kind: str) -> None:
     ids=["empty", "markup", "tiff", "cut off", "too large", "bomb", "strip"],
 )  # fmt: skip
 def test_other_uploads_are_refused(content: bytes, problem: str) -> None:
-    with pytest.raises(InputError, match=problem):
-        decode_upload(content)
+    with pytest.raises(InputError, match=problem), decoded_upload(content):
+        pass

@@ -46,8 +46,9 @@ class Difficulty(Printable):
     """The level of every pair (``table``), and what it was decided by; prints as the share of each level.
 
     ``table`` has a row per caption (per relevant pair, where a caption has several images): ``caption``, ``image``,
-    ``votes`` (models that say it matches), ``models`` (models that voted on it), ``difficulty``, and ``score[NAME]`` of
-    every model. ``thresholds`` are those the models voted by; ``mapping`` names the levels in order.
+    ``votes`` (models that say it matches), ``models`` (models that voted on it), ``difficulty``, and of every model
+    ``score[NAME]`` and ``vote[NAME]`` (1: it says that the pair matches, or 0; of a tie-breaker also where not asked).
+    ``thresholds`` are those the models voted by; ``mapping`` names the levels in order.
     """
 
     table: pl.DataFrame
@@ -76,9 +77,29 @@ class Difficulty(Printable):
         """The models that vote on every pair."""
         return tuple(model for model in self.models if model != self.tie_breaker)
 
+    def model_named(self, model: str | None = None) -> str:
+        """A model whose scores the table holds; it may be left out where there is one."""
+        if model is None and len(self.models) == 1:
+            return self.models[0]
+        if model is None or model not in self.models:
+            problem = f"no scores of {model!r}" if model else f"scores of {len(self.models)} models"
+            fix = f"pass {argument('model')} with one of: {', '.join(self.models) or 'none'}"
+            raise UsageError(f"the table has {problem}", fix=fix, option="model")
+        return model
+
     def scores(self, model: str) -> Array:
         """A model's score of every row."""
         return self.table[f"score[{model}]"].to_numpy()
+
+    def matches(self, model: str) -> Array:
+        """Whether a model says that each row matches."""
+        if f"vote[{model}]" in self.table.columns:
+            return self.table[f"vote[{model}]"].to_numpy().astype(np.bool_)
+        if model not in self.models:
+            raise UsageError(f"no model {model!r} in the table", fix=f"name one of {', '.join(self.models) or 'none'}")
+        if model not in self.thresholds:
+            raise UsageError(f"the table does not say how {model} voted", fix="measure the difficulty again")
+        return self.scores(model) >= self.thresholds[model]
 
     def counts(self) -> dict[str, int]:
         """How many rows have each level."""
@@ -99,6 +120,8 @@ class Difficulty(Printable):
 
         ``margin`` is the mean over models of score less threshold, in standard deviations of the model's scores here.
         """
+        if not {"votes", "models"} <= set(self.table.columns):
+            raise InputError("the table has no votes", expected="columns votes and models", fix="measure it again")
         margins = np.zeros(len(self))
         known = [model for model in self.models if model in self.thresholds]
         for model in known:
@@ -106,6 +129,30 @@ class Difficulty(Printable):
             margins += (scores - self.thresholds[model]) / (float(scores.std()) or 1.0) / len(known)
         table = self.table.with_columns(pl.Series("margin", margins))
         return table.sort("votes", "margin", "caption", "image").head(self.table.height if count is None else count)
+
+    def disagreements(self, first: str, second: str, levels: Difficulty | None = None) -> dict[str, pl.DataFrame]:
+        """The rows that only ``first`` of the two models matches, and those that only ``second`` does, hardest first.
+
+        No model of a panel matches a pair that the panel calls hard. ``levels`` are those of another panel over the
+        same pairs, so that two further models can be compared on its hard ones (IMP, Figure 9).
+        """
+        if first == second:
+            raise UsageError(f"{first!r} is compared with itself", fix="name two models", option="disagree")
+        votes = {first: self.matches(first), second: self.matches(second)}
+        judges = levels or self
+        ids = ["caption", "image"]
+        ordered = judges.hardest().select(*_COLUMNS)
+        own = self.table.select(*ids, pl.col(r"^(score|vote)\[.*$"))
+        missing = own.join(ordered, on=ids, how="anti").height
+        if missing:
+            problem = f"{missing:,} of {len(self):,} pairs have no level in {judges.dataset}"
+            raise InputError(problem, fix="use the levels of the same dataset")
+        return {
+            model: ordered.join(
+                own.filter(pl.Series(votes[model] & ~votes[other])), on=ids, how="inner", maintain_order="left"
+            )
+            for model, other in ((first, second), (second, first))
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """Everything but the rows, as JSON can hold it."""
@@ -164,9 +211,11 @@ def read_difficulty(path: str | Path) -> Difficulty:
             fix="check the path",
         )
     kinds = {name: kind for name, kind in _COLUMNS.items() if name in table.columns}
-    scores = dict.fromkeys((name for name in table.columns if name.startswith("score[")), pl.Float64)
+    for name in table.columns:
+        if name.startswith(("score[", "vote[")):
+            kinds[name] = pl.Float64 if name.startswith("score[") else pl.Int64
     try:
-        table = table.with_columns(pl.col(name).cast(kind) for name, kind in {**kinds, **scores}.items())
+        table = table.with_columns(pl.col(name).cast(kind) for name, kind in kinds.items())
     except pl.exceptions.PolarsError as error:
         raise InputError(f"not a table of levels: {error}", file=path, fix="write it again") from error
     facts = _read_facts(path)
@@ -261,6 +310,7 @@ def assign_levels(
         "models": voted,
         DIFFICULTY: name_levels(votes, voted, levels, panel, tie_breaker=tie_breaker is not None),
         **{f"score[{model}]": np.asarray(values, np.float64) for model, values in scores.items()},
+        **{f"vote[{model}]": own.astype(np.int64) for model, own in matches.items()},
     }
     return Difficulty(pl.DataFrame(columns, schema_overrides=_COLUMNS), dataset, checked, levels.text, tie_breaker)
 

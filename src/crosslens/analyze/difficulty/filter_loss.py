@@ -15,7 +15,7 @@ import polars as pl
 
 from crosslens.analyze.difficulty.assignment import DIFFICULTY, Difficulty
 from crosslens.analyze.difficulty.options import WEB_THRESHOLDS
-from crosslens.core import InputError, Printable, UsageError, argument, json_form
+from crosslens.core import InputError, Printable, UsageError, json_form
 from crosslens.statistics import Estimate, share_of_sums
 
 Array = np.ndarray[Any, Any]
@@ -73,7 +73,7 @@ def measure_filter_loss(
     each becomes the highest score that at least that share of them reaches. ``model`` names the scores; it may be left
     out where there is one.
     """
-    name = _model(difficulty, model)
+    name = difficulty.model_named(model)
     scores = difficulty.scores(name)
     if not len(scores):
         raise InputError("no pairs", expected="a table of levels with at least one pair")
@@ -112,22 +112,6 @@ def _curve(scores: Array, groups: Mapping[str, Array], thresholds: Sequence[floa
             lost = np.searchsorted(np.sort(scores[members]), steps, side="left") / members.sum()
             parts.append(pl.DataFrame({"threshold": steps, "level": [kind] * len(steps), "lost": lost}))
     return pl.concat(parts)
-
-
-def _model(difficulty: Difficulty, model: str | None) -> str:
-    known = ", ".join(difficulty.models) or "none"
-    if model is None:
-        if len(difficulty.models) != 1:
-            problem = f"the table has scores of {len(difficulty.models)} models"
-            raise UsageError(problem, fix=f"pass {argument('model')} with one of them: {known}", option="model")
-        return difficulty.models[0]
-    if model not in difficulty.models:
-        raise UsageError(
-            f"the table has no scores of {model!r}",
-            fix=f"pass {argument('model')} with one of: {known}",
-            option="model",
-        )
-    return model
 
 
 def _web(scores: Any) -> Array:

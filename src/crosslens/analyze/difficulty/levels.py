@@ -66,6 +66,11 @@ class Levels:
         """The levels in the order in which they were written."""
         return tuple(part.partition("=")[0] for part in self.text.split())
 
+    @property
+    def count_votes(self) -> bool:
+        """Whether a level is a number of votes, not a share of them: then a panel of another size has other levels."""
+        return any(not votes_of.percent for votes_of in self.ranges.values())
+
     def names_of(self, possible: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str]:
         """The level of each (votes, models); raises for votes with no level or with two, and for ranges past them."""
         most = max(votes for votes, _ in possible)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,17 @@ import polars as pl
 
 from crosslens.analyze.hard_negatives.cases import RIGHT, WRONG, HardNegatives, hard_negatives_of
 from crosslens.analyze.hard_negatives.perturbed import perturbed_negatives
-from crosslens.core import HEADER_FILE, Dataset, InputError, Progress, UnknownNameError, UsageError, argument, reading
+from crosslens.core import (
+    HEADER_FILE,
+    Dataset,
+    InputError,
+    Progress,
+    UnknownNameError,
+    UsageError,
+    argument,
+    is_finite_number,
+    reading,
+)
 from crosslens.data import (
     Records,
     RowName,
@@ -125,9 +134,9 @@ def _boxes(rows: Records, photos: list[str]) -> list[tuple[str, str]]:
     boxes = []
     columns = [rows.values(f"bbox_{side}") for side in "xywh"]
     for index, (photo, *box) in enumerate(zip(photos, *columns, strict=True)):
-        if not all(type(side) in (int, float) and math.isfinite(side) for side in box) or min(box[2:]) <= 0:
+        if not all(map(is_finite_number, box)) or min(box[2:]) <= 0:
             raise InputError(
-                f"bad box {box}",
+                f"bad box {box!r:.100}",
                 row=rows.row_name(index),
                 expected="bbox_x, bbox_y, bbox_w, bbox_h in pixels, width and height above 0",
                 fix=f"correct the box, or read whole photos: {argument('crop', False)}",

@@ -7,12 +7,19 @@ a caption wrong is a reason to review it, but never a reason not to count it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import polars as pl
 
-from crosslens.analyze.label_quality.concepts import ConceptAgreement, DatasetConcepts, extract_concepts
-from crosslens.analyze.label_quality.duplicates import DuplicateImages, duplicate_captions, duplicate_images, words_of
+from crosslens.analyze.label_quality.concepts import ConceptAgreement, DatasetConcepts, extract_concepts, label_texts
+from crosslens.analyze.label_quality.duplicates import (
+    NO_COPIES,
+    CaptionCopies,
+    DuplicateImages,
+    duplicate_captions,
+    duplicate_images,
+    words_of,
+)
 from crosslens.analyze.label_quality.review import RUN_COLUMNS, LabelQuality
 from crosslens.analyze.label_quality.settings import LabelSettings
 from crosslens.analyze.label_quality.signals import (
@@ -81,7 +88,7 @@ class _Evidence:
     settings: LabelSettings
     concepts: DatasetConcepts | None
     duplicates: Sequence[DuplicateImages]
-    copies: Mapping[int, tuple[tuple[int, ...], bool]]
+    copies: Mapping[int, CaptionCopies]
     ranks: dict[int, list[OwnImageRank]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -106,12 +113,12 @@ class _Evidence:
         ranks, filtered = self.ranks.get(row, []), self.filtered(row)
         preferred = preferred_image(ranks, duplicates)
         fit = self.concepts.agreement(row, preferred.image) if self.concepts and preferred else None
-        rows, in_order = self.copies.get(row, ((), True))
-        copies = tuple(other for other in rows if int(owner[other]) not in duplicates)
+        elsewhere = self.copies.get(row, NO_COPIES)
+        copies = replace(elsewhere, captions=tuple(copy for copy in elsewhere.captions if copy[0] not in duplicates))
         words = len(words_of(self.dataset.texts[row]))
         agreement = self.agreements[row]
         pointless = bool(agreement and not agreement.concepts and agreement.agreed and agreement.named_share == 0)
-        return CaptionEvidence(row, words, agreement, filtered, pointless, ranks, preferred, fit, copies, in_order)
+        return CaptionEvidence(row, words, agreement, filtered, pointless, ranks, preferred, fit, copies)
 
     def filtered(self, row: int) -> bool:
         """Whether the keyword filter removes a caption."""
@@ -128,8 +135,8 @@ class _Evidence:
         image = {image_id: row for row, image_id in enumerate(self.dataset.image_ids)}
         counts = [0, 0, 0, 0]
         for query, truth, retrieved in failures.select("query", "ground_truth", "retrieved").iter_rows():
-            row, owner = caption[query], self.dataset.caption_image
-            copied = any(owner[other] == image[retrieved] for other in self.copies.get(row, ((), False))[0])
+            row = caption[query]
+            copied = any(owner == image[retrieved] for owner, _ in self.copies.get(row, NO_COPIES).captions)
             reasons = (self.filtered(row), copied, image[retrieved] in self.duplicates_of.get(image[truth], ()))
             counts = [total + applies for total, applies in zip(counts, (*reasons, any(reasons)), strict=True)]
         queries = query_outcomes(rankings, self.dataset, ranking.direction).height
@@ -168,11 +175,13 @@ def _notes(
     if concepts is None:
         notes.append("the keyword filter was left out")
     else:
-        alone = sum(
-            len(rows) == 1 and not objects for rows, objects in zip(concepts.captions, concepts.objects, strict=True)
-        )
-        if alone:
-            notes.append(f"{alone:,} images have one caption and no annotated objects: the keyword filter passes them")
+        if concepts.alone:
+            what = "one caption" if dataset.corpus is None else "no other text"
+            notes.append(
+                f"{concepts.alone:,} images have {what} and no annotated objects: the keyword filter passes them"
+            )
+        if label_texts(dataset) is not dataset:
+            notes.append("labels are the queries; the texts of the corpus say what is in an image")
     if not compared_pictures:
         notes.append("no pictures and no image vectors: duplicate images were not looked for")
     return notes

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from crosslens.core import Dataset, Progress
-from crosslens.explanations import GENERIC_NOUNS, PERSON, hypernyms_of, is_tangible, meaning, same_meaning, senses
+from crosslens.explanations import (
+    GENERIC_NOUNS,
+    PERSON,
+    hypernyms_of,
+    is_tangible,
+    meaning,
+    plain_text,
+    same_meaning,
+    senses,
+)
 from crosslens.language import Parse, load_wordnet, parse_texts, scene_graph
 
 _GROUPS = frozenset("audience band class couple crowd family group people player team trio".split())  # noqa: SIM905
@@ -22,10 +31,10 @@ _PERSONAL_PRONOUNS = frozenset("he she they him them someone somebody everyone".
 class ConceptAgreement:
     """The objects that a caption names, compared with what else is said about its image.
 
-    ``concepts``   the objects that it names (lemmas); ``missing`` those that no other caption and no annotation names
-    ``agreed``     the objects that most of the image's other captions name, two at least; ``silent`` those of them
+    ``concepts``   the objects that it names (lemmas); ``missing`` those that no other text and no annotation names
+    ``agreed``     the objects that most of the image's other texts name, two at least; ``silent`` those of them
                    that this caption does not name
-    ``compared``   False where nothing else names an object: no other captions, no annotated objects
+    ``compared``   False where nothing else names an object: no other texts, no annotated objects
     """
 
     concepts: tuple[str, ...]
@@ -61,31 +70,55 @@ class CaptionNouns:
 
 @dataclass(frozen=True)
 class DatasetConcepts:
-    """The nouns of every caption of a dataset, and the annotated objects of every image."""
+    """The nouns of every text of a dataset, and the annotated objects of every image.
+
+    ``described`` holds of each image the texts that say what is in it: all its captions, or those of the corpus.
+    """
 
     dataset: Dataset
-    named: tuple[CaptionNouns, ...]
+    named: Mapping[str, CaptionNouns]
     objects: tuple[frozenset[str], ...]
-    captions: tuple[tuple[int, ...], ...]
-    """Of each image, the rows of its captions."""
+    described: tuple[tuple[str, ...], ...]
 
     def agreement(self, caption: int, image: int | None = None) -> ConceptAgreement:
-        """A caption against the other captions and objects of its own image, or against those of another."""
+        """A caption against the texts and objects of its own image, or of another; its own words do not count."""
         image = int(self.dataset.caption_image[caption]) if image is None else image
-        others = [self.named[other] for other in self.captions[image] if other != caption]
-        return compare_concepts(self.named[caption], others, self.objects[image])
+        others = [self.named[text] for text in self.others(caption, image)]
+        return compare_concepts(self.named[self.dataset.texts[caption]], others, self.objects[image])
+
+    def others(self, caption: int, image: int) -> list[str]:
+        """The texts about an image that are not the caption itself."""
+        own = plain_text(self.dataset.texts[caption])
+        return [text for text in self.described[image] if plain_text(text) != own]
+
+    @property
+    def alone(self) -> int:
+        """The number of images of whose captions nothing else can be said: no other text, no annotated object."""
+        owners = enumerate(self.dataset.caption_image.tolist())
+        return len({image for row, image in owners if not self.objects[image] and not self.others(row, image)})
 
 
 def extract_concepts(dataset: Dataset, progress: Progress | None = None) -> DatasetConcepts:
-    """Parse the captions (each distinct text once; parses are cached)."""
-    distinct = list(dict.fromkeys(dataset.texts))
+    """Parse the texts (each distinct one once; parses are cached)."""
+    texts = label_texts(dataset)
+    distinct = list(dict.fromkeys((*dataset.texts, *texts.texts)))
     parses = parse_texts(distinct, progress=progress)
     named = {text: extract_nouns(parse) for text, parse in zip(distinct, parses, strict=True)}
-    captions: list[list[int]] = [[] for _ in dataset.image_ids]
-    for row, image in enumerate(dataset.caption_image.tolist()):
-        captions[image].append(row)
-    every = tuple(named[text] for text in dataset.texts)
-    return DatasetConcepts(dataset, every, _object_names(dataset), tuple(map(tuple, captions)))
+    described: list[list[str]] = [[] for _ in dataset.image_ids]
+    for text, image in zip(texts.texts, texts.caption_image.tolist(), strict=True):
+        described[image].append(text)
+    return DatasetConcepts(dataset, named, _object_names(dataset), tuple(map(tuple, described)))
+
+
+def label_texts(dataset: Dataset) -> Dataset:
+    """The texts by which labels are judged: those of the corpus, where the labels are queries of another text set.
+
+    Over one text set every caption is a label, those of the corpus too: it is judged by all others.
+    """
+    corpus = dataset.corpus
+    if corpus is None or not corpus.join(dataset.captions, on=["image", "text"], how="anti").height:
+        return dataset
+    return dataset.described
 
 
 def compare_concepts(

@@ -52,29 +52,45 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.casefold()))
 
 
-def duplicate_captions(dataset: Dataset) -> dict[int, tuple[tuple[int, ...], bool]]:
-    """For each caption (row) whose words another image's caption has too: those captions, and whether in that order.
+@dataclass(frozen=True)
+class CaptionCopies:
+    """Captions of other images in the same words, each as (row of its image, id); whether in the same order."""
+
+    captions: tuple[tuple[int, str], ...] = ()
+    in_order: bool = True
+
+
+NO_COPIES = CaptionCopies()
+
+
+def duplicate_captions(dataset: Dataset) -> dict[int, CaptionCopies]:
+    """For each caption (row) whose words a caption or corpus text of another image has too: those.
 
     Case, punctuation and articles do not count. Captions with the same words in the same order are listed alone where
     there are any, otherwise those with the words in another order.
     """
-    texts = [tuple(word for word in words_of(text) if word not in _ARTICLES) for text in dataset.texts]
-    in_order = _elsewhere(dataset, texts)
-    in_any = _elsewhere(dataset, [tuple(sorted(words)) for words in texts])
-    return {row: (in_order.get(row, others), row in in_order) for row, others in in_any.items()}
+    sources = (dataset, dataset.described)[: 1 if dataset.corpus is None else 2]
+    texts = [tuple(word for word in words_of(text) if word not in _ARTICLES) for own in sources for text in own.texts]
+    owners = [entry for own in sources for entry in zip(own.caption_image.tolist(), own.caption_ids, strict=True)]
+    in_order = _elsewhere(texts, owners, len(dataset.texts))
+    in_any = _elsewhere([tuple(sorted(words)) for words in texts], owners, len(dataset.texts))
+    return {row: CaptionCopies(in_order.get(row, others), row in in_order) for row, others in in_any.items()}
 
 
-def _elsewhere(dataset: Dataset, keys: Sequence[tuple[str, ...]]) -> dict[int, tuple[int, ...]]:
+def _elsewhere(
+    keys: Sequence[tuple[str, ...]], owners: Sequence[tuple[int, str]], captions: int
+) -> dict[int, tuple[tuple[int, str], ...]]:
+    """Of each of the first ``captions`` texts, the (image, id) of those of other images with the same key."""
     same: dict[tuple[str, ...], list[int]] = {}
     for row, key in enumerate(keys):
         if key:
             same.setdefault(key, []).append(row)
-    owner = dataset.caption_image.tolist()
     duplicates = {}
     for rows in same.values():
         for row in rows if len(rows) > 1 else ():
-            if others := tuple(other for other in rows if owner[other] != owner[row]):
-                duplicates[row] = others
+            others = dict.fromkeys(owners[other] for other in rows if owners[other][0] != owners[row][0])
+            if others and row < captions:
+                duplicates[row] = tuple(others)
     return duplicates
 
 

@@ -11,7 +11,9 @@ from crosslens.core import Options, UsageError, option
 class LabelSettings(Options):
     """When :func:`crosslens.analyze.assess_label_quality` suspects a label."""
 
-    threshold: float = option(1 / 3, "Keyword filter: share of words that other captions mention.", metavar="SHARE")
+    threshold: float = option(
+        1 / 3, "Keyword filter: share of words that other texts of the image have.", metavar="SHARE"
+    )
     far: float = option(0.05, "Far: ranked behind this share of the images in every run.", metavar="SHARE")
     shortest: int = option(3, "A caption of fewer words says too little.", metavar="N")
     bits: int = option(6, "Same picture: hashes differ in at most N of 192 bits; -1: never.", metavar="N")

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.label_quality.concepts import ConceptAgreement
-from crosslens.analyze.label_quality.duplicates import DuplicateImages
+from crosslens.analyze.label_quality.concepts import ConceptAgreement, label_texts
+from crosslens.analyze.label_quality.duplicates import NO_COPIES, CaptionCopies, DuplicateImages
 from crosslens.core import TEXT_TO_IMAGE, UNRANKED, Dataset, Ranking, Run, UsageError, argument, positions
 from crosslens.explanations import TEXT_TO_TEXT, item_rows, query_outcomes, ranking_of
 
@@ -148,7 +148,7 @@ class CaptionEvidence:
     ``agreement``  with what else is said about its image; ``filtered`` whether the keyword filter takes it out,
                    ``pointless`` whether it names nothing although the others agree on something
     ``ranks``      one per run; ``preferred`` the image before its own in all of them, ``fit`` the agreement with it
-    ``copies``     captions of other images in the same words, and whether in the same order
+    ``copies``     captions of other images in the same words
     """
 
     caption: int
@@ -159,8 +159,7 @@ class CaptionEvidence:
     ranks: Sequence[OwnImageRank] = ()
     preferred: PreferredImage | None = None
     fit: ConceptAgreement | None = None
-    copies: tuple[int, ...] = ()
-    in_order: bool = True
+    copies: CaptionCopies = NO_COPIES
 
     def reasons(self, far: float, shortest: int) -> tuple[str, ...]:
         """Why it is suspect."""
@@ -169,7 +168,7 @@ class CaptionEvidence:
             EMPTY: self.pointless or self.words < shortest,
             ANOTHER_IMAGE: self.preferred is not None,
             FAR: bool(self.ranks) and all(rank.rank > max(1, far * rank.gallery) for rank in self.ranks),
-            SAME_CAPTION: bool(self.copies),
+            SAME_CAPTION: bool(self.copies.captions),
         }
         return tuple(reason for reason in REASONS if applies.get(reason))
 
@@ -192,7 +191,9 @@ class CaptionEvidence:
 
     def _copy_doubt(self) -> float:
         """Three equal words may be chance, twelve are not."""
-        return min(1.0, self.words / _LONG) * (1 if self.in_order else _OTHER_ORDER) if self.copies else 0.0
+        if not self.copies.captions:
+            return 0.0
+        return min(1.0, self.words / _LONG) * (1 if self.copies.in_order else _OTHER_ORDER)
 
 
 def review_table(
@@ -204,7 +205,8 @@ def review_table(
     shortest: int,
 ) -> pl.DataFrame:
     """One list of captions and of pairs of images: by number of signals, then by severity, then in dataset order."""
-    first = {int(image): text for text, image in reversed(list(zip(dataset.texts, dataset.caption_image, strict=True)))}
+    texts = label_texts(dataset)
+    first = {int(image): text for text, image in reversed(list(zip(texts.texts, texts.caption_image, strict=True)))}
     rows = [
         _caption_row(dataset, first, caption, reasons, caption.severity(shortest))
         for caption in captions
@@ -223,7 +225,7 @@ def _caption_row(
     owner = dataset.caption_image
     suggested = None if caption.preferred is None else caption.preferred.image
     if SAME_CAPTION in reasons:
-        suggested = int(owner[caption.copies[0]])
+        suggested = caption.copies.captions[0][0]
     ranks = [rank.rank for rank in caption.ranks]
     return {
         "image": dataset.image_ids[owner[caption.caption]],
@@ -278,9 +280,10 @@ def _evidence(dataset: Dataset, caption: CaptionEvidence, reasons: tuple[str, ..
     if EMPTY in reasons and not caption.pointless:
         yield f"{caption.words} word{'' if caption.words == 1 else 's'}"
     if SAME_CAPTION in reasons:
-        kind = "same words" if caption.in_order else "same words in another order"
-        named = ", ".join(dataset.caption_ids[row] for row in caption.copies[:3])
-        yield f"{kind}: {named}{f' and {len(caption.copies) - 3} more' if caption.copies[3:] else ''}"
+        copies = caption.copies.captions
+        kind = "same words" if caption.copies.in_order else "same words in another order"
+        named = ", ".join(name for _, name in copies[:3])
+        yield f"{kind}: {named}{f' and {len(copies) - 3} more' if copies[3:] else ''}"
     if ANOTHER_IMAGE in reasons and caption.preferred is not None:
         yield f"{dataset.image_ids[caption.preferred.image]} at place {_listed(caption.preferred.ranks)}"
     if caption.ranks and (ANOTHER_IMAGE in reasons or FAR in reasons):

@@ -1,14 +1,14 @@
 """Pairs that nobody annotated although they match: as relevant as annotated ones, and outside the ground truth.
 
-What is as relevant as an annotated pair? One caption of each image is held out, and φ compares it with the others: so
-high is φ for a caption that people wrote about the image. A quantile of these values (half of them are above the
-median) is the threshold for all other pairs.
+What is as relevant as an annotated pair? One caption of each image is held out, and φ compares it with the others (over
+two text sets, with the corpus): so high is φ for a caption that people wrote about the image. A quantile of these
+values (half of them are above the median) is the threshold for all other pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,16 +98,14 @@ class MissingPositives(Printable):
     @property
     def table(self) -> pl.DataFrame:
         """One row per pair: image, caption, φ, the caption's text and its own image, and a caption of the image."""
-        first: dict[int, str] = {}
-        for text, image in zip(self.dataset.texts, self.dataset.caption_image.tolist(), strict=True):
-            first.setdefault(image, text)
+        first = [next(iter(texts), "") for texts in references_of(self.dataset)]
         columns: dict[str, Any] = {
             "image": [self.dataset.image_ids[row] for row in self.images],
             "caption": [self.dataset.caption_ids[row] for row in self.captions],
             "phi": self.values,
             "text": [self.dataset.texts[row] for row in self.captions],
             "caption_of": [self.dataset.image_ids[self.dataset.caption_image[row]] for row in self.captions],
-            "image_caption": [first.get(int(row), "") for row in self.images],
+            "image_caption": [first[row] for row in self.images],
         }
         return pl.DataFrame(columns, schema_overrides={"phi": pl.Float32, "image": pl.String, "caption": pl.String})
 
@@ -208,25 +206,25 @@ def held_out_similarity(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Array:
-    """φ of one caption of each image, drawn by the seed, against the image's other captions.
+    """φ of one caption of each image, drawn by the seed, against the image's other captions, or its corpus without it.
 
-    Images with a single caption have no others and are left out; a matrix, which has no texts, gives none.
+    Images without another text are left out; a matrix, which has no texts, gives none.
     """
     if isinstance(similarity, IdSimilarity):
         return np.empty(0, np.float32)
-    references = references_of(dataset)
-    images = np.array([row for row, texts in enumerate(references) if len(texts) > 1], np.int64)
-    if not len(images):
-        return np.empty(0, np.float32)
+    references, captions = references_of(dataset), references_of(replace(dataset, corpus=None))
     chances = random_stream(seed, "left-out caption").random(len(references))
-    held_out = []
-    for row in images.tolist():
-        texts = references[row]
-        chosen = int(chances[row] * len(texts))
-        held_out.append(texts[chosen])
-        references[row] = texts[:chosen] + texts[chosen + 1 :]
-    prepared = similarity.prepare(references, held_out, progress=progress, threads=threads)
-    return prepared.pairs(images, np.arange(len(images)))
+    held_out: dict[int, str] = {}
+    for row, own in enumerate(captions):
+        chosen, others = own[int(chances[row] * len(own))] if own else "", references[row].copy()
+        if chosen in others:
+            others.remove(chosen)
+        if own and others:
+            held_out[row], references[row] = chosen, others
+    if not held_out:
+        return np.empty(0, np.float32)
+    prepared = similarity.prepare(references, list(held_out.values()), progress=progress, threads=threads)
+    return prepared.pairs(np.array(list(held_out)), np.arange(len(held_out)))
 
 
 def _quantile(annotated: Array, quantile: float, similarity: Similarity) -> float:

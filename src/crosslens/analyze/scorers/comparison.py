@@ -30,7 +30,7 @@ class ScorerComparison(Printable):
     ``rank_difference``: the share of pairs that the second scorer puts below this one, less that of the first.
 
     ``distributions`` describes both scores per category. ``correlations`` has the coefficients over all pairs and in
-    each category, ``agreement`` the Bland–Altman figures of second − first on every scale. Intervals resample images.
+    each category, ``agreement`` the Bland–Altman figures of second − first on every scale. Intervals are over images.
     """
 
     dataset: str
@@ -149,7 +149,9 @@ def compare_scorers(
         ),
         {part: {name: fit.estimate(name, level) for name in COEFFICIENTS} for part, fit in fits.items()},
         {
-            scale: bland_altman(rescaled(first, scale), rescaled(second, scale), images, level=level, **resampling)
+            scale: bland_altman(
+                rescaled(first, scale), rescaled(second, scale), images, intervals=resamples > 0, level=level
+            )
             for scale in SCALES
         },
         column,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from crosslens.build.generators.prompts import (
@@ -14,11 +14,12 @@ from crosslens.build.generators.prompts import (
 )
 from crosslens.build.generators.protocol import GENERATORS, Generator, GeneratorSettings, Notify, Request
 from crosslens.core import (
+    WORKERS,
     Endpoint,
     InputError,
     InvalidAnswer,
     Message,
-    UsageError,
+    Reading,
     answers_of,
     argument,
     derive_seed,
@@ -31,10 +32,10 @@ _REPAIRS = 2
 _MAX_DESCRIPTIONS = 1000
 _MOST_REPEATED = 4000  # characters of an unusable answer that are sent back to the model
 _YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "pictures": (lambda text: _YES_NO[text.lower()], "true or false"),
-    "workers": (int, "a whole number"),
-    "max_descriptions": (int, "a whole number"),
+_OPTIONS: dict[str, Reading] = {
+    "pictures": Reading(lambda text: _YES_NO[text.lower()], "true or false"),
+    "workers": WORKERS,
+    "max_descriptions": Reading(int, "a whole number", 1, 1_000_000),
 }
 
 
@@ -54,9 +55,6 @@ class HttpGenerator:
         self, endpoint: Endpoint, *, notify: Notify, pictures: bool = False, workers: int = 4,
         max_descriptions: int = _MAX_DESCRIPTIONS,
     ) -> None:  # fmt: skip
-        for name, value in (("workers", workers), ("max_descriptions", max_descriptions)):
-            if value < 1:
-                raise UsageError(f"{name} = {value}", fix=f"{name} must be at least 1", option=name)
         self.name = f"http:{endpoint.model}@{endpoint.host}"
         self.revision = f"prompt-{REVISION}"
         self.sees_pictures = pictures

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
-from crosslens.build.imp.candidates import KEPT, NEAR_DUPLICATE, NOT_DRAWN, SMALL_CLUSTER, Candidates
+from crosslens.build.imp.candidates import KEPT, NEAR_DUPLICATE, NOT_DRAWN, TITLE, Candidates
+from crosslens.build.imp.leakage import CAPTION, IMAGE
 from crosslens.build.imp.people.agreement import AnnotatorAgreement
 from crosslens.build.imp.people.annotation import GOOD, Verdict
-from crosslens.build.imp.sampling import SampleSpread
+from crosslens.build.imp.sampling import Array, SampleSpread
 from crosslens.build.log import DecisionLog
 from crosslens.core import Card, Dataset, Printable
 
@@ -25,7 +26,7 @@ DATASET = "dataset"
 
 _CAPTIONS = {
     "caption": pl.String, "image": pl.String, "text": pl.String, "pool_caption": pl.String, "pool_image": pl.String,
-    "cosine": pl.Float64, "before": pl.String, "change": pl.String,
+    "cosine": pl.Float64, "before": pl.String, "change": pl.String, "source": pl.String,
 }  # fmt: skip
 REJECTED_COLUMNS = {
     "image": pl.String, "caption": pl.String, "text": pl.String, "verdict": pl.String, "reason": pl.String,
@@ -53,6 +54,8 @@ class Imp(Printable):
     notes: tuple[str, ...] = ()
     already: bool = False
     """Whether it was built before."""
+    encode: Callable[[list[str]], Array] | None = field(default=None, repr=False)
+    """Captions → vectors, as the text encoder of the build has them."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -63,13 +66,15 @@ class Imp(Printable):
 def stage_counts(candidates: Candidates, log: DecisionLog) -> dict[str, int]:
     """Name → number, for every stage that the log has come to."""
     images, captions = candidates.images, candidates.captions
-    reasons = Counter(captions["reason"])
+    reasons, titles = Counter(captions["reason"]), captions.filter(source=TITLE).height
+    least = log.head["settings"]["cluster_sizes"][0]
     clean = reasons[None] + reasons[NEAR_DUPLICATE] + reasons[NOT_DRAWN]
     counts = {
         "images given": int(log.head["images"]["images"]),
         "images sampled": images.height,
-        "images with a large enough cluster": images.filter(pl.col("verdict") != SMALL_CLUSTER).height,
-        "captions in their clusters": captions.height,
+        "images with a large enough cluster": images.filter(pl.col("cluster") >= least).height,
+        "captions in their clusters": captions.height - titles,
+        **({"titles of their own": titles} if "titles" in log.head else {}),
         "captions left by cleaning": clean,
         "captions that are no near-duplicates": clean - reasons[NEAR_DUPLICATE],
         "images with enough candidates": images.filter(verdict=KEPT).height,
@@ -83,9 +88,22 @@ def stage_counts(candidates: Candidates, log: DecisionLog) -> dict[str, int]:
             "captions corrected": sum(bool(verdict[1]) for verdict in verdicts),
             "images in the benchmark": built["images"],
             "captions in the benchmark": built["captions"],
+            **({"titles in the benchmark": built["titles"]} if "titles" in built else {}),
             "captions rejected": built["rejected"],
         }
     return counts
+
+
+def good_captions(
+    candidates: Candidates, verdicts: Mapping[str, Verdict], leaks: pl.DataFrame | None = None
+) -> list[tuple[str, str, str]]:
+    """Image, caption and text, as corrected, of the captions that people called good; without ``leaks``, if given."""
+    lost = (set(), set()) if leaks is None else tuple(set(leaks.filter(kind=kind)[kind]) for kind in (IMAGE, CAPTION))
+    return [
+        (image, caption, verdicts[caption].correction or text)
+        for image, caption, text in candidates.kept.select("image", "caption", "text").iter_rows()
+        if verdicts[caption].verdict == GOOD and image not in lost[0] and caption not in lost[1]
+    ]
 
 
 def benchmark_dataset(
@@ -107,7 +125,7 @@ def benchmark_dataset(
             text = verdict.correction or row["text"]
             before = row["text"] if verdict.correction else None
             origin = (row["pool_caption"], row["pool_image"], row["cosine"])
-            rows.append((caption, image, text, *origin, before, verdict.change or None))
+            rows.append((caption, image, text, *origin, before, verdict.change or None, row["source"]))
     return Dataset("imp", table, pl.DataFrame(rows, schema=_CAPTIONS, orient="row"), card=_card(images, log))
 
 
@@ -122,8 +140,8 @@ def rejected_captions(candidates: pl.DataFrame, verdicts: Mapping[str, Verdict])
 
 
 def _card(images: Dataset, log: DecisionLog) -> Card:
-    pool = log.head["pool"]["name"]
-    verdicts = log.of("verdict")
+    pool, own = log.head["pool"]["name"], ", and titles of their own" if "titles" in log.head else ""
+    verdicts, people = log.of("verdict"), log.head["settings"]["annotators"]
     good = [entry for entry in verdicts if entry["verdict"][0] == GOOD]
     origin = f" ({images.card.source})" if images.card.source else ""
     return Card(
@@ -131,6 +149,6 @@ def _card(images: Dataset, log: DecisionLog) -> Card:
         revision=f"build {log.head['key'][:12]}",
         licence=images.card.licence,
         citation=images.card.citation,
-        notes=f"diverse captions of visually similar images, judged by {log.head['settings']['annotators']} people: "
+        notes=f"diverse captions of visually similar images{own}, judged by {people} people: "
         f"{len(good):,} of {len(verdicts):,} candidate captions were good",
     )

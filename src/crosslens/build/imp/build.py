@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.build.imp.benchmark import DONE, Imp, benchmark_dataset, rejected_captions
-from crosslens.build.imp.candidates import Candidates
+from crosslens.build.imp.benchmark import DONE, Imp, benchmark_dataset, good_captions, rejected_captions
+from crosslens.build.imp.candidates import TITLE, Candidates
 from crosslens.build.imp.card import build_notes
 from crosslens.build.imp.cleaning.settings import CleaningSettings
 from crosslens.build.imp.diversity import pairwise_mean, select_diverse
 from crosslens.build.imp.folder import STAGES, ImpFolder, Page, building, tables_fingerprint
-from crosslens.build.imp.leakage import CAPTION, IMAGE, Corpus, find_leaks, read_corpus
+from crosslens.build.imp.leakage import Corpus, find_leaks, read_corpus
 from crosslens.build.imp.people.agreement import measure_agreement
-from crosslens.build.imp.people.annotation import GOOD, Verdict
+from crosslens.build.imp.people.annotation import Verdict
 from crosslens.build.imp.people.verdicts import PeoplesVerdicts, read_verdicts
 from crosslens.build.imp.settings import SamplingSettings, SelectionSettings
 from crosslens.build.imp.sources import ImpSources
@@ -43,6 +43,7 @@ def build_imp(
     image_embeddings: Embeddings | None = None,
     pool_embeddings: Embeddings | None = None,
     pool_images: str | Path | None = None,
+    titles: Dataset | None = None,
     annotations: Sequence[str | Path] = (),
     corpora: Sequence[str | Path] = (),
     output: str | Path | None = None,
@@ -57,9 +58,10 @@ def build_imp(
     """Build an IMP benchmark from ``images`` and the captions of a ``pool`` of other images.
 
     ``encoder`` compares images; ``image_embeddings`` and ``pool_embeddings`` are vectors to use in its place.
-    ``text_encoder`` compares captions (default: ``encoder``, if it encodes texts). ``annotations`` are filled-in
-    sheets; without any, those in ``output`` count. As long as verdicts are missing, the sheets are written and the
-    result's ``status`` says what is next. ``corpora`` are searched for the benchmark's captions and pictures.
+    ``text_encoder`` compares captions (default: ``encoder``, if it encodes texts). ``titles`` are captions that belong
+    to the images themselves, as the titles of web pages that show them do. ``annotations`` are filled-in sheets;
+    without any, those in ``output`` count. As long as verdicts are missing, the sheets are written and the result's
+    ``status`` says what is next. ``corpora`` are searched for the benchmark's captions and pictures.
     ``repeat`` is the log of an earlier build: its verdicts are used, and every decision must come out the same.
     ``page`` makes an HTML page of the benchmark. ``options`` are those of :class:`crosslens.encode.EncodeOptions`.
     """
@@ -68,7 +70,7 @@ def build_imp(
         visual = None if encoder is None else load_encoder(encoder, encoding)
         texts = _text_encoder(visual, text_encoder, encoding)
         sources = ImpSources(
-            images, pool, visual, texts, image_embeddings, pool_embeddings, pool_images, encoding, progress
+            images, pool, visual, texts, image_embeddings, pool_embeddings, pool_images, encoding, progress, titles
         )
         stages = CandidateStages(sources, settings or SamplingSettings(), cleaning or CleaningSettings(), progress)
         checked = [read_corpus(path) for path in corpora]
@@ -158,7 +160,13 @@ class _Build:
         if self.repeat is not None:
             self.repeat.check_same(log, so_far=True)  # verdicts on other candidates would mean nothing
         return Imp(
-            people.status, candidates, spreads_of(table), log, waiting=people.waiting, notes=tuple(head["notes"])
+            people.status,
+            candidates,
+            spreads_of(table),
+            log,
+            waiting=people.waiting,
+            notes=tuple(head["notes"]),
+            encode=self.stages.sources.encode_captions,
         )
 
     def finish(self, imp: Imp, people: PeoplesVerdicts) -> Imp:
@@ -201,13 +209,9 @@ class _Build:
         """Leakage, and five diverse captions of each image."""
         for caption, verdict in verdicts.items():
             imp.log("verdict", caption=caption, verdict=list(vars(verdict).values()))
-        good = [
-            (image, caption, verdicts[caption].correction or text)
-            for image, caption, text in imp.candidates.kept.select("image", "caption", "text").iter_rows()
-            if verdicts[caption].verdict == GOOD
-        ]
-        leaks = self._leaks(imp, good)
-        chosen = self._choose(imp, self._without(good, leaks))
+        leaks = self._leaks(imp, good_captions(imp.candidates, verdicts))
+        dropped = leaks if self.selection.drop_leaks else None
+        chosen = self._choose(imp, good_captions(imp.candidates, verdicts, dropped))
         if not chosen:
             raise UsageError(
                 f"no image has {self.settings.captions} good captions",
@@ -216,6 +220,8 @@ class _Build:
         dataset = benchmark_dataset(imp.candidates, chosen, verdicts, self.stages.sources.images, imp.log)
         rejected = rejected_captions(imp.candidates.kept, verdicts)
         sizes = {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids), "rejected": rejected.height}
+        if "titles" in imp.log.head:
+            sizes["titles"] = dataset.captions.filter(source=TITLE).height
         imp.log("benchmark", **sizes)
         return replace(imp, dataset=dataset, rejected=rejected, leaks=leaks)
 
@@ -229,14 +235,6 @@ class _Build:
         for row in leaks.iter_rows(named=True):
             imp.log("leak", **row)
         return leaks
-
-    def _without(self, good: Sequence[tuple[str, str, str]], leaks: pl.DataFrame | None) -> list[tuple[str, str, str]]:
-        """The good captions, without those that a corpus has, if that is asked for."""
-        if leaks is None or not self.selection.drop_leaks:
-            return list(good)
-        captions = set(leaks.filter(kind=CAPTION)["caption"])
-        images = set(leaks.filter(kind=IMAGE)["image"])
-        return [row for row in good if row[0] not in images and row[1] not in captions]
 
     def _choose(self, imp: Imp, good: Sequence[tuple[str, str, str]]) -> dict[str, list[str]]:
         """Image → the ids of its captions, in the order of sampling."""

@@ -1,12 +1,15 @@
-"""Candidate captions: those of each image's cluster, cleaned, without near-duplicates; each decision has a reason."""
+"""Candidate captions: an image's own titles and those of its cluster, cleaned, without near-duplicates.
+
+Each decision has a reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
 
 from crosslens.build.imp.cleaning.captions import clean_captions
@@ -23,6 +26,8 @@ FEW_CANDIDATES = "too few candidates"
 NEAR_DUPLICATE = "near-duplicate"
 NOT_DRAWN = "not drawn"
 """Verdicts on sampled images, and reasons for dropped captions that are not those of cleaning."""
+POOL, TITLE = "pool", "title"
+"""Where a candidate comes from: it is the caption of a similar image, or a title of the image itself."""
 
 IMAGE_COLUMNS = {
     "image": pl.String, "file": pl.String, "order": pl.Int64, "cluster": pl.Int64, "nearest": pl.Float64,
@@ -31,15 +36,29 @@ IMAGE_COLUMNS = {
 CANDIDATE_COLUMNS = {
     "image": pl.String, "caption": pl.String, "text": pl.String, "original": pl.String, "pool_caption": pl.String,
     "pool_image": pl.String, "cosine": pl.Float64, "reason": pl.String, "changes": pl.List(pl.String),
+    "source": pl.String,
 }  # fmt: skip
 
 CleanText = tuple[str | None, str | None, list[str]]
 """What cleaning makes of a text: the cleaned text or None, the reason or None, the repairs."""
 
 
+class _Caption(NamedTuple):
+    """A text before cleaning: its id in the pool or among the titles; ``image`` and ``cosine`` are a pool image's."""
+
+    text: str
+    caption: str
+    image: str | None = None
+    cosine: float | None = None
+
+    @property
+    def source(self) -> str:
+        return TITLE if self.image is None else POOL
+
+
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The sampled images with their verdicts, and all captions of their clusters with what became of them."""
+    """The sampled images with their verdicts, and all their titles and captions with what became of them."""
 
     images: pl.DataFrame
     captions: pl.DataFrame
@@ -58,48 +77,47 @@ def collect_candidates(
     settings: SamplingSettings,
     cleaning: CleaningSettings,
     progress: Progress | None = None,
+    titles: Mapping[str, Sequence[tuple[str, str]]] = MappingProxyType({}),
 ) -> Candidates:
-    """The candidates of ``images``, the ids and files of the sampled ones in the order of their choice."""
+    """The candidates of ``images``, the ids and files of the sampled ones in the order of their choice.
+
+    ``titles``: image → ids and texts of the titles that are its own. They come first: of near-duplicates the title
+    stays, and no title is left out of a draw for a caption of the pool. A cluster that is too small gives no captions,
+    but an image with enough titles needs none.
+    """
     captions = caption_rows(pool)
     usable = clusters.sizes >= settings.cluster_sizes[0]
     rows = [
-        [(caption, float(cosine)) for member, cosine in zip(members, cosines, strict=True)
-         for caption in captions[member]] if enough else []
-        for members, cosines, enough in zip(clusters.members, clusters.cosines, usable, strict=True)
+        [_Caption(text, caption) for caption, text in titles.get(image, ())]
+        + [_Caption(pool.texts[caption], pool.caption_ids[caption], pool.image_ids[member], round(float(cosine), 6))
+           for member, cosine in zip(clusters.members[order], clusters.cosines[order], strict=True) if usable[order]
+           for caption in captions[member]]
+        for order, (image, _) in enumerate(images)
     ]  # fmt: skip
-    cleaned = _clean(pool, sorted({caption for own in rows for caption, _ in own}), cleaning, progress)
-    image_rows, caption_rows_ = [], []
+    texts = list(dict.fromkeys(caption.text for own in rows for caption in own))
+    table = clean_captions(texts, cleaning, progress=progress).table.select("cleaned", "reason", "changes")
+    cleaned: dict[str, CleanText] = dict(zip(texts, table.iter_rows(), strict=True))
+    image_rows, candidate_rows = [], []
     for order, ((image, file), own) in enumerate(zip(images, rows, strict=True)):
-        reasons = _reasons(image, [cleaned[caption] for caption, _ in own], settings)
-        caption_rows_ += [
-            (image, f"{image}#{number}", text, pool.texts[caption], pool.caption_ids[caption],
-             pool.image_ids[pool.caption_image[caption]], round(cosine, 6), reason, cleaned[caption][2])
-            for number, ((caption, cosine), (text, reason)) in enumerate(zip(own, reasons, strict=True))
-        ]  # fmt: skip
+        reasons = _reasons(image, own, cleaned, settings)
+        candidate_rows += [
+            (image, f"{image}#{number}", text, *caption, reason, cleaned[caption.text][2], caption.source)
+            for number, (caption, (text, reason)) in enumerate(zip(own, reasons, strict=True))
+        ]
         kept = sum(reason is None for _, reason in reasons)
-        verdict = SMALL_CLUSTER if not usable[order] else KEPT if kept >= settings.captions else FEW_CANDIDATES
+        verdict = KEPT if kept >= settings.captions else FEW_CANDIDATES if usable[order] else SMALL_CLUSTER
         facts = (int(clusters.sizes[order]), round(float(clusters.nearest[order]), 6), kept, verdict)
         image_rows.append((image, file, order, *facts))
-    candidates = Candidates(_table(image_rows, IMAGE_COLUMNS), _table(caption_rows_, CANDIDATE_COLUMNS))
+    candidates = Candidates(_table(image_rows, IMAGE_COLUMNS), _table(candidate_rows, CANDIDATE_COLUMNS))
     _refuse_none(candidates, settings)
     return candidates
 
 
-def _clean(
-    pool: Dataset, rows: Sequence[int], settings: CleaningSettings, progress: Progress | None
-) -> dict[int, CleanText]:
-    """Every caption's outcome; equal texts are cleaned once."""
-    texts = list(dict.fromkeys(pool.texts[row] for row in rows))
-    table = clean_captions(texts, settings, progress=progress).table
-    outcomes = dict(zip(texts, table.select("cleaned", "reason", "changes").iter_rows(), strict=True))
-    return {row: outcomes[pool.texts[row]] for row in rows}
-
-
 def _reasons(
-    image: str, cleaned: Sequence[CleanText], settings: SamplingSettings
+    image: str, own: Sequence[_Caption], cleaned: Mapping[str, CleanText], settings: SamplingSettings
 ) -> list[tuple[str | None, str | None]]:
     """For each caption of an image its text, and the reason why it is dropped."""
-    decided = [(text, reason) for text, reason, _ in cleaned]
+    decided = [cleaned[caption.text][:2] for caption in own]
     alive = [number for number, (_, reason) in enumerate(decided) if reason is None]
     if settings.near_duplicate <= 1 and alive:
         texts = [decided[number][0] or "" for number in alive]
@@ -110,8 +128,9 @@ def _reasons(
                 decided[number] = (decided[number][0], NEAR_DUPLICATE)
         alive = sorted(first.values())
     if settings.candidates is not None and len(alive) > settings.candidates:
-        draw = random_stream(settings.seed, "imp candidates", image)
-        for at in np.sort(draw.permutation(len(alive))[settings.candidates :]):
+        order = random_stream(settings.seed, "imp candidates", image).permutation(len(alive))
+        drawn = sorted(order, key=lambda at: own[alive[at]].source != TITLE)
+        for at in drawn[settings.candidates :]:
             decided[alive[at]] = (decided[alive[at]][0], NOT_DRAWN)
     return decided
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from crosslens.build.imp.benchmark import AGREE, ANNOTATE, DATASET, Imp
-from crosslens.build.imp.candidates import SMALL_CLUSTER
+from crosslens.build.imp.candidates import SMALL_CLUSTER, TITLE
 
 NEXT = {
     ANNOTATE: "Fill in the column verdict of {sheets} (good, bad, unsure or generic; a corrected text goes into "
@@ -84,6 +84,14 @@ def build_notes(imp: Imp) -> tuple[str, ...]:
     few = images.height - small - imp.counts["images with enough candidates"]
     if few:
         notes.append(f"{few:,} sampled images have fewer than {settings['captions']} candidate captions")
+    if "titles" in imp.log.head:
+        given = imp.log.head["titles"]["captions"]
+        own = imp.candidates.captions.filter(source=TITLE)
+        judged = imp.candidates.kept.filter(source=TITLE).height
+        notes.append(
+            f"{given:,} titles: {given - own.height:,} of images that were not sampled, {own.height - judged:,} "
+            f"dropped, {judged:,} to judge"
+        )
     same = images.filter(images["nearest"] >= 0.98).height
     if same:
         notes.append(f"{same:,} sampled images have a cosine of 0.98 or more with a pool image: maybe the same picture")
@@ -102,7 +110,7 @@ def _files(imp: Imp) -> str:
     files = [
         (f"`{DATASET}/`", "images and captions, as crosslens reads them", imp.dataset is not None),
         ("`rejected.parquet`", "captions that people called bad, generic or unsure", imp.rejected is not None),
-        ("`candidates.parquet`", "all captions of the clusters, with the reason for every dropped one", True),
+        ("`candidates.parquet`", "all captions of the clusters and titles, with the reason for dropped ones", True),
         ("`sampled.parquet`", "the sampled images, with cluster sizes and verdicts", True),
         ("`annotate-1.csv` …", "the sheets of the annotators", True),
         ("`agree.csv`", "what they agreed on", imp.agreement is not None and imp.agreement.open > 0),

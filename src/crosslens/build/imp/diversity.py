@@ -1,21 +1,24 @@
 """Diverse captions of an image: those with the lowest pairwise similarity, or one of each K-means cluster.
 
-The paper states both: section 4.1 the first, appendix C.5 the second.
+The paper states both: section 4.1 the first, appendix C.5 the second, whose map is its figure 11.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
 
 from crosslens.analyze import unit_vectors
+from crosslens.build.imp.benchmark import Imp, good_captions
+from crosslens.build.imp.people.annotation import Verdict
 from crosslens.build.imp.planar_map import FEWEST, planar_map
 from crosslens.build.imp.settings import LOWEST
-from crosslens.core import MissingExtraError, random_stream
+from crosslens.core import MissingExtraError, UnknownNameError, UsageError, random_stream
 
 Array = np.ndarray[Any, Any]
 
@@ -31,8 +34,63 @@ def select_diverse(vectors: Array, count: int, how: str, *, seed: int, image: st
         return list(range(count))
     if how == LOWEST:
         return lowest_similarity(vectors, count)
+    return one_of_each_cluster(cluster_captions(vectors, count, seed)[1], count, seed=seed, image=image)
+
+
+@dataclass(frozen=True, eq=False)
+class CaptionMap:
+    """The good captions of an image in a plane, the K-means cluster of each, and whether it was chosen."""
+
+    image: str
+    texts: tuple[str, ...]
+    points: Array
+    clusters: Array
+    chosen: Array
+    diverse: str
+    """How they were chosen."""
+
+
+def map_captions(imp: Imp, image: str | None = None) -> CaptionMap:
+    """The map of an image's good captions; by default of the image that has the most."""
+    if imp.dataset is None or imp.encode is None:
+        raise UsageError(
+            "captions are mapped when they are chosen, and the benchmark is not finished",
+            fix="fill in the sheets first",
+        )
+    selected = {entry["image"]: entry for entry in imp.log.of("selected") if "captions" in entry}
+    if image is None:
+        image = max(selected, key=lambda name: selected[name]["good"])
+    elif image not in selected:
+        error = UnknownNameError("image of the benchmark", image, list(selected))
+        error.option = "map_image"
+        raise error
+    verdicts = {entry["caption"]: Verdict(*entry["verdict"]) for entry in imp.log.of("verdict")}
+    leaks = imp.leaks if imp.log.head["selection"]["drop_leaks"] else None
+    own = [row for row in good_captions(imp.candidates, verdicts, leaks) if row[0] == image]
+    texts, settings = tuple(text for _, _, text in own), imp.log.head["settings"]
+    vectors = imp.encode(list(texts))
+    points, clusters = cluster_captions(vectors, settings["captions"], settings["seed"])
+    if points.shape[1] > 2:  # too few captions for UMAP: their first two principal axes
+        centred = vectors - vectors.mean(axis=0)
+        points = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
+    chosen = np.array([caption in selected[image]["captions"] for _, caption, _ in own])
+    return CaptionMap(image, texts, points, clusters, chosen, imp.log.head["selection"]["diverse"])
+
+
+def cluster_captions(vectors: Array, count: int, seed: int) -> tuple[Array, Array]:
+    """Captions in a UMAP map, or as they are where these are too few for one; and the K-means cluster of each."""
     points = planar_map(vectors, seed) if len(vectors) >= FEWEST else vectors
-    return one_of_each_cluster(points, count, seed=seed, image=image)
+    return points, k_means(points, count, seed)
+
+
+def k_means(points: Array, count: int, seed: int) -> Array:
+    """The cluster of each point, from 0; fewer than ``count`` where points coincide."""
+    try:
+        from sklearn.cluster import KMeans
+    except ImportError as error:
+        raise MissingExtraError("K-means", "scikit-learn", "polysemy") from error
+    clusters = min(count, len(np.unique(points, axis=0)))
+    return np.asarray(KMeans(n_clusters=clusters, n_init=10, random_state=seed % 2**32).fit_predict(points))
 
 
 def lowest_similarity(vectors: Array, count: int) -> list[int]:
@@ -58,20 +116,11 @@ def pairwise_mean(vectors: Array) -> float:
     return float(np.mean([float(unit[left] @ unit[right]) for left, right in pairs])) if pairs else float("nan")
 
 
-def one_of_each_cluster(points: Array, count: int, *, seed: int, image: str) -> list[int]:
-    """K-means with ``count`` clusters, and a row of each drawn at random.
-
-    Where points coincide there are fewer clusters: the remaining rows are drawn from all that are left.
-    """
-    try:
-        from sklearn.cluster import KMeans
-    except ImportError as error:
-        raise MissingExtraError("K-means", "scikit-learn", "polysemy") from error
+def one_of_each_cluster(labels: Array, count: int, *, seed: int, image: str) -> list[int]:
+    """A row of each cluster drawn at random; where there are fewer than ``count``, the other rows from all the rest."""
     draw = random_stream(seed, "imp diverse", image)
-    clusters = min(count, len(np.unique(points, axis=0)))
-    labels = KMeans(n_clusters=clusters, n_init=10, random_state=seed % 2**32).fit_predict(points)
     chosen = [int(draw.choice(np.flatnonzero(labels == label))) for label in dict.fromkeys(labels.tolist())]
-    rest = np.setdiff1d(np.arange(len(points)), chosen)
+    rest = np.setdiff1d(np.arange(len(labels)), chosen)
     chosen += draw.permutation(rest)[: count - len(chosen)].tolist()
     return sorted(chosen)
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from crosslens.build.copied_images import IMAGES, copied_paths, copy_pictures, with_files
 from crosslens.build.imp.benchmark import DATASET, DONE, Imp
-from crosslens.build.imp.candidates import Candidates
+from crosslens.build.imp.candidates import CANDIDATE_COLUMNS, Candidates
 from crosslens.build.imp.card import readme
 from crosslens.build.imp.people.agreement import measure_agreement
 from crosslens.build.imp.people.verdicts import AGREED, PeoplesVerdicts, lost_verdicts
@@ -75,14 +75,15 @@ class ImpFolder:
         return self.log is not None and self.log.head.get("candidates_key") == candidates_key
 
     def candidates(self) -> Candidates | None:
-        """The candidates in this folder; None where the tables are damaged."""
+        """The candidates in this folder; None where the tables are damaged, or of a version that lacks a column."""
         assert self.log is not None
         try:
             images, captions = (read_parquet_file(self.target / name) for name in (SAMPLED, CANDIDATES))
         except (OSError, InputError, pl.exceptions.PolarsError):
             return None
         candidates = Candidates(images, captions)
-        return candidates if self.log.of("candidates")[0]["fingerprint"] == tables_fingerprint(candidates) else None
+        same = self.log.of("candidates")[0]["fingerprint"] == tables_fingerprint(candidates)
+        return candidates if same and captions.columns == list(CANDIDATE_COLUMNS) else None
 
     @property
     def sheets(self) -> list[Path]:

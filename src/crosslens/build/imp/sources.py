@@ -1,14 +1,15 @@
-"""What a benchmark is built from: images, a pool of captions with their images, and the vectors of both."""
+"""What a benchmark is built from: images, their titles, a pool of captions with their images, vectors of both."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crosslens.core import Dataset, Embeddings, InputError, Progress, UsageError, argument, positions
+from crosslens.core import Dataset, Embeddings, InputError, Progress, UsageError, argument, match_ids, positions
 from crosslens.data import image_files
 from crosslens.encode import (
     IMAGES,
@@ -32,6 +33,7 @@ class ImpSources:
     ``text_encoder``   compares the captions of an image in the end
     ``image_vectors``, ``pool_vectors``  in the place of encoded images
     ``pool_folder``    where the pool's picture files are
+    ``titles``         captions that belong to the images themselves, by their ids
     """
 
     images: Dataset
@@ -43,6 +45,7 @@ class ImpSources:
     pool_folder: str | Path | None
     options: EncodeOptions
     progress: Progress | None = None
+    titles: Dataset | None = None
 
     def __post_init__(self) -> None:
         for vectors, what in ((self.image_vectors, "image_embeddings"), (self.pool_vectors, "pool_embeddings")):
@@ -59,6 +62,7 @@ class ImpSources:
         if not self.pool.captions.height:
             fix = "name a table with the columns text and image"
             raise InputError("the pool has no captions", expected="captions with their images", fix=fix)
+        assert self.own_titles is not None  # those of unknown images are refused here, before anything is encoded
 
     @property
     def key_parts(self) -> dict[str, Any]:
@@ -69,7 +73,10 @@ class ImpSources:
             "encoder": None if self.encoder is None else _identity(self.encoder, self.options),
             "image_vectors": None if self.image_vectors is None else self.image_vectors.fingerprint,
             "pool_vectors": None if self.pool_vectors is None else self.pool_vectors.fingerprint,
-        }
+            # Not named where there are none, so that earlier builds keep their key.
+            **({} if self.titles is None else
+               {"titles": {**_about(self.titles), "captions": self.titles.captions.height}}),
+        }  # fmt: skip
 
     @property
     def text_identity(self) -> dict[str, Any]:
@@ -89,6 +96,25 @@ class ImpSources:
                 fix = f"pass {argument('pool_images')}, the folder of its images, or {argument('pool_embeddings')}"
                 error.fix = f"{error.fix}; {fix}" if error.fix else fix
             raise
+
+    @cached_property
+    def own_titles(self) -> dict[str, list[tuple[str, str]]]:
+        """Image → the ids and texts of its titles, in the order of the file; one of an unknown image raises."""
+        titles, by_image = self.titles, dict[str, list[tuple[str, str]]]()
+        if titles is None:
+            return by_image
+        rows = match_ids(titles.image_ids, self.images.image_ids)
+        unknown = [image for image, row in zip(titles.image_ids, rows, strict=True) if row < 0]
+        if unknown:
+            raise InputError(
+                f"{len(unknown):,} of the {len(titles.image_ids):,} images of the titles {titles.name!r} are not among "
+                f"the images, such as {unknown[0]!r}",
+                expected=f"ids of the {len(self.images.image_ids):,} images, such as {self.images.image_ids[0]!r}",
+                fix=f"correct the column image of {argument('titles')}, or remove those rows",
+            )
+        for caption, text, own in zip(titles.caption_ids, titles.texts, titles.caption_image, strict=True):
+            by_image.setdefault(self.images.image_ids[rows[own]], []).append((caption, text))
+        return by_image
 
     def encode_captions(self, texts: list[str]) -> Array:
         """Texts → vectors of the text encoder."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -18,7 +19,16 @@ from crosslens.build.imp.clusters import Clusters, check_clusters, find_clusters
 from crosslens.build.imp.sampling import SampleSpread, sample_images
 from crosslens.build.imp.settings import SamplingSettings
 from crosslens.build.imp.sources import Array, ImpSources
-from crosslens.core import Dataset, Progress, atomic_file, fingerprint, parquet_bytes, read_parquet_file
+from crosslens.core import (
+    Dataset,
+    InputError,
+    Progress,
+    atomic_file,
+    fingerprint,
+    parquet_bytes,
+    printable,
+    read_parquet_file,
+)
 
 Tables = dict[str, pl.DataFrame]
 _SAMPLING = ("count", "sampling", "compare_sampling", "seed")
@@ -38,7 +48,11 @@ class StageTables:
         folder = self._folder / f"{stage}-{key[:16]}"
         files = {name: folder / f"{name}.parquet" for name in names}
         if all(file.is_file() for file in files.values()):
-            return {name: read_parquet_file(file) for name, file in files.items()}
+            try:
+                return {name: read_parquet_file(file) for name, file in files.items()}
+            except (InputError, pl.exceptions.PolarsError) as error:
+                note = f"note: a damaged table was removed, its stage is computed again: {folder} ({error})"
+                print(printable(note), file=sys.stderr)
         tables = compute()
         folder.mkdir(parents=True, exist_ok=True)
         for name, file in files.items():
@@ -141,7 +155,8 @@ class CandidateStages:
             sizes["size"].to_numpy(), sizes["nearest"].to_numpy(),
         )  # fmt: skip
         images = list(sampled.select("image", "file").iter_rows())
-        candidates = collect_candidates(images, pool, clusters, self.settings, self.cleaning, self.progress)
+        titles = self.sources.own_titles
+        candidates = collect_candidates(images, pool, clusters, self.settings, self.cleaning, self.progress, titles)
         return {"images": candidates.images, "captions": candidates.captions}
 
 

@@ -56,7 +56,7 @@ class DifficultyFiles(Options):
     pr_plot: Path | None = option(
         None, "Precision and recall of every model: .html, .svg, .png or .pdf.", metavar="FILE"
     )
-    page: Path | None = option(None, "The hardest pairs with pictures: .html.", metavar="FILE")
+    page: Path | None = option(None, "The hardest pairs (or those of --disagree) with pictures: .html.", metavar="FILE")
 
     def check(self, overwrite: bool, *more: Path | None) -> None:
         """Raise for names that cannot be written, before the work begins."""
@@ -77,6 +77,9 @@ class DifficultyFiles(Options):
     "    --calibration a=0.26 b=0.22 --mapping 'easy=2 hard=0-1'",
     "crosslens analyze difficulty --runs runs/* --thresholds thresholds.json \\",
     "    --tie-breaker clip-g --stability 5 --plot shares.html",
+    "crosslens analyze difficulty --runs runs/convnext runs/eva02 \\",
+    "    --thresholds thresholds.json --disagree convnext eva02 \\",
+    "    --levels difficulty.parquet --page disagreements.html",
 )
 def difficulty(
     *,
@@ -96,6 +99,12 @@ def difficulty(
         metavar="LEVELS",
     ),
     stability: int | None = option(None, "Repeat with random panels of N models: Cohen's κ.", metavar="N", minimum=1),
+    disagree: list[str] | None = option(
+        None, "Show the pairs that one of two models matches and the other does not.", metavar=f"NAME{SEVERAL}"
+    ),
+    levels: Path | None = option(
+        None, "With --disagree: levels of the same pairs by another panel, as -o wrote them.", metavar="FILE"
+    ),
     repeats: int = option(10, "How many random panels.", metavar="N", minimum=2, maximum=1000),
     files: DifficultyFiles,
     show: int = option(5, "How many of the hardest pairs are printed.", metavar="N", minimum=0),
@@ -119,6 +128,10 @@ def difficulty(
     the highest F1 on a calibration set. Easy: all say so; hard: none does; medium: the rest.
     """
     files.check(overwrite, choice.save_thresholds)
+    if disagree and len(disagree) != 2:
+        raise UsageError(f"{len(disagree)} models after --disagree", fix="name two")
+    if levels is not None and not disagree:
+        raise UsageError("--levels without --disagree", fix="name two models by --disagree")
     others = [analyze.read_difficulty(file) for file in beside or ()]
     stored = [load_run(Path(name)) for _, name in map(pipeline.parse_source, runs) if _is_run(name)]
     keywords: dict[str, Any] = {
@@ -140,19 +153,44 @@ def difficulty(
     panels = None
     if stability is not None:
         panels = analyze.measure_stability(result, stability, repeats=repeats, seed=calibration.seed)
+    left_out = analyze.measure_left_out(result)
+    differ = None
+    if disagree:
+        judges = None if levels is None else analyze.read_difficulty(levels)
+        differ = result.disagreements(disagree[0], disagree[1], judges)
     page = None
     if files.page is not None:
-        page = report.hardest_pairs_page(result, dataset, picture_files(dataset, stored, encode.image_folder))
+        pictures = picture_files(dataset, stored, encode.image_folder)
+        page = report.hardest_pairs_page(result, dataset, pictures, disagreements=differ)
     written = _write(result, others, thresholds, files, choice.save_thresholds, page, overwrite=overwrite)
     if json:
-        print_json(_as_json(result, others, thresholds, panels, show, written))
+        print_json(
+            {
+                **result.as_dict(),
+                "calibration": {name: chosen.as_dict() for name, chosen in thresholds.items()},
+                "beside": [other.as_dict() for other in others],
+                "left_out": [own.as_dict() for own in left_out],
+                "stability": None if panels is None else panels.as_dict(),
+                "disagreements": differ
+                and {
+                    model: {
+                        "pairs": rows.height,
+                        "levels": dict(rows[analyze.DIFFICULTY].value_counts(sort=True).iter_rows()),
+                        "hardest": rows.head(show).to_dicts(),
+                    }
+                    for model, rows in differ.items()
+                },
+                "hardest": result.hardest(show).to_dicts(),
+                "files": list(map(str, written)),
+            }
+        )
         return
     texts = dict(zip(dataset.caption_ids, dataset.texts, strict=True))
-    print_result(
-        report.difficulty_text(
-            result, terminal_width(), beside=others, calibrations=thresholds, stability=panels, texts=texts, shown=show
-        )
-    )
+    text = report.difficulty_text(
+        result, terminal_width(), beside=others, calibrations=thresholds, stability=panels, left_out=left_out,
+        texts=texts, disagreements=differ, shown=show,
+    )  # fmt: skip
+    print_result(text)
     print_written(written)
 
 
@@ -205,24 +243,6 @@ def _write(
         core.write_text(files.page, page)
         written.append(files.page)
     return written
-
-
-def _as_json(
-    result: analyze.Difficulty,
-    others: list[analyze.Difficulty],
-    thresholds: dict[str, analyze.Calibration],
-    panels: analyze.Stability | None,
-    show: int,
-    written: list[Path],
-) -> dict[str, Any]:
-    return {
-        **result.as_dict(),
-        "calibration": {name: chosen.as_dict() for name, chosen in thresholds.items()},
-        "beside": [other.as_dict() for other in others],
-        "stability": None if panels is None else panels.as_dict(),
-        "hardest": result.hardest(show).to_dicts(),
-        "files": list(map(str, written)),
-    }
 
 
 _THRESHOLDS = ", ".join(map(str, analyze.WEB_THRESHOLDS))

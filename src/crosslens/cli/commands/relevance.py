@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import crosslens.analyze as analyze
 import crosslens.core as core
 import crosslens.data as data
+import crosslens.encode as encode
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 import crosslens.similarity as similarities
@@ -23,7 +24,7 @@ from crosslens.cli.console import (
     progress_bar,
     terminal_width,
 )
-from crosslens.cli.datasets import DatasetOptions
+from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, load_dataset_words
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
 from crosslens.core import EngineOptions, UsageError, option
 
@@ -102,6 +103,8 @@ def agreement(
 )
 def missing_positives(
     source: Annotated[DatasetOptions, Flags(required=("dataset",))],
+    queries: str | None = option(None, QUERIES, metavar=DATASET_WORDS),
+    shared_images: bool = option(False, encode.SHARED_IMAGES),
     phi: str = option("semantic", "The relevance function, or its matrix.", metavar="NAME|FILE"),
     quantile: float = option(0.5, "The threshold as a quantile of φ over the annotated pairs.", metavar="SHARE"),
     threshold: float | None = option(None, "The threshold itself. [default: from --quantile]", metavar="PHI"),
@@ -124,11 +127,15 @@ def missing_positives(
     """Find matches that nobody annotated.
 
     Pairs outside the ground truth with φ as high as annotated pairs', where each caption is compared with the others of
-    its image. The written judgements hold the ground truth and these pairs.
+    its image, or with the texts of a corpus. The written judgements hold the ground truth and these pairs.
     """
     check_outputs(output, table, overwrite=overwrite)
+    dataset = source.load()
+    if queries is not None or shared_images:
+        asking = None if queries is None else load_dataset_words(queries)
+        dataset = encode.text_queries(dataset, encode.EACH, asking, shared_images=shared_images).dataset
     result = analyze.find_missing_positives(
-        source.load(),
+        dataset,
         phi,
         quantile=quantile,
         threshold=threshold,

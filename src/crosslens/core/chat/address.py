@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from crosslens.core.chat.endpoint import Endpoint
 from crosslens.core.errors import UsageError, argument
 
-Reading = tuple[Callable[[str], Any], str]
-"""How the value of an option is read, and what is expected."""
+
+class Reading(NamedTuple):
+    """How the value of an option is read, what is expected, and the range that it must be in."""
+
+    convert: Callable[[str], Any]
+    expected: str
+    low: float = 0
+    high: float = math.inf
+
 
 ENDPOINT_OPTIONS: Mapping[str, Reading] = {
-    "timeout": (float, "a number of seconds"),
-    "retries": (int, "a whole number"),
-    "first_wait": (float, "a number of seconds"),
-    "max_bytes": (int, "a whole number"),
+    "timeout": Reading(float, "a number of seconds", 0.001, 86_400),
+    "retries": Reading(int, "a whole number", 0, 100),
+    "first_wait": Reading(float, "a number of seconds", 0, 3_600),
+    "max_bytes": Reading(int, "a whole number", 1, 1 << 40),
 }
+WORKERS = Reading(int, "a whole number", 1, 256)
 
 
 def read_address(
@@ -28,7 +37,12 @@ def read_address(
     ``given`` are values that come from elsewhere and win; ``what`` is whose options they are, in messages.
     """
     readings = {**further, **ENDPOINT_OPTIONS}
-    parts = urlsplit(source)
+    try:
+        parts = urlsplit(source)
+    except ValueError as error:  # half a pair of brackets
+        raise UsageError(
+            f"{source!r:.200} is not an address: {error}", fix="for example http://127.0.0.1:8000/v1"
+        ) from error
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     for name in (*query, *given):
         if name not in ("model", *readings):
@@ -38,14 +52,17 @@ def read_address(
         raise UsageError(f"no model is named for {source}", fix="append ?model=NAME to the address")
     options = {name: _value(name, text, readings, what) for name, text in query.items() if name != "model"}
     options |= given
+    for name, value in options.items():
+        convert, expected, low, high = readings[name]
+        is_number = type(value) in (int, float)
+        if (is_number and not low <= value <= high) or (convert in (int, float) and not is_number):
+            upper = f" and at most {high:,g}" if high < math.inf else ""
+            raise UsageError(
+                f"{name} = {value!r:.60}",
+                fix=f"give {expected}: {name} must be at least {low:g}{upper}", option=name,
+            )  # fmt: skip
     own = {name: options.pop(name) for name in further if name in options}
-    endpoint = Endpoint(urlunsplit(parts._replace(query="", fragment="")), model, **options)
-    if endpoint.max_bytes < 1:
-        raise UsageError(f"max_bytes = {endpoint.max_bytes}", fix="max_bytes must be at least 1", option="max_bytes")
-    if not endpoint.timeout > 0 or not endpoint.first_wait >= 0 or endpoint.retries < 0:
-        values = f"timeout={endpoint.timeout:g}, retries={endpoint.retries}, first_wait={endpoint.first_wait:g}"
-        raise UsageError(values, fix="the timeout must be above 0, the others at least 0")
-    return endpoint, own
+    return Endpoint(urlunsplit(parts._replace(query="", fragment="")), model, **options), own
 
 
 def refuse_network(endpoint: Endpoint, instead: str) -> None:
@@ -58,8 +75,8 @@ def refuse_network(endpoint: Endpoint, instead: str) -> None:
 
 
 def _value(name: str, text: str, readings: Mapping[str, Reading], what: str) -> Any:
-    convert, expected = readings[name]
     try:
-        return convert(text)
+        return readings[name].convert(text)
     except (ValueError, KeyError):
-        raise UsageError(f"{name}={text} in the address of the {what}", fix=f"give {expected}") from None
+        fix = f"give {readings[name].expected}"
+        raise UsageError(f"{name}={text:.60} in the address of the {what}", fix=fix) from None

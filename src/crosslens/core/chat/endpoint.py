@@ -50,10 +50,11 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.address)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(
-                f"{self.address!r} is not the address of an endpoint", fix="for example http://127.0.0.1:8000/v1"
-            )
+        if parts.scheme not in ("http", "https") or not _can_be_sent(self.address):
+            fix = "for example http://127.0.0.1:8000/v1; write other than ASCII characters as %C3%A9, a host's as xn--…"
+            raise UsageError(f"{self.address!r:.200} is not the address of an endpoint", fix=fix)
+        if not (os.environ.get(KEY, "").isascii() and os.environ.get(KEY, "").isprintable()):
+            raise UsageError(f"{KEY} holds characters that no key has", fix="set it anew, without line breaks")
         if parts.username or parts.password:
             raise UsageError("the address contains a name or a password", fix=f"remove it and put the key into {KEY}")
         if parts.scheme == "http" and not self.local and os.environ.get(KEY):
@@ -180,6 +181,15 @@ class _Refused(Exception):
         self.status, self.message, self.wait = status, message, wait
 
 
+def _can_be_sent(address: str) -> bool:
+    """Whether an address is in ASCII, with a host's name that can be looked up and a port that there is."""
+    try:
+        parts = urlsplit(address)
+        return address.isascii() and bool((parts.hostname or "").encode("idna")) and parts.port != 0
+    except ValueError:  # of names and of ports
+        return False
+
+
 def _content(raw: bytes, endpoint: Endpoint) -> str:
     try:
         content = json.loads(raw)["choices"][0]["message"]["content"]
@@ -190,14 +200,15 @@ def _content(raw: bytes, endpoint: Endpoint) -> str:
             f"{endpoint.host} does not answer like a chat endpoint: {_excerpt(raw)!r}",
             fix="check the address: it should be an OpenAI-compatible one, usually ending in /v1",
         )
-    return content
+    # Half of a surrogate pair could be neither recorded nor printed: it is written as JSON escapes it.
+    return content.encode("utf-8", "backslashreplace").decode()
 
 
 def _log_probabilities(raw: bytes, endpoint: Endpoint) -> dict[str, float]:
     try:
         first = json.loads(raw)["choices"][0]["logprobs"]["content"][0]
         tokens = {str(entry["token"]): float(entry["logprob"]) for entry in [first, *first["top_logprobs"]]}
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError, RecursionError, OverflowError):
         tokens = {}
     if not tokens or not all(value <= 1e-6 for value in tokens.values()):
         raise CrosslensError(
@@ -236,5 +247,5 @@ def _wait(header: str | None) -> float | None:
         pass
     try:
         return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None

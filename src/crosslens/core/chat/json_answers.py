@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any
 
+from crosslens.core.input_files.json_text import is_encodable
+
 _FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
 
 
@@ -18,6 +20,9 @@ def parse_answer(content: str) -> Any:
     text = content.strip()
     fenced = _FENCE.match(text)
     try:
-        return json.loads(fenced[1] if fenced else text)
+        answer = json.loads(fenced[1] if fenced else text)
     except (ValueError, RecursionError):
         raise InvalidAnswer("it is not JSON") from None
+    if "\\ud" in text.lower() and not is_encodable(json.dumps(answer, ensure_ascii=False)):
+        raise InvalidAnswer("it has half of a character: \\ud800 to \\udfff are used in pairs")
+    return answer

@@ -9,6 +9,7 @@ from crosslens.core.chat.endpoint import Endpoint, Message
 from crosslens.core.errors import InputError
 from crosslens.core.hashing import fingerprint
 from crosslens.core.input_files.json_text import read_json_file
+from crosslens.core.integrity import unsealed
 from crosslens.core.storage import write_header
 
 
@@ -24,6 +25,7 @@ class RecordedAnswers:
         if not file.is_file():
             return None
         content = read_json_file(file)
+        content = unsealed(content, file)[0] if isinstance(content, dict) else None
         if not isinstance(content, dict) or not isinstance(content.get("answer"), str):
             raise InputError("not a recorded answer", file=file, fix="remove the file: the request is sent again")
         return str(content["answer"])

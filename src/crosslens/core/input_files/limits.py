@@ -77,6 +77,15 @@ DEVICE_BYTES = Limit(
     "bytes",
     "Memory of each GPU that ranking uses, if so much is free; what does not fit is ranked in blocks.",
 )
+REMOTE_BYTES = Limit(
+    "CROSSLENS_MAX_REMOTE_BYTES", 16 << 30, "bytes", "One file that is copied from an address, announced or not."
+)
+REMOTE_SECONDS = Limit(
+    "CROSSLENS_MAX_REMOTE_SECONDS",
+    120,
+    "seconds",
+    "How long a server or store may take to answer, and then for every megabyte that it sends.",
+)
 CAPTION_CHARACTERS = Limit("CROSSLENS_MAX_CAPTION_CHARACTERS", 100_000, "characters", "One caption.")
 
 LIMITS = (
@@ -88,5 +97,7 @@ LIMITS = (
     UNPACKED_BYTES,
     VECTOR_BYTES,
     DEVICE_BYTES,
+    REMOTE_BYTES,
+    REMOTE_SECONDS,
     CAPTION_CHARACTERS,
 )

@@ -2,21 +2,28 @@
 
 Ranking reads blocks many times and in parallel: from a local file that is quick, from a bucket it would take days. A
 copy belongs to the address and to what the store says of the file (size, time, hash): a changed file is copied again.
+Every wait has an end, and so has every file: a server may be silent, send a byte a second, or never stop.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from crosslens.core.errors import InputError, MissingExtraError
 from crosslens.core.hashing import fingerprint
+from crosslens.core.input_files.limits import REMOTE_BYTES, REMOTE_SECONDS
 from crosslens.core.output.workspace import atomic_file
 from crosslens.core.storage import cache_folder
+
+T = TypeVar("T")
 
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 _IDENTITY = (
@@ -32,6 +39,8 @@ _RIGHTS = {
 }
 _REFUSED = ("credential", "forbidden", "access denied", "unauthorized", "access key", "signature", "401", "403")
 _LISTED = 5
+_MEGABYTE = 1 << 20
+_POLL = 0.2
 _PACKAGES = {
     "s3": "s3fs",
     "gs": "gcsfs",
@@ -53,7 +62,7 @@ def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
     """
     system, root = _system(address)
     with _explaining(address, system):
-        info = system.info(root)
+        info = _in_time(lambda _: system.info(root))
         if info["type"] != "directory":
             key = fingerprint("remote file", {"address": address, "info": _stable(info)})
             target = cache_folder() / "remote" / key / PurePosixPath(root).name
@@ -77,7 +86,7 @@ def _system(address: str) -> tuple[Any, str]:
     except ImportError as error:
         raise MissingExtraError(f"{protocol}://", "fsspec", "remote") from error
     try:
-        system, root = url_to_fs(address)
+        system, root = url_to_fs(address, **_connection(protocol))
     except ImportError as error:
         raise MissingExtraError(f"{protocol}://", _PACKAGES.get(protocol, protocol), "remote") from error
     except ValueError as error:
@@ -88,8 +97,19 @@ def _system(address: str) -> tuple[Any, str]:
     return system, str(root).rstrip("/")
 
 
+def _connection(protocol: str) -> dict[str, Any]:
+    """By itself a client of HTTP gives up after five minutes, however much has arrived."""
+    if protocol not in ("http", "https"):
+        return {}
+    from aiohttp import ClientTimeout
+
+    seconds = REMOTE_SECONDS.value
+    return {"client_kwargs": {"timeout": ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds)}}
+
+
 def _listed(system: Any, root: str) -> list[tuple[str, dict[str, Any]]]:
-    return sorted((name, about) for name, about in system.find(root, detail=True).items() if about["type"] == "file")
+    files = _in_time(lambda _: system.find(root, detail=True))
+    return sorted((name, about) for name, about in files.items() if about["type"] == "file")
 
 
 def _relative(name: str, root: str, address: str) -> str:
@@ -113,12 +133,68 @@ def _fetch(system: Any, source: str, target: Path, size: int | None) -> None:
     """Copy a file unless it is there; a server that does not tell the size is asked every time."""
     if target.is_file() and target.stat().st_size == size:
         return
+    if size is not None:
+        REMOTE_BYTES.check(size, source)
     target.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(target) as partial:
-        system.get_file(source, str(partial))
+        _in_time(lambda arriving: system.get_file(source, str(partial), callback=arriving), size)
         if size is not None and partial.stat().st_size != size:
             problem = f"{partial.stat().st_size:,} of {size:,} bytes of {source} arrived"
             raise InputError(problem, expected="the whole file", fix="run the same command again")
+
+
+class _Arriving:
+    """What is known of something that a store sends; several threads look at it."""
+
+    def __init__(self, announced: int | None) -> None:
+        self._announced = announced
+        self.bytes, self._counted, self._latest = 0, 0, time.monotonic()
+        self._is_stopped = self.is_late = False
+
+    def count(self, size: int | None, arrived: int, **_: Any) -> None:
+        """Called by fsspec for every part; more than may come raises."""
+        if self._is_stopped:
+            raise InterruptedError("nobody waits for it any longer")
+        self.bytes = arrived
+        if arrived >= self._counted + _MEGABYTE:
+            self._counted, self._latest = arrived, time.monotonic()
+        if self._announced is not None and arrived > self._announced:
+            raise InputError(f"{arrived:,} bytes arrive, and more", expected=f"{self._announced:,} bytes, as announced")
+        REMOTE_BYTES.check(arrived, "what arrives")
+
+    def check_time(self) -> None:
+        """Raise if the first answer, or the next megabyte, has taken too long."""
+        if self.is_late or time.monotonic() - self._latest > REMOTE_SECONDS.value:
+            self._is_stopped = True
+            since = f"less than a megabyte after {self.bytes:,} bytes" if self.bytes else "no answer"
+            raise REMOTE_SECONDS.error(f"{since} within {REMOTE_SECONDS.value} seconds")
+
+
+def _in_time(work: Callable[[Any], T], announced: int | None = None) -> T:
+    """The result of what a store is asked for, within the limits of time and size; ``work`` takes fsspec's callback.
+
+    It runs in a thread of its own, which is left alone where it hangs, and ends with the next bytes.
+    """
+    from fsspec.callbacks import Callback
+
+    arriving, outcome = _Arriving(announced), Future[T]()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work(Callback(hooks={"limits": arriving.count})))
+        except BaseException as error:
+            if isinstance(error, TimeoutError) or isinstance(error.__cause__, TimeoutError):  # of the connection
+                arriving.is_late = True
+            else:
+                outcome.set_exception(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(_POLL)
+        if not outcome.done():
+            arriving.check_time()
+    return outcome.result(0)
 
 
 @contextmanager
@@ -130,6 +206,10 @@ def _explaining(address: str, system: Any) -> Iterator[None]:
         error.file = error.file or address
         raise
     except FileNotFoundError as error:
+        cause = error.__cause__  # whatever fails there is called so, not only 404
+        is_missing = cause is None or isinstance(cause, FileNotFoundError) or getattr(cause, "status", 0) == 404
+        if _protocol(address).startswith("http") and not is_missing:
+            raise _refusal(address, cause) from error
         expected, fix = "an existing file or folder", f"check the address{_existing(address, system)}"
         raise InputError("nothing is there", file=address, expected=expected, fix=fix) from error
     except ImportError as error:
@@ -142,10 +222,10 @@ def _explaining(address: str, system: Any) -> Iterator[None]:
 def _existing(address: str, system: Any) -> str:
     """What there is instead, in the nearest folder that exists; nothing where that cannot be said."""
     scheme, _, path = address.rstrip("/").partition("://")
-    while "/" in path:
+    while "/" in path and not scheme.startswith("http"):  # whose listings are pages of any length
         path = path.rpartition("/")[0]
         try:
-            names = sorted(PurePosixPath(name).name for name in system.ls(path, detail=False))
+            names = sorted(PurePosixPath(name).name for name in _in_time(lambda _: system.ls(path, detail=False)))  # noqa: B023
         except Exception:  # it does not exist either, or may not be listed
             continue
         if names:
@@ -154,7 +234,7 @@ def _existing(address: str, system: Any) -> str:
     return f": there is no {path}, or you have no right to list it" if scheme in ("s3", "gs", "gcs", "hf") else ""
 
 
-def _refusal(address: str, error: Exception) -> InputError:
+def _refusal(address: str, error: BaseException | None) -> InputError:
     """The error of a store that could be reached and said no, or that could not be reached."""
     text = str(error).strip()
     reason = text.splitlines()[0] if text else type(error).__name__

@@ -130,6 +130,24 @@ def _sign(handle: IO[str]) -> None:
     handle.flush()
 
 
+def writer_of(folder: Path, target: Path) -> str | None:
+    """Which other process or thread writes ``target``, in words; None for nobody.
+
+    The lock is not tried: for that moment, a writer would be refused.
+    """
+    if (folder, threading.get_ident()) in _held:
+        return None
+    try:
+        writer = json.loads((folder / LOCK_FILE).read_text(encoding="utf-8"))
+        if writer["computer"] == platform.node() and os.name != "nt":  # where the call would end the process
+            os.kill(int(writer["process"]), 0)
+    except PermissionError:
+        pass  # a process of somebody else
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):  # no writer, or one that was killed
+        return None
+    return _being_written(folder / LOCK_FILE, target)
+
+
 def _being_written(file: Path, target: Path) -> str:
     try:
         writer = json.loads(file.read_text(encoding="utf-8"))

@@ -216,6 +216,9 @@ def remove(path: Path) -> None:
 def workspace_folder(target: Path) -> Path:
     """``.run.crosslens-partial`` beside ``run``."""
     target = _real(target)
+    if not target.name:
+        fix = f"write to a folder inside it, such as {target / 'new'}"
+        raise ConflictError(f"{target} is the root of the file system, and cannot be replaced", fix=fix)
     name = f".{target.name}{PARTIAL}"
     if len(os.fsencode(name)) > _LONGEST_NAME:
         name = f".{hashlib.blake2b(os.fsencode(target.name), digest_size=16).hexdigest()}{PARTIAL}"

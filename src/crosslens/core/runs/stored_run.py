@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
 import polars as pl
 
-from crosslens.core.errors import InputError
+from crosslens.core.errors import CrosslensError, InputError
 from crosslens.core.input_files.stored import require_entries
 from crosslens.core.input_files.tables import require_columns
 from crosslens.core.integrity import Manifest, verification
 from crosslens.core.output.layout import Layout
+from crosslens.core.output.reading import state_of
 from crosslens.core.ranking import RANKING_LAYOUT, Ranking
 from crosslens.core.runs.metric_values import MetricValues, Statistic, read_facts, split_name
 from crosslens.core.storage import HEADER_FILE
@@ -82,13 +84,21 @@ def stored_values(name: str, figures: Mapping[str, Any], queries: Mapping[Any, p
     )
 
 
+def _stored_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir()) if folder.is_dir() else 0
+
+
 def ranking_header(direction: str) -> str:
     """The file that stands for a ranking in a run's list of files: it holds the hashes of the ranking's own."""
     return f"ranking-{direction}/{HEADER_FILE}"
 
 
+_SMALL = 16 << 20
+"""Bytes of rankings that are read with their run, so that they are of the same run whatever is written meanwhile."""
+
+
 class StoredRankings(Mapping[str, Ranking]):
-    """The rankings of a run folder, read on demand: most viewers never need them."""
+    """The rankings of a run folder. Large ones are read on demand: most viewers never need them."""
 
     def __init__(self, folder: Path, manifest: Manifest, verify: bool) -> None:
         directions = (part.name.removeprefix("ranking-") for part in sorted(folder.glob("ranking-*")))
@@ -100,13 +110,26 @@ class StoredRankings(Mapping[str, Ranking]):
         }
         self._manifest, self._verify = manifest, verify
         self._loaded: dict[str, Ranking] = {}
+        self._state = state_of(manifest.source)
+        if sum(_stored_bytes(part) for part in self._folders.values()) <= _SMALL:
+            for direction in self._folders:
+                with suppress(CrosslensError, OSError):  # a damaged one concerns those who use it
+                    self[direction]
 
     def __getitem__(self, direction: str) -> Ranking:
         if direction not in self._loaded:
             folder = self._folders[direction]
-            with verification(self._verify):
-                self._manifest.check_folder((ranking_header(direction),))
-                self._loaded[direction] = Ranking.load(folder)
+            try:
+                with verification(self._verify):
+                    self._manifest.check_folder((ranking_header(direction),))
+                    ranking = Ranking.load(folder)
+            finally:
+                if self._state != state_of(self._manifest.source):
+                    raise InputError(
+                        "the run was replaced or removed after it was opened, before its rankings were read",
+                        file=folder.parent, fix="open it again", code="replaced",
+                    )  # fmt: skip
+            self._loaded[direction] = ranking
         return self._loaded[direction]
 
     def __iter__(self) -> Iterator[str]:

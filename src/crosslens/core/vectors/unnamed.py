@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import tempfile
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from crosslens.core.errors import InputError
 from crosslens.core.ids import frozen
 from crosslens.core.input_files.limits import VECTOR_BYTES
-from crosslens.core.storage import cache_folder
+from crosslens.core.storage import cache_folder, reserve
 from crosslens.core.vectors.blocks import ArrayBlocks, VectorBlocks, each_block
 
 Array = np.ndarray[Any, Any]
@@ -26,8 +25,8 @@ def zero_vectors(shape: tuple[int, ...], kind: Any = np.float32) -> Array:
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as file:
-        try:  # now: a disk that is full when a mapped page is written ends the process without a message
-            os.posix_fallocate(file.fileno(), 0, size)
+        try:
+            reserve(file, size)
         except OSError as error:
             fix = f"free {size / 1e9:.1f} GB there, choose another folder with CROSSLENS_CACHE, or set "
             fix += f"{VECTOR_BYTES.variable} higher to hold them in memory"

@@ -8,11 +8,11 @@ their ids under ``ids`` or ``image_ids``.
 
 from __future__ import annotations
 
+import math
 import re
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -21,16 +21,26 @@ from crosslens.core import (
     Ids,
     InputError,
     MissingExtraError,
+    PackedArray,
     VectorBlocks,
     as_ids,
     content_kind,
     decode,
     open_array,
+    open_npz,
     parse_json,
     reading,
+    unpacked_size,
 )
 from crosslens.data.io.files import existing_file
-from crosslens.data.io.vector_tables import TABLE_SUFFIXES, ListColumn, read_list_columns
+from crosslens.data.io.packed_arrays import (
+    TABLE_SUFFIXES,
+    ListColumn,
+    PackedBlocks,
+    check_unpacked,
+    read_list_columns,
+    readable_array,
+)
 
 Array = np.ndarray[Any, Any]
 Side = Literal["image", "caption"]
@@ -41,15 +51,12 @@ _SIDES: Mapping[str | None, frozenset[str]] = {
     None: frozenset(("score", "scores", "similarity", "similarities", "matrix", "phi")),
 }
 _GENERAL = frozenset(("vectors", "vector", "embeddings", "embedding", "features", "feats", "array", "arr"))
+_LISTED = 8
 _ID_WORDS = frozenset(("id", "ids"))
 _SAFETENSORS = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2",
     "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1",
 }  # fmt: skip
-_DAMAGED = (
-    AttributeError, ValueError, OSError, EOFError, KeyError, TypeError, zipfile.BadZipFile, RuntimeError, SyntaxError,
-    TokenError,
-)  # fmt: skip
 
 
 class StoredVectors(NamedTuple):
@@ -59,36 +66,36 @@ class StoredVectors(NamedTuple):
     ids: Ids | None
 
 
-def read_array(path: str | Path, side: Side | None = None) -> Array:
-    """The array in a file; of several, the one of that side. A ``.npy`` file is left on disk until it is used."""
-    array, _ = read_array_and_ids(path, side)
-    return array
+def read_array(
+    path: str | Path, side: Side | None = None, fits: Callable[[tuple[int, ...]], None] | None = None
+) -> Array:
+    """The array in a file; of several, the one of that side. A ``.npy`` file is left on disk until it is used.
+
+    ``fits`` raises for the shape of another array than is wanted, before anything is unpacked.
+    """
+    array, _ = read_array_and_ids(path, side, fits=fits)
+    return array.array if isinstance(array, PackedBlocks) else array
 
 
 def read_array_and_ids(
-    path: str | Path, side: Side | None = None, *, on_disk: bool = False
-) -> tuple[Array, Ids | None]:
-    """The array in a file and, where they are beside it, the ids of its rows.
+    path: str | Path, side: Side | None = None, *, on_disk: bool = False,
+    fits: Callable[[tuple[int, ...]], None] | None = None,
+) -> tuple[Array | PackedBlocks, Ids | None]:  # fmt: skip
+    """The array in a file (a compressed one is not unpacked yet) and, where they are beside it, the ids of its rows.
 
-    ``on_disk``: a list column is decoded into a file of the cache, however small it is.
+    ``on_disk``: a compressed array is unpacked into a file of the cache, however small it is.
     """
     path = existing_file(path)
     reader = _READERS.get(path.suffix.lower(), _read_npy)
-    try:
+    with readable_array(path):
         content = reader(path)
-    except _DAMAGED as error:
-        text = str(error).strip()
-        # A file that was copied or written in part was right before: it needs no other content.
-        partial = text.startswith(("cut off", "the file is empty"))
-        raise InputError(
-            f"cannot be read: {text.splitlines()[0] if text else type(error).__name__}",
-            file=path,
-            expected=f"a {path.suffix.lower() if path.suffix.lower() in _READERS else '.npy'} file of plain numbers",
-            fix="copy or write it again" if partial else "write it with numpy.save(path, array.astype('float32'))",
-        ) from error
-    name = _choose(path, content, side)
-    with reading(path):
-        return _as_numbers(content[name], on_disk=on_disk), _ids(path, content, name, side)
+        name = _choose(path, content, side)
+        value = content[name]
+        if fits is not None:
+            fits(tuple(value.shape))
+        is_packed = isinstance(value, PackedArray | ListColumn)
+        array = PackedBlocks(value, path, on_disk) if is_packed else _as_numbers(value)
+        return array, _ids(path, content, name, side)
 
 
 def _choose(path: Path, content: Mapping[str, Any], side: Side | None) -> str:
@@ -105,7 +112,8 @@ def _choose(path: Path, content: Mapping[str, Any], side: Side | None) -> str:
     for names in (*named, possible):
         if len(names) == 1:
             return names[0]
-    listed = ", ".join(f"{name} ({'×'.join(map(str, value.shape))})" for name, value in arrays.items())
+    listed = ", ".join(f"{name} ({'×'.join(map(str, arrays[name].shape))})" for name in list(arrays)[:_LISTED])
+    listed += f" and {len(arrays) - _LISTED:,} more" if len(arrays) > _LISTED else ""
     wanted = "the array" if side is None else f"the {side} vectors"
     raise InputError(
         f"{wanted} cannot be told from the others: {listed}" if len(arrays) > 1 else f"holds {listed or 'no array'}",
@@ -130,12 +138,13 @@ def _ids(path: Path, content: Mapping[str, Any], name: str, side: Side | None) -
         own = [key for key in lists if not any(_words(key) & _SIDES[each] for each in ("image", "caption"))]
     if len(own) != 1:
         return None
-    values = [value.decode() if isinstance(value, bytes) else str(value) for value in _plain(lists[own[0]])]
-    if len(values) != len(content[name]):
+    stored, rows = lists[own[0]], content[name].shape[:1]
+    if tuple(rows) != (len(stored),):
         if _words(own[0]) & _SIDES[side]:
-            problem = f"{len(values):,} ids in {own[0]!r} for {len(content[name]):,} vectors in {name!r}"
+            problem = f"{len(stored):,} ids in {own[0]!r} for {rows[0] if rows else 0:,} vectors in {name!r}"
             raise InputError(problem, file=path, expected="one id per vector, in the same order")
         return None  # of another array
+    values = [value.decode() if isinstance(value, bytes) else str(value) for value in _plain(stored)]
     return as_ids(values, side or "item")
 
 
@@ -144,14 +153,17 @@ def _words(name: str) -> frozenset[str]:
 
 
 def _plain(values: Any) -> list[Any]:
+    values = values.unpack() if isinstance(values, PackedArray) else values
     return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
-def _as_numbers(value: Any, *, on_disk: bool = False) -> Array:
+def _as_numbers(value: Any) -> Array:
     """A numpy array; of torch's tensors those in bfloat16, which numpy lacks, as float32."""
-    if isinstance(value, ListColumn):
-        return value.decoded(on_disk=on_disk)
     if hasattr(value, "detach"):
+        kind = "meta" if value.is_meta else "quantized" if value.is_quantized else str(value.layout).partition(".")[2]
+        if kind != "strided" or value.is_nested:
+            raise ValueError(f"a {'nested' if value.is_nested else kind} tensor, which numpy has no array for")
+        check_unpacked(value.numel() * value.element_size(), value.untyped_storage().nbytes())
         value = value.detach().cpu()
         value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
     array: Array = value
@@ -166,8 +178,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         if not (start := file.read(8)).startswith(b"PK"):
             raise ValueError(f"this is {content_kind(start) or 'no .npz archive'}" if start else "the file is empty")
-    with np.load(path, allow_pickle=False) as content:
-        return {name: content[name] for name in content.files}
+    return dict(open_npz(path))
 
 
 def _read_safetensors(path: Path) -> dict[str, Any]:
@@ -184,8 +195,8 @@ def _read_safetensors(path: Path) -> dict[str, Any]:
         if name != "__metadata__":
             kind = _SAFETENSORS[about["dtype"]]
             start, end = about["data_offsets"]
-            shape = tuple(int(number) for number in about["shape"])
-            count = int(np.prod(shape, dtype=np.int64))
+            shape = tuple(about["shape"])
+            count = math.prod(shape) if all(type(side) is int and side >= 0 for side in shape) else -1
             if not 0 <= start <= end <= size - 8 - length or end - start != count * np.dtype(kind).itemsize:
                 raise ValueError(f"the array {name!r} is not where the header says")
             stored = np.memmap(path, kind, "r", 8 + length + start, (count,)) if count else np.empty(0, kind)
@@ -200,6 +211,9 @@ def _read_torch(path: Path) -> dict[str, Any]:
         import torch
     except ImportError as error:
         raise MissingExtraError("a PyTorch file", "torch", "torch") from error
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            check_unpacked(unpacked_size(archive.infolist()), path.stat().st_size)
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # its unpickler refuses everything but tensors and plain values

@@ -24,8 +24,8 @@ from crosslens.core import Ids, InputError, ShardedBlocks, as_ids, read_parquet_
 from crosslens.data.io.arrays import Side, StoredVectors, read_array_and_ids
 from crosslens.data.io.checks import RowName, check_ids, check_unique, number_within
 from crosslens.data.io.files import existing_file
+from crosslens.data.io.packed_arrays import TABLE_SUFFIXES, PackedBlocks
 from crosslens.data.io.tables import readable_parquet
-from crosslens.data.io.vector_tables import TABLE_SUFFIXES
 
 SIDE_FOLDERS: dict[str, str] = {"image": "img_emb", "caption": "text_emb"}
 METADATA = "metadata"
@@ -54,8 +54,8 @@ def read_shards(folder: Path, side: Side, shown: str | None = None) -> StoredVec
     def open_shard(number: int) -> Any:
         with _shown_as(names[number]):
             array, ids = read_array_and_ids(paths[number], side, on_disk=True)
-        stored_ids.setdefault(number, ids)
-        return array
+            stored_ids.setdefault(number, ids)
+            return array.array if isinstance(array, PackedBlocks) else array
 
     vectors = ShardedBlocks(open_shard, names)
     if metadata is not None:

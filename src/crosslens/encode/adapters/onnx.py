@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from crosslens.core import (
     UnknownNameError,
     UsageError,
     argument,
+    available_cores,
     core_limit,
     file_fingerprint,
     read_json_file,
@@ -112,8 +114,11 @@ class OnnxEncoder:
         logit_scale: float | None = None,
         name: str = "onnx",
         options: EncodeOptions | None = None,
+        threads: int | None = None,
+        lazy: bool = False,
     ) -> None:
         options = options or EncodeOptions()
+        self.at_once = available_cores() if threads == 1 and not options.model_device else 1
         if options.precision != "fp32":
             raise UsageError(f"precision {options.precision} with ONNX", fix="export the model in that precision")
         if text is None and image is None:
@@ -125,14 +130,20 @@ class OnnxEncoder:
                 raise InputError("no such file", file=file, expected="a model or tokenizer", fix="check the path")
         self.revision = file_fingerprint(files)
         self.preprocessing = json.dumps([_settings(text), _settings(image)], sort_keys=True)
-        self._models: dict[str, _TextModel | _ImageModel] = {}
+        loaders: dict[str, Callable[[], _TextModel | _ImageModel]] = {}
         if text is not None:
-            self._models[TEXTS] = _TextModel(Path(base), text, options)
+            loaders[TEXTS] = partial(_TextModel, Path(base), text, options, threads)
         if image is not None:
-            self._models[IMAGES] = _ImageModel(Path(base), image, options)
-        self.abilities = frozenset(self._models)
+            loaders[IMAGES] = partial(_ImageModel, Path(base), image, options)
+        self.abilities, self._loaders = frozenset(loaders), loaders
         self.gives_words = text is not None and text.tokens is not None
-        self.dimension = next((model.session.width for model in self._models.values() if model.session.width), None)
+        # Unless asked to wait, load now: what is wrong with a file is said at once.
+        models = [] if lazy else list(self._models.values())
+        self.dimension = next((model.session.width for model in models if model.session.width), None)
+
+    @cached_property
+    def _models(self) -> dict[str, _TextModel | _ImageModel]:
+        return {modality: load() for modality, load in self._loaders.items()}
 
     def encode_images(self, images: Sequence[Any]) -> Array:
         """Vectors of the image tower."""
@@ -141,6 +152,12 @@ class OnnxEncoder:
     def encode_texts(self, texts: Sequence[str]) -> Array:
         """Vectors of the text tower."""
         return self._encode(TEXTS, texts)
+
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens the text tower reads of each text."""
+        model = self._models[TEXTS]
+        assert isinstance(model, _TextModel)
+        return token_counts(model.tokenizer, texts)
 
     def encode_words(self, texts: Sequence[str]) -> list[tuple[list[str], Array]]:
         """The words of each text, and their vectors, from the output of the text tower that has one for each token."""
@@ -157,23 +174,24 @@ class OnnxEncoder:
         return self._models[modality](items)
 
 
-def _session_options(onnxruntime: Any) -> Any:
-    """As many threads as this process may use, where others work beside it; else all cores."""
+def _session_options(onnxruntime: Any, threads: int | None) -> Any:
+    """As many threads as are asked for or this process may use, where others work beside it; else all cores."""
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = core_limit() or 0
+    options.intra_op_num_threads = threads or core_limit() or 0
     return options
 
 
 class _Session:
     """An ONNX model and the one of its outputs that is wanted."""
 
-    def __init__(self, file: Path, output: str | None, options: EncodeOptions) -> None:
+    def __init__(self, file: Path, output: str | None, options: EncodeOptions, threads: int | None = None) -> None:
         onnxruntime = import_library("onnxruntime", "an ONNX encoder", "onnx")
         provider = _provider(options.model_device)
         if provider[0] not in onnxruntime.get_available_providers():
             raise UsageError("this onnxruntime computes on the CPU only", fix=f"leave out {argument('device')}")
         try:
-            self._model = onnxruntime.InferenceSession(str(file), _session_options(onnxruntime), providers=[provider])
+            settings = _session_options(onnxruntime, threads)
+            self._model = onnxruntime.InferenceSession(str(file), settings, providers=[provider])
         except Exception as error:  # the library's own kinds derive from Exception alone
             raise InputError(f"not a model: {str(error).splitlines()[0]}", file=file, fix="export it again") from error
         self.inputs = {node.name: node.type for node in self._model.get_inputs()}
@@ -202,26 +220,26 @@ def _provider(device: str | None) -> tuple[str, dict[str, Any]]:
 
 
 class _TextModel:
-    def __init__(self, base: Path, tower: TextTower, options: EncodeOptions) -> None:
+    def __init__(self, base: Path, tower: TextTower, options: EncodeOptions, threads: int | None = None) -> None:
         tokenizers = import_library("tokenizers", "an ONNX text encoder", "onnx")
         self.tower = tower
-        self.session = _Session(base / tower.model, tower.output, options)
+        self.session = _Session(base / tower.model, tower.output, options, threads)
         try:
-            self._tokenizer = tokenizers.Tokenizer.from_file(str(base / tower.tokenizer))
+            self.tokenizer = tokenizers.Tokenizer.from_file(str(base / tower.tokenizer))
         except Exception as error:  # the library raises bare Exception
             raise InputError(f"not a tokenizer: {error}", file=base / tower.tokenizer) from error
-        limit = tower.longest or (self._tokenizer.truncation or {}).get("max_length")
+        limit = tower.longest or (self.tokenizer.truncation or {}).get("max_length")
         if limit:
-            self._tokenizer.enable_truncation(int(limit))
-        stored = {key: value for key, value in (self._tokenizer.padding or {}).items() if key.startswith("pad_")}
-        self._tokenizer.enable_padding(**stored, length=limit if tower.padding == "longest" else None)
+            self.tokenizer.enable_truncation(int(limit))
+        stored = {key: value for key, value in (self.tokenizer.padding or {}).items() if key.startswith("pad_")}
+        self.tokenizer.enable_padding(**stored, length=limit if tower.padding == "longest" else None)
 
     def __call__(self, texts: Sequence[str]) -> Array:
-        values, mask = self._inputs(self._tokenizer.encode_batch(list(texts)))
+        values, mask = self._inputs(self.tokenizer.encode_batch(list(texts)))
         return _pooled(self.session.run(values), self.tower.pooling, mask)
 
     def words(self, texts: Sequence[str]) -> list[tuple[list[str], Array]]:
-        encodings = self._tokenizer.encode_batch(list(texts))
+        encodings = self.tokenizer.encode_batch(list(texts))
         vectors = self.session.run(self._inputs(encodings)[0], self.tower.tokens)
         return [
             word_vectors(encoding.word_ids, encoding.offsets, text, own)
@@ -239,6 +257,11 @@ class _TextModel:
             for name, kind in self.session.inputs.items()
         }
         return values, mask
+
+
+def token_counts(tokenizer: Any, texts: Sequence[str]) -> list[int]:
+    """How many tokens each text has by itself: in a batch, it would be padded."""
+    return [len(tokenizer.encode(text).ids) for text in texts]
 
 
 class _ImageModel:

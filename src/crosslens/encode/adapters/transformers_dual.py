@@ -17,22 +17,28 @@ Features = Callable[[Any, dict[str, Any]], Any]
 
 
 def _image_features(model: Any, inputs: dict[str, Any]) -> Any:
-    return _pooled(model.get_image_features(**inputs))
+    return model.get_image_features(**inputs)
 
 
 def _text_features(model: Any, inputs: dict[str, Any]) -> Any:
-    return _pooled(model.get_text_features(**inputs))
+    return model.get_text_features(**inputs)
 
 
-def _pooled(output: Any) -> Any:
-    """One vector per item: the pooled output, or the first token's where a model projects every token (FLAVA)."""
-    pooled = getattr(output, "pooler_output", output)
-    return pooled[:, 0] if pooled.ndim == 3 else pooled
+def vectors_of(output: Any) -> Any:
+    """The vectors in what ``Architecture.images`` or ``texts`` returns.
+
+    Of the library's own outputs that is one per item: the pooled one, or the first token's where a model projects every
+    token (FLAVA).
+    """
+    if not hasattr(output, "pooler_output"):
+        return output
+    return output.pooler_output[:, 0] if output.pooler_output.ndim == 3 else output.pooler_output
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """How models of one architecture are loaded and asked."""
+    """How models of one architecture are loaded and asked; ``images`` and ``texts`` return vectors, or an output of the
+    library that has them and the states of the tower's last layer."""
 
     kind: str
     types: tuple[str, ...]
@@ -73,7 +79,7 @@ class TransformersEncoder(PretrainedModel):
 
     def _run(self, features: Features, inputs: dict[str, Any]) -> Array:
         with self._compute.torch.inference_mode():
-            return self._compute.numpy(features(self.model, inputs))
+            return self._compute.numpy(vectors_of(features(self.model, inputs)))
 
 
 def _described(processor: Any) -> dict[str, Any]:

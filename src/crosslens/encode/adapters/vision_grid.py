@@ -48,7 +48,7 @@ class GridEncoder(PretrainedModel):
         pixels = self._pixels(as_pictures(images))
         with self._compute.torch.inference_mode():
             states = self.tower(**pixels).last_hidden_state
-            grid = patch_grid(states, self._patches(pixels["pixel_values"]))
+            grid = patch_grid(states, patch_counts(self.model, pixels["pixel_values"]))
             if self.side is not None:
                 grid = self._compute.torch.nn.functional.adaptive_avg_pool2d(grid, self.side)
             return self._compute.numpy(grid.flatten(2).transpose(1, 2))
@@ -57,13 +57,14 @@ class GridEncoder(PretrainedModel):
         """Not what this encoder does."""
         raise UsageError(f"{self.name} encodes images only", fix="use a dual encoder for texts")
 
-    def _patches(self, pixels: Any) -> tuple[int, int]:
-        """Rows and columns of patches that the model cuts a picture into."""
-        size = getattr(self.tower.config, "patch_size", None)
-        if size is None:
-            return 0, 0
-        height, width = (size, size) if isinstance(size, int) else size[-2:]
-        return pixels.shape[-2] // height, pixels.shape[-1] // width
+
+def patch_counts(model: Any, pixels: Any) -> tuple[int, int]:
+    """Rows and columns of patches that a model cuts pictures into; 0 where its settings do not say."""
+    size = getattr(getattr(model, "vision_model", model).config, "patch_size", None)
+    if size is None:
+        return 0, 0
+    height, width = (size, size) if isinstance(size, int) else size[-2:]
+    return pixels.shape[-2] // height, pixels.shape[-1] // width
 
 
 def patch_grid(states: Any, patches: tuple[int, int]) -> Any:

@@ -7,7 +7,7 @@ the transformers library, or any behind an OpenAI-compatible address that return
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import exp
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 
 from crosslens.core import (
     MEDIA,
+    WORKERS,
     CrosslensError,
     Endpoint,
     UsageError,
@@ -35,7 +36,6 @@ from crosslens.encode.torch_model import PretrainedModel
 QUESTION = 'Does this figure show "{}"? Please answer yes or no.'
 YES, NO = "yes", "no"
 _SPELLINGS = ("Yes", "yes", " Yes", " yes")
-_WORKERS: Mapping[str, tuple[Callable[[str], Any], str]] = {"workers": (int, "a whole number")}
 
 
 @PAIR_SCORERS.register("vqa", example="llava-hf/llava-1.5-7b-hf", extra="encoders")
@@ -43,7 +43,7 @@ def load_vqa(source: str, options: EncodeOptions) -> PairScorer:
     """VQAScore: the probability of "Yes" from a vision-language model, local or http://…/v1?model=NAME."""
     if not source.startswith(("http://", "https://")):
         return LocalVqa(source, options)
-    endpoint, own = read_address(source, "scorer vqa", _WORKERS, {})
+    endpoint, own = read_address(source, "scorer vqa", {"workers": WORKERS}, {})
     if options.offline:
         refuse_network(endpoint, "a model folder")
     return HttpVqa(endpoint, options.notify, **own)
@@ -107,8 +107,6 @@ class HttpVqa:
     """A vision-language model behind an OpenAI-compatible address, several requests at a time."""
 
     def __init__(self, endpoint: Endpoint, notify: Notify, workers: int = 4) -> None:
-        if workers < 1:
-            raise UsageError(f"workers = {workers}", fix="workers must be at least 1", option="workers")
         self.name = f"vqa:{endpoint.model}@{endpoint.host}"
         self.revision = _question_hash()
         self._endpoint, self._notify, self._workers = endpoint, notify, workers

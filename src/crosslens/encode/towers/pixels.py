@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,11 +14,13 @@ from crosslens.core import (
     InputError,
     Progress,
     SilentProgress,
-    atomic_file,
     cache_folder,
     fingerprint,
+    mapped_array,
     open_array,
+    read_cached_array,
     stage,
+    write_cached_array,
 )
 from crosslens.data import REPAIR_IMAGE, read_image_bytes
 from crosslens.encode.cache import key_of
@@ -70,10 +71,8 @@ def stored_pixels(
     hashes = list(read_ahead(_content_hash, files))
     key = fingerprint("pixels", {"images": hashes, "preprocessing": pretrained.preprocessing})
     path = cache_folder(cache) / "pixels" / f"{key}.npy"
-    if not _is_stored(path, len(files)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(path, wait=True) as partial:
-            _write(partial, pretrained, files, progress or SilentProgress())
+    if read_cached_array(path, (len(files), None, None, None), np.float16) is None:
+        write_cached_array(path, lambda partial: _write(partial, pretrained, files, progress or SilentProgress()))
     return PixelRows(path, np.arange(len(files)), pretrained.model, key)
 
 
@@ -84,14 +83,6 @@ def _content_hash(file: str) -> str:
         raise InputError(f"cannot be opened: {error.strerror or error}", file=file, fix=REPAIR_IMAGE) from error
 
 
-def _is_stored(path: Path, count: int) -> bool:
-    """Whether an earlier training left the array; a damaged file is computed again."""
-    with suppress(InputError, OSError, ValueError, EOFError):
-        array = open_array(path)
-        return array.ndim == 4 and len(array) == count and array.dtype == np.float16
-    return False
-
-
 def _write(path: Path, pretrained: Pretrained, files: Sequence[str], progress: Progress) -> None:
     array: Any = None
     start = 0
@@ -100,7 +91,7 @@ def _write(path: Path, pretrained: Pretrained, files: Sequence[str], progress: P
             pixels = pretrained.pixels(pictures)
             if array is None:
                 shape = (len(files), *pixels.shape[1:])
-                array = np.lib.format.open_memmap(path, "w+", np.float16, shape)
+                array = mapped_array(path, np.float16, shape)
             array[start : start + len(pixels)] = pixels
             start += len(pixels)
             progress.advance(len(pixels))

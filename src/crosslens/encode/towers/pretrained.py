@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,8 @@ import numpy as np
 
 from crosslens.core import UsageError
 from crosslens.encode.adapters.sentence import hub_name
-from crosslens.encode.adapters.transformers_dual import ARCHITECTURES, Architecture
+from crosslens.encode.adapters.transformers_dual import ARCHITECTURES, Architecture, vectors_of
+from crosslens.encode.adapters.vision_grid import patch_counts
 from crosslens.encode.encoder import ENCODERS, Array, import_library, is_local, require_library
 from crosslens.encode.hub import find_model
 from crosslens.encode.images import as_pictures
@@ -30,6 +32,15 @@ class TokenArrays(NamedTuple):
     """None where the model was trained without one."""
     lengths: Array
     """Tokens behind these only fill up; where a model wants them all, this is the full length."""
+
+
+class PretrainedOutput(NamedTuple):
+    """What a model makes of items: torch tensors."""
+
+    vectors: Any
+    """One per item, in the common space."""
+    states: Any
+    """Of the last layer of its tower: n × patches (or tokens) × d; None for a model that does not return them."""
 
 
 class Pretrained:
@@ -56,6 +67,23 @@ class Pretrained:
         with loading(self.folder):
             model_class = getattr(library, self.architecture.model_class)
             return model_class.from_pretrained(self.folder, **SAFE).float().eval()
+
+    def read_images(self, module: Any, pixels: Any) -> PretrainedOutput:
+        """What the module makes of pixels; patches come last among the states, behind tokens of the whole picture."""
+        output = self.architecture.images(module, {"pixel_values": pixels})
+        states = getattr(output, "last_hidden_state", None)
+        if states is not None and states.ndim == 4:  # of a convolutional network
+            states = states.flatten(2).transpose(1, 2)
+        elif states is not None:
+            states = states[:, -math.prod(patch_counts(module, pixels)) :]
+        return PretrainedOutput(vectors_of(output), states)
+
+    def read_texts(self, module: Any, tokens: Any, mask: Any | None) -> PretrainedOutput:
+        """What the module makes of tokens."""
+        inputs = {"input_ids": tokens} if mask is None else {"input_ids": tokens, "attention_mask": mask}
+        assert self.architecture.texts is not None
+        output = self.architecture.texts(module, inputs)
+        return PretrainedOutput(vectors_of(output), getattr(output, "last_hidden_state", None))
 
     def tokens(self, texts: Sequence[str]) -> TokenArrays:
         """Texts as the model reads them; longer ones are cut, as the library does."""

@@ -12,8 +12,15 @@ from crosslens.core import IMAGE_TO_TEXT, Dataset, InputError, MissingExtraError
 from crosslens.explanations.changes.values import QueryChange, RunChanges, TopHit
 from crosslens.explanations.concepts.objects import objects_of
 from crosslens.explanations.failures import failed, query_outcomes, ranking_of
-from crosslens.explanations.overview.causes import CAUSES, NEAR_MISS, UNCLEAR, MentionJudgement, cause_table
-from crosslens.explanations.overview.judging import judge_failures, texts_of
+from crosslens.explanations.overview.causes import (
+    CAUSES,
+    NEAR_MISS,
+    UNCLEAR,
+    MentionJudgement,
+    cause_table,
+    judge_failures,
+    texts_of,
+)
 from crosslens.explanations.words.mentions import Mention, mentioned_concepts
 from crosslens.similarity import Phi, PreparedSimilarity, load_similarity, prepare_dataset
 from crosslens.statistics import paired_permutation

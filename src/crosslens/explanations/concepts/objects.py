@@ -124,10 +124,10 @@ class ImageObjects:
 
 
 def objects_of(dataset: Dataset, *, areas: str = "share", progress: Progress | None = None) -> ImageObjects:
-    """The annotated objects of a dataset, or where it has none the objects that its captions mention."""
+    """The annotated objects of a dataset, or where it has none the objects that its captions (its corpus) mention."""
     if dataset.objects is not None and dataset.objects.height:
         return image_objects(dataset, areas=areas)
-    return caption_objects(dataset, progress=progress)
+    return caption_objects(dataset.described, progress=progress)
 
 
 def image_objects(dataset: Dataset, *, areas: str = "share") -> ImageObjects:

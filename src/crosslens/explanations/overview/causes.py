@@ -2,6 +2,7 @@
 
 A mention is violated where the relevant image confirms it and the retrieved one contradicts it, by annotations first
 and captions second; what the relevant image's own annotation does not confirm says nothing about the retrieved one.
+Captions are those of the corpus where the queries are another text set, and the query itself is never one of them.
 
 A cause is true where a mention of its kind is violated, null where one could not be judged (and none is violated),
 false otherwise: where all are satisfied, or the query mentions nothing of the kind.
@@ -17,6 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from crosslens.core import Dataset, Progress, SilentProgress, stage
+from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES
+from crosslens.explanations.concepts.objects import ImageObjects
 from crosslens.explanations.overview.evidence import Evidence
 from crosslens.explanations.words.checks import OPEN, SATISFIED, VIOLATED, Vocabulary, check_mention
 from crosslens.explanations.words.images import AnnotatedImage, finite
@@ -71,22 +75,46 @@ class MentionJudgement(NamedTuple):
     evidence: str = ""
 
 
+def texts_of(failures: pl.DataFrame) -> list[str]:
+    """The text whose mentions are judged: the query or, of an image query, the caption that it retrieved."""
+    return failures["text"].fill_null(failures["answer"]).fill_null("").to_list()
+
+
+def judge_failures(
+    failures: pl.DataFrame,
+    dataset: Dataset,
+    objects: ImageObjects,
+    queries: Sequence[QueryMentions],
+    progress: Progress | None = None,
+) -> list[list[tuple[Mention, MentionJudgement]]]:
+    """Per row of :func:`failed_queries`, every mention with its judgement; ``queries`` are the mentions of the rows."""
+    if not failures.height:
+        return []
+    # An image query is judged by the caption it retrieved: that caption's own image confirms its words.
+    by_images = failures["text"][0] is None
+    right, wrong = ("retrieved", "ground_truth") if by_images else ("ground_truth", "retrieved")
+    with_attributes = [
+        image for image, query in zip(failures[wrong], queries, strict=True) if any(map(query.of, ATTRIBUTE_FAMILIES))
+    ]
+    images = [*failures["ground_truth"], *failures["retrieved"]]
+    evidence = Evidence.of(dataset, objects, images, attributes_of=with_attributes, progress=progress)
+    judged = []
+    with stage(progress or SilentProgress(), "judging failures", failures.height) as shown:
+        for query, own, other in zip(queries, failures[right], failures[wrong], strict=True):
+            judged.append(judge_mentions(query, own, other, evidence))
+            shown.advance()
+    return judged
+
+
 def judge_mentions(
-    query: QueryMentions, caption: str | None, right: str, wrong: str, evidence: Evidence
-) -> list[MentionJudgement]:
-    """Every mention of a query, judged; ``caption`` is the query's id, whose own words are no evidence.
+    query: QueryMentions, right: str, wrong: str, evidence: Evidence
+) -> list[tuple[Mention, MentionJudgement]]:
+    """Every mention of a query with its judgement.
 
     Mentions of an object that the retrieved image lacks are left out: the object is what is wrong then. So are words
     without visible meaning.
     """
-    return [judgement for _, judgement in judged_mentions(query, caption, right, wrong, evidence)]
-
-
-def judged_mentions(
-    query: QueryMentions, caption: str | None, right: str, wrong: str, evidence: Evidence
-) -> list[tuple[Mention, MentionJudgement]]:
-    """The same, each with the mention that it is about."""
-    judge = _Judge(caption, right, wrong, evidence).judge
+    judge = _Judge(query.text, right, wrong, evidence).judge
     return [(mention, judgement) for mention in query if (judgement := judge(mention)) is not None]
 
 
@@ -94,7 +122,7 @@ def judged_mentions(
 class _Judge:
     """Judges the mentions of one failed query; ``right`` is the relevant image, ``wrong`` the retrieved one."""
 
-    caption: str | None
+    query: str
     right: str
     wrong: str
     evidence: Evidence
@@ -171,7 +199,7 @@ class _Judge:
         right, wrong = self.evidence.words[self.right], self.evidence.words[self.wrong]
         if any(wrong.contain(*word) for word in words):
             return MentionJudgement(cause, True, "captions")
-        confirmed = any(right.contain(*word, exclude=self.caption) for word in words)
+        confirmed = any(right.contain(*word, query=self.query) for word in words)
         return MentionJudgement(cause, False if confirmed and wrong.words else None, "captions")
 
 

@@ -17,34 +17,48 @@ from crosslens.explanations.words.images import AnnotatedImage, ImageObject, ann
 from crosslens.explanations.words.mentions import QueryMentions
 from crosslens.language import Parse, parse_texts
 
+
+def plain_text(text: str) -> str:
+    """A text without the full stop at its end, which makes it no other text."""
+    return text.strip(" .\n\t")
+
+
+_CORPUS = (
+    "The captions of an image are the texts of the corpus, which stand for it; queries ask, and are no evidence. A "
+    "text that is the query itself confirms nothing."
+)
 _PART = {"NOUN": "n", "PROPN": "n", "VERB": "v", "AUX": "v", "ADJ": "a", "ADV": "r", "NUM": "a"}
 
 
 @dataclass(frozen=True)
 class CaptionWords:
-    """The words of one image's captions: (part of speech, lemma) → the captions that contain it."""
+    """The words of one image's captions: (part of speech, lemma) → the texts of the captions that contain it."""
 
     words: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
-    def contain(self, part: str, word: str, exclude: str | None = None) -> bool:
-        """Whether a caption (other than ``exclude``) contains the word, a synonym or, of a noun, a hyponym of it."""
-        captions = self.words.get((part, word))
-        if captions is not None and captions - {exclude}:
+    def contain(self, part: str, word: str, query: str | None = None) -> bool:
+        """Whether a caption contains the word, a synonym or, of a noun, a hyponym of it.
+
+        A caption that is the text ``query`` itself does not count: nothing confirms its own words.
+        """
+        own = set() if query is None else {plain_text(query)}
+        texts = self.words.get((part, word))
+        if texts is not None and texts - own:
             return True
         return any(
-            other == part and captions - {exclude} and same_meaning(part, word, lemma)
-            for (other, lemma), captions in self.words.items()
+            other == part and texts - own and same_meaning(part, word, lemma)
+            for (other, lemma), texts in self.words.items()
         )
 
 
 def caption_words(dataset: Dataset, images: Iterable[str], progress: Progress | None = None) -> dict[str, CaptionWords]:
-    """Per image, the words of its captions; parses are kept between runs."""
+    """Per image, the words of its captions (of the corpus, if there is one); parses are kept between runs."""
     by_image = {image: CaptionWords() for image in images}
-    captions = dataset.captions.filter(pl.col("image").is_in(list(by_image)))
+    captions = dataset.described.captions.filter(pl.col("image").is_in(list(by_image)))
     parses = parse_texts(captions["text"].to_list(), progress=progress)
-    for caption, image, parse in zip(captions["caption"], captions["image"], parses, strict=True):
+    for text, image, parse in zip(captions["text"], captions["image"], parses, strict=True):
         for key in _content_words(parse):
-            by_image[image].words.setdefault(key, set()).add(caption)
+            by_image[image].words.setdefault(key, set()).add(plain_text(text))
     return by_image
 
 
@@ -86,7 +100,8 @@ class Evidence:
         if objects.source == "captions":
             mentioned = annotated
         elif described:
-            mentioned = annotated_images(caption_objects(dataset.select(described), progress=progress), described)
+            texts = dataset.described.select(described)
+            mentioned = annotated_images(caption_objects(texts, progress=progress), described)
         words = caption_words(dataset, distinct, progress)
         return Evidence(annotated, mentioned, words, Vocabulary.of(objects))
 
@@ -100,15 +115,19 @@ class Evidence:
         return self.has(image, noun) or self.words[image].contain("n", noun)
 
 
-def limitations(objects: ImageObjects, failures: pl.DataFrame, queries: Sequence[QueryMentions]) -> tuple[str, ...]:
+def limitations(
+    dataset: Dataset, objects: ImageObjects, failures: pl.DataFrame, queries: Sequence[QueryMentions]
+) -> tuple[str, ...]:
     """Sentences about what is not annotated, and what decides instead."""
+    corpus = () if dataset.corpus is None else (_CORPUS,)
     if objects.source == "captions":
         return (
+            *corpus,
             "No objects are annotated: concepts are those that captions mention. There are no boxes, so that size and "
             "position are not judged, and a thing that no caption mentions counts as missing.",
             _judged_share(failures),
         )
-    notes = [_vocabulary_share(objects, queries)]
+    notes = [*corpus, _vocabulary_share(objects, queries)]
     bits = attribute_bits(objects.attributes)
     absent = [family for column, family in enumerate(ATTRIBUTE_FAMILIES) if not bits[:, column].any()]
     if absent:

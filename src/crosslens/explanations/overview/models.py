@@ -38,7 +38,8 @@ class ConceptTable:
         """The JSON form."""
         runs = [
             {"run": name, "queries": overview.queries.height, "failures": overview.failures.height,
-             "settings": dict(overview.settings), "cause_numbers": overview.cause_numbers.to_dicts()}
+             "settings": dict(overview.settings), "totals": overview.totals.to_dicts(),
+             "cause_numbers": overview.cause_numbers.to_dicts()}
             for name, overview in self.overviews.items()
         ]  # fmt: skip
         whole: dict[str, Any] = json_form(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,18 @@ from crosslens.explanations.overview.causes import (
     cause_numbers,
     cause_shares,
     cause_table,
+    judge_failures,
+    texts_of,
 )
 from crosslens.explanations.overview.confusions import concept_pairs, confusion_atlas
 from crosslens.explanations.overview.evidence import limitations
-from crosslens.explanations.overview.judging import judge_failures, texts_of
-from crosslens.explanations.overview.statistics import QUERY, association_rules, metric_correlations, metric_means
+from crosslens.explanations.overview.statistics import (
+    QUERY,
+    association_rules,
+    failure_totals,
+    metric_correlations,
+    metric_means,
+)
 from crosslens.explanations.words.mentions import QueryMentions, mentioned_concepts
 from crosslens.statistics import Bootstrap
 
@@ -67,6 +75,7 @@ class Overview:
     ``queries``       every answered query and its relevant image; ``failures`` those that failed, with every metric
                       (those that begin with "query " count only what the query mentions) and cause
     ``metrics``       means and intervals; ``correlations`` of metrics with each other and with the rank
+    ``totals``        synsets, matchings and multiplicities over all failures together
     ``causes``        the share of failures by cause; ``cause_numbers`` by how many causes they have; ``rules`` between
                       causes
     ``atlas``         which concepts are confused; ``query_atlas`` what was asked for, and what was shown instead
@@ -97,11 +106,15 @@ class Overview:
     settings: Mapping[str, Any] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def totals(self) -> pl.DataFrame:
+        return failure_totals(self.failures)
+
     def as_dict(self) -> dict[str, Any]:
         """The summary, for JSON: everything but the tables of failures and the tail of the atlas."""
         names = ("run", "dataset", "direction", "source", "depth", "level", "resamples", "seed")
         about = {name: getattr(self, name) for name in names}
-        listed = ("metrics", "correlations", "causes", "cause_numbers", "rules")
+        listed = ("metrics", "totals", "correlations", "causes", "cause_numbers", "rules")
         tables = {name: getattr(self, name).to_dicts() for name in listed}
         tops = {name: getattr(self, name).head(TOP).to_dicts() for name in ("atlas", "query_atlas")}
         whole: dict[str, Any] = json_form(
@@ -175,7 +188,7 @@ def explain_run(
         pairs=pairs,
         atlas=confusion_atlas(pairs, query_ids, depth=depth),
         query_atlas=confusion_atlas(concept_pairs(objects, *rows, mentioned=mentioned), query_ids, depth=depth),
-        notes=limitations(objects, table, queries),
+        notes=limitations(dataset, objects, table, queries),
         depth=depth,
         level=level,
         resamples=resamples,

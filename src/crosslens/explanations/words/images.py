@@ -69,10 +69,13 @@ class AnnotatedImage:
 
 
 def annotated_image(dataset: Dataset, objects: ImageObjects, image: str, crowds: Any = None) -> AnnotatedImage:
-    """The image with this id; its objects in the order of the annotation, each with a readable name."""
+    """The image with this id; its objects in the order of the annotation, each with a readable name.
+
+    Its captions are the texts that say what is in it: those of the corpus, if there is one.
+    """
     row = int(objects.rows([image])[0])
     columns = dataset.images.row(dataset.image_ids.index(image), named=True)
-    captions = dataset.captions.filter(pl.col("image") == image)["text"]
+    captions = dataset.described.captions.filter(pl.col("image") == image)["text"]
     items = tuple(
         image_object(objects, index, object_name(objects.names[index], objects.synset(index)), crowds)
         for index in objects.inside(row)

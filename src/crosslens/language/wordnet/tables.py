@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import FormatVersionError, InputError, atomic_file
+from crosslens.core import NPZ_ERRORS, FormatVersionError, InputError, atomic_file, open_npz
 
 Array = np.ndarray[Any, Any]
 
@@ -63,10 +63,10 @@ def read_tables(path: str | Path) -> Tables:
     """Read what :func:`write_tables` wrote."""
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            _check_format(path, _from_text(archive["format"]))
-            stored = {field.name: archive[field.name] for field in fields(Tables)}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        archive = open_npz(path)
+        _check_format(path, _from_text(archive["format"].unpack()))
+        stored = {field.name: archive[field.name].unpack() for field in fields(Tables)}
+    except NPZ_ERRORS as error:
         raise InputError(
             f"damaged or missing WordNet file: {error}", file=path, fix="pip install --force-reinstall crosslens"
         ) from error

@@ -36,11 +36,38 @@ def antonym(caption: Caption, draws: Draws, *, every: bool = False) -> Edits:
 
     every: replace every adjective that has an opposite, not one of them
     """
-    candidates = _opposed_adjectives(caption)
+    return _substituted(caption, draws, _opposed_adjectives(caption), every, "no adjective that has an opposite here")
+
+
+@perturbation("antonym[any]", level="adversarial", tags=True, order=24)
+def any_antonym(caption: Caption, draws: Draws, *, every: bool = False) -> Edits:
+    """Replace an adjective by any word that WordNet opposes to it, in whatever sense, as the EXPL paper says.
+
+    The words are antonyms of the adjective itself, not of those similar to it, and any adjective counts: *a dark horse*
+    becomes *a light horse*, and *a green field* *a ripe field*.
+
+    every: replace every adjective that has an antonym, not one of them
+    """
+    adjectives = (position for position, token in enumerate(caption.tokens) if token.pos == "ADJ")
+    opposed = ((position, _any_opposites(caption.tokens[position])) for position in adjectives)
+    candidates = [(position, words) for position, words in opposed if words]
+    return _substituted(caption, draws, candidates, every, "no adjective that has an antonym in WordNet")
+
+
+def _substituted(
+    caption: Caption, draws: Draws, candidates: list[tuple[int, tuple[str, ...]]], every: bool, reason: str
+) -> Edits:
     if not candidates:
-        raise CannotApply("no adjective that has an opposite here")
+        raise CannotApply(reason)
     chosen = candidates if every else [draws.choice(candidates)]
     return sum((replaced(caption, position, draws.choice(words)) for position, words in chosen), ())
+
+
+def _any_opposites(token: Token) -> tuple[str, ...]:
+    """WordNet's antonyms of an adjective, of every sense, in the degree that it has."""
+    base, tag = _base_form(token)
+    forms = (inflected(word.replace("_", " "), tag) for word in load_wordnet().antonyms(base, "a"))
+    return tuple(dict.fromkeys(form for form in forms if form.lower() != token.text.lower()))
 
 
 def _opposed_adjectives(caption: Caption) -> list[tuple[int, tuple[str, ...]]]:

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
+from string import ascii_lowercase
 
 from crosslens.core import UsageError
 from crosslens.perturbations.caption import Caption, Edit, Edits
@@ -69,15 +70,16 @@ def extra_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
 
     k: in how many words this happens, where the caption has as many
     """
-    edits = []
-    for start, word, at in _drawn(caption, draws, k, _keys, _keys, "no letter of the keyboard"):
-        extra = draws.choice(KEY_NEIGHBOURS[word[at].lower()])
-        shouted = word.isupper() and sum(map(str.isalnum, word)) > 1
-        # Nothing comes before the capital of a word: "Man" becomes "Mnan", not "nMan".
-        may_precede = word[at].islower() or shouted or not _begins(word, at)
-        insertion = start + at + (0 if may_precede and draws.below(2) else 1)
-        edits.append(Edit(insertion, insertion, "", extra.upper() if shouted else extra))
-    return tuple(edits)
+    return _inserted(caption, draws, k, lambda letter: KEY_NEIGHBOURS[letter.lower()])
+
+
+@perturbation("extra_char[any]", level="word", order=23, typo=True, keeps_meaning=True)
+def any_extra_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
+    """Type a letter of the alphabet, any of them, right before or after a letter: BRIT's "extra random character".
+
+    k: in how many words this happens, where the caption has as many
+    """
+    return _inserted(caption, draws, k, lambda _: ascii_lowercase)
 
 
 @perturbation("nearby_char", level="word", order=4, brit=True, typo=True, keeps_meaning=True)
@@ -90,6 +92,19 @@ def nearby_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
     for start, word, at in _drawn(caption, draws, k, _keys, _keys, "no letter of the keyboard"):
         near = draws.choice(KEY_NEIGHBOURS[word[at].lower()])
         edits.append(Edit(start + at, start + at + 1, word[at], near.upper() if word[at].isupper() else near))
+    return tuple(edits)
+
+
+def _inserted(caption: Caption, draws: Draws, k: int, offered: Callable[[str], str]) -> Edits:
+    """A letter more in each of ``k`` words, drawn from those that are offered for a letter beside it."""
+    edits = []
+    for start, word, at in _drawn(caption, draws, k, _keys, _keys, "no letter of the keyboard"):
+        extra = draws.choice(offered(word[at]))
+        shouted = word.isupper() and sum(map(str.isalnum, word)) > 1
+        # Nothing comes before the capital of a word: "Man" becomes "Mnan", not "nMan".
+        may_precede = word[at].islower() or shouted or not _begins(word, at)
+        insertion = start + at + (0 if may_precede and draws.below(2) else 1)
+        edits.append(Edit(insertion, insertion, "", extra.upper() if shouted else extra))
     return tuple(edits)
 
 

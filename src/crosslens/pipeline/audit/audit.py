@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Dataset, Printable, Run
+from crosslens.core import HEADER_FILE, Dataset, Printable, Run, read_whole
 from crosslens.explanations import dataset_of_run
 from crosslens.pipeline.audit.folder import AuditFolder, Skipped
 from crosslens.pipeline.audit.results import REPORT_FILE, Finding, StageResult
@@ -73,6 +73,13 @@ class Audit(Printable):
 def load_audit(folder: str | Path) -> Audit:
     """Read the folder of an audit, an unfinished one too."""
     stored = AuditFolder(Path(folder))
+    # Written stage by stage: what a process is still working on is not taken for the result.
+    return read_whole(
+        stored.path, stored.path / HEADER_FILE, read=lambda: _read(stored), is_complete=lambda _: stored.is_concluded
+    )
+
+
+def _read(stored: AuditFolder) -> Audit:
     names = stored.header().get("runs") or {}
     runs = {name: stored.run_folder(name) for name in names}
     findings, skipped = stored.conclusions()

@@ -100,9 +100,14 @@ class AuditFolder:
         content = {"findings": list(map(asdict, findings)), "skipped": list(map(asdict, skipped))}
         self._write(FINDINGS_FILE, _FINDINGS, content)
 
+    @property
+    def is_concluded(self) -> bool:
+        """Whether all stages have been run."""
+        return (self.path / FINDINGS_FILE).exists()
+
     def conclusions(self) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
         """The same, read; nothing of an audit that was interrupted."""
-        if not (self.path / FINDINGS_FILE).exists():
+        if not self.is_concluded:
             return (), ()
         content = read_header(self.path / FINDINGS_FILE, _FINDINGS)
         try:

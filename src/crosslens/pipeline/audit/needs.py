@@ -7,6 +7,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from crosslens.core import TEXT_TO_IMAGE
+from crosslens.explanations import TEXT_TO_TEXT
 from crosslens.pipeline.audit.stage import Need, StageWork
 
 
@@ -17,8 +18,9 @@ def _dataset(work: StageWork) -> str | None:
 def _several_captions(work: StageWork) -> str | None:
     if work.dataset is None:
         return "no dataset is given"
-    counts = np.bincount(work.dataset.caption_image, minlength=1)
-    return None if counts.max() > 1 else "no image has two captions"
+    dataset = work.labelled_dataset()
+    counts = np.bincount(dataset.caption_image, minlength=1)
+    return None if counts.max() > 1 or dataset.corpus is not None else "no image has two captions"
 
 
 def _model(work: StageWork) -> str | None:
@@ -42,6 +44,11 @@ def _scores(work: StageWork) -> str | None:
 
 def _caption_queries(work: StageWork) -> str | None:
     missing = [name for name, audited in work.runs.items() if TEXT_TO_IMAGE not in audited.evaluated.rankings]
+    return f"{missing[0]} has none" if missing else None
+
+
+def _text_queries(work: StageWork) -> str | None:
+    missing = [name for name, run in work.loaded().items() if not {TEXT_TO_IMAGE, TEXT_TO_TEXT} & set(run.rankings)]
     return f"{missing[0]} has none" if missing else None
 
 
@@ -71,7 +78,8 @@ SEVERAL_CAPTIONS = Need("several captions per image", _several_captions)
 A_MODEL = Need("a model that encodes new captions", _model)
 VECTORS = Need("vectors of images and captions", _vectors)
 SCORES = Need("scores of all pairs", _scores)
-CAPTION_QUERIES = Need("caption queries", _caption_queries)
+CAPTION_QUERIES = Need("caption queries for images", _caption_queries)
+TEXT_QUERIES = Need("caption queries", _text_queries)
 RANKINGS = Need("rankings", _rankings)
 SEVERAL_IMAGES = Need("at least three images", _several_images)
 LANGUAGE = Need("a parser", _language)

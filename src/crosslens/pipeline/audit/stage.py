@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from crosslens.core import Dataset, Entry, Progress, Registry, Run, UnknownNameError, UsageError
-from crosslens.encode import EncodeOptions
+from crosslens.data import load_dataset
+from crosslens.encode import EACH, EncodeOptions, text_queries
+from crosslens.explanations import TEXT_TO_TEXT, dataset_of_run
 from crosslens.pipeline.audit.options import AuditOptions
 from crosslens.pipeline.audit.sources import AuditSource
 
@@ -59,6 +61,20 @@ class StageWork:
         """The dataset, of a stage that needs one."""
         assert self.dataset is not None
         return self.dataset
+
+    def queried_dataset(self) -> Dataset:
+        """The dataset of the first run as its queries see it: of text-only retrieval, with the texts of its corpus."""
+        run = next(iter(self.loaded().values()))
+        return dataset_of_run(run) if TEXT_TO_TEXT in run.rankings else self.known_dataset
+
+    def labelled_dataset(self) -> Dataset:
+        """The dataset with all its captions; over two text sets, the captions that ask, and the corpus."""
+        recipe = next(iter(self.runs.values())).source.recipe
+        if recipe.queries is None:
+            return self.known_dataset
+        queries = load_dataset(recipe.queries, **recipe.queries_options)
+        shared = bool(recipe.model.shared_images)
+        return text_queries(self.known_dataset, EACH, queries, shared_images=shared).dataset
 
     def stage_folder(self, kind: str) -> Path:
         """Where a stage writes files: below the audit's folder, by kind and by what they are about."""

@@ -17,10 +17,10 @@ from crosslens.core import (
     reading,
     trusting,
 )
-from crosslens.data import ARRAY_SUFFIXES, existing_file, read_array
+from crosslens.data import ARRAY_SUFFIXES
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline.encoding import LoadedInputs
-from crosslens.pipeline.inputs import score_source
+from crosslens.pipeline.inputs import read_scores, score_source
 from crosslens.pipeline.recipe.graded_inputs import inputs_of_run
 from crosslens.pipeline.recipe.inputs import load_inputs
 
@@ -87,7 +87,7 @@ def _from_matrix(name: str, source: str, dataset: Dataset | None) -> ModelScores
         fix = f"pass {argument('dataset')}, or name a run first"
         raise UsageError(f"{source} does not say which images and captions it scores", fix=fix, option="dataset")
     with reading(source):
-        matrix = read_array(existing_file(source))
+        matrix = read_scores(dataset, source)
         score_source(dataset, scores=matrix)  # a wrong shape or type raises
     return ModelScores(name, dataset, matrix, source)
 
@@ -106,9 +106,9 @@ def _from_run(name: str, source: str, encoding: EncodeOptions | None, progress: 
     assert loaded.dataset is not None
     source_of = score_source(loaded.dataset, loaded.images, loaded.captions, loaded.scores, recipe.options.score)
     scores = loaded.scores if loaded.scores is not None else source_of.scorer
-    encoder = recipe.model.name or (loaded.images.model if loaded.images is not None else "")
-    image_folder = recipe.absolute().model.image_folder
-    home = None if image_folder is None else Path(image_folder)
+    model = recipe.absolute().model
+    encoder = model.name or (loaded.images.model if loaded.images is not None else "")
+    home = None if model.image_folder is None else Path(model.image_folder)
     return ModelScores(name, loaded.dataset, scores, source, encoder or "", home)
 
 

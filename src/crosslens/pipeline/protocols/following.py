@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, MissingExtraError
+from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Dataset, MissingExtraError
 from crosslens.metrics import OWN_SCORES, MetricRequest, MetricSpec, family_of, parse_metrics
 from crosslens.pipeline.options import RobustnessOptions
 from crosslens.pipeline.protocols.protocol import Protocol, find_protocol
@@ -37,6 +37,20 @@ class RequestedMetrics:
     def followed(self, requests: Iterable[MetricRequest]) -> list[MetricRequest]:
         """Those among ``requests`` that are the protocol's."""
         return [request for request in requests if _key(request) in self.of_protocol]
+
+
+def for_gallery(protocol: Protocol, dataset: Any) -> tuple[Protocol, list[str]]:
+    """The protocol with the directions that it has where images lack captions, and a note on those left out."""
+    bare = int(dataset.without_captions.sum()) if protocol.without_captions and isinstance(dataset, Dataset) else 0
+    if not bare:
+        return protocol, []
+    settings = {**protocol.settings["evaluate"], "directions": protocol.without_captions}
+    left_out = [name for name in (IMAGE_TO_TEXT, TEXT_TO_IMAGE) if name not in protocol.without_captions]
+    note = (
+        f"left out of the protocol {protocol.name}, as {bare:,} images have no caption: {', '.join(left_out)}, which "
+        "is the same without them"
+    )
+    return replace(protocol, settings={**protocol.settings, "evaluate": settings}), [note]
 
 
 def _key(request: MetricRequest) -> tuple[MetricSpec, str | None]:

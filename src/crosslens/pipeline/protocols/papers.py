@@ -48,7 +48,7 @@ FIVE = add_protocol(
 )  # fmt: skip
 
 _BRIT_PERTURBATIONS = (
-    "char_swap", "missing_char", "extra_char", "nearby_char", "synonym_noun[released]", "synonym_adj[released]",
+    "char_swap", "missing_char", "extra_char[any]", "nearby_char", "synonym_noun[released]", "synonym_adj[released]",
     "distraction_true", "distraction_false", "shuffle_nouns_and_adj", "shuffle_all_words",
     "shuffle_allbut_nouns_and_adj", "shuffle_within_trigrams", "shuffle_trigrams",
 )  # fmt: skip
@@ -81,8 +81,11 @@ BRIT = add_protocol(
                        "31k photos of Flickr30k, not the test images alone", ("evaluate", "robustness")),
             Convention("ties", "stable", _ARGSORT),
             Convention("direction", "t2i", "text queries are perturbed, and nothing else", ("robustness",)),
-            Convention("perturbations", "the paper's thirteen", "synonyms as in its released code: the first noun or "
-                       "adjective that has one, its first other lemma, no inflection", ("robustness",)),
+            Convention("perturbations", "the paper's thirteen", "an extra character is any letter; synonyms as in the "
+                       "released code: the first noun or adjective that has one, its first other lemma, no inflection",
+                       ("robustness",)),
+            Convention("decrease of rsum", "percent", "Table 4 is nearer to percent of the rsum before than to points; "
+                       "both are shown", ("robustness",)),
             Convention("groups", "Hit@1 + Hit@5 + Hit@10", "a caption is decreased, increased or unchanged by this sum "
                        "of t2i; captions are matched by their text, where texts are known", ("robustness",)),
             Convention("articles", "determiners (tag DT)", "the figures printed as articles are those of determiners",
@@ -102,7 +105,7 @@ EXPL = add_protocol(
         settings={
             "evaluate": {"ties": "stable"},
             "robustness": {
-                "image_text": "mean", "perturbations": ("antonym", "color_all", "color_in", "size"),
+                "image_text": "mean", "perturbations": ("antonym[any]", "color_all", "color_in", "size"),
                 "metrics": (*_HITS, "MRR@5", "MRR@10", "MRR", "MedR", "Fails"),
             },
             "explain": {"threshold": 1.0, "base": "ground_truth", "areas": "share"},
@@ -113,8 +116,8 @@ EXPL = add_protocol(
             Convention("Recall@k", "Hit@k", "every query has one relevant item, so recall and hit rate are the same"),
             Convention("MRR@k", "rank ≤ k", "the paper prints the condition the other way round"),
             Convention("ties", "stable", _ARGSORT),
-            Convention("perturbations", "antonym, color_all, color_in, size", "the paper's adversarial words",
-                       ("robustness",)),
+            Convention("perturbations", "antonym[any], color_all, color_in, size", "the paper's adversarial words: an "
+                       "antonym is any that WordNet has for any adjective", ("robustness",)),
             Convention("CA, NCS, CE", "concepts of both images", "agreement, similarity of what is not common "
                        "(NonCommonSimilarity) and differences in counts, over WordNet synsets", ("explain",)),
             Convention("SD", "binary, T = 1, base A_g", "a matched pair of boxes differs if |A_g − A_r| / A_g is at "
@@ -133,10 +136,12 @@ RECOS = add_protocol(
         conventions=(
             Convention("R@k", "Hit@k", "1 if any relevant item is in the top k"),
             Convention("tasks", "Hit@1 by task", "figures 6 and 7: crosslens show RUN --by task --metrics Hit@1"),
-            Convention("v2", "t2i", "its additional images have no captions, so the paper leaves i2t out"),
+            Convention("v2", "t2i", "its additional images have no captions, so the paper leaves i2t out; so it is "
+                       "here wherever images have none"),
             Convention("dis(t)", "T = 1", "the temperature of the discriminability check: build recos --temperature 1"),
             Convention("ties", "stable", _ARGSORT),
         ),
+        without_captions=("t2i",),
     )
 )  # fmt: skip
 

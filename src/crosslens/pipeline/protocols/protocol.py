@@ -30,7 +30,8 @@ class Protocol:
 
     ``metrics`` are those of an evaluation; ``phi`` says which words each φ among them compares. ``settings`` are, per
     command (:data:`COMMANDS`), the options that the paper settles: what a user passes must not contradict them. A
-    command that is not among them does not follow this protocol.
+    command that is not among them does not follow this protocol. ``without_captions`` are the directions of an
+    evaluation where some images have no caption; empty: those of any other.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Protocol:
     phi: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     conventions: tuple[Convention, ...] = ()
+    without_captions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # The registry takes its summary from the docstring, which is otherwise the class's.

@@ -20,12 +20,14 @@ from crosslens.core import (
     code_named_by,
     file_fingerprint,
     read_manifest,
+    read_whole,
     reading,
 )
-from crosslens.data import ARRAY_SUFFIXES, SIDE_FOLDERS, existing_file, read_array, read_vectors
+from crosslens.data import ARRAY_SUFFIXES, SIDE_FOLDERS, existing_file, read_vectors
 from crosslens.encode import EncodeOptions
 from crosslens.metrics import OWN_SCORES, option_values, parse_metrics
 from crosslens.pipeline.encoding import LoadedInputs, encode_with_model
+from crosslens.pipeline.inputs import read_scores
 from crosslens.pipeline.recipe.options import ModelOptions, parse_named_input, parse_named_inputs
 from crosslens.pipeline.recipe.recipe import Recipe
 from crosslens.similarity import load_similarity
@@ -73,14 +75,14 @@ def relevance_encoders(
     sources = parse_named_inputs(recipe.inputs.scores_from, "scores_from")
     names = [name for name in _named_by_metrics(recipe, "scores_from") if name != OWN_SCORES]
     _refuse_unused(sources, names, "scores_from", "DCGcm[scores_from={name}]@10")
-    if names and dataset is None:
-        raise UsageError(f"{argument('scores_from')} requires a dataset", fix=f"pass {argument('dataset')}")
     encoders: dict[str, Any] = {}
     for name in names:
+        if dataset is None:
+            raise UsageError(f"{argument('scores_from')} requires a dataset", fix=f"pass {argument('dataset')}")
         source = sources.get(name, name)
         path = Path(source)
         if path.suffix.lower() in ARRAY_SUFFIXES:
-            encoders[name] = read_array(existing_file(path))
+            encoders[name] = read_scores(dataset, path)
         elif (path / RUN_FILE).exists():
             encoders[name] = _from_run(path, dataset, options, progress, load)
         elif path.is_dir():
@@ -136,15 +138,19 @@ def inputs_of_run(
     folder: Path, options: EncodeOptions, progress: Progress | None, load: Load
 ) -> tuple[Recipe, LoadedInputs]:
     """The recipe of a stored run, and what it names, read by ``load``."""
-    read_manifest(folder / RUN_FILE, "run")[1].check_folder((RECIPE_FILE,))
-    file = existing_file(folder / RECIPE_FILE)
+    file = folder / RECIPE_FILE
+
+    def read() -> Recipe:
+        read_manifest(folder / RUN_FILE, "run")[1].check_folder((RECIPE_FILE,))
+        return Recipe.read(existing_file(file))
+
     try:
         with code_named_by(file):  # whoever made that run chose what it names
-            recipe = Recipe.read(file)
+            recipe = read_whole(folder, folder / RUN_FILE, read=read)
             return recipe, load(recipe.absolute(), options, progress)
-    except UntrustedCodeError:
-        raise
     except CrosslensError as error:
+        if isinstance(error, UntrustedCodeError) or error.code == "changed-file":
+            raise
         raise InputError(
             f"the inputs of this run cannot be read again: {error.problem}",
             file=folder,
@@ -154,6 +160,10 @@ def inputs_of_run(
 
 def _from_embeddings(folder: Path) -> tuple[Any, Any]:
     """What ``crosslens encode`` or clip-retrieval wrote."""
+    return read_whole(folder, read=lambda: _both_sides(folder))
+
+
+def _both_sides(folder: Path) -> tuple[Any, Any]:
     if all((folder / name).is_dir() for name in SIDE_FOLDERS.values()):
         return read_vectors(folder, "image"), read_vectors(folder, "caption")
     with reading(folder):

@@ -20,6 +20,7 @@ from crosslens.core import (
     UsageError,
     file_fingerprint,
     match_ids,
+    read_whole,
     reading,
 )
 from crosslens.data import (
@@ -31,7 +32,6 @@ from crosslens.data import (
     check_unique,
     load_dataset,
     on_lines,
-    read_array,
     read_lines,
     read_relevance,
     read_run,
@@ -41,7 +41,7 @@ from crosslens.data import (
 )
 from crosslens.encode import EncodeOptions, SecondStage, load_pair_scorer
 from crosslens.pipeline.encoding import LoadedInputs, encode_with_model, stream_options
-from crosslens.pipeline.inputs import lists_by_direction, relevance_by_direction
+from crosslens.pipeline.inputs import lists_by_direction, read_scores, relevance_by_direction
 from crosslens.pipeline.known_ids import SAME_SPLIT, lists_over
 from crosslens.pipeline.recipe.graded_inputs import (
     relevance_encoders,
@@ -99,7 +99,7 @@ def _load(recipe: Recipe, encoding: EncodeOptions, progress: Progress | None) ->
     return LoadedInputs(
         dataset,
         *read_both(dataset, inputs.image_embeddings, inputs.caption_embeddings, inputs.image_ids, inputs.caption_ids),
-        None if inputs.scores is None else read_array(inputs.scores),
+        None if inputs.scores is None or dataset is None else read_scores(dataset, inputs.scores),
         lists,
         relevance,
     )
@@ -153,7 +153,13 @@ def read_both(
     known = {"image": None, "caption": None} if dataset is None else {
         "image": dataset.image_ids, "caption": dataset.caption_ids
     }  # fmt: skip
-    read = {what: None if file is None else _read_side(file, what) for what, file in files.items()}
+
+    def read_sides() -> dict[Side, StoredVectors | Embeddings | None]:
+        return {what: None if file is None else _read_side(file, what) for what, file in files.items()}
+
+    # One command writes both sides: those of two models do not go together.
+    given = [Path(file) for file in (images, captions) if file is not None]
+    read = read_whole(*given, read=read_sides) if len(given) == 2 else read_sides()
     counts = {
         what: stored.vectors.shape[0]
         for what, stored in read.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -14,19 +14,25 @@ from crosslens.metrics import bounds_of
 from crosslens.pipeline.comparison import unused_label
 from crosslens.pipeline.robustness_study.study_directory import Robustness
 from crosslens.pipeline.robustness_study.tables import direction_rsum
-from crosslens.statistics import Bootstrap, difference_bounds
+from crosslens.statistics import Bootstrap, difference_bounds, relative_interval
 
 BY_DATASET = "dataset"
-_FIGURES = ("drop", "low", "high", "before", "after")
+_FIGURES = ("drop", "low", "high", "percent", "percent_low", "percent_high", "before", "after")
 
 
 @dataclass(frozen=True)
 class Drop:
-    """The drop of a figure with its interval; of several models, the means. NaN: not known."""
+    """The drop of a figure in points and in percent of the figure before, with intervals; of several models, the means.
+
+    NaN: not known.
+    """
 
     drop: float
     low: float
     high: float
+    percent: float
+    percent_low: float
+    percent_high: float
     before: float
     after: float
     models: int = 1
@@ -54,10 +60,10 @@ class DropTable:
             if (column, name) in self.cells
         ]
 
-    def mean(self, column: str) -> float:
+    def mean(self, column: str, figure: Literal["drop", "percent"] = "drop") -> float:
         """The mean drop over the perturbations that a column has."""
-        drops = [self.cells[column, name].drop for name in self.perturbations if (column, name) in self.cells]
-        return float(np.mean(drops))
+        cells = (self.cells.get((column, name)) for name in self.perturbations)
+        return float(np.mean([getattr(cell, figure) for cell in cells if cell is not None]))
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -153,36 +159,41 @@ def _columns(parts: Sequence[_Part], by: str | None) -> dict[str, list[_Part]]:
 
 def _cell(metric: str, name: str, rows: Sequence[Mapping[str, Any]], parts: Sequence[_Part]) -> Drop:
     if len(rows) == 1:
-        row = {key: _number(rows[0][key]) for key in (*_FIGURES, "applied_share", "adjusted_p")}
-        return Drop(
-            row["drop"], row["low"], row["high"], row["before"], row["after"],
-            applied_share=row["applied_share"], adjusted_p=row["adjusted_p"],
-        )  # fmt: skip
-    drop, before, after = (float(np.mean([row[key] for row in rows])) for key in ("drop", "before", "after"))
-    low, high = _interval(metric, name, parts)
-    return Drop(drop, low, high, before, after, len(rows))
+        own: dict[str, Any] = {key: _number(rows[0][key]) for key in (*_FIGURES, "applied_share", "adjusted_p")}
+        return Drop(**own)
+    means: dict[str, Any] = {
+        key: float(np.mean([row[key] for row in rows])) for key in ("drop", "percent", "before", "after")
+    }
+    return Drop(**means | _intervals(metric, name, parts), models=len(rows))
 
 
-def _interval(metric: str, name: str, parts: Sequence[_Part]) -> tuple[float, float]:
-    """Of the mean drop over models: per query the mean of its drops, resampled over images."""
-    nothing = float("nan"), float("nan")
+def _intervals(metric: str, name: str, parts: Sequence[_Part]) -> dict[str, float]:
+    """Of the mean drop over models, per query the mean of its drops; and of the mean of the models' percent."""
+    nothing = dict.fromkeys(("low", "high", "percent_low", "percent_high"), float("nan"))
     testing = parts[0].study.about.get("testing", {})
     tables = []
     for part in parts:
         queries = part.study.queries.filter((pl.col("model") == part.model) & (pl.col("perturbation") == name))
         if metric != direction_rsum(part.study.direction) or "cluster" not in queries.columns or not queries.height:
             return nothing
-        first = queries.filter(pl.col("seed") == queries["seed"].min())
-        change = 100 * (pl.col("hits_before") - pl.col("hits_after"))
-        tables.append(first.select("query", "cluster", change=change).sort("query"))
+        tables.append(queries.filter(pl.col("seed") == queries["seed"].min()).sort("query"))
     if any(table["query"].to_list() != tables[0]["query"].to_list() for table in tables):
         return nothing
-    change = np.mean([table["change"].to_numpy() for table in tables], axis=0)
-    bootstrap = Bootstrap(tables[0]["cluster"].to_numpy(), testing.get("resamples", 1000), testing.get("seed", 0))
-    bounds = bounds_of(metric)
-    return bootstrap.estimate(
-        change, level=testing.get("level", 0.95), bounds=bounds and difference_bounds(bounds)
-    ).interval
+    befores, afters = (
+        np.stack([100.0 * table[side].to_numpy() for table in tables]) for side in ("hits_before", "hits_after")
+    )
+    clusters, bounds = tables[0]["cluster"].to_numpy(), bounds_of(metric)
+    low, high = (
+        Bootstrap(clusters, testing.get("resamples", 1000), testing.get("seed", 0))
+        .estimate(
+            np.mean(befores - afters, axis=0),
+            level=testing.get("level", 0.95),
+            bounds=bounds and difference_bounds(bounds),
+        )
+        .interval
+    )
+    relative_low, relative_high = relative_interval(list(befores), list(afters), clusters, -high, -low)
+    return {"low": low, "high": high, "percent_low": -100 * relative_high, "percent_high": -100 * relative_low}
 
 
 def _number(value: float | None) -> float:

@@ -12,6 +12,7 @@ from crosslens.metrics import MetricRequest, MetricSpec
 from crosslens.pipeline.comparison import unused_label
 from crosslens.pipeline.evaluation import dataset_facts
 from crosslens.pipeline.inputs import check_dataset, parse_by_direction
+from crosslens.pipeline.list_ranker import ORDER_DECIDES
 from crosslens.pipeline.options import RobustnessOptions, refuse_other_keywords
 from crosslens.pipeline.protocols.following import follow_in_study, require_perturbations
 from crosslens.pipeline.protocols.protocol import find_protocol
@@ -95,7 +96,7 @@ def robustness_from_runs(
         tables = StudyTables(dataset, {variant.label: variant for variant in variants}, results, chosen)
         facts = _facts(dataset, results[source.name][ORIGINAL], chosen, data["relevance"])
         described = about({"dataset": facts}, settings, chosen)
-        described["notes"] += _notes(results[source.name][ORIGINAL], variants)
+        described["notes"] += _notes(results[source.name], variants)
         return study_result(tables, directory, described, progress)
 
 
@@ -159,9 +160,13 @@ def _facts(
     return {**named, "queries": len(original.query_ids), "fingerprint": fingerprint}
 
 
-def _notes(original: QueryResults, variants: Sequence[Variant]) -> list[str]:
-    """What was said about the unperturbed lists, and what lists cannot tell."""
+def _notes(results: Mapping[str, QueryResults], variants: Sequence[Variant]) -> list[str]:
+    """What was noted about the unperturbed lists, ties in others, and what lists cannot tell."""
+    original = results[ORIGINAL]
     notes = [str(note) for note in original.run.provenance.get("notes", ())]
+    for label, own in results.items():
+        ties = [note for note in own.run.provenance.get("notes", ()) if note.endswith(ORDER_DECIDES)]
+        notes += [f"{label}: {note}" for note in ties if note not in notes]
     if any(variant.level == LISTS for variant in variants):
         notes.append("which queries a perturbation changed is not known from lists: all of them count as changed")
     if not original.run.rankings[original.direction].complete:

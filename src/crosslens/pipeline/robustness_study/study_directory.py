@@ -44,6 +44,7 @@ from crosslens.core import (
     read_facts,
     read_manifest,
     read_parquet_file,
+    read_whole,
     require_entries,
     verification,
     workspace,
@@ -168,7 +169,7 @@ def folder_name(model: str) -> str:
 class Robustness:
     """Models × perturbations; every table is a polars table.
 
-    ``drops``          per model, perturbation, seed and metric: before, after, drop, its interval and p-value
+    ``drops``          per model, perturbation, seed and metric: before, after, drop (points, percent), intervals, p
     ``spread``         with several seeds: mean, standard deviation and extremes of the drop over them
     ``changes``        per model and perturbation: queries changed, ranked lower, higher, same; figures before and after
     ``overlap``        per model: how similar the sets of queries are that perturbations decrease, increase or leave
@@ -194,7 +195,7 @@ class Robustness:
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: fractions, never percent; the long tables are left to Parquet."""
+        """The JSON form: fractions, but for fields named ``percent``; the long tables are left to Parquet."""
         return {
             "format": "crosslens/robustness",
             "version": FORMAT_VERSION,
@@ -240,6 +241,10 @@ class Robustness:
     def load(folder: str | Path, *, verify: bool = True) -> Robustness:
         """Read a folder that a study wrote; ``verify`` refuses files that have changed since."""
         folder = Path(folder)
+        return read_whole(folder, folder / ROBUSTNESS_FILE, read=lambda: Robustness._read(folder, verify))
+
+    @staticmethod
+    def _read(folder: Path, verify: bool) -> Robustness:
         with verification(verify):
             header, manifest = _read_header(folder / ROBUSTNESS_FILE)
             manifest.check_folder()
@@ -250,6 +255,11 @@ class Robustness:
                 tables[name] = read_parquet_file(file)
             except (OSError, pl.exceptions.PolarsError) as error:
                 raise InputError(f"unreadable: {error}", file=file, fix="run the same command again") from error
+        if "percent" not in tables["drops"].columns:  # written before there were intervals of it
+            share, unknown = pl.col("drop") / pl.col("before"), pl.lit(float("nan"))
+            tables["drops"] = tables["drops"].with_columns(
+                percent=100 * share, percent_low=unknown, percent_high=unknown
+            )
         models, perturbations = tuple(header.pop("models")), tuple(header.pop("perturbations"))
         headline, direction = header.pop("headline"), header.pop("direction")
         for name, facts in header.pop("metric_facts", {}).items():

@@ -41,16 +41,19 @@ from crosslens.pipeline.robustness_study.query_changes import (
 from crosslens.pipeline.robustness_study.study_directory import Robustness
 from crosslens.pipeline.robustness_study.variant_runner import IntArray, QueryResults
 from crosslens.pipeline.robustness_study.variants import CAPTION_COLUMNS, ORIGINAL, BoolArray, Variant
-from crosslens.statistics import Bootstrap, aggregate, correct, difference_bounds, paired_permutation
+from crosslens.statistics import Bootstrap, aggregate, correct, difference_bounds, paired_permutation, relative_interval
 
 DROP_COLUMNS: Mapping[str, Any] = {
     "model": pl.String, "perturbation": pl.String, "seed": pl.Int64, "metric": pl.String,
-    "before": pl.Float64, "after": pl.Float64, "drop": pl.Float64, "relative": pl.Float64,
-    "low": pl.Float64, "high": pl.Float64, "p": pl.Float64, "adjusted_p": pl.Float64, "queries": pl.Int64,
+    "before": pl.Float64, "after": pl.Float64, "drop": pl.Float64,
+    "low": pl.Float64, "high": pl.Float64,
+    "percent": pl.Float64, "percent_low": pl.Float64, "percent_high": pl.Float64,
+    "p": pl.Float64, "adjusted_p": pl.Float64, "queries": pl.Int64,
     "applied_share": pl.Float64, "applied": pl.Int64,
     "applied_drop": pl.Float64, "applied_low": pl.Float64, "applied_high": pl.Float64,
 }  # fmt: skip
 """``drop`` is how much worse: before − after, or after − before where lower is better (``MedR``, ``Fails``).
+``percent`` is the same in percent of ``before``; its interval, of means only, is that of a ratio over the same images.
 
 ``applied_share`` is of the captions, NaN where only lists are known. ``applied`` counts the queries of the metric that
 were touched: captions that changed, images that have such a caption; ``applied_drop`` is the drop over those alone.
@@ -101,13 +104,19 @@ def _row(
     test: tuple[float, float, float, float], touched: BoolArray,
 ) -> dict[str, Any]:  # fmt: skip
     difference, low, high, p = test
-    drop, low, high = (-difference, -high, -low) if higher_is_better(metric) else (difference, low, high)
+    relative = (float("nan"), float("nan"))
+    if before.statistic == "mean" and not facts_of(metric).pooled:
+        relative = relative_interval([before.values], [after.values], before.clusters, low, high)
+    sign = -1.0 if higher_is_better(metric) else 1.0
+    drop, (low, high), (percent_low, percent_high) = (
+        sign * difference, sorted((sign * low, sign * high)), sorted(100 * sign * limit for limit in relative)
+    )  # fmt: skip
     counted = np.isfinite(before.values)
     return {
         "model": model, "perturbation": variant.perturbation, "seed": variant.seed, "metric": metric,
-        "before": before.mean, "after": after.mean, "drop": drop + 0.0,
-        "relative": drop / before.mean + 0.0 if before.mean else float("nan"),
-        "low": low + 0.0, "high": high + 0.0, "p": p, "queries": int(counted.sum()),
+        "before": before.mean, "after": after.mean, "drop": drop + 0.0, "low": low + 0.0, "high": high + 0.0,
+        "percent": 100 * drop / before.mean + 0.0 if before.mean else float("nan"),
+        "percent_low": percent_low + 0.0, "percent_high": percent_high + 0.0, "p": p, "queries": int(counted.sum()),
         "applied": int((touched & counted).sum()),
         "applied_share": variant.applied_share,
     }  # fmt: skip
@@ -201,11 +210,12 @@ class StudyTables:
 
     @property
     def key(self) -> str:
-        """Changes when any value of any query of any run does, or the way they are tested."""
+        """Changes when any value of any query of any run does, the way they are tested, or what tables hold of it."""
         return fingerprint(
             "study",
             {
                 "testing": significance_settings(self.options),
+                "columns": list(DROP_COLUMNS),
                 **{f"texts of {label}": variant.texts for label, variant in self.variants.items()},
                 **{
                     f"{model}/{label}": f"{after.run.fingerprint} {fingerprint('own', {'scores': after.own})}"

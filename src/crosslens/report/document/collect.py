@@ -15,6 +15,7 @@ from crosslens.core import (
     InputError,
     Run,
     UsageError,
+    being_written,
     distinct_names,
     read_header,
 )
@@ -88,7 +89,7 @@ def _collect(source: Source, collected: _Collected) -> None:
         return
     if not isinstance(source, Audit):
         if not is_audit(source):
-            if not (Path(source) / RUN_FILE).exists():
+            if not (Path(source) / RUN_FILE).exists() and being_written(Path(source)) is None:
                 raise InputError(
                     "neither a run nor an audit",
                     file=Path(source),

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+import polars as pl
+
 from crosslens.analyze import DIFFICULTY, Difficulty
 from crosslens.core import Dataset
 from crosslens.metrics import format_count
 from crosslens.report.html import html_page, html_table, raw_table
 from crosslens.report.pages.pictures import EmbeddedImage, embed_image
-from crosslens.report.text.difficulty import shares_grid
+from crosslens.report.text.difficulty import disagreements_grid, shares_grid
 
 PAIRS_STYLE = """
 body { max-width: 1100px; }
@@ -31,27 +33,37 @@ q { display: block; font-size: 16px; margin: 10px 0 4px; overflow-wrap: anywhere
 
 
 def hardest_pairs_page(
-    result: Difficulty, dataset: Dataset, files: Mapping[str, str] | None = None, *, most: int = 60
+    result: Difficulty,
+    dataset: Dataset,
+    files: Mapping[str, str] | None = None,
+    *,
+    most: int = 60,
+    disagreements: Mapping[str, pl.DataFrame] | None = None,
 ) -> str:
-    """The ``most`` hardest pairs, hardest first; ``files`` are the paths of pictures by image id."""
+    """The ``most`` hardest pairs, hardest first; ``files`` are the paths of pictures by image id.
+
+    With ``disagreements``, of those that only one of two models matches the ``most`` of each.
+    """
     texts = dict(zip(dataset.caption_ids, dataset.texts, strict=True))
-    grid = shares_grid([result])
-    rows = result.hardest(most).to_dicts()
-    note = (
-        f"The {format_count(len(rows), 'pair')} with the fewest votes, of {len(result):,}; of equal votes those "
-        "furthest below the models' thresholds first. ✓ the score reaches the model's threshold: it says match."
-    )
-    articles = [_article(row, result, texts, (files or {}).get(row["image"])) for row in rows]
-    body = "\n".join(
-        [
-            f'<div class="wide">{html_table(grid.header, grid.rows)}</div>',
-            f'<p class="note">{escape(note)}</p>',
-            '<div class="pairs">',
-            *articles,
-            "</div>",
+    if disagreements is None:
+        title, grid, parts = f"Hardest pairs of {result.dataset}", shares_grid([result]), [result.hardest(most)]
+        headings = [f"The {format_count(parts[0].height, 'pair')} with the fewest votes, of {len(result):,}"]
+    else:
+        title, grid = f"Pairs of {result.dataset} that one of two models matches", disagreements_grid(disagreements)
+        parts = [rows.head(most) for rows in disagreements.values()]
+        headings = [
+            f"{format_count(min(most, rows.height), 'pair')} of {rows.height:,} that only {model} matches"
+            for model, rows in disagreements.items()
         ]
-    )
-    return html_page(f"Hardest pairs of {result.dataset}", body, style=PAIRS_STYLE)
+    body = [f'<div class="wide">{html_table(grid.header, grid.rows)}</div>']
+    for heading, rows in zip(headings, parts, strict=True):
+        note = (
+            f"{heading}; those with the fewest votes first, of equal votes those furthest below the models' thresholds."
+            " ✓ the score reaches the model's threshold: it says match."
+        )
+        articles = [_article(row, result, texts, (files or {}).get(row["image"])) for row in rows.to_dicts()]
+        body += [f'<p class="note">{escape(note)}</p>', '<div class="pairs">', *articles, "</div>"]
+    return html_page(title, "\n".join(body), style=PAIRS_STYLE)
 
 
 def _article(row: Mapping[str, Any], result: Difficulty, texts: Mapping[str, str], file: str | None) -> str:
@@ -80,7 +92,7 @@ def _scores(row: Mapping[str, Any], result: Difficulty) -> list[str]:
     rows = []
     for model in result.models:
         score, threshold = row[f"score[{model}]"], result.thresholds.get(model, float("nan"))
-        matches = score >= threshold
+        matches = row[f"vote[{model}]"]
         verdict = f'<span class="{"yes" if matches else "no"}">{"✓ match" if matches else "✗ no match"}</span>'
         name = f"{model} (tie-breaker)" if model == result.tie_breaker else model
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in (name, f"{score:.4f}", f"{threshold:.4f}"))

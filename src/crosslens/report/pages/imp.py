@@ -77,7 +77,8 @@ def _picture(image: str, file: str | None) -> str:
 def _caption(row: dict[str, Any]) -> str:
     before = f"<del>{escape(row['before'])}</del> " if row["before"] else ""
     change = f", corrected: {row['change']}" if row["change"] else ", corrected" if row["before"] else ""
-    origin = f"from {row['pool_image']}, cosine {row['cosine']:.2f}{change}"
+    is_title = row["pool_image"] is None
+    origin = ("a title of the image" if is_title else f"from {row['pool_image']}, cosine {row['cosine']:.2f}") + change
     return f'<li>{before}<span dir="auto">{escape(row["text"])}</span> <span class="about">{escape(origin)}</span></li>'
 
 

@@ -61,9 +61,8 @@ def run_changes_page(
 
 
 def _captions(dataset: Dataset) -> dict[str, str]:
-    """The first caption of each image."""
-    rows = zip(reversed(dataset.captions["image"].to_list()), reversed(dataset.texts), strict=True)
-    return dict(rows)
+    """The first caption of each image; of text-only retrieval, of its corpus."""
+    return dict(dataset.described.captions.select("image", "text").reverse().iter_rows())
 
 
 def _balance(changes: RunChanges) -> str:

@@ -16,8 +16,6 @@ from crosslens.report.plots import style
 from crosslens.report.text.difficulty import shares_grid
 from crosslens.report.text.hard_negatives import interval_text
 
-LEVEL_COLOURS = ("#009E73", "#E69F00", "#D55E00", "#0072B2", "#CC79A7", "#56B4E9", "#4D4D4D")
-"""Of the levels in their order: the first three are easy, medium and hard."""
 _BAR, _GAP, _TOP, _BOTTOM = 34, 18, 118, 56
 _MOST_POINTS = 1500
 """Of a curve: more could not be told apart, and make large files."""
@@ -26,12 +24,11 @@ _MOST_POINTS = 1500
 def shares_figure(results: Sequence[Difficulty]) -> Any:
     """A plotly figure: a bar per dataset, divided into the shares of the levels."""
     levels = list(dict.fromkeys(level for result in results for level in result.levels))
-    style.check_series_count(len(levels), "levels")
     objects = style.plotly_objects()
     drawn = objects.Figure()
     names = [f"{result.dataset} ({format_count(len(result), 'pair')})" for result in results]
     rows = [str(number) for number in range(len(results))]  # two datasets may have one name
-    for colour, level in zip(LEVEL_COLOURS, levels, strict=False):
+    for level, colour in style.category_colours(levels, "levels").items():
         shares = [result.shares().get(level) for result in results]
         drawn.add_trace(
             objects.Bar(

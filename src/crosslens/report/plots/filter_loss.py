@@ -8,7 +8,6 @@ from typing import Any
 from crosslens.analyze import ALL_LEVELS, FilterLoss
 from crosslens.report.html import folded_table
 from crosslens.report.plots import style
-from crosslens.report.plots.difficulty import LEVEL_COLOURS
 from crosslens.report.text.filter_loss import filter_loss_grid
 
 _TITLE = "Valid captions that a similarity filter throws away"
@@ -19,9 +18,8 @@ def filter_loss_figure(result: FilterLoss) -> Any:
     objects = style.plotly_objects()
     drawn = objects.Figure()
     levels = [level for level in result.levels if level != ALL_LEVELS]
-    style.check_series_count(len(levels), "levels")
     looks = {ALL_LEVELS: (style.INK, "dash")} | {
-        level: (colour, "solid") for level, colour in zip(levels, LEVEL_COLOURS, strict=False)
+        level: (colour, "solid") for level, colour in style.category_colours(levels, "levels").items()
     }
     for level, (colour, dash) in looks.items():
         part = result.curve.filter(result.curve["level"] == level)

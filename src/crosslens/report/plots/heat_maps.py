@@ -16,7 +16,7 @@ from crosslens.metrics import format_count, format_figure, format_interval
 from crosslens.pipeline import Drop, DropTable, Robustness, drop_table
 from crosslens.report.html import folded_table
 from crosslens.report.plots import style
-from crosslens.report.text.drop_table import drop_grid
+from crosslens.report.text.drop_table import drop_grid, percent_cells
 from crosslens.report.text.failures import overview_sections, synset_label
 from crosslens.report.text.robustness import study_summary, table_sections
 
@@ -149,6 +149,7 @@ def _drop_hover(metric: str, title: str, cell: Drop) -> str:
         title,
         f"{style.label(metric)}: {format_figure(metric, cell.before)} → {format_figure(metric, cell.after)}",
         f"drop {format_figure(metric, cell.drop, signed=True)}  {bounds}",
+        f"in percent {' '.join(percent_cells([(cell.percent, cell.percent_low, cell.percent_high)]))}",
         "; ".join(facts),
     )
     return "<br>".join(filter(None, lines))

@@ -1,9 +1,10 @@
-"""Polysemy drawn: two curves per dataset with their intervals, densities of similarities, the map of clusters."""
+"""Polysemy drawn: two curves per dataset with their intervals, densities of similarities, maps of clusters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from crosslens.analyze import (
     PolysemyClusters,
     kernel_density,
 )
+from crosslens.build import FEWEST, CaptionMap
 from crosslens.core import random_stream
 from crosslens.metrics import format_count
 from crosslens.report.html import folded_table
@@ -26,6 +28,8 @@ from crosslens.report.text.polysemy import CURVE_TITLES, cell, diversity_grid, p
 _CURVES, _DENSITIES = "Polysemy", "Densities of similarity"
 _PANELS = {IMAGE_SIMILARITY: "image similarity (cosine)", CAPTION_DISTANCE: "caption distance (radians)"}
 _MOST_POINTS = 5_000
+_LETTERS = 110
+"""Letters of a caption that the map shows."""
 _ROWS = 40
 """Rows of a density's table."""
 
@@ -169,6 +173,63 @@ def cluster_map(result: PolysemyClusters, named: int) -> Any:
         legend={"orientation": "h", "x": 0, "y": -0.02, "yanchor": "top"},
         font={"family": style.FONT, "size": 12.5, "color": style.INK},
         xaxis={"visible": False}, yaxis={"visible": False, "scaleanchor": "x"},
+    )  # fmt: skip
+    return drawn
+
+
+def write_caption_map(mapped: CaptionMap, output: str | Path, *, overwrite: bool = False) -> Path:
+    """Draw the map of an image's captions into a file, with all captions in a table below."""
+
+    def tables() -> list[str]:
+        order = np.lexsort((~mapped.chosen, mapped.clusters))
+        rows = [
+            (str(mapped.clusters[row] + 1), "yes" if mapped.chosen[row] else "", mapped.texts[row]) for row in order
+        ]
+        return [folded_table("All captions", ("cluster", "chosen", "caption"), rows)]
+
+    title = f"Captions of {mapped.image}"
+    return style.write_figures(output, title, lambda: [caption_map(mapped)], tables, overwrite=overwrite)
+
+
+def caption_map(mapped: CaptionMap) -> Any:
+    """A plotly figure: a colour and a symbol per K-means cluster, the chosen captions in rings with their texts."""
+    drawn, objects = style.plotly_objects().Figure(), style.plotly_objects()
+    across, up = mapped.points.round(3).T
+    for cluster in range(int(mapped.clusters.max()) + 1):
+        rows = np.flatnonzero(mapped.clusters == cluster)
+        look = {"color": style.COLOURS[cluster % len(style.COLOURS)], "size": 9}
+        drawn.add_trace(
+            objects.Scatter(
+                x=across[rows], y=up[rows], mode="markers", name=f"cluster {cluster + 1} ({len(rows)})",
+                marker={**look, "symbol": style.SYMBOLS[cluster % len(style.SYMBOLS)], "opacity": 0.8},
+                hovertext=[style.label(mapped.texts[row]) for row in rows], hoverinfo="text",
+            )
+        )  # fmt: skip
+    chosen = np.flatnonzero(mapped.chosen)
+    drawn.add_trace(
+        objects.Scatter(
+            x=across[chosen], y=up[chosen], mode="markers+text", name="chosen", hoverinfo="skip",
+            marker={"color": style.INK, "symbol": "circle-open", "size": 18, "line": {"width": 2}},
+            text=[f"<b>{number}</b>" for number in range(1, len(chosen) + 1)], textposition="middle right",
+            textfont={"size": 14, "color": style.INK},
+        )
+    )  # fmt: skip
+    texts = "<br>".join(
+        f"<b>{number}</b>  {style.label(shorten(mapped.texts[row], _LETTERS, placeholder='…'))}"
+        for number, row in enumerate(chosen, 1)
+    )
+    where = "UMAP map" if len(mapped.texts) >= FEWEST else "first two principal axes"
+    subtitle = f"{len(mapped.texts)} good captions, {where}; {len(chosen)} chosen by {mapped.diverse}, in rings"
+    top, inner, bottom = 108, 420, 60 + 20 * len(chosen)
+    drawn.update_layout(
+        **style.figure_layout(f"Captions of {mapped.image}", subtitle, top + inner + bottom, title_top=30),
+        margin={"t": top, "r": 30, "b": bottom, "l": 30}, hovermode="closest",
+        legend={"orientation": "h", "x": 0, "y": 1.01, "yanchor": "bottom", "itemsizing": "constant"},
+        xaxis={"visible": False}, yaxis={"visible": False, "scaleanchor": "x"},
+    )  # fmt: skip
+    drawn.add_annotation(
+        text=texts, x=0, y=-0.03, xref="paper", yref="paper", xanchor="left", yanchor="top", align="left",
+        showarrow=False, font={"size": 13},
     )  # fmt: skip
     return drawn
 

@@ -24,7 +24,6 @@ _TOP, _PANEL, _BOTTOM = 118, 330, 92
 def scorers_figure(result: ScorerComparison, scale: str = "rank") -> Any:
     """Four panels: both distributions by category, the scatter, and Bland–Altman on ``scale``."""
     names = result.categories or (TOTAL,)
-    style.check_series_count(len(names), "categories")
     objects = style.plotly_objects()
     from plotly.subplots import make_subplots
 
@@ -35,16 +34,16 @@ def scorers_figure(result: ScorerComparison, scale: str = "rank") -> Any:
     dots = _sample(len(result))
     first, second = result.scores(result.first), result.scores(result.second)
     scaled = rescaled(first, scale), rescaled(second, scale)
-    for number, name in enumerate(names):
+    for name, colour in style.category_colours(names, "categories").items():
         own = labels == name
         look = {"name": style.label(name), "legendgroup": name}
         for column, values in enumerate((first, second), start=1):
-            drawn.add_trace(_violin(objects, values[own], number, **look), row=1, col=column)
+            drawn.add_trace(_violin(objects, values[own], colour, **look), row=1, col=column)
         shown = own & dots
-        scatter = _dots(objects, first[shown], second[shown], number, showlegend=True, **look)
+        scatter = _dots(objects, first[shown], second[shown], colour, showlegend=True, **look)
         drawn.add_trace(scatter, row=2, col=1)
         means, gaps = (scaled[0] + scaled[1])[shown] / 2, (scaled[1] - scaled[0])[shown]
-        drawn.add_trace(_dots(objects, means, gaps, number, showlegend=False, **look), row=2, col=2)
+        drawn.add_trace(_dots(objects, means, gaps, colour, showlegend=False, **look), row=2, col=2)
     agreement = result.agreement[scale]
     for estimate, dash in ((agreement.mean, "solid"), (agreement.lower, "dash"), (agreement.upper, "dash")):
         text = {"annotation_text": f"{estimate.mean:.2f}", "annotation_font_size": 11} if dash == "dash" else {}
@@ -74,8 +73,7 @@ def _heading(result: ScorerComparison) -> str:
     return f"{result.first} and {result.second}"
 
 
-def _violin(objects: Any, values: Array, number: int, **look: Any) -> Any:
-    colour = style.COLOURS[number]
+def _violin(objects: Any, values: Array, colour: str, **look: Any) -> Any:
     return objects.Violin(
         x=[look["name"]] * len(values), y=np.round(values, 5), box={"visible": True, "width": 0.16},
         points=False, spanmode="hard", scalemode="width", line={"color": colour, "width": 1.3},
@@ -83,10 +81,10 @@ def _violin(objects: Any, values: Array, number: int, **look: Any) -> Any:
     )  # fmt: skip
 
 
-def _dots(objects: Any, across: Array, up: Array, number: int, **look: Any) -> Any:
+def _dots(objects: Any, across: Array, up: Array, colour: str, **look: Any) -> Any:
     return objects.Scattergl(
         x=np.round(across, 5), y=np.round(up, 5), mode="markers", hoverinfo="skip",
-        marker={"color": style.COLOURS[number], "size": 5, "opacity": 0.45}, **look,
+        marker={"color": colour, "size": 5, "opacity": 0.45}, **look,
     )  # fmt: skip
 
 

@@ -14,6 +14,8 @@ from crosslens.report.html import html_page
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#4D4D4D")
 """Okabe and Ito's palette without its yellow, which is too light for paper."""
+LEVEL_COLOURS = {"easy": "#009E73", "medium": "#E69F00", "hard": "#D55E00"}
+"""Of the levels of difficulty, in every figure and on every page."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
@@ -39,6 +41,14 @@ def check_series_count(series: int, noun: str) -> None:
         raise UsageError(
             f"{series} {noun} exceed the {len(COLOURS)} colours of a figure", fix=f"draw up to {len(COLOURS)}"
         )
+
+
+def category_colours(names: Sequence[str], noun: str) -> dict[str, str]:
+    """A colour for each of these categories: of a level of difficulty its own, of the others the next that is free."""
+    check_series_count(len(names), noun)
+    own = {name: LEVEL_COLOURS[name] for name in names if name in LEVEL_COLOURS}
+    free = (colour for colour in COLOURS if colour not in own.values())
+    return {name: own.get(name) or next(free) for name in names}
 
 
 def label(text: str) -> str:

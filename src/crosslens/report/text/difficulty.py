@@ -7,13 +7,18 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 
 import numpy as np
+import polars as pl
 
-from crosslens.analyze import Calibration, Difficulty, Stability
+from crosslens.analyze import DIFFICULTY, Calibration, Difficulty, LeftOut, Stability
 from crosslens.core import PAGE_WIDTH, RENDERERS, Grid, percent
 from crosslens.metrics import format_count
 from crosslens.report.text.hard_negatives import interval_text
 
 _MOST_CAPTION = 300
+_LEFT_OUT_NOTE = (
+    "In percent of pairs: those whose level changes without the model, and the levels then; κ is against the whole "
+    "panel's levels. The strongest model matches the most pairs here, the weakest the fewest."
+)
 
 
 @RENDERERS.register("Difficulty")
@@ -24,21 +29,34 @@ def difficulty_text(
     beside: Sequence[Difficulty] = (),
     calibrations: Mapping[str, Calibration] | None = None,
     stability: Stability | None = None,
+    left_out: Sequence[LeftOut] = (),
     texts: Mapping[str, str] | None = None,
+    disagreements: Mapping[str, pl.DataFrame] | None = None,
     shown: int = 0,
 ) -> str:
-    """The share of each level, of other datasets ``beside`` it too, and the thresholds.
+    """The share of each level, of other datasets ``beside`` it too, the thresholds, and what depends on the panel.
 
-    ``texts`` are captions by their id, for the hardest ``shown`` pairs.
+    ``texts`` are captions by their id, for the ``shown`` hardest pairs, or of ``disagreements`` for as many that only
+    one of two models matches.
     """
     parts = [shares_grid([result, *beside]).text(width), _wrapped(_shares_note(result), width)]
     if result.thresholds:
         parts.append(thresholds_grid(result, calibrations or {}).text(width))
         parts.append("\n".join(_wrapped(note, width) for note in _threshold_notes(result, calibrations or {})))
+    if left_out:
+        parts += [left_out_grid(left_out).text(width), _wrapped(_LEFT_OUT_NOTE, width)]
     if stability is not None:
         parts.append(_wrapped(stability_line(stability), width))
-    if shown and texts is not None:
-        parts.append(_hardest(result, texts, shown, width))
+    if disagreements is not None:
+        parts.append(disagreements_grid(disagreements).text(width))
+        parts += [
+            _pairs(f"Only {model} matches:", rows, texts or {}, shown, width)
+            for model, rows in disagreements.items()
+            if shown and rows.height
+        ]
+    elif shown and texts is not None:
+        heading = "Hardest pairs (fewest votes, then furthest below the thresholds):"
+        parts.append(_pairs(heading, result.hardest(shown), texts, shown, width))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -65,9 +83,30 @@ def thresholds_grid(result: Difficulty, calibrations: Mapping[str, Calibration])
         name = f"{model} (tie-breaker)" if model == result.tie_breaker else model
         calibration = calibrations.get(model, Calibration(threshold))
         reached = [percent(value) for value in (calibration.precision, calibration.recall, calibration.f1)]
-        matches = float(np.mean(result.scores(model) >= threshold)) if len(result) else float("nan")
+        matches = float(np.mean(result.matches(model))) if len(result) else float("nan")
         rows.append((name, f"{threshold:.4f}", *reached, percent(matches)))
     return Grid(("model", "threshold", "precision", "recall", "F1", "matches"), tuple(rows), "lrrrrr")
+
+
+def left_out_grid(left_out: Sequence[LeftOut]) -> Grid:
+    """A row per model: what its absence does to the levels."""
+    levels = tuple(left_out[0].shares)
+    rows = tuple(
+        (f"{own.model} ({own.role})" if own.role else own.model, percent(own.changed), _kappa(own.kappa),
+         *(percent(own.shares[level]) for level in levels))
+        for own in left_out
+    )  # fmt: skip
+    return Grid(("without", "changed", "κ", *levels), rows, "l" + "r" * (2 + len(levels)))
+
+
+def disagreements_grid(disagreements: Mapping[str, pl.DataFrame]) -> Grid:
+    """How many pairs only the one model matches, and only the other, by level."""
+    labels = {model: rows[DIFFICULTY].to_list() for model, rows in disagreements.items()}
+    levels = list(dict.fromkeys(level for own in labels.values() for level in reversed(own)))
+    rows = tuple(
+        (model, f"{len(own):,}", *(f"{own.count(level):,}" for level in levels)) for model, own in labels.items()
+    )
+    return Grid(("only this model matches", "pairs", *levels), rows, "l" + "r" * (len(levels) + 1))
 
 
 def stability_line(stability: Stability) -> str:
@@ -117,9 +156,9 @@ def _origin(calibration: Calibration) -> str:
     )
 
 
-def _hardest(result: Difficulty, texts: Mapping[str, str], shown: int, width: int | None) -> str:
-    lines = ["Hardest pairs (fewest votes, then furthest below the thresholds):"]
-    for row in result.hardest(shown).iter_rows(named=True):
+def _pairs(heading: str, rows: pl.DataFrame, texts: Mapping[str, str], shown: int, width: int | None) -> str:
+    lines = [heading]
+    for row in rows.head(shown).iter_rows(named=True):
         lines.append(f"  {row['votes']} of {row['models']} votes, {row['image']}")
         text = " ".join(texts.get(row["caption"], row["caption"]).split())
         text = text if len(text) <= _MOST_CAPTION else text[: _MOST_CAPTION - 1] + "…"

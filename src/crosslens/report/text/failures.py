@@ -57,6 +57,9 @@ def overview_sections(overview: Overview, shown: int = _SHOWN) -> list[TitledTab
     kinds = "" if overview.depth is None else f", {overview.depth} steps below the top of WordNet's tree"
     sections = [
         TitledTable("Right and retrieved image, mean over failures", metric_grid(overview), _metric_notes(overview)),
+        TitledTable("Over all failures together", total_grid(overview.metrics.to_dicts(), overview.totals.to_dicts()), (
+            "Synsets, matchings and multiplicities as EXPL counts them: non-common synsets of both images, matched in "
+            "pairs; common synsets with as many objects in both images, or not.",)),
         TitledTable("Causes", cause_grid(overview), (
             "asked: failures whose query mentions it; open: of these, undecided; main: counted once per failure, by "
             "the first that applies from above.",)),
@@ -88,6 +91,35 @@ def metric_grid(overview: Overview) -> Grid:
     return Grid(("", "every object", "skipped", "query concepts", "skipped"), tuple(rows), "lrrrr")
 
 
+def total_grid(metrics: Sequence[Mapping[str, Any]], totals: Sequence[Mapping[str, Any]]) -> Grid:
+    """Sums and pooled shares down, query-agnostic and query-informed side by side."""
+    by_metric = {(row["scope"], row["metric"]): row for row in metrics}
+    columns = []
+    for row in totals:
+        hit, missed = (by_metric[row["scope"], name]["total"] for name in ("object_hit", "object_miss"))
+        agreement, sizes = (by_metric[row["scope"], name]["pooled"] for name in ("CA", "SD[binary]"))
+        matched = row["matchings"] / row["non_common_synsets"] if row["non_common_synsets"] else None
+        most = "–" if row["most_common_CE"] is None else f"{row['most_common_CE']:,}"
+        columns.append({
+            "objects hit": f"{hit:,.0f}",
+            "objects missed": f"{missed:,.0f}",
+            "common synsets": f"{row['common_synsets']:,}",
+            "non-common synsets": f"{row['non_common_synsets']:,}",
+            "matchings (% of non-common)": _counted(row["matchings"], matched),
+            "same multiplicity (% of common)": _counted(row["same_multiplicity"], row["same_share"]),
+            "different multiplicities (% of common)": _counted(row["different_multiplicities"], row["different_share"]),
+            "most common CE (failures)": f"{most} ({row['most_common_CE_failures']:,})",
+            "CA, %": "–" if agreement is None else f"{100 * agreement:.1f}",
+            "SD[binary], %": "–" if sizes is None else f"{100 * sizes:.1f}",
+        })  # fmt: skip
+    rows = tuple((name, *(column[name] for column in columns)) for name in columns[0])
+    return Grid(("", "every object", "query concepts"), rows, "lrr")
+
+
+def _counted(number: int, share: float | None) -> str:
+    return f"{number:,}" if share is None else f"{number:,} ({100 * share:.1f})"
+
+
 def metric_cell(metric: str, row: Mapping[str, Any]) -> str:
     """A mean with its interval."""
     if row["mean"] is None:
@@ -109,17 +141,12 @@ def with_interval(
 
 
 def _metric_notes(overview: Overview) -> tuple[str, ...]:
-    rows = {row["metric"]: row for row in overview.metrics.filter(pl.col("scope") == "all").to_dicts()}
-    pooled = {name: row["pooled"] for name, row in rows.items() if row["pooled"] is not None}
-    totals = (f"{rows['object_hit']['total']:,.0f} objects hit, {rows['object_miss']['total']:,.0f} missed",)
-    shares = (f"{METRIC_NAMES[name].removesuffix(', %')} {100 * share:.1f}%" for name, share in pooled.items())
     return (
         "CA: concepts of the right image that the retrieved one has; concept similarity: path similarity of the "
         "others, matched in pairs; CE: difference of counts; SD: difference of box areas; matched: synsets in such a "
         "pair, of all not in common; wrong count: of common concepts; attributes, places: agreement of common objects.",
         *size_notes(overview.settings, overview.metrics),
         f"skipped: failures in which a metric is undefined. {100 * overview.level:g}% intervals over images.",
-        f"Over all failures together: {'; '.join((*totals, *shares))}.",
     )
 
 

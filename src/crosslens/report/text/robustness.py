@@ -22,7 +22,7 @@ from crosslens.pipeline import (
 )
 from crosslens.report.export.tables import grid_markdown
 from crosslens.report.text.comparison import CORRECTIONS, floor_of_p, p_value
-from crosslens.report.text.drop_table import drop_grid
+from crosslens.report.text.drop_table import PERCENT_SENTENCE, drop_grid, percent_cells
 from crosslens.report.text.protocols import protocol_text
 from crosslens.report.text.robustness_captions import MIN_CAPTIONS, brittle_lines, spread_grids, word_grids
 from crosslens.report.text.runs import difference_cells
@@ -94,18 +94,17 @@ def table_sections(study: Robustness, names: Iterable[str] | None = None) -> lis
 def _drops(study: Robustness) -> TableSection:
     grids = []
     for model, rows in _by_model(study, _of_metric(study, study.headline)):
-        drops = difference_cells((study.headline, row["drop"], row["low"], row["high"]) for row in rows)
         columns = {
             "perturbation": [row["perturbation"] for row in rows],
+            "points": difference_cells((study.headline, row["drop"], row["low"], row["high"]) for row in rows),
+            "percent": percent_cells((row["percent"], row["percent_low"], row["percent_high"]) for row in rows),
             "applied": [percent(row["applied_share"], unit="%") for row in rows],
-            "drop": drops,
-            "relative": [percent(row["relative"], unit="%") for row in rows],
             "p": [_p(study, row) for row in rows],
         }
         if not _knows_changes(study):
             del columns["applied"]
         above = f"{model}: {study.headline} {format_figure(study.headline, rows[0]['before'])} before"
-        align = "".join("l" if name in ("perturbation", "drop") else "r" for name in columns)
+        align = "".join("r" if name in ("applied", "p") else "l" for name in columns)
         grids.append((above, Grid(tuple(columns), tuple(zip(*columns.values(), strict=True)), align)))
     return TableSection(f"Drop of {study.headline}", tuple(grids), _about_drops(study))
 
@@ -122,8 +121,9 @@ def _about_drops(study: Robustness) -> tuple[str, ...]:
     applied = "Applied: the share of captions that changed. " if _knows_changes(study) else ""
     corrected = CORRECTIONS.get(testing.get("correction", ""), CORRECTIONS["none"])
     return (
-        f"Drop: before − after, in points; above 0 is worse.{half} In brackets: {share} interval over "
-        f"images. Relative: of the figure before. {applied}"
+        f"Drop: before − after, in points and in {PERCENT_SENTENCE} Above 0 is worse.{half} In brackets: {share} "
+        "interval over images; that of percent is of the ratio, with the figures before and after from the same "
+        f"images. {applied}"
         f"p: paired permutation test over images, two-sided, {corrected} for {format_count(tests, 'test')}{least}.",
     )
 

@@ -21,7 +21,7 @@ def images(
     validation: str = "",
     test: str = "test",
 ) -> TrainingData:
-    """Pictures and captions, for a model that reads pictures: `dual-encoder`.
+    """Pictures and captions, for a model that reads pictures: `dual-encoder`, or `pvse`, `dive` and `pcme` on one.
 
     The encoder's own image processor prepares every picture once; the pixels are kept in the cache (`CROSSLENS_CACHE`),
     as half-precision numbers: about 300 kB per picture of 224 × 224.

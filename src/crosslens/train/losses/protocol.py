@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crosslens.core import Registry
-from crosslens.train.settings import call_registered, check_type
+from crosslens.train.settings import call_registered, check_settings, check_type
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -57,7 +57,8 @@ class LearningLoss:
 
 
 LOSSES: Registry[Callable[..., Loss]] = Registry("loss", "losses", ("crosslens.train.losses",))
-"""Factories: settings by keyword → a loss. Declared with each: ``phi`` (True where it asks for φ)."""
+"""Factories: settings by keyword → a loss. Declared with each: ``phi`` (True where it asks for φ),
+``sized`` (True where it is made for so many ``words`` and for ``regions`` of so many dimensions)."""
 
 
 def weighted_sum(losses: Sequence[tuple[float, Loss]]) -> LearningLoss:
@@ -73,8 +74,14 @@ def weighted_sum(losses: Sequence[tuple[float, Loss]]) -> LearningLoss:
     })  # fmt: skip
 
 
-def build_loss(entries: Sequence[Mapping[str, Any]], source: str = "recipe") -> tuple[Loss, bool]:
-    """A recipe's ``[[loss]]`` entries as one loss, and whether it needs φ."""
+def build_loss(
+    entries: Sequence[Mapping[str, Any]], source: str = "recipe", *, words: int = 1, regions: int = 1
+) -> tuple[Loss, bool]:
+    """A recipe's ``[[loss]]`` entries as one loss, and whether it needs φ.
+
+    How many ``words`` the vocabulary has and dimensions the model's ``regions``: what losses with weights of their own
+    are made for; without them only the settings of such a loss are checked.
+    """
     parts: list[tuple[float, Loss]] = []
     needs_phi = False
     for entry in entries:
@@ -83,5 +90,8 @@ def build_loss(entries: Sequence[Mapping[str, Any]], source: str = "recipe") -> 
         weight = settings.pop("weight", 1.0)
         check_type("weight of [[loss]]", weight, "float", source)
         needs_phi = needs_phi or bool(registered.details.get("phi"))
+        if registered.details.get("sized"):
+            check_settings(registered, settings, table="[[loss]]", source=source)
+            settings |= {"words": words, "regions": regions}
         parts.append((weight, call_registered(registered, settings, table="[[loss]]", source=source)))
     return weighted_sum(parts), needs_phi

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import UsageError
 from crosslens.language import STOP_WORDS
 from crosslens.train.inputs.vocabulary import FIRST, CaptionVocabulary, words_of
 
@@ -22,18 +21,14 @@ def concept_graph(texts: Sequence[str], *, concepts: int = 300) -> dict[str, Any
     """What CVSE is built from: the numbers of the concepts in the vocabulary, and edges between them.
 
     There is an edge from concept i to j where P = (captions with both) ÷ (captions with i), rescaled, is large enough.
-    Vocabularies list frequent words first, so a word's number does not depend on how rare a word they leave out.
+    Captions with fewer content words have fewer concepts. Vocabularies list frequent words first, so a word's number
+    does not depend on how rare a word they leave out.
     """
     numbers = [
         (number, word)
         for number, word in enumerate(CaptionVocabulary.of(texts, 1).words, FIRST)
         if word not in STOP_WORDS and not word.isdigit()
     ][:concepts]
-    if len(numbers) < concepts:
-        raise UsageError(
-            f"concepts is {concepts}, and the training captions have {len(numbers)} different content words",
-            fix=f"choose at most {len(numbers)} concepts", option="concepts",
-        )  # fmt: skip
     together = _captions_with_both(texts, {word: at for at, (_, word) in enumerate(numbers)})
     given = together / np.diag(together)[:, None]
     edges = SCALE ** (given - SHIFT) - SCALE**-SHIFT >= THRESHOLD

@@ -44,7 +44,7 @@ class ConceptGraph(nn.Module):
 class Cvse(nn.Module):
     """Consensus-aware embedding (CVSE): vectors of the item itself, and of the concepts it calls to mind, fused.
 
-    concepts: how many of the most frequent content words of the training captions
+    concepts: how many of the most frequent content words of the training captions; fewer where the vocabulary has fewer
     instance_share: of the item's own vector in the fused one
     label_share: of the concepts a caption names, as against those its vector is close to
     concept_scale: factor of what the softmax over concepts takes
@@ -77,14 +77,15 @@ class Cvse(nn.Module):
         check_share("instance_share", instance_share)
         check_share("label_share", label_share)
         check_scale("concept_scale", concept_scale)
-        known = sum(number < word_count(shape) for number in concept_numbers)
-        if known < concepts:
-            raise UsageError(
-                f"concepts is {concepts}, and {known} of these words are frequent enough for the vocabulary",
-                fix=f"choose at most {known} concepts, or a lower least_count", option="concepts",
-            )  # fmt: skip
+        numbers = torch.tensor([number for number in concept_numbers if number < word_count(shape)])
+        if not len(numbers):
+            raise UsageError("the vocabulary has no content word", fix="train on more captions, or lower least_count")
+        # Concepts are sorted by their numbers: those that the vocabulary lacks are the last.
+        concept_edges = [edge for edge in concept_edges if max(edge) < len(numbers)]
+        if len(numbers) < concepts:
+            self.notes = (f"{len(numbers)} concepts, not {concepts}: the vocabulary has no more content words",)
+        concepts = len(numbers)
         self.instance_share, self.label_share, self.concept_scale = instance_share, label_share, concept_scale
-        numbers = torch.tensor(concept_numbers)
         column_of = torch.full((shape.words,), concepts)  # words that are no concept fall into one more column
         column_of[numbers] = torch.arange(concepts)
         self.register_buffer("numbers", numbers, persistent=False)

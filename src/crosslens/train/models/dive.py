@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from crosslens.train.models.protocol import MODELS, EmbeddingSet, InputShape
+from crosslens.train.models.protocol import MODELS, EmbeddingSet, InputShape, Parts
 from crosslens.train.models.towers.layers import check_scale, check_sizes
-from crosslens.train.models.towers.local_features import Parts, PartsTower, SetModel, pair_cosines
-from crosslens.train.models.towers.text import GRU
+from crosslens.train.models.towers.local_features import HeadInputs, HeadModel, gated_sum, pair_cosines
 
 
 @MODELS.register("dive")
-class Dive(SetModel):
-    """Slot attention over regions and words, added to the global vector; smooth Chamfer is the score (DivE).
+class Dive(HeadModel):
+    """Slot attention over an item's parts, added to its global vector; smooth Chamfer is the score (DivE).
 
     k: slots, and so vectors, per item; published: 2, 4, 5
     iterations: rounds of slot attention, with the same weights
     alpha: how near the smooth maximum of the score is to the maximum
-    dimension: of the common space
-    text: what reads captions, word by word: `gru` or `transformer`
-    word_dimension: of word embeddings
-    both: a GRU in both directions
-    dropout: of image features and inside slot attention
     """
 
     def __init__(
-        self,
-        shape: InputShape,
-        *,
-        k: int = 4,
-        iterations: int = 4,
-        alpha: float = 16.0,
-        dimension: int = 1024,
-        text: str = GRU,
-        word_dimension: int = 300,
-        both: bool = False,
-        dropout: float = 0.0,
+        self, shape: InputShape, *, k: int = 4, iterations: int = 4, alpha: float = 16.0, **shared: Any
     ) -> None:
         check_sizes(k=k, iterations=iterations)
         check_scale("alpha", alpha)
-        parts = PartsTower(
-            shape, dimension=dimension, text=text, word_dimension=word_dimension, both=both, dropout=dropout
-        )
-        super().__init__(parts, lambda local: SlotHead(local, dimension, k, iterations, dropout))
+        super().__init__(shape, lambda inputs: SlotHead(inputs, k, iterations), **shared)
         self.alpha = alpha
 
     def scores(self, images: EmbeddingSet, captions: EmbeddingSet) -> Tensor:
@@ -70,24 +53,29 @@ def smooth_chamfer(cosines: Tensor, alpha: float) -> Tensor:
 
 
 class SlotHead(nn.Module):
-    """DivE's head: LayerNorm(slots) + LayerNorm(global), of length 1."""
+    """DivE's head: LayerNorm(slots) + LayerNorm(global), of length 1; a pretrained encoder's vector stays as it is."""
 
-    def __init__(self, local: int, dimension: int, k: int, iterations: int, dropout: float) -> None:
+    def __init__(self, inputs: HeadInputs, k: int, iterations: int) -> None:
         super().__init__()
-        self.slots = SlotAttention(local, dimension, k, iterations, dropout)
-        self.norm = nn.LayerNorm(dimension)
+        self.slots = SlotAttention(inputs, k, iterations)
+        self.gate = inputs.gate()
+        self.norm = None if inputs.pretrained else nn.LayerNorm(inputs.dimension)
 
     def forward(self, parts: Parts) -> EmbeddingSet:
         """K vectors per item."""
         residuals = self.slots(parts)
+        if self.norm is None:
+            assert self.gate is not None
+            return EmbeddingSet(gated_sum(parts.vector, residuals, self.gate), residuals)
         return EmbeddingSet(normalize(residuals + self.norm(parts.vector)[:, None], dim=-1), residuals)
 
 
 class SlotAttention(nn.Module):
     """K learnt slots, updated by local features in several rounds; the slots compete for every feature."""
 
-    def __init__(self, local: int, dimension: int, k: int, iterations: int, dropout: float) -> None:
+    def __init__(self, inputs: HeadInputs, k: int, iterations: int) -> None:
         super().__init__()
+        local, dimension = inputs.local, inputs.dimension
         self.iterations, self.scale = iterations, dimension**-0.5
         self.initial = nn.Parameter(torch.randn(k, dimension))
         self.local = nn.LayerNorm(local)
@@ -97,7 +85,10 @@ class SlotAttention(nn.Module):
         self.out = nn.Linear(dimension, dimension)
         self.before_attention, self.before_network, self.last = (nn.LayerNorm(dimension) for _ in range(3))
         self.network = nn.Sequential(
-            nn.Linear(dimension, 2 * dimension), nn.GELU(), nn.Dropout(dropout), nn.Linear(2 * dimension, dimension)
+            nn.Linear(dimension, 2 * dimension),
+            nn.GELU(),
+            nn.Dropout(inputs.dropout),
+            nn.Linear(2 * dimension, dimension),
         )
 
     def forward(self, parts: Parts) -> Tensor:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from crosslens.train.models.protocol import MODELS, CaptionBatch, Gaussian, ImageBatch, InputShape
+from crosslens.train.models.protocol import MODELS, Gaussian, InputShape, Parts
 from crosslens.train.models.towers.layers import check_scale, check_sizes, projection
-from crosslens.train.models.towers.local_features import AttentionHead, LocalAttention, Parts, PartsTower
-from crosslens.train.models.towers.text import GRU
+from crosslens.train.models.towers.local_features import AttentionHead, HeadInputs, HeadModel, LocalAttention
 
 INITIAL_VARIANCE = 0.1
 """Of all dimensions together, before training: small beside the unit length of means."""
 
 
 @MODELS.register("pcme")
-class Pcme(nn.Module):
-    """A mean and a variance per item, from attention over regions and words; the score is the match probability (PCME).
+class Pcme(HeadModel):
+    """A mean and a variance per item, from attention over its parts; the score is the match probability (PCME).
 
     Two samples at distance d match with probability σ(b − a·d), with learnt a and b; an image and a caption with the
     mean of that over their samples. Scores are its log-odds: the same order, without ties where it rounds to 0 or 1.
@@ -28,45 +28,15 @@ class Pcme(nn.Module):
     samples: drawn per item
     scale: a at the beginning
     shift: b at the beginning
-    dimension: of the common space
-    text: what reads captions, word by word: `gru` or `transformer`
-    word_dimension: of word embeddings
-    both: a GRU in both directions
-    dropout: of image features and of what attention gives
     """
 
     def __init__(
-        self,
-        shape: InputShape,
-        *,
-        samples: int = 7,
-        scale: float = 15.0,
-        shift: float = 15.0,
-        dimension: int = 1024,
-        text: str = GRU,
-        word_dimension: int = 300,
-        both: bool = False,
-        dropout: float = 0.0,
+        self, shape: InputShape, *, samples: int = 7, scale: float = 15.0, shift: float = 15.0, **shared: Any
     ) -> None:
-        super().__init__()
         check_sizes(samples=samples)
         check_scale("scale", scale)
-        self.parts = PartsTower(
-            shape, dimension=dimension, text=text, word_dimension=word_dimension, both=both, dropout=dropout
-        )
-        self.image = GaussianHead(self.parts.region_dimension, dimension, samples, dropout)
-        self.text = GaussianHead(self.parts.state_dimension, dimension, samples, dropout)
+        super().__init__(shape, lambda inputs: GaussianHead(inputs, samples), **shared)
         self.scale, self.shift = nn.Parameter(torch.tensor(float(scale))), nn.Parameter(torch.tensor(float(shift)))
-
-    def encode_images(self, images: ImageBatch) -> Gaussian:
-        """A distribution per image, and samples of it."""
-        encoded: Gaussian = self.image(self.parts.images(images))
-        return encoded
-
-    def encode_captions(self, captions: CaptionBatch) -> Gaussian:
-        """A distribution per caption, and samples of it."""
-        encoded: Gaussian = self.text(self.parts.captions(captions))
-        return encoded
 
     def scores(self, images: Gaussian, captions: Gaussian) -> Tensor:
         """Log-odds of the match of every pair."""
@@ -90,9 +60,10 @@ def match_log_odds(images: Tensor, captions: Tensor, scale: Tensor, shift: Tenso
 class GaussianHead(nn.Module):
     """The mean is PVSE's head with one vector; the log-variance is linear in the global vector and in attention."""
 
-    def __init__(self, local: int, dimension: int, samples: int, dropout: float) -> None:
+    def __init__(self, inputs: HeadInputs, samples: int) -> None:
         super().__init__()
-        self.mean = AttentionHead(local, dimension, 1, dropout)
+        local, dimension = inputs.local, inputs.dimension
+        self.mean = AttentionHead(inputs, 1)
         self.attention = LocalAttention(local, 1)
         self.of_local, self.of_vector = projection(local, dimension), projection(dimension, dimension)
         nn.init.constant_(self.of_vector.bias, math.log(INITIAL_VARIANCE / dimension))

@@ -34,6 +34,11 @@ class InputShape:
     revision: str = ""
     """A hash of that model: adapters of another one would be of no use."""
 
+    @property
+    def pictures(self) -> bool:
+        """Whether images are the pixels of pictures, which the pretrained model reads."""
+        return bool(self.encoder) and not (self.vector or self.regions)
+
 
 def local_dimension(shape: InputShape) -> int:
     """Dimensions of local features; raises where there are none."""
@@ -71,6 +76,17 @@ class CaptionBatch:
     """B×T: 1 where a token counts; None where the model was trained without."""
 
 
+class Parts(NamedTuple):
+    """An item as heads see it."""
+
+    vector: Tensor
+    """B×d: the global feature in the common space."""
+    local: Tensor
+    """B×T×l: regions, patches, or states of words."""
+    padding: Tensor | None
+    """B×T, True where there is no word; None where nothing is padded."""
+
+
 class EmbeddingSet(NamedTuple):
     """The encoding of models with several vectors per item."""
 
@@ -96,7 +112,8 @@ class TrainableModel(Protocol):
 
     It may have ``rate_groups() -> {"image": [parameters], "text": [parameters]}``: those whose learning rate is
     multiplied by ``image_rate`` and ``text_rate``; and ``fit_features(arrays)``, called once before the first step with
-    the features of the training images, by name, for what it measures and keeps in buffers.
+    the features of the training images, by name, for what it measures and keeps in buffers; and ``notes``, what a
+    person should know of how its settings were met, which the card and the command repeat.
     """
 
     def encode_images(self, images: ImageBatch) -> Any:

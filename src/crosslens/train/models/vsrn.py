@@ -35,6 +35,8 @@ class RegionGraph(nn.Module):
 class Vsrn(nn.Module):
     """Visual semantic reasoning (VSRN): graph layers over regions, then a GRU over them; one vector per image.
 
+    Its second loss, of captions generated from the regions, is the loss `captioning`.
+
     dimension: of regions and of the common space
     layers: of graph reasoning
     text: what reads captions: `gru`, `transformer` or `sentence` (a frozen sentence encoder with a head)
@@ -56,21 +58,25 @@ class Vsrn(nn.Module):
     ) -> None:
         super().__init__()
         check_sizes(dimension=dimension, layers=layers, word_dimension=word_dimension, dropout=dropout)
+        self.region_dimension = dimension
         self.regions = RegionStates(shape, dimension, dropout)
         self.graph = nn.Sequential(*(RegionGraph(dimension) for _ in range(layers)))
         self.reader = nn.GRU(dimension, dimension, batch_first=True)
         self.text = text_tower(shape, text, dimension, word_dimension=word_dimension, both=both, dropout=dropout)
 
-    def encode_images(self, images: ImageBatch) -> Tensor:
-        """B×d, of length 1: the state of the GRU after the last region."""
+    def encode_images(self, images: ImageBatch) -> Tensor | tuple[Tensor, Tensor]:
+        """B×d, of length 1: the state of the GRU after the last region; while training, with the regions (B×R×d)."""
         regions = normalize(self.graph(self.regions(images)), dim=-1)
         states, _ = self.reader(regions)
-        return normalize(states[:, -1], dim=-1)
+        vectors = normalize(states[:, -1], dim=-1)
+        return (vectors, regions) if self.training else vectors
 
-    def encode_captions(self, captions: CaptionBatch) -> Tensor:
-        """B×d, of length 1."""
-        return normalize(self.text(captions), dim=-1)
+    def encode_captions(self, captions: CaptionBatch) -> Tensor | tuple[Tensor, Tensor]:
+        """B×d, of length 1; while training, with the word ids (B×T), where there are any."""
+        vectors = normalize(self.text(captions), dim=-1)
+        return (vectors, captions.words) if self.training and captions.words is not None else vectors
 
-    def scores(self, images: Tensor, captions: Tensor) -> Tensor:
+    def scores(self, images: Tensor | tuple[Tensor, Tensor], captions: Tensor | tuple[Tensor, Tensor]) -> Tensor:
         """Cosines."""
-        return torch.as_tensor(images @ captions.T)
+        left, right = (encoding[0] if isinstance(encoding, tuple) else encoding for encoding in (images, captions))
+        return left @ right.T

@@ -11,14 +11,17 @@ from crosslens.encode import ENCODERS, PAIR_SCORERS, EncodeOptions, Encoder, Pai
 if TYPE_CHECKING:
     from crosslens.train.stored.models import TrainedModel, TrainedScorer
 
-_OPTIONS = ("features", "encoder", "split")
-_PATH = r"(?P<path>[^?]*)(?:\?(?:[^&]*&)*?features=(?P<features>[^&]*)(?:&.*)?|\?.*)?"
+_OPTIONS = ("features", "encoder", "split", "with")
+_PATH = r"(?P<path>[^?]*)(?=(?:.*[?&]features=(?P<features>[^&]*))?)(?=(?:.*[?&]with=(?P<other>[^&]*))?).*"
 _EXAMPLE = "models/x"
 
 
 @ENCODERS.register("path", example=_EXAMPLE, extra="train", path=_PATH)
 def load_trained(source: str, options: EncodeOptions) -> Encoder:
-    """A model that ``crosslens train`` wrote: its folder; ``?features=FOLDER`` names the features of other images."""
+    """A model that ``crosslens train`` wrote: its folder; ``?features=FOLDER`` names the features of other images.
+
+    With ``?with=FOLDER`` a score is the mean of this model's and of another's, as SGRAF is the mean of SGR and SAF.
+    """
     from crosslens.train.stored.models import FeatureEncoder, TrainedEncoder
 
     model = _load(source, options)

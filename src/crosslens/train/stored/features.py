@@ -88,11 +88,6 @@ class FeatureFolder:
             )  # fmt: skip
 
 
-def reads_pictures(shape: InputShape) -> bool:
-    """Whether a model was trained on the pixels of pictures, through the pretrained model that it adapts."""
-    return bool(shape.encoder) and not input_shapes(shape)
-
-
 def input_shapes(shape: InputShape) -> dict[str, tuple[int, ...]]:
     """The shapes of one image's features, by name, in the order in which they are kept."""
     return {

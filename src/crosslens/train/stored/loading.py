@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from crosslens.core import HEADER_FILE, CrosslensError, InputError, fingerprint, require_entries
 from crosslens.train.inputs.vocabulary import CaptionVocabulary
 from crosslens.train.models.protocol import InputShape, build_model
-from crosslens.train.stored.features import reads_pictures
 from crosslens.train.stored.model_folder import WEIGHTS, read_model
 from crosslens.train.stored.trained_state import load_trained_state
 
@@ -35,7 +34,7 @@ class LoadedModel(NamedTuple):
 def load_model(folder: str | Path, *, encoder: str = "") -> LoadedModel:
     """Rebuild a model that :func:`train_model` stored; a folder that is damaged, or something else, raises.
 
-    ``encoder`` says where the pretrained model is that a ``dual-encoder`` adapts, if it has moved since.
+    ``encoder`` says where the pretrained model is that a model on pictures adapts, if it has moved since.
     """
     folder = Path(folder).expanduser()
     if not folder.is_dir():
@@ -47,7 +46,7 @@ def load_model(folder: str | Path, *, encoder: str = "") -> LoadedModel:
     _check_card(card, file)
     kind, settings = _recipe_model(card["identity"], file)
     shape = _shape(card["shape"], file)
-    if encoder and reads_pictures(shape):
+    if encoder and shape.pictures:
         shape = replace(shape, encoder=encoder)
     words = card["vocabulary"]
     if not all(isinstance(word, str) for word in words):

@@ -65,6 +65,7 @@ def _facts(card: Mapping[str, Any]) -> list[tuple[str, str]]:
         rows.append(("similarity of captions (φ)", str(identity["phi"])))
     if identity.get("text_model"):
         rows.append(("text encoder", str(identity["text_model"])))
+    rows += [("note", note) for note in card.get("notes", ())]
     features = card.get("features") or {}
     return [*rows, *([("features", ", ".join(_feature_facts(features)))] if features else [])]
 

@@ -20,6 +20,7 @@ from crosslens.core import (
     argument,
     read_header,
     read_manifest,
+    read_whole,
     regular_bytes,
     remove,
     write_header,
@@ -75,9 +76,13 @@ def read_model(folder: str | Path) -> StoredModel:
         package = "safetensors" if str(error.name).startswith("safetensors") else "torch"
         raise MissingExtraError("a trained model", package, "train") from error
     folder = Path(folder)
-    card, manifest = read_manifest(folder / HEADER_FILE, KIND)
-    manifest.check_folder()
-    content = regular_bytes(folder / WEIGHTS)
+
+    def read() -> tuple[dict[str, Any], bytes]:
+        card, manifest = read_manifest(folder / HEADER_FILE, KIND)
+        manifest.check_folder()
+        return card, regular_bytes(folder / WEIGHTS)
+
+    card, content = read_whole(folder, folder / HEADER_FILE, read=read)
     try:
         return StoredModel(card, load(content), content)
     except Exception as error:  # safetensors has an exception of its own

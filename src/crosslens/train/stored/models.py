@@ -34,9 +34,9 @@ from crosslens.train.inputs.batches import CaptionSource
 from crosslens.train.inputs.feature_sets import EMBEDDINGS, ImageFeatures
 from crosslens.train.models.protocol import MODELS
 from crosslens.train.scoring import divide, score_features
-from crosslens.train.stored.features import FeatureFolder, input_shapes, reads_pictures
+from crosslens.train.stored.features import FeatureFolder, input_shapes
 from crosslens.train.stored.loading import load_model
-from crosslens.train.stored.pixel_reader import PixelReader
+from crosslens.train.stored.pixel_reader import PictureEncodings, PixelReader
 
 Array = np.ndarray[Any, Any]
 
@@ -51,25 +51,46 @@ class TrainedModel:
         self.device, self._type, self._torch = compute.device, compute.dtype, compute.torch
         self.model = loaded.model.to(self.device)
         self.shape, self.vocabulary, card = loaded.shape, loaded.vocabulary, loaded.card
-        self.has_vectors = bool(MODELS[card["identity"]["model"]].details.get("vectors"))
+        self.has_vectors = "with" not in own and bool(MODELS[card["identity"]["model"]].details.get("vectors"))
         self._pretrained = Pretrained(self.shape.encoder, options) if self.shape.encoder else None
         with code_named_by(folder / HEADER_FILE):
             self._sentences = None if self._pretrained else _text_encoder(card, folder, options)
-            self.pixels = self._picture_reader(own) or _pixel_encoder(card, folder, own, options)
+            self.pixels = self._picture_reader(own, loaded.revision) or _pixel_encoder(card, folder, own, options)
         self.features = None if self.pixels is not None else _feature_folder(self, card, folder, own)
         others = {"text": self._sentences, "pixels": self.pixels}
         revisions = {name: encoder.revision for name, encoder in others.items() if encoder is not None}
         # Without one of them nobody knows whether vectors are still the same, and nothing is cached.
         known = all(revisions.values())
         self.revision = fingerprint("path", {"model": loaded.revision, **revisions}) if known else ""
+        self._other = self._averaged_with(own, options)
+        if self._other is not None:
+            self.name = f"{self.name}?with={self._other.name.partition(':')[2]}"
+            both = (self.revision, self._other.revision)
+            self.revision = fingerprint("mean", dict(zip("ab", both, strict=True))) if all(both) else ""
 
-    def _picture_reader(self, own: Mapping[str, str]) -> Encoder | None:
-        if self._pretrained is None or not reads_pictures(self.shape):
+    def _averaged_with(self, own: Mapping[str, str], options: EncodeOptions) -> TrainedModel | None:
+        """The model that ``with`` names: the scores are the mean of both. It is given the same features of images."""
+        if "with" not in own:
+            return None
+        rest = {name: value for name, value in own.items() if name != "with"}
+        other = TrainedModel(Path(own["with"]).expanduser(), rest, options)
+        inputs = [(input_shapes(part.shape), part.pixels and part.pixels.revision) for part in (self, other)]
+        if inputs[0] != inputs[1] or not inputs[0][0]:
+            raise UsageError(
+                f"{self.name} and {other.name} do not read the same features",
+                fix="average the scores of two models that were trained on the same features", option="model",
+            )  # fmt: skip
+        return other
+
+    def _picture_reader(self, own: Mapping[str, str], revision: str) -> Encoder | None:
+        if self._pretrained is None or not self.shape.pictures:
             return None
         if "features" in own:
             fix = f"leave ?features={own['features']} out, and name the folder of the pictures"
             raise UsageError(f"{self.name} reads pictures, not features", fix=fix)
-        return PixelReader(self._pretrained)
+        if self.has_vectors:
+            return PixelReader(self._pretrained)
+        return PictureEncodings(self._pretrained, self.model, self.name, revision, self.device)
 
     def images(self, images: Sequence[Any]) -> ImageFeatures:
         """Features from what :meth:`FeatureReader.features_of` gives, or from pictures."""
@@ -101,8 +122,10 @@ class TrainedModel:
 
     def scores(self, features: ImageFeatures, texts: Sequence[str], progress: Progress) -> Array:
         """All scores, in blocks."""
+        model: Any = self.pixels.on_rows if isinstance(self.pixels, PictureEncodings) else self.model
         with self._precision():
-            return score_features(self.model, features, self.captions(texts), len(texts), self.device, progress)
+            own = score_features(model, features, self.captions(texts), len(texts), self.device, progress)
+        return own if self._other is None else (own + self._other.scores(features, texts, progress)) / 2
 
     def divide(self, images: Sequence[Any], texts: Sequence[str]) -> tuple[list[slice], list[Array]]:
         """Images and texts that are compared with each other at once."""

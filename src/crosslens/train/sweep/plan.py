@@ -14,6 +14,7 @@ from crosslens.similarity import load_similarity
 from crosslens.train.evaluation import TrainingMetrics
 from crosslens.train.inputs.batches import BatchPlan, pretrained_of
 from crosslens.train.inputs.feature_sets import TrainingData, load_features
+from crosslens.train.inputs.vocabulary import CaptionVocabulary
 from crosslens.train.losses.protocol import build_loss
 from crosslens.train.models.protocol import InputShape, build_model, prepare_model
 from crosslens.train.recipes.recipe import TrainingRecipe, load_training_recipe
@@ -188,10 +189,11 @@ def check_plan(plan: SweepPlan, data: DataOfRecipes, output: Path, *, overwrite:
 
 
 def _try_model(recipe: TrainingRecipe, data: TrainingData) -> None:
-    """Make the model once, for inputs as small as can be: it refuses settings that it cannot have."""
+    """Make the model once: it refuses settings that it cannot have."""
     shapes = data.train.features.shapes
     text = (1,) if recipe.text_model else ()
-    shape = InputShape(shapes.get("vectors", (0,))[0], 0 if text else 2, text, shapes.get("regions", ()))
+    words = 0 if text else len(CaptionVocabulary.of(data.train.dataset.texts, recipe.least_count))
+    shape = InputShape(shapes.get("vectors", (0,))[0], words, text, shapes.get("regions", ()))
     try:
         prepared = prepare_model(recipe.model, recipe.model_settings, data.train.dataset.texts, recipe.source)
         build_model(recipe.model, recipe.model_settings, shape, prepared, recipe.source)

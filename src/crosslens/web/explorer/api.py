@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 
-from crosslens.web.errors import Problem
 from crosslens.web.explorer.context import ExplorerContext
 from crosslens.web.explorer.models import (
     ComparisonView,
@@ -30,15 +29,11 @@ Offset = Annotated[int, Query(ge=0, le=100_000_000)]
 Limit = Annotated[int, Query(ge=1, le=200)]
 TopK = Annotated[int, Query(ge=1, le=100)]
 OutcomeFilter = Literal["", "hit", "failed"]
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    404: {"model": Problem, "description": "There is no such run, dataset, query or image."},
-    422: {"model": Problem, "description": "A parameter is not valid, or the run cannot answer."},
-}
 
 
 def api_router(context: ExplorerContext) -> APIRouter:
     """Everything below ``/api``."""
-    routes = APIRouter(prefix="/api", tags=["explorer"], responses=_PROBLEMS)
+    routes = APIRouter(prefix="/api", tags=["explorer"])
     _add_runs(routes, context)
     _add_queries(routes, context)
     _add_datasets(routes, context)

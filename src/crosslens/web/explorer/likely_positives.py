@@ -66,7 +66,8 @@ class LikelyPositiveSearch:
         own = self._tables.table(run, direction).retrieval
         row = own.row(query)
         dataset = self._tables.services.library.dataset_of(run)
-        prepared = self._kept.get(dataset.fingerprint, lambda: _Preparation(dataset)).result(patience)
+        texts = dataset.fingerprint, dataset.described.fingerprint
+        prepared = self._kept.get(texts, lambda: _Preparation(dataset)).result(patience)
         shown = own.top(row, k) if items is None else items
         open_items = {item.item: item for item in shown if not item.relevant}.values()
         pairs = [_pair(dataset, own.query_names[row], item, own.forward) for item in open_items]

@@ -136,7 +136,7 @@ def _captions(table: QueryTable, image: str | None) -> list[str]:
     dataset = table.retrieval.dataset
     if image is None or dataset is None:
         return []
-    return dataset.captions.filter(pl.col("image") == image)["text"].to_list()
+    return dataset.described.captions.filter(pl.col("image") == image)["text"].to_list()
 
 
 def _columns(table: QueryTable, row: int) -> dict[str, str]:

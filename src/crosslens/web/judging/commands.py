@@ -23,7 +23,8 @@ from crosslens.core import (
     read_text_file,
     stage,
 )
-from crosslens.web.judging.accounts.people import model_account
+from crosslens.web.judging.accounts.people import Account, account_by_name, model_account
+from crosslens.web.judging.accounts.revoking import list_accounts
 from crosslens.web.judging.database.answers import judgements
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judging import record_judgement
@@ -73,11 +74,21 @@ def project_named(database: Database, name: str) -> JudgingProject:
     return same[0]
 
 
+def account_named(database: Database, name: str) -> Account:
+    """The account of this name, whatever its capitals."""
+    account = account_by_name(database, name)
+    if account is None:
+        raise UnknownNameError("account", name, [line.name for line in list_accounts(database)])
+    return account
+
+
 def new_project(database: Database, name: str, options: ProjectOptions) -> JudgingProject:
     """A project with the task's labels and guidelines, or those in files."""
     form = None if options.labels is None else read_form(_table(options.labels), str(options.labels))
     guidelines = None if options.guidelines is None else read_text_file(options.guidelines)
-    settings = ProjectSettings(check_every=options.check_every, per_person=options.per_person)
+    settings = ProjectSettings(
+        check_every=options.check_every, per_person=options.per_person, with_truth=options.with_truth
+    )
     return create_project(
         database, name, options.task, form=form, guidelines=guidelines, overlap=options.overlap, seed=options.seed,
         settings=settings,

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import secrets
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
-from typing import Annotated
-from urllib.parse import quote, urlsplit
+from typing import Annotated, TypeVar
+from urllib.parse import quote
 
 from fastapi import Path as PathParameter
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from crosslens.web.judging.accounts.people import Account, has_owner
-from crosslens.web.judging.accounts.sessions import SESSION_SECONDS, LoginLimits, session_account, session_visit
+from crosslens.web import security
+from crosslens.web.access import LoginLimit
+from crosslens.web.errors import refused
+from crosslens.web.judging.accounts.people import Account, has_owner, name_key
+from crosslens.web.judging.accounts.sessions import (
+    SESSION_SECONDS,
+    Visit,
+    may_see_picture,
+    session_account,
+    session_visit,
+)
 from crosslens.web.judging.accounts.tokens import new_token
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.projects import JudgingProject
@@ -28,14 +40,16 @@ RowId = Annotated[int, PathParameter(ge=1, le=LARGEST_ID)]
 SESSION_COOKIE = "crosslens_session"
 _SHARED_PATHS = ("/pictures/", "/judging", "/projects/", "/account")
 """What somebody who owns nothing reaches where the server asks everybody to log in."""
+_ROW_ID = re.compile("[1-9][0-9]{0,9}")
+T = TypeVar("T")
 
 
 class JudgingContext:
     """The database of the server, opened when it is first needed, and the rules of access."""
 
-    def __init__(self, settings: WebSettings) -> None:
+    def __init__(self, settings: WebSettings, limit: LoginLimit | None = None) -> None:
         self.settings = settings
-        self.limits = LoginLimits()
+        self._limit = limit or LoginLimit()
         self._address: str | Path = settings.database or settings.folder / DATABASE_FILE
         self._database: Database | None = None
         self._opening = Lock()
@@ -92,7 +106,12 @@ class JudgingContext:
     def require_member(self, request: Request, project: int) -> tuple[Account, JudgingProject, bool]:
         """Account, project, and whether the account owns it. Others learn nothing, not even that it exists."""
         token = request.cookies.get(SESSION_COOKIE)
-        visit = session_visit(self.database, token, project) if token and self.exists else None
+        asked: tuple[int, Visit] | None = getattr(request.state, "visit", None)  # the check of the route asks first
+        if asked is not None and asked[0] == project:
+            visit: Visit | None = asked[1]
+        else:
+            visit = session_visit(self.database, token, project) if token and self.exists else None
+        request.state.visit = None if visit is None else (project, visit)
         if visit is None:
             raise _log_in_first(request)
         if visit.project is None or (visit.role is None and not visit.account.is_owner):
@@ -106,39 +125,74 @@ class JudgingContext:
             raise HTTPException(403, "Only an owner of the project can see this page.")
         return account
 
+    def may_see_picture(self, request: Request, dataset: str, image: str) -> bool:
+        """Whether a picture is shown: to owners all, to others those of their projects.
+
+        Where nobody has to log in, or all share one password, who is not logged in as a judge sees what the explorer
+        shows: everything.
+        """
+        token = request.cookies.get(SESSION_COOKIE)
+        if self.settings.password is not None or not self.exists:
+            return True
+        if token and may_see_picture(self.database, token, dataset, image):
+            return True
+        return self.settings.is_local and self.account(request) is None
+
     def require_login(self, request: Request) -> Response | None:
         """For a server that others can reach: owners see everything, annotators only what they judge."""
-        account = self.account(request)
+        account, path = self.account(request), request.scope["path"]
         if account is None:
-            return RedirectResponse(_login_address(request), 303)
-        if not account.is_owner and not request.url.path.startswith(_SHARED_PATHS):
-            return RedirectResponse("/judging", 303) if request.url.path == "/" else Response("Not allowed.", 403)
+            return refused(request, _log_in_first(request))
+        if not account.is_owner and not path.startswith(_SHARED_PATHS):
+            if path == "/":
+                return RedirectResponse("/judging", 303)
+            return refused(request, HTTPException(403, "Not allowed: this is for owners."))
         return None
+
+    def refuse_route(self, route: str, request: Request, values: Mapping[str, str]) -> Response | None:
+        """The answer to who may not ask for a route, before anything of the request is read; None for the others."""
+        try:
+            if route.startswith("/accounts"):
+                self.require_owner_account(request)
+            elif (number := values.get("project")) is None:
+                if route != "/judging" or self.has_owner:
+                    self.require_account(request)
+            elif _ROW_ID.fullmatch(number) and int(number) <= LARGEST_ID:
+                is_owners = "/owner" in route or route.startswith(("/judging/upload/", "/api/"))
+                (self.require_owner if is_owners else self.require_member)(request, int(number))
+            else:
+                self.require_account(request)
+                raise HTTPException(404, "There is no such project.")
+        except HTTPException as error:
+            return refused(request, error)
+        return None
+
+    async def limited(self, request: Request, name: str, check: Callable[[], T]) -> T:
+        """What ``check`` returns, within the limit of wrong passwords; it raises where the password is wrong."""
+        async with self._limit.attempt(request, f"account {name_key(name)[:200]}") as attempt:
+            result = await run_in_threadpool(check)
+            attempt.is_right = True
+            return result
 
 
 def _log_in_first(request: Request) -> HTTPException:
-    return HTTPException(303, "Log in first.", {"Location": _login_address(request)})
+    path = request.scope["path"]
+    if path.startswith(("/api/", "/pictures/")):
+        return HTTPException(401, "Log in first.")
+    asked = quote(path) + ("?" + request.scope["query_string"].decode("latin-1")).rstrip("?")
+    follows = f"?next={quote(asked, safe='')}" if request.method == "GET" else ""
+    return HTTPException(303, "Log in first.", {"Location": f"/login{follows}"})
 
 
 def start_session(request: Request, response: Response, token: str) -> Response:
     """Give the browser the cookie of a new session."""
     response.set_cookie(
         SESSION_COOKIE, token, max_age=SESSION_SECONDS, httponly=True, samesite="lax",
-        secure=request.url.scheme == "https",
+        secure=request.scope["scheme"] == "https",
     )  # fmt: skip
     return response
 
 
 def local_path(address: str | None) -> str:
     """Where to go after the login: a path of this server, whatever the address says."""
-    parts = urlsplit((address or "").replace("\\", "/"))
-    is_local = not parts.scheme and not parts.netloc and parts.path.startswith("/") and not parts.path.startswith("//")
-    printable = address is not None and address.isprintable()
-    return address if address and is_local and printable else "/judging"
-
-
-def _login_address(request: Request) -> str:
-    if request.method != "GET":
-        return "/login"
-    query = f"?{request.url.query}" if request.url.query else ""
-    return f"/login?next={quote(request.url.path + query, safe='')}"
+    return security.local_path(address or "") or "/judging"

@@ -36,10 +36,14 @@ class ProjectOptions(Options):
     seed: int = option(0, "Decides the order of items.", metavar="N")
     per_person: int | None = option(None, "Most items for one person. [default: all]", metavar="N", minimum=1)
     check_every: int = option(10, "One attention check among so many items.", metavar="N", minimum=1)
+    with_truth: bool = option(False, "Failures: show the true image beside the retrieved one.")
     labels: Path | None = option(
         None, "The question, labels, rating and text field as TOML or JSON. [default: the task's]", metavar="FILE"
     )
     guidelines: Path | None = option(None, "What judges are told, as text. [default: the task's]", metavar="FILE")
+
+
+CANDIDATES, SURVEY = "candidates", "survey"
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,19 @@ class ImportOptions(Options):
     direction: str | None = option(None, "Of a run: i2t or t2i. [default: t2i if the run has it]", metavar="NAME")
     limit: int | None = option(None, "Draw so many of the items. [default: all]", metavar="N", minimum=1)
     seed: int = option(0, "Decides which items are drawn.", metavar="N")
-    with_truth: bool = option(False, "Of a run: also show the image that was expected.")
     part: str = option(
-        "candidates", "Of an IMP benchmark: captions to validate, or the survey of its hardest pairs.",
-        metavar="candidates|survey", choices=("candidates", "survey"),
+        CANDIDATES, "IMP: the captions of a build to validate, or the survey of a table that analyze difficulty wrote.",
+        metavar=f"{CANDIDATES}|{SURVEY}", choices=(CANDIDATES, SURVEY),
     )  # fmt: skip
-    hardest: int = option(100, "Of the survey: how many pairs, those with the lowest cosine.", metavar="N", minimum=1)
-    distractors: int = option(25, "Of the survey: how many true negatives among them.", metavar="N", minimum=0)
+    model: str | None = option(
+        None, "Survey: whose score[…] says which pairs are hardest. [default: the only one]", metavar="NAME"
+    )
+    hardest: int = option(100, "Survey: how many hard pairs, those with the lowest score.", metavar="N", minimum=1)
+    distractors: int = option(25, "Survey: how many true negatives are mixed in.", metavar="N", minimum=0)
+    rejected: Path | None = option(
+        None, "Survey: captions that people rejected as true negatives. [default: captions of other images]",
+        metavar="FILE",
+    )  # fmt: skip
 
 
 ANSWERS, QRELS, LABEL_STUDIO, IMP_SHEETS = "answers", "qrels", "label-studio", "imp"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 
 from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from crosslens.web.judging.accounts import routes as account_routes
 from crosslens.web.judging.annotating import routes as annotating_routes
@@ -15,14 +20,22 @@ from crosslens.web.services import Services
 
 def routers(services: Services) -> list[APIRouter]:
     """Accounts, annotating, and the pages of owners."""
-    context = JudgingContext(services.settings)
+    context = JudgingContext(services.settings, services.login_limit)
     services.navigation.append(("/judging", "Judging"))
-    services.open_paths += ["/login", "/logout", "/join/", "/setup/"]
+    services.open_paths += ["/login", "/logout", "/join/", "/setup/", "/reset/"]
+    services.may_see_picture = context.may_see_picture
+
+    async def require_login(request: Request) -> Response | None:
+        return await run_in_threadpool(context.require_login, request)
+
     if context.has_owner:
-        services.require_login = context.require_login
+        services.require_login = require_login
     if context.setup_path is not None:
         services.start_notes.append(f"to judge, make the first account at {{address}}{context.setup_path[1:]}")
     parts = [account_routes.router(context), annotating_routes.router(context)]
     if find_spec("crosslens.web.judging.owning") is not None:
         parts.append(import_module("crosslens.web.judging.owning.routes").router(context, services))
+    for route in (route for part in parts for route in part.routes):
+        if isinstance(route, Route) and not services.is_open(route.path):
+            services.route_checks.append((route.path_regex, partial(context.refuse_route, route.path)))
     return parts

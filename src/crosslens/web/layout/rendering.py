@@ -52,5 +52,6 @@ def render(request: Request, template: str, *, status: int = 200, **values: Any)
     """A page from ``feature/name.html``, which extends ``base.html`` and is given these values and the request."""
     environment: Environment = request.app.state.templates
     title = services_of(request).settings.folder.resolve().name
-    page = environment.get_template(template).render(request=request, folder_name=title, **values)
+    shown = {"request": request, "page_path": request.scope["path"], "folder_name": title, **values}
+    page = environment.get_template(template).render(shown)
     return HTMLResponse(page, status)

@@ -15,6 +15,7 @@ import polars as pl
 
 from crosslens.core import IMAGE_TO_TEXT, UNRANKED, Dataset, Run, UnknownNameError, split_name
 from crosslens.explanations import first_relevant
+from crosslens.report import LEVEL_COLOURS
 from crosslens.web.map.stored import EmbeddingMap
 
 Array = np.ndarray[Any, Any]
@@ -32,7 +33,10 @@ _HIT = f"{_BY_METRIC}Hit@"
 
 @dataclass(frozen=True, eq=False)
 class Colouring:
-    """``codes`` are the bytes; of categories ``labels`` and ``counts``, of numbers ``low``, ``high`` and ``scale``."""
+    """``codes`` are the bytes; of categories ``labels`` and ``counts``, of numbers ``low``, ``high`` and ``scale``.
+
+    ``colours`` are those of categories that have the same everywhere (levels of difficulty); the others' are empty.
+    """
 
     name: str
     label: str
@@ -40,6 +44,7 @@ class Colouring:
     codes: Array
     labels: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
+    colours: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
     scale: str = "linear"
@@ -178,7 +183,8 @@ def of_categories(name: str, label: str, values: Sequence[str | None]) -> Colour
         numbers = {value: row for row, value in enumerate(names)}
     codes = np.array([NO_VALUE if value is None else numbers[value] for value in values], np.uint8)
     missing = int(series.null_count())
-    return Colouring(name, label, "categories", codes, tuple(names), tuple(counts), missing=missing)
+    colours = tuple(LEVEL_COLOURS.get(value, "").lower() for value in names)
+    return Colouring(name, label, "categories", codes, tuple(names), tuple(counts), colours, missing=missing)
 
 
 def of_numbers(name: str, label: str, values: Array, scale: str = "linear") -> Colouring:

@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from crosslens.core import IMAGE_TO_TEXT, InputError, Run
-from crosslens.web.errors import Problem
 from crosslens.web.explorer.addresses import query_address
 from crosslens.web.kept import Kept
 from crosslens.web.layout.rendering import render
@@ -31,14 +30,9 @@ from crosslens.web.services import Services
 Method = Literal["pca", "umap"]
 
 
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    404: {"model": Problem, "description": "There is no such run, map, colouring or point."},
-    409: {"model": Problem, "description": "Too many maps are waiting to be computed."},
-    422: {"model": Problem, "description": "A parameter is not valid."},
-}
 _BYTES: dict[int | str, dict[str, Any]] = {
-    **_PROBLEMS,
     200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
+    304: {"description": "The browser has them already: If-None-Match names their ETag."},
 }
 
 
@@ -127,12 +121,12 @@ def _add_state(routes: APIRouter, pages: MapPages) -> None:
         names = [] if state.drawn is None else pages.palette(run, state.drawn).names()
         return map_answer(state, _methods(), names)
 
-    @routes.get("/api/map/{run}", tags=["map"], responses=_PROBLEMS)
+    @routes.get("/api/map/{run}", tags=["map"])
     def map_state(run: str, method: Method | None = None) -> MapAnswer:
         """Where the map of a run stands."""
         return answer(run, method, start=False)
 
-    @routes.post("/api/map/{run}", tags=["map"], responses=_PROBLEMS)
+    @routes.post("/api/map/{run}", tags=["map"])
     def start_map(run: str, method: Method | None = None) -> MapAnswer:
         """Compute the map of a run in the background, unless it is there."""
         return answer(run, method, start=True)
@@ -154,13 +148,13 @@ def _add_content(routes: APIRouter, pages: MapPages) -> None:
         key = (drawn.key, palette.run.fingerprint, data, name)
         return pages.binary.answer(request, key, lambda: pack_colouring(palette.colouring(name)))
 
-    @routes.get("/api/map/{run}/items", tags=["map"], responses=_PROBLEMS)
+    @routes.get("/api/map/{run}/items", tags=["map"])
     def items(run: str, rows: Annotated[str, Query(max_length=2400)], method: Method | None = None) -> ItemsAnswer:
         """What these points stand for: their rows, separated by commas."""
         lookup = pages.lookup(run, pages.drawn(run, method))
         return ItemsAnswer(items=[pages.item(run, item) for item in lookup.items(_rows(rows))])
 
-    @routes.get("/api/map/{run}/find", tags=["map"], responses=_PROBLEMS)
+    @routes.get("/api/map/{run}/find", tags=["map"])
     def find(run: str, text: Annotated[str, Query(max_length=500)], method: Method | None = None) -> RowsAnswer:
         """The points whose caption or id contains all the words."""
         return RowsAnswer(rows=pages.lookup(run, pages.drawn(run, method)).matching(text))

@@ -85,7 +85,10 @@ class MapStore:
                 for row in tables["regions"].iter_rows(named=True)
             )
             points, clusters = np.asarray(arrays["points"]), np.asarray(arrays["clusters"])
-            if points.shape != (len(ids), 2) or clusters.shape != (len(ids),) or header["key"] != key:
+            kinds = points.dtype.kind + clusters.dtype.kind
+            if points.shape != (len(ids), 2) or clusters.shape != (len(ids),) or kinds not in ("fi", "fu"):
+                return None
+            if header["key"] != key or not 0 <= count <= len(ids):
                 return None
             return EmbeddingMap(key, str(header["method"]), ids[:count], ids[count:], points, clusters, regions)
         except (CrosslensError, OSError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError):

@@ -34,6 +34,7 @@ from crosslens.encode import (
 from crosslens.pipeline import recipe_of_run
 from crosslens.web.library import RunLibrary
 from crosslens.web.search.ranking import SearchGallery
+from crosslens.web.search.uploads import decoded_upload
 
 T = TypeVar("T")
 
@@ -95,10 +96,11 @@ class LoadedEncoder:
         require_modality(self.encoder, TEXTS)
         return _embeddings(self.encoder.encode_texts(list(texts)))
 
-    def embed_picture(self, picture: Any) -> Embeddings:
-        """The vector of a picture."""
+    def embed_picture(self, content: bytes) -> Embeddings:
+        """The vector of the picture in an upload."""
         require_modality(self.encoder, IMAGES)
-        return _embeddings(self.encoder.encode_images([picture]))
+        with decoded_upload(content) as picture:
+            return _embeddings(self.encoder.encode_images([picture]))
 
 
 def _embeddings(vectors: Any) -> Embeddings:

@@ -13,7 +13,6 @@ from starlette.responses import HTMLResponse
 
 from crosslens.core import InputError
 from crosslens.explanations import compare_hits
-from crosslens.web.errors import Problem
 from crosslens.web.layout.rendering import render
 from crosslens.web.search.answers import (
     Among,
@@ -29,18 +28,12 @@ from crosslens.web.search.answers import (
 )
 from crosslens.web.search.desk import SearchDesk
 from crosslens.web.search.search import LONGEST_TEXT, MOST_HITS, Question, check_text, search
-from crosslens.web.search.uploads import MOST_BYTES, decode_upload
+from crosslens.web.search.uploads import MOST_BYTES, check_upload
 from crosslens.web.security import csrf_token
 from crosslens.web.services import Services
 
 _FORM_BYTES = 65_536
 """What a multipart body has besides the picture."""
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    404: {"model": Problem, "description": "There is no such dataset, encoder or image."},
-    409: {"model": Problem, "description": "Too many searches are waiting, or the encoder takes too long."},
-    413: {"model": Problem, "description": "The picture is too large."},
-    422: {"model": Problem, "description": "A parameter is not valid, or the picture cannot be read."},
-}
 Depth = Annotated[int, Query(ge=1, le=MOST_HITS)]
 
 
@@ -73,12 +66,12 @@ def _add_choices(routes: APIRouter, desk: SearchDesk) -> None:
             longest=LONGEST_TEXT, most_bytes=MOST_BYTES,
         )  # fmt: skip
 
-    @routes.get("/api/search", tags=["search"], responses=_PROBLEMS)
+    @routes.get("/api/search", tags=["search"])
     def search_choices() -> Choices:
         """The datasets that can be searched, and the encoders that can be used."""
         return choices()
 
-    @routes.post("/api/search/prepare", tags=["search"], responses=_PROBLEMS)
+    @routes.post("/api/search/prepare", tags=["search"])
     def prepare(dataset: str, encoder: str, among: Among = "images") -> Preparation:
         """Load the encoder and the vectors of the dataset in the background; how far that is."""
         return preparation(desk.prepare(dataset, encoder, among))
@@ -88,22 +81,22 @@ def _add_searches(routes: APIRouter, desk: SearchDesk) -> None:
     def answer(question: Question, dataset: str) -> SearchAnswer:
         return search_answer(search(question, desk.worker), question.among, question.encoder.name, dataset)
 
-    @routes.post("/api/search/text", tags=["search"], responses=_PROBLEMS)
+    @routes.post("/api/search/text", tags=["search"])
     def search_text(asked: TextQuestion) -> SearchAnswer:
         """The items nearest to a sentence, and what each of its words contributes."""
         question = desk.question(asked.dataset, asked.encoder, asked.among, asked.depth)
         return answer(replace(question, text=check_text(asked.text)), asked.dataset)
 
-    @routes.post("/api/search/picture", tags=["search"], responses=_PROBLEMS)
+    @routes.post("/api/search/picture", tags=["search"])
     def search_picture(
         picture: Annotated[UploadFile, File()], dataset: str, encoder: str, among: Among = "images", depth: Depth = 12
     ) -> SearchAnswer:
         """The items nearest to a picture, which is kept in memory only while it is encoded."""
         question = desk.question(dataset, encoder, among, depth)
         content = picture.file.read(MOST_BYTES + 1)
-        return answer(replace(question, picture=decode_upload(content)), dataset)
+        return answer(replace(question, picture=check_upload(content)), dataset)
 
-    @routes.get("/api/search/why", tags=["search"], responses=_PROBLEMS)
+    @routes.get("/api/search/why", tags=["search"])
     def why(
         dataset: str,
         image: Annotated[list[str], Query(min_length=1, max_length=2)],

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from crosslens.core import Dataset, InputError
 from crosslens.encode import IMAGES, TEXTS
@@ -21,14 +20,17 @@ LONGEST_TEXT = 1_000
 
 @dataclass(frozen=True)
 class Question:
-    """A sentence or a picture, what it is searched among, and how many hits are wanted."""
+    """A sentence or a picture, what it is searched among, and how many hits are wanted.
+
+    ``picture`` is the content of its file, decoded when the encoder is free: pictures that wait are small.
+    """
 
     dataset: Dataset
     encoder: EncoderChoice
     among: str
     depth: int
     text: str | None = None
-    picture: Any = None
+    picture: bytes = b""
     folders: tuple[Path, ...] = ()
 
 

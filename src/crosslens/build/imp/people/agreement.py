@@ -91,14 +91,14 @@ def agreement_table(
     undecided = set(open_captions(sheets))
     numbers = range(1, len(sheets) + 1)
     said = [f"{name}_{number}" for number in numbers for name in ("verdict", "correction")]
-    header = (*COLUMNS[:4], *said, *COLUMNS[4:])
+    header = (*COLUMNS[:5], *said, *COLUMNS[5:])
     rows = []
-    for image, caption, text in candidates.select("image", "caption", "text").iter_rows():
+    for image, caption, *about in candidates.select("image", *COLUMNS[2:5]).iter_rows():
         if caption in undecided:
             given = [sheet.verdicts[caption] for sheet in sheets]
             cells = [cell for verdict in given for cell in (verdict.verdict, verdict.correction)]
             cells += [*vars(agreed.verdicts.get(caption, Verdict())).values()]
-            rows.append((image, files.get(image), caption, text, *(cell or None for cell in cells)))
+            rows.append((image, files.get(image), caption, *about, *(cell or None for cell in cells)))
     return pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row")
 
 

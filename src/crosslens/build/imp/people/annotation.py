@@ -24,7 +24,7 @@ CHANGES = ("colour", "number", "object", "person", "location", "other")
 """What a correction is about, as in the paper: the wrong colour, number or object, a person's name that becomes
 ``<person>``, a location that becomes a more general one.
 """
-COLUMNS = ("image", "file", "caption", "text", "verdict", "correction", "change")
+COLUMNS = ("image", "file", "caption", "source", "text", "verdict", "correction", "change")
 NEEDED = ("image", "caption", "text", "verdict")
 _FILL_IN = f"verdict: {', '.join(VERDICTS)}, or nothing"
 
@@ -86,8 +86,8 @@ def read_annotations(path: str | Path, candidates: pl.DataFrame) -> AnnotationSh
 def annotation_table(candidates: pl.DataFrame, files: Mapping[str, str | None], given: AnnotationSheet) -> pl.DataFrame:
     """The sheet of these candidates with the verdicts that are given already."""
     rows = [
-        (image, files.get(image), caption, text, *_cells(given.verdicts.get(caption, Verdict())))
-        for image, caption, text in candidates.select("image", "caption", "text").iter_rows()
+        (image, files.get(image), *about, *_cells(given.verdicts.get(about[0], Verdict())))
+        for image, *about in candidates.select("image", *COLUMNS[2:5]).iter_rows()
     ]
     return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
 

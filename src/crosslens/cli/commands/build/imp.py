@@ -47,6 +47,10 @@ class ImpInputs(Options):
     pool_images: str | None = option(
         None, "Where the pool's image files are. [default: the pool's folder, or here]", metavar="FOLDER"
     )
+    titles: str | None = option(
+        None, "Captions of the images themselves, such as titles of web pages that show them (columns image, text).",
+        metavar='FILE|"NAME KEY=VALUE …"',
+    )  # fmt: skip
     encoder: str | None = option(None, "Compares images (see crosslens encode --list).", metavar=MODEL)
     text_encoder: str | None = option(
         None, "Compares the captions of an image. [default: --encoder, if it encodes texts]", metavar=MODEL
@@ -69,10 +73,11 @@ _IMP_ORIGIN = (*(name for name in declarations(ImpInputs)), "image_folder", "pre
     "crosslens build imp --images photos/ --image-embeddings photos.npy \\",
     "    --pool captions.parquet --pool-embeddings pool.npy \\",
     "    --text-encoder sentence:all-MiniLM-L6-v2 \\",
-    "    --band 0.6 0.8 --cluster-sizes 20 100 -o bench/",
+    "    --band 0.6 0.8 --cluster-sizes 20 100 --titles titles.csv -o bench/",
     "crosslens build imp --images photos/ --pool captions.parquet \\",
     "    --encoder tiny -o bench/ \\",
-    "    --annotations one.csv --annotations two.csv",
+    "    --annotations one.csv --annotations two.csv \\",
+    "    --map captions.html --map-image beach.jpg",
     "crosslens build imp --repeat bench/decisions.jsonl -o again/",
 )
 def imp(
@@ -86,6 +91,15 @@ def imp(
         None, "A filled-in sheet; may be repeated. [default: the sheets in the output folder]", metavar="FILE"
     ),
     repeat: RepeatBuild = None,
+    caption_map: Path | None = option(
+        None,
+        "The good captions of an image in a plane, the chosen ones marked: .html, .svg, .png or .pdf.",
+        metavar="FILE",
+        flags=("--map",),
+    ),
+    map_image: str | None = option(
+        None, "Whose captions --map shows. [default: the image with the most good ones]", metavar="IMAGE"
+    ),
     copy_images: CopyImages = False,
     output: Path | None = option(None, "Where the benchmark is written.", metavar="FOLDER", flags=OUTPUT),
     overwrite: Overwrite = False,
@@ -100,6 +114,10 @@ def imp(
     """
     if output is None:
         raise UsageError("missing option -o/--output", fix="say where the benchmark is written: -o FOLDER")
+    if caption_map is None and map_image is not None:
+        raise UsageError("--map-image without --map", fix="name the file of the map: --map FILE")
+    if caption_map is not None:
+        report.figure_suffix(caption_map)
     log = None
     if repeat is not None:
         log = build.DecisionLog.load(repeat, build.IMP)
@@ -131,6 +149,7 @@ def imp(
             image_embeddings=_vectors(images, inputs.image_embeddings),
             pool_embeddings=_vectors(pool, inputs.pool_embeddings),
             pool_images=inputs.pool_images,
+            titles=None if inputs.titles is None else load_dataset_words(inputs.titles),
             annotations=annotations or (),
             corpora=inputs.corpus,
             output=output,
@@ -144,6 +163,11 @@ def imp(
         )
     pipeline.note_skipped(result.log.head["left_out"], print_note)
     _report_imp(result, output, json)
+    if caption_map is not None and result.dataset is None:
+        print_note("note: no map yet: captions are chosen when people have judged them")
+    elif caption_map is not None:
+        mapped = build.map_captions(result, map_image)
+        print_note(f"map written to {report.write_caption_map(mapped, caption_map, overwrite=overwrite)}")
 
 
 def _load_images(words: str) -> core.Dataset:
@@ -165,7 +189,7 @@ def _imp_origin(arguments: dict[str, Any]) -> dict[str, Any]:
         value = arguments[name]
         if name.endswith("encoder") and value is not None:
             value = encode.map_path(value, Path(), resolved)
-        elif name in ("images", "pool") and not Path(value).expanduser().exists():
+        elif name in ("images", "pool", "titles") and value and not Path(value).expanduser().exists():
             source, options = dataset_words(value)
             words = [f"{key}={absolute(option)}" for key, option in options.items()]
             value = shlex.join([absolute(source), *words])

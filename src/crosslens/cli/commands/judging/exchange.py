@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 import crosslens.data as data
 import crosslens.web as web
 from crosslens.cli.commands.judging.projects import ProjectArgument
-from crosslens.cli.console import check_outputs, print_json, print_note, print_result, print_written
+from crosslens.cli.console import check_outputs, print_json, print_note, print_result, print_written, progress_bar
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
 from crosslens.core import UsageError, option
@@ -23,12 +24,18 @@ _TRUTH = {"dataset": "Qrels: also the pairs of this dataset, unless judged: a re
 @command(
     "crosslens judging import 1 runs/clip --folder runs --limit 200",
     "crosslens judging import 2 missing.csv --dataset captions.jsonl",
-    "crosslens judging import 3 imp --part survey",
+    "crosslens judging import 1 why/failures.parquet --dataset coco \\",
+    "    --captions captions.json --instances instances.json",
+    "crosslens judging import 3 difficulty.parquet --part survey --model clip \\",
+    "    --dataset imp/dataset --rejected imp/rejected.parquet",
 )
 def import_(
     project: ProjectArgument,
     source: Annotated[
-        Path, typer.Argument(help="A run's folder, a table of pairs, or what build imp wrote.", metavar="SOURCE")
+        Path,
+        typer.Argument(
+            help="A run's folder, a table of pairs, failures or levels, or what build imp wrote.", metavar="SOURCE"
+        ),
     ],
     options: ImportOptions,
     dataset: _OF_RUN,
@@ -37,17 +44,27 @@ def import_(
 ) -> None:
     """Add items to a judging project.
 
-    Of a run: each failed query with what it retrieved. Of a table: each row, with the columns image and caption or
-    text; the tables of missing-positives and of analyze labels are such. Items that are there already are left out.
+    Of a run, or of failures.parquet of crosslens explain -o: each failed query with what it retrieved, its concept
+    metrics and derived causes (of a run: where the dataset has objects). Of a table: each row, with the columns image
+    and caption or text; the tables of missing-positives and of analyze labels are such. With --part survey, of a table
+    of analyze difficulty: the hard pairs with the lowest scores, and true negatives. Of answers that judging export
+    wrote (.csv, .jsonl): the judgements and their items; exporting them again gives the same file. What is there
+    already is not added again.
     """
     database = web.judging_database(location)
     number = web.project_named(database, project).id
-    imported = web.import_items(database, number, source, dataset.load_if_given(), options)
+    imported = web.import_items(database, number, source, dataset.load_if_given(), options, progress_bar())
     if json:
-        print_json({"added": dict(imported.added), "known": imported.known, "dataset": imported.dataset})
+        print_json(asdict(imported))
         return
     added = ", ".join(f"{count:,} {kind}" for kind, count in imported.added.items()) or "no"
     print_result(f"{added} items added to project {number}; {imported.known:,} were there already")
+    if imported.judgements:
+        print_result(f"{imported.judgements:,} judgements added")
+    if imported.updated:
+        print_result(f"{imported.updated:,} of these got other metrics or causes than they had")
+    if imported.note:
+        print_note(f"note: {imported.note}")
     print_note(f"their pictures are those of the dataset {imported.dataset}")
 
 
@@ -100,6 +117,7 @@ def export(
         for path, content in files.items():
             with data.writing_bytes(path) as out:
                 out.write(content)
+    web.note_export(database, answers.project.id, output.name)
     if json:
         print_json({"form": form, "judgements": answers.table.height, "files": [str(path) for path in written]})
         return

@@ -1,4 +1,4 @@
-"""``crosslens judging new``, ``status`` and ``invite``: projects, how far they have come, links for people."""
+"""``crosslens judging new`` and ``status``: projects, and how far they have come."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import typer
 import crosslens.web as web
 from crosslens.cli.console import print_json, print_list, print_note, print_result, terminal_width
 from crosslens.cli.flags import Json, command
-from crosslens.core import option
 from crosslens.web import JudgingFolder, ProjectOptions
 
 ProjectArgument = Annotated[str, typer.Argument(help="The number or the name of a project.", metavar="PROJECT")]
@@ -65,29 +64,3 @@ def status(
         print_json(results.as_dict())
     else:
         print_result(web.results_text(results, terminal_width()))
-
-
-@command(
-    "crosslens judging invite 1 --folder runs --uses 10",
-    "crosslens judging invite 1 --role owner --address https://example.org",
-    reads_files=False,
-)
-def invite(
-    project: ProjectArgument,
-    location: JudgingFolder,
-    role: str = option("annotator", "What the person becomes.", metavar="annotator|owner"),
-    uses: int = option(1, "How many people can use the link.", metavar="N", minimum=1),
-    days: float = option(7.0, "How many days it is valid.", metavar="DAYS"),
-    address: str = option("http://127.0.0.1:8000", "Where people reach the server.", metavar="URL"),
-    json: Json = False,
-) -> None:
-    """Make a link by which people join a project.
-
-    Whoever has the link can join: it is shown once, and only a hash of it is stored.
-    """
-    database = web.judging_database(location)
-    link = f"{address.rstrip('/')}{web.invitation_path(database, project, role=role, uses=uses, days=days)}"
-    if json:
-        print_json({"link": link})
-    else:
-        print_result(link)

@@ -13,7 +13,7 @@ import crosslens.metrics as metrics
 import crosslens.report as report
 import crosslens.train as train
 from crosslens.cli.commands.training.live import live_training
-from crosslens.cli.console import print_json, print_list, print_note, print_result, progress_bar
+from crosslens.cli.console import print_json, print_list, print_note, print_notes, print_result, progress_bar
 from crosslens.cli.flags import OUTPUT, Json, Overwrite, command
 from crosslens.core import Grid, Options, UsageError, option
 
@@ -98,6 +98,7 @@ def train_command(
     if json:
         print_json(trained.as_dict())
         return
+    print_notes(trained.notes)
     print_result(_summary(trained))
 
 

@@ -11,9 +11,9 @@ from crosslens.analyze import (
     find_missing_positives,
     measure_granularity,
 )
-from crosslens.core import TEXT_TO_IMAGE, Dataset, InputError, MissingExtraError
+from crosslens.core import TEXT_TO_IMAGE, Dataset, InputError, MissingExtraError, Run
 from crosslens.data import image_files, outer_file, write_qrels
-from crosslens.explanations import failed_queries, query_outcomes
+from crosslens.explanations import TEXT_TO_TEXT, failed_queries, query_outcomes
 from crosslens.pipeline.audit.needs import A_DATASET, LANGUAGE, SEVERAL_CAPTIONS
 from crosslens.pipeline.audit.options import AuditOptions
 from crosslens.pipeline.audit.stage import DATASET, StageOutput, StageWork, audit_stage
@@ -26,10 +26,10 @@ _LISTED = 10
 @audit_stage("label-quality", about=DATASET, order=40, needs=(A_DATASET,), cost=(3, 3))
 def label_quality(work: StageWork) -> StageOutput:
     """Labels that a person should review, with reasons."""
-    dataset = work.known_dataset
+    dataset = work.queried_dataset()
     result = assess_label_quality(
         dataset,
-        {name: run for name, run in work.loaded().items() if TEXT_TO_IMAGE in run.rankings},
+        {name: run for name, run in work.loaded().items() if _asks(run, dataset)},
         pictures=_pictures(dataset, work),
         words=LANGUAGE.missing(work) is None,
         progress=work.progress,
@@ -41,6 +41,12 @@ def label_quality(work: StageWork) -> StageOutput:
     runs = " ".join(str(audited.folder) for audited in work.runs.values())
     payload = {**result.as_dict(_LISTED), "files": [str(file)]}
     return StageOutput(payload, f"crosslens analyze labels {runs} -o {file}", folder)
+
+
+def _asks(run: Run, dataset: Dataset) -> bool:
+    """Whether the queries of a run are captions of the dataset; text-only retrieval may ask with another text set."""
+    asked = run.rankings.get(TEXT_TO_IMAGE, run.rankings.get(TEXT_TO_TEXT))
+    return asked is not None and set(asked.query_ids) <= set(dataset.caption_ids)
 
 
 def _pictures(dataset: Dataset, work: StageWork) -> dict[str, str]:
@@ -59,7 +65,7 @@ def _pictures(dataset: Dataset, work: StageWork) -> dict[str, str]:
 @audit_stage("missing-positives", about=DATASET, order=50, needs=(A_DATASET, SEVERAL_CAPTIONS), cost=(1, 0.5))
 def missing_positives(work: StageWork) -> StageOutput:
     """Matches that nobody annotated, and how many misses retrieve one."""
-    dataset, options, phi = work.known_dataset, work.options, _phi(work.options)
+    dataset, options, phi = work.labelled_dataset(), work.options, _phi(work.options)
     result = find_missing_positives(
         dataset, phi, resamples=options.resamples, seed=options.seed, threads=options.threads,
         progress=work.progress,
@@ -70,7 +76,8 @@ def missing_positives(work: StageWork) -> StageOutput:
     write_qrels(result.relevance(), qrels)
     result.write_table(table)
     payload = {**result.as_dict(), "files": [str(qrels), str(table)], "misses": _misses(result, work)}
-    words = next(iter(work.runs.values())).source.dataset_words
+    source = next(iter(work.runs.values())).source
+    words = f"{source.dataset_words}{source.query_words}"
     command = f"crosslens missing-positives --dataset {words} --phi {phi} -o {qrels} --table {table}"
     return StageOutput(payload, command, folder)
 
@@ -92,10 +99,10 @@ def _misses(result: MissingPositives, work: StageWork) -> dict[str, dict[str, in
     missing = {(pairs.query_ids[row], pairs.item_ids[item]) for row, item in zip(pairs.rows, pairs.items, strict=True)}
     counts: dict[str, dict[str, int]] = {}
     for name, run in work.loaded().items():
-        if TEXT_TO_IMAGE in run.rankings:
-            failures = failed_queries(run, work.known_dataset, TEXT_TO_IMAGE)
+        if _asks(run, result.dataset):
+            failures = failed_queries(run, result.dataset)
             fitting = sum(pair in missing for pair in zip(failures["retrieved"], failures["query"], strict=True))
-            queries = query_outcomes(run, work.known_dataset, TEXT_TO_IMAGE).height
+            queries = query_outcomes(run, result.dataset).height
             counts[name] = {"queries": queries, "misses": failures.height, "fitting": fitting}
     return counts
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from crosslens.analyze import score_hard_negatives
 from crosslens.core import TEXT_TO_IMAGE, Run, random_stream
-from crosslens.explanations import explain_run, save_overview
-from crosslens.pipeline.audit.needs import A_DATASET, A_MODEL, CAPTION_QUERIES, CASES, LANGUAGE
+from crosslens.explanations import explain_run, ranking_of, save_overview
+from crosslens.pipeline.audit.needs import A_DATASET, A_MODEL, CAPTION_QUERIES, CASES, LANGUAGE, TEXT_QUERIES
 from crosslens.pipeline.audit.options import AuditOptions
 from crosslens.pipeline.audit.stage import RUN, StageOutput, StageWork, audit_stage
 from crosslens.pipeline.robustness_study.study_runner import robustness
@@ -59,15 +59,13 @@ def hard_negatives(work: StageWork) -> StageOutput:
     return StageOutput(payload, f"crosslens hard-negatives {options.hard_negatives} --model {recipe.model.name}")
 
 
-@audit_stage(
-    "explain", about=RUN, order=90, needs=(A_DATASET, CAPTION_QUERIES, LANGUAGE), cost=(3, 5), quick_cost=(3, 1)
-)
+@audit_stage("explain", about=RUN, order=90, needs=(A_DATASET, TEXT_QUERIES, LANGUAGE), cost=(3, 5), quick_cost=(3, 1))
 def explain(work: StageWork) -> StageOutput:
     """Why caption queries fail: objects, counts, causes, confusions."""
     options, audited = work.options, work.run
     run, notes = _sampled(audited.evaluated, options)
     overview = explain_run(
-        run, work.known_dataset, TEXT_TO_IMAGE, resamples=options.resamples, level=options.level, seed=options.seed,
+        run, work.queried_dataset(), resamples=options.resamples, level=options.level, seed=options.seed,
         progress=work.progress,
     )  # fmt: skip
     overview = replace(overview, notes=(*overview.notes, *notes))
@@ -79,10 +77,12 @@ def explain(work: StageWork) -> StageOutput:
 
 def _sampled(run: Run, options: AuditOptions) -> tuple[Run, tuple[str, ...]]:
     """In a quick audit, the run with some of its caption queries, and a note that says so."""
-    ranking = run.rankings[TEXT_TO_IMAGE]
+    ranking = ranking_of(run)
     queries = len(ranking.query_ids)
     if not options.quick or queries <= QUICK_QUERIES:
         return run, ()
     rows = random_stream(options.seed, "audit-explain").choice(queries, QUICK_QUERIES, replace=False)
     sample = ranking.of_queries(sorted(rows.tolist()))
-    return replace(run, rankings={TEXT_TO_IMAGE: sample}), (f"A sample of {QUICK_QUERIES:,} of {queries:,} queries.",)
+    return replace(run, rankings={ranking.direction: sample}), (
+        f"A sample of {QUICK_QUERIES:,} of {queries:,} queries.",
+    )

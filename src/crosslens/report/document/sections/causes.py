@@ -19,6 +19,7 @@ from crosslens.report.document.context import ReportContext
 from crosslens.report.document.parts import Section, TableHtml, notes, paragraph, quote, stored_point
 from crosslens.report.pages.explanations import concept_colours, draw_boxes, marked_text
 from crosslens.report.text.explanations import picture_names
+from crosslens.report.text.failures import total_grid
 
 _MOST_CONFUSIONS = 8
 _IMPORTANCE = 10.0
@@ -38,7 +39,7 @@ def causes(context: ReportContext) -> Section | None:
         *_shares(results),
     ]
     for result in results:
-        parts += _confusions(result)
+        parts += [*_totals(result), *_confusions(result)]
     best = context.best(next(iter(context.inputs.by_dataset().values())))
     parts += _examples(context, next((result for result in results if _name(result) == best), results[0]))
     lines = dict.fromkeys(str(line) for result in results for line in result.payload.get("notes", ()))
@@ -63,6 +64,12 @@ def _shares(results: list[StageResult]) -> Iterator[str]:
             "Causes, as a share of failures", names, series, number=percent, heading="cause",
             axis="percent of failures", about=f"The share of failures with each cause: {counts}.",
         )  # fmt: skip
+
+
+def _totals(result: StageResult) -> Iterator[str]:
+    if totals := result.payload.get("totals"):
+        grid = total_grid(result.payload["metrics"], totals)
+        yield TableHtml(f"Concepts over all failures of {_name(result)}", grid, shown=False)
 
 
 def _confusions(result: StageResult) -> Iterator[str]:

@@ -61,7 +61,7 @@ class _View:
         self._rows: dict[str, dict[str, dict[str, Any]]] = {
             name: {row["query"]: row for row in table.to_dicts()} for name, table in outcomes.items()
         }
-        texts = zip(dataset.captions["image"].to_list(), dataset.texts, strict=True)
+        texts = dataset.described.captions.select("image", "text").iter_rows()
         self._said: dict[str, str] = {}
         for image, text in texts:
             self._said.setdefault(image, text)

@@ -15,6 +15,8 @@ from crosslens.report.charts.heat_maps import heat_map
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.facts import main_drops
 from crosslens.report.document.parts import Section, TableHtml, figure, paragraph, stored_point
+from crosslens.report.text.drop_table import percent_cells
+from crosslens.report.text.runs import difference_cells
 
 _MOST_BRITTLE = 6
 _ABOUT = (
@@ -56,6 +58,21 @@ def _map(context: ReportContext, results: Sequence[StageResult]) -> Iterator[str
         title, [names[row] for row in order], columns, [points[row] for row in order], number=figure(metric),
         heading="change", worse=True, about="Rows are changes, the costliest first; positive numbers are losses.",
     )  # fmt: skip
+    yield TableHtml(f"Drop of {metric}, in points and in percent of the figure before", _drops_grid(metric, rows))
+
+
+def _drops_grid(metric: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Grid:
+    def known(row: Mapping[str, Any], key: str) -> float:
+        return float("nan") if row.get(key) is None else float(row[key])
+
+    own = [row for _, row in rows]
+    columns = (
+        [str(row["perturbation"]) for row in own],
+        [model for model, _ in rows],
+        difference_cells((metric, known(row, "drop"), known(row, "low"), known(row, "high")) for row in own),
+        percent_cells((row.get("percent"), row.get("percent_low"), row.get("percent_high")) for row in own),
+    )
+    return Grid(("change", "run", "points", "percent"), tuple(zip(*columns, strict=True)), "llll")
 
 
 def _model(result: StageResult, row: Mapping[str, Any]) -> str:

@@ -5,65 +5,60 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import Select, and_, delete, select
+from sqlalchemy import Select, and_, delete, or_, select
 
 from crosslens.core import CrosslensError
-from crosslens.web.access import AttemptLimit
 from crosslens.web.judging.accounts.passwords import is_password
 from crosslens.web.judging.accounts.people import Account, as_account, name_key
 from crosslens.web.judging.accounts.tokens import new_token, token_hash
+from crosslens.web.judging.database.audit import add_entry
 from crosslens.web.judging.database.engine import Database
 from crosslens.web.judging.database.projects import JudgingProject, as_project
-from crosslens.web.judging.database.tables import AccountRow, LoginSessionRow, MembershipRow, ProjectRow
+from crosslens.web.judging.database.tables import (
+    AccountRow,
+    ItemPictureRow,
+    ItemRow,
+    LoginSessionRow,
+    MembershipRow,
+    ProjectRow,
+)
+from crosslens.web.judging.tasks.content import picture_key
 
 SESSION_SECONDS = 14 * 24 * 3600
 
 
-class LoginLimits:
-    """How many wrong passwords are taken: few from one address, some more for one name from all addresses."""
-
-    def __init__(self, by_address: AttemptLimit | None = None, by_name: AttemptLimit | None = None) -> None:
-        self._by_address = by_address or AttemptLimit(tries=10, seconds=60)
-        self._by_name = by_name or AttemptLimit(tries=30, seconds=900)
-
-    def check(self, name: str, address: str) -> None:
-        """Refuse a login after too many failures."""
-        if self._by_address.must_wait(address) or self._by_name.must_wait(name_key(name)[:200]):
-            raise CrosslensError("too many wrong passwords", fix="wait a few minutes", code="too-many")
-
-    def add_failure(self, name: str, address: str) -> None:
-        """Remember a wrong password."""
-        self._by_address.add_failure(address)
-        self._by_name.add_failure(name_key(name)[:200])
-
-
-def log_in(database: Database, limits: LoginLimits, name: str, password: str, address: str) -> str:
-    """The token of a new session for the right password."""
-    limits.check(name, address)
-    account = account_with_password(database, name, password)
-    if account is None:
-        limits.add_failure(name, address)
+def log_in(database: Database, name: str, password: str) -> str:
+    """The token of a new session for the right password; pages ask within the limit of wrong ones."""
+    known = account_with_password(database, name, password)
+    if known is None:
         raise CrosslensError("the name or the password is wrong", code="wrong-password")
-    return open_session(database, account.id)
+    return open_session(database, known[0].id, verified=known[1])
 
 
-def account_with_password(database: Database, name: str, password: str) -> Account | None:
-    """The account, if this is its password."""
+def account_with_password(database: Database, name: str, password: str) -> tuple[Account, str] | None:
+    """The account and what is stored of its password, if this is the password."""
     with database.reading() as session:
         row = session.scalar(select(AccountRow).where(AccountRow.name_key == name_key(name)))
-        stored = None if row is None else row.password_hash
-        account = None if row is None else as_account(row)
-    return account if is_password(stored, password) else None
+        known = None if row is None or row.password_hash is None else (as_account(row), row.password_hash)
+    return known if is_password(known[1] if known else None, password) else None
 
 
-def open_session(database: Database, account: int) -> str:
-    """Log an account in; returns the token for its cookie."""
+def open_session(database: Database, account: int, *, verified: str | None = None) -> str:
+    """Log an account in; returns the token for its cookie.
+
+    An account that was closed, or whose password is not the ``verified`` one any more, stays out: also where that
+    happened while the password was being checked.
+    """
     token = new_token()
     now = database.now()
     with database.writing() as session:
+        row = session.get(AccountRow, account, with_for_update={"read": True})
+        if row is None or row.closed is not None or verified not in (None, row.password_hash):
+            raise CrosslensError("the name or the password is wrong", code="wrong-password")
         session.execute(delete(LoginSessionRow).where(LoginSessionRow.expires < now))
         expires = now + timedelta(seconds=SESSION_SECONDS)
         session.add(LoginSessionRow(token_hash=token_hash(token), account=account, created=now, expires=expires))
+        add_entry(database, session, "logged in", account)
     return token
 
 
@@ -102,8 +97,27 @@ def _logged_in(database: Database, token: str) -> Select[AccountRow]:
     return (
         select(AccountRow)
         .join(LoginSessionRow, LoginSessionRow.account == AccountRow.id)
-        .where(LoginSessionRow.token_hash == token_hash(token), LoginSessionRow.expires > database.now())
+        .where(
+            LoginSessionRow.token_hash == token_hash(token),
+            LoginSessionRow.expires > database.now(),
+            AccountRow.closed.is_(None),
+        )
     )
+
+
+def may_see_picture(database: Database, token: str, dataset: str, image: str) -> bool:
+    """Whether this is the session of an owner, or of a member of a project that shows the picture."""
+    shown = (
+        select(ItemPictureRow.item)
+        .join(ItemRow, ItemRow.id == ItemPictureRow.item)
+        .join(MembershipRow, MembershipRow.project == ItemRow.project)
+        .where(ItemPictureRow.picture == picture_key(dataset, image), MembershipRow.account == AccountRow.id)
+        .correlate(AccountRow)
+        .exists()
+    )
+    query = _logged_in(database, token).with_only_columns(AccountRow.id).where(or_(AccountRow.is_owner, shown))
+    with database.reading() as session:
+        return session.scalar(query) is not None
 
 
 def log_out(database: Database, token: str) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import Session
 
@@ -21,6 +24,11 @@ from crosslens.web.judging.database.migrate import migrate
 BUSY_SECONDS = 30
 """How long a transaction waits for another process that writes to the same SQLite file."""
 MOST_CONNECTIONS = 60
+_ACCOUNTS_LOCK = 2_073_616_842
+"""An arbitrary number by which PostgreSQL knows the lock of transactions that are alone."""
+
+
+_LOG = logging.getLogger("crosslens.web")
 
 
 class Database:
@@ -46,11 +54,27 @@ class Database:
             yield session
 
     @contextmanager
-    def writing(self) -> Iterator[Session]:
-        """A transaction that is on disk when the block is left, or has changed nothing."""
+    def writing(self, *, alone: bool = False) -> Iterator[Session]:
+        """A transaction that is on disk when the block is left, or has changed nothing.
+
+        Those that are ``alone`` come one after another, on PostgreSQL too: what one of them counted (owners, accounts
+        of a name) stays so until it ends.
+        """
         engine = self.engine.execution_options(begin="IMMEDIATE")
         with self._turn, Session(engine, expire_on_commit=False) as session, session.begin():
+            if alone and not self.is_sqlite:
+                session.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ACCOUNTS_LOCK})
             yield session
+
+    def forget_deleted(self) -> None:
+        """Let go of what SQLite's log still holds of rows that were changed; PostgreSQL does so by itself, later."""
+        if self.is_sqlite:
+            with self._turn, self.engine.connect() as connection:
+                driver: Any = connection.connection.driver_connection
+                # Somebody who is reading may keep the log; the next writers wait here, so not for long.
+                driver.execute("PRAGMA busy_timeout = 2000")
+                driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                driver.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
     def close(self) -> None:
         """Close all connections."""
@@ -86,17 +110,41 @@ def _url(address: str | Path) -> URL:
 def _sqlite(url: URL) -> Engine:
     if not url.database or url.database == ":memory:":
         raise CrosslensError("judgements need a file to be kept in", fix="write sqlite:///FILE", code="no-file")
-    Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    if url.query:
+        raise CrosslensError("an address of a SQLite file has no options", fix="write sqlite:///FILE", code="no-file")
+    _make_private(Path(url.database).resolve())
     engine = create_engine(url, pool_size=MOST_CONNECTIONS, max_overflow=0, connect_args={"timeout": BUSY_SECONDS})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
+def _make_private(file: Path) -> None:
+    """Names, answers and hashes of passwords are for the user who runs the server; SQLite's log has the same rights."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise CrosslensError(
+            f"the database {file} cannot be made: {error.strerror}", fix="check the folder", code="database"
+        ) from error
+    for path in (file, *(file.with_name(file.name + ending) for ending in ("-wal", "-shm"))):
+        try:
+            if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO) and path.is_file():
+                path.chmod(0o600)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            _LOG.warning("warning: others can read %s, and it belongs to somebody else: chmod 600", path)
+
+
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
     # The driver opens transactions too late for our purposes: BEGIN is sent by `_begin_sqlite`.
     connection.isolation_level = None
     connection.execute("PRAGMA foreign_keys = ON")
+    # The name of a closed account is to leave the file, too.
+    connection.execute("PRAGMA secure_delete = ON")
     _use_write_ahead_log(connection)
     # NORMAL would lose acknowledged judgements when the power fails.
     connection.execute("PRAGMA synchronous = FULL")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, delete, select, update
+from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError
@@ -41,23 +42,44 @@ class Judged:
     """Whether the answer is the known one; None where none is known."""
 
 
+_HELD = (
+    select(AssignmentRow, ItemRow, ProjectRow.labels)
+    .join(ItemRow, ItemRow.id == AssignmentRow.item)
+    .join(ProjectRow, ProjectRow.id == ItemRow.project)
+    .where(AssignmentRow.id == bindparam("assignment"), AssignmentRow.account == bindparam("account"))
+    .with_for_update(of=AssignmentRow)
+)
+NEWEST_JUDGEMENTS = (
+    select(JudgementRow)
+    .join(ItemRow, ItemRow.id == JudgementRow.item)
+    .where(
+        JudgementRow.account == bindparam("account"),
+        ItemRow.project == bindparam("project"),
+        JudgementRow.source == PERSON,
+    )
+    .order_by(JudgementRow.created.desc(), JudgementRow.id.desc())
+)
+"""An account's judgements in a project; the first is the one that :func:`undo` would take back."""
+_NEWEST = NEWEST_JUDGEMENTS.limit(1).with_for_update(of=JudgementRow)
+_EARLIER = select(JudgementRow).where(JudgementRow.assignment == bindparam("assignment"))
+
+
 def judge(database: Database, assignment: int, account: int, answer: Answer, seconds: float | None = None) -> Judged:
     """Store the answer to an assignment of the account. A second submission changes nothing.
 
     It took ``seconds``, or else the time since the item was shown last.
     """
     with database.writing() as session:
-        row = session.get(AssignmentRow, assignment, with_for_update=True)
-        if row is None or row.account != account:
+        held = session.execute(_HELD, {"assignment": assignment, "account": account}).one_or_none()
+        if held is None:
             raise CrosslensError(
                 "this item is no longer assigned to you: it was open for too long and went to somebody else",
                 fix="go on with the next item",
                 code="no-assignment",
             )
-        item = session.get_one(ItemRow, row.item)
-        form = read_form(session.get_one(ProjectRow, item.project).labels)
+        row, item, labels = held
         took = (database.now() - row.created).total_seconds() if seconds is None else seconds
-        return _store(database, session, row, item, check_answer(form, answer), took, PERSON)
+        return _store(session, row, item, check_answer(read_form(labels), answer), took, PERSON, database.now())
 
 
 def record_judgement(
@@ -72,16 +94,23 @@ def record_judgement(
         if row is None:
             raise CrosslensError(f"item {item} does not exist", code="no-item", subject=str(item))
         form = read_form(locked_project(session, row.project).labels)
-        assignment = session.scalar(
-            select(AssignmentRow).where(AssignmentRow.item == item, AssignmentRow.account == account)
-        )
-        if assignment is None:
-            assignment = AssignmentRow(item=item, account=account, state=OPEN, created=database.now())
-            session.add(assignment)
-            session.flush()
-            if source == PERSON and row.kind in SHARED_KINDS:
-                session.execute(update(ItemRow).where(ItemRow.id == item).values(vacancies=ItemRow.vacancies - 1))
-        return _store(database, session, assignment, row, check_answer(form, answer), seconds, source)
+        return record_within(session, row, account, check_answer(form, answer), source, seconds, database.now())
+
+
+def record_within(
+    session: Session, item: ItemRow, account: int, answer: Answer, source: str, seconds: float, created: datetime
+) -> Judged:
+    """The same with an answer that was checked, within a transaction that has locked the project."""
+    assignment = session.scalar(
+        select(AssignmentRow).where(AssignmentRow.item == item.id, AssignmentRow.account == account)
+    )
+    if assignment is None:
+        assignment = AssignmentRow(item=item.id, account=account, state=OPEN, created=created)
+        session.add(assignment)
+        session.flush()
+        if source == PERSON and item.kind in SHARED_KINDS:
+            session.execute(update(ItemRow).where(ItemRow.id == item.id).values(vacancies=ItemRow.vacancies - 1))
+    return _store(session, assignment, item, answer, seconds, source, created)
 
 
 def undo(database: Database, project: int, account: int, judgement: int | None = None) -> int | None:
@@ -91,7 +120,7 @@ def undo(database: Database, project: int, account: int, judgement: int | None =
     that is the last one: a button pressed twice takes back one judgement.
     """
     with database.writing() as session:
-        last = session.scalar(newest_judgements(project, account).limit(1).with_for_update(of=JudgementRow))
+        last = session.scalar(_NEWEST, {"project": project, "account": account})
         if last is None or judgement not in (None, last.id):
             return None
         copied = ("assignment", "item", "account", "labels", "rating", "text", "seconds", "created", "source")
@@ -120,26 +149,16 @@ def answer_taken_back(session: Session, assignment: int) -> Answer | None:
     return None if row is None else Answer(tuple(row.labels), row.rating, row.text)
 
 
-def newest_judgements(project: int, account: int) -> Select[JudgementRow]:
-    """The account's judgements in the project; the first is the one that :func:`undo` would take back."""
-    return (
-        select(JudgementRow)
-        .join(ItemRow, ItemRow.id == JudgementRow.item)
-        .where(JudgementRow.account == account, ItemRow.project == project, JudgementRow.source == PERSON)
-        .order_by(JudgementRow.created.desc(), JudgementRow.id.desc())
-    )
-
-
 def _store(
-    database: Database,
     session: Session,
     assignment: AssignmentRow,
     item: ItemRow,
     answer: Answer,
     seconds: float,
     source: str,
+    created: datetime,
 ) -> Judged:
-    earlier = session.scalar(select(JudgementRow).where(JudgementRow.assignment == assignment.id))
+    earlier = session.scalar(_EARLIER, {"assignment": assignment.id})
     if earlier is not None:
         first = Answer(tuple(earlier.labels), earlier.rating, earlier.text)
         return Judged(earlier.id, False, item.kind, item.expected, is_expected(item.expected, first))
@@ -151,7 +170,7 @@ def _store(
         rating=answer.rating,
         text=answer.text,
         seconds=min(max(seconds, 0.0), LONGEST_SECONDS),
-        created=database.now(),
+        created=created,
         source=source,
     )
     session.add(row)

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from sqlalchemy import ColumnElement, Select, case, func, select
+from sqlalchemy import ColumnElement, bindparam, case, func, select
 from sqlalchemy.orm import Session
 
-from crosslens.web.judging.database.assigning import is_vacant
+from crosslens.web.judging.database.assigning import in_project, is_vacant
 from crosslens.web.judging.database.engine import Database
-from crosslens.web.judging.database.judging import newest_judgements
+from crosslens.web.judging.database.judging import NEWEST_JUDGEMENTS
 from crosslens.web.judging.database.projects import JudgingProject
 from crosslens.web.judging.database.tables import DONE, OPEN, PERSON, AssignmentRow, ItemRow, JudgementRow, ProjectRow
 from crosslens.web.judging.tasks.content import SHARED_KINDS
 
 _RECENT = 50
 """How many of the last judgements say how long one takes."""
+
+
+_OWN_COUNTS = (
+    select(ItemRow.kind, AssignmentRow.state, func.count(), func.sum(case((is_vacant(), 1), else_=0)))
+    .join(AssignmentRow, AssignmentRow.item == ItemRow.id)
+    .where(AssignmentRow.account == bindparam("account"), in_project(bindparam("project")))
+    .group_by(ItemRow.kind, AssignmentRow.state)
+)
+"""Kind, state, how many such items the account has been given, and how many of them need more people."""
+_OF_PROJECT = select(func.count()).select_from(ItemRow).where(ItemRow.project == bindparam("project"))
+_ITEM_COUNTS = select(
+    _OF_PROJECT.where(ItemRow.kind == "practice").scalar_subquery(), _OF_PROJECT.where(is_vacant()).scalar_subquery()
+)
+"""Practice items, and items that need more people; each counted in its own index."""
+_NEWEST = NEWEST_JUDGEMENTS.with_only_columns(JudgementRow.id, JudgementRow.seconds).limit(_RECENT)
 
 
 @dataclass(frozen=True)
@@ -49,10 +63,11 @@ class ProjectProgress:
 def annotator_progress(database: Database, project: JudgingProject, account: int) -> AnnotatorProgress:
     """How much the account has judged, and how much is left for it. Few queries: every page of an item asks."""
     with database.reading() as session:
-        mine = _own_counts(session, project.id, account)
-        practice, vacant = session.execute(_item_counts(project.id)).one()
-        newest = newest_judgements(project.id, account).with_only_columns(JudgementRow.id, JudgementRow.seconds)
-        recent = session.execute(newest.limit(_RECENT)).all()
+        whose = {"project": project.id, "account": account}
+        mine: dict[tuple[str, str], tuple[int, int]] = defaultdict(lambda: (0, 0))
+        mine |= {(kind, state): (count, vacant) for kind, state, count, vacant in session.execute(_OWN_COUNTS, whose)}
+        practice, vacant = session.execute(_ITEM_COUNTS, whose).one()
+        recent = session.execute(_NEWEST, whose).all()
     done = sum(mine[kind, DONE][0] for kind in SHARED_KINDS)
     held = sum(mine[kind, OPEN][0] for kind in SHARED_KINDS)
     left = held + vacant - sum(still_vacant for _, still_vacant in mine.values())
@@ -81,24 +96,6 @@ def project_progress(database: Database, project: int) -> ProjectProgress:
             .where(ItemRow.project == project, ItemRow.kind.in_(SHARED_KINDS), AssignmentRow.state == OPEN)
         )
         return ProjectProgress(done or 0, held or 0, shared * row.overlap)
-
-
-def _own_counts(session: Session, project: int, account: int) -> Mapping[tuple[str, str], tuple[int, int]]:
-    """Kind and state → how many items the account has been given, and how many of them need more people."""
-    rows = session.execute(
-        select(ItemRow.kind, AssignmentRow.state, func.count(), func.sum(case((is_vacant(), 1), else_=0)))
-        .join(AssignmentRow, AssignmentRow.item == ItemRow.id)
-        .where(AssignmentRow.account == account, ItemRow.project == project)
-        .group_by(ItemRow.kind, AssignmentRow.state)
-    )
-    return defaultdict(lambda: (0, 0), {(kind, state): (count, vacant) for kind, state, count, vacant in rows})
-
-
-def _item_counts(project: int) -> Select[int, int]:
-    """Practice items, and items that need more people; each counted in its own index."""
-    of_project = select(func.count()).select_from(ItemRow).where(ItemRow.project == project)
-    practice, vacant = of_project.where(ItemRow.kind == "practice"), of_project.where(is_vacant())
-    return select(practice.scalar_subquery(), vacant.scalar_subquery())
 
 
 def _count(session: Session, *conditions: ColumnElement[bool]) -> int:

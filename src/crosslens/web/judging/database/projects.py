@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -10,9 +10,25 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError, InputError
+from crosslens.web.judging.database.audit import add_entry
 from crosslens.web.judging.database.engine import Database
-from crosslens.web.judging.database.tables import ANNOTATOR, OWNER, AccountRow, ItemRow, MembershipRow, ProjectRow
-from crosslens.web.judging.tasks.content import SHARED_KINDS, ItemContent, NewItem, check_items, read_content
+from crosslens.web.judging.database.tables import (
+    ANNOTATOR,
+    OWNER,
+    AccountRow,
+    ItemPictureRow,
+    ItemRow,
+    MembershipRow,
+    ProjectRow,
+)
+from crosslens.web.judging.tasks.content import (
+    SHARED_KINDS,
+    ItemContent,
+    NewItem,
+    check_items,
+    picture_keys,
+    read_content,
+)
 from crosslens.web.judging.tasks.form import AnswerForm, read_form
 from crosslens.web.judging.tasks.kinds import task_kind
 from crosslens.web.judging.tasks.order import shuffled_positions
@@ -28,6 +44,10 @@ class ProjectSettings:
     """Among how many items there is one attention check."""
     per_person: int | None = None
     """How many items one person judges at most, practice items and attention checks not counted."""
+    with_truth: bool = False
+    """Whether an imported failure shows the true image beside the retrieved one."""
+    revision: int = 0
+    """How often the numbers of items were replaced after they had been added."""
 
 
 @dataclass(frozen=True)
@@ -88,66 +108,97 @@ def create_project(
         session.flush()
         if owner is not None:
             session.add(MembershipRow(project=row.id, account=owner, role=OWNER, created=database.now()))
+        add_entry(database, session, "project made", owner, project=row.id, detail=f"{row.name} ({task})")
         return as_project(row)
 
 
 def add_items(database: Database, project: int, items: Sequence[NewItem]) -> list[int]:
     """Add items; all but practice items are shown in an order drawn from the project's seed. Returns their ids."""
     with database.writing() as session:
-        row = locked_project(session, project)
-        check_items(items, [label.name for label in read_form(row.labels).labels])
-        largest = session.scalar(select(func.max(ItemRow.position)).where(ItemRow.project == project))
-        first = 0 if largest is None else largest + 1
-        positions = _positions(row.seed, first, items)
-        rows = [
-            ItemRow(
-                project=project,
-                position=position,
-                content=item.content.as_dict(),
-                kind=item.kind,
-                expected=None if item.expected is None else dict(item.expected),
-                vacancies=row.overlap if item.kind in SHARED_KINDS else 0,
-            )
-            for item, position in zip(items, positions, strict=True)
-        ]
-        session.add_all(rows)
-        session.flush()
-        return [item.id for item in rows]
+        return add_items_within(session, locked_project(session, project), items)
 
 
-def set_overlap(database: Database, project: int, overlap: int) -> None:
+def add_items_within(session: Session, project: ProjectRow, items: Sequence[NewItem]) -> list[int]:
+    """The same, within a transaction that has locked the project."""
+    check_items(items, [label.name for label in read_form(project.labels).labels])
+    largest = session.scalar(select(func.max(ItemRow.position)).where(ItemRow.project == project.id))
+    first = 0 if largest is None else largest + 1
+    positions = _positions(project.seed, first, items)
+    rows = [
+        ItemRow(
+            project=project.id,
+            position=position,
+            content=item.content.as_dict(),
+            kind=item.kind,
+            expected=None if item.expected is None else dict(item.expected),
+            vacancies=project.overlap if item.kind in SHARED_KINDS else 0,
+        )
+        for item, position in zip(items, positions, strict=True)
+    ]
+    session.add_all(rows)
+    session.flush()
+    session.add_all(ItemPictureRow(item=row.id, picture=key) for row in rows for key in picture_keys(row.content))
+    return [row.id for row in rows]
+
+
+def replace_about(session: Session, project: ProjectRow, about: Mapping[int, Mapping[str, Any]]) -> None:
+    """Replace what is known of items, by id, besides what they show; the transaction has locked the project."""
+    for item, facts in about.items():
+        stored = session.get_one(ItemRow, item)
+        stored.content = {**stored.content, "about": dict(facts)}
+    project.settings = {**project.settings, "revision": as_project(project).settings.revision + 1}
+
+
+def set_overlap(database: Database, project: int, overlap: int, by: int | None = None) -> None:
     """Give each item to ``overlap`` people from now on; judgements that exist already are kept."""
     with database.writing() as session:
         row = locked_project(session, project)
+        if overlap == row.overlap:
+            return
         _check_numbers(overlap, as_project(row).settings)
         session.execute(
             update(ItemRow)
             .where(ItemRow.project == project, ItemRow.kind.in_(SHARED_KINDS))
             .values(vacancies=ItemRow.vacancies + (overlap - row.overlap))
         )
+        detail = f"people per item: {row.overlap} → {overlap}"
+        add_entry(database, session, "settings changed", by, project=project, detail=detail)
         row.overlap = overlap
 
 
-def set_guidelines(database: Database, project: int, guidelines: str) -> None:
+def set_guidelines(database: Database, project: int, guidelines: str, by: int | None = None) -> None:
     """Replace the guidelines."""
     with database.writing() as session:
-        locked_project(session, project).guidelines = guidelines
+        row = locked_project(session, project)
+        if guidelines != row.guidelines:
+            row.guidelines = guidelines
+            add_entry(database, session, "settings changed", by, project=project, detail="guidelines")
 
 
 def join(database: Database, project: int, account: int, role: str = ANNOTATOR) -> None:
     """Make an account a member; an owner stays one."""
     with database.writing() as session:
         join_within(database, session, project, account, role)
+        add_entry(database, session, "member added", account, project=project, subject=account, detail=role)
 
 
 def join_within(database: Database, session: Session, project: int, account: int, role: str) -> None:
     """The same, within a transaction."""
     locked_project(session, project)
+    open_account(session, account)
     row = session.get(MembershipRow, (project, account))
     if row is None:
         session.add(MembershipRow(project=project, account=account, role=role, created=database.now()))
     elif role == OWNER:
         row.role = OWNER
+
+
+def open_account(session: Session, account: int) -> AccountRow:
+    """The account, which nobody closes before the transaction ends; one that was closed is refused."""
+    row = session.get(AccountRow, account, with_for_update={"key_share": True}, populate_existing=True)
+    if row is None or row.closed is not None:
+        raise CrosslensError("this account has been closed", code="gone")
+    return row
 
 
 def role_in(database: Database, project: int, account: int) -> str | None:
@@ -186,13 +237,17 @@ def projects(database: Database, account: int | None = None) -> list[JudgingProj
         return [as_project(row) for row in session.scalars(query)]
 
 
-def items(database: Database, project: int, kinds: Sequence[str] | None = None) -> list[StoredItem]:
+def items(database: Database, project: int) -> list[StoredItem]:
     """The items of a project in the order in which they were added."""
-    query = select(ItemRow).where(ItemRow.project == project).order_by(ItemRow.id)
-    if kinds is not None:
-        query = query.where(ItemRow.kind.in_(kinds))
     with database.reading() as session:
-        return [as_item(row) for row in session.scalars(query)]
+        return items_within(session, project)
+
+
+def items_within(session: Session, project: int) -> list[StoredItem]:
+    """The same, within a transaction."""
+    return [
+        as_item(row) for row in session.scalars(select(ItemRow).where(ItemRow.project == project).order_by(ItemRow.id))
+    ]
 
 
 def locked_project(session: Session, project: int) -> ProjectRow:

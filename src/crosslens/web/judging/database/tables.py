@@ -10,6 +10,7 @@ from sqlalchemy import (
     BigInteger,
     DateTime,
     Dialect,
+    Double,
     ForeignKey,
     Index,
     String,
@@ -45,7 +46,9 @@ class UtcTime(TypeDecorator[datetime]):
 class JudgingTable(DeclarativeBase):
     """What the tables share."""
 
-    type_annotation_map = {dict[str, Any]: JSON, list[str]: JSON, datetime: UtcTime, str: Text}  # noqa: RUF012
+    type_annotation_map = {  # noqa: RUF012
+        dict[str, Any]: JSON, list[str]: JSON, datetime: UtcTime, str: Text, float: Double,
+    }  # fmt: skip
 
 
 class AccountRow(JudgingTable):
@@ -61,6 +64,8 @@ class AccountRow(JudgingTable):
     is_owner: Mapped[bool] = mapped_column(default=False)
     """True for those who may create projects and see all of them."""
     created: Mapped[datetime]
+    closed: Mapped[datetime | None]
+    """When the account was closed: from then on its name is a pseudonym, and nobody can log in."""
 
 
 class ProjectRow(JudgingTable):
@@ -129,6 +134,14 @@ class ItemRow(JudgingTable):
     expected: Mapped[dict[str, Any] | None]
     vacancies: Mapped[int]
     """How many more people are to get the item; 0 for practice items and attention checks, which everybody gets."""
+
+
+class ItemPictureRow(JudgingTable):
+    """A picture that an item shows: who may see it is looked up here, by a hash of dataset and image."""
+
+    __tablename__ = "item_picture"
+    item: Mapped[int] = mapped_column(ForeignKey("item.id"), primary_key=True)
+    picture: Mapped[str] = mapped_column(String(64), primary_key=True, index=True)
 
 
 class AssignmentRow(JudgingTable):
@@ -222,3 +235,30 @@ class LoginSessionRow(JudgingTable):
     account: Mapped[int] = mapped_column(ForeignKey("account.id"), index=True)
     created: Mapped[datetime]
     expires: Mapped[datetime]
+
+
+class PasswordResetRow(JudgingTable):
+    """A link by which somebody chooses a new password, once; only a hash of its token is kept."""
+
+    __tablename__ = "password_reset"
+    token_hash: Mapped[str] = mapped_column(primary_key=True)
+    account: Mapped[int] = mapped_column(ForeignKey("account.id"), index=True)
+    expires: Mapped[datetime]
+
+
+class AuditRow(JudgingTable):
+    """Who did what. People are named by their accounts only, so that a closed account has no name here either."""
+
+    __tablename__ = "audit"
+    __table_args__ = _NEVER_REUSED
+    id: Mapped[int] = mapped_column(primary_key=True)
+    created: Mapped[datetime]
+    actor: Mapped[int | None] = mapped_column(ForeignKey("account.id"))
+    """None for the command line."""
+    machine_user: Mapped[str]
+    """Who typed the command, as the operating system knows them; empty for pages."""
+    action: Mapped[str] = mapped_column(String(40))
+    project: Mapped[int | None] = mapped_column(ForeignKey("project.id"), index=True)
+    subject: Mapped[int | None] = mapped_column(ForeignKey("account.id"))
+    """Whose account or membership it is about."""
+    detail: Mapped[str]

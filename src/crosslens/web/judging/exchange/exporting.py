@@ -12,11 +12,12 @@ from crosslens.build import is_imp_folder
 from crosslens.core import Dataset, UsageError, argument, parquet_bytes
 from crosslens.data import format_suffix
 from crosslens.web.judging.exchange.answer_files import ExportedItem, answers_csv, answers_jsonl
-from crosslens.web.judging.exchange.judged_pairs import judged_pairs, label_grades, with_ground_truth
+from crosslens.web.judging.exchange.judged_pairs import judged_pairs, with_ground_truth
 from crosslens.web.judging.exchange.label_studio import label_studio_config, label_studio_tasks
 from crosslens.web.judging.options import ANSWERS, IMP_SHEETS, LABEL_STUDIO, QRELS, ExportOptions
 from crosslens.web.judging.results.stored import ProjectAnswers
 from crosslens.web.judging.results.table import PERSON, REAL, judged_by
+from crosslens.web.judging.tasks.form import label_grades
 
 _BY_SUFFIX = {".csv": ANSWERS, ".jsonl": ANSWERS, ".parquet": QRELS, ".json": LABEL_STUDIO}
 _SUFFIXES = {ANSWERS: (".csv", ".jsonl"), QRELS: (".parquet", ".csv"), LABEL_STUDIO: (".json",)}

@@ -11,10 +11,9 @@ from crosslens.core import Dataset, InputError, UnknownNameError, UsageError, ar
 from crosslens.web.judging.results.agreement import judgement_scores
 from crosslens.web.judging.results.decisions import UNDECIDED, decide
 from crosslens.web.judging.tasks.answers import Answer
-from crosslens.web.judging.tasks.form import AnswerForm
+from crosslens.web.judging.tasks.form import AnswerForm, label_grades
 
 GRADE_RULES = ("majority", "mean", "rating")
-_ALTERNATIVE, _GOOD, _BAD = "successful_alternative", "good", "bad"
 PAIR_COLUMNS: dict[str, Any] = {
     "image": pl.String,
     "caption": pl.String,
@@ -25,26 +24,6 @@ PAIR_COLUMNS: dict[str, Any] = {
 }
 """One row per pair and judge; ``grade`` is the pair's, ``by`` says who decided. Rows without a judge are pairs that
 only the owner or the dataset's ground truth decided."""
-
-
-def label_grades(form: AnswerForm, given: Mapping[str, float] | None = None) -> dict[str, float]:
-    """How relevant an item with each label is: as given, as the form says, or by what its labels usually mean.
-
-    A successful alternative is relevant and any cause of a failure is not; good is relevant, bad is not. A label
-    without a grade (unsure) is no judgement.
-    """
-    names = [label.name for label in form.labels]
-    if given:
-        for name in given:
-            if name not in names:
-                raise UnknownNameError("label", name, names)
-        return dict(given)
-    stated = {label.name: label.grade for label in form.labels if label.grade is not None}
-    if stated:
-        return stated
-    if _ALTERNATIVE in names:
-        return {name: float(name == _ALTERNATIVE) for name in names}
-    return {name: grade for name, grade in ((_GOOD, 1.0), (_BAD, 0.0)) if name in names}
 
 
 def judged_pairs(

@@ -1,36 +1,48 @@
-"""Items from tables of pairs: missing positives, label-quality lists, IMP's benchmark, and any table of one's own."""
+"""Items from tables: failures, missing positives, label-quality lists, IMP's pairs, and any table of one's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from crosslens.analyze import DIFFICULTY, Categories, Difficulty, classification_pairs, read_difficulty
 from crosslens.build import candidate_captions
-from crosslens.core import Dataset, InputError, UnknownNameError, is_finite_number, read_parquet_file, reading
-from crosslens.data import RowName, existing_file, format_suffix, read_records, read_table, typed
-from crosslens.web.judging.exchange.run_failures import sample
+from crosslens.core import Dataset, InputError, is_finite_number, read_json_file, reading
+from crosslens.data import RowName, format_suffix, read_records, read_table, typed
+from crosslens.web.judging.exchange.answer_files import is_answer_file
+from crosslens.web.judging.exchange.run_failures import FAILURE_COLUMNS, failure_items, sample
+from crosslens.web.judging.options import SURVEY, ImportOptions
 from crosslens.web.judging.tasks.content import KINDS, ItemContent, NewItem, ShownPicture, ShownText
 
-CAPTION = "Caption"
-_IMP_REJECTED, IMP_DATASET = "rejected.parquet", "dataset"
+CAPTION, HARD = "Caption", "hard"
 _OWN = ("image", "caption", "text", "kind", "expected", "why")
 
 
 def pair_items(
-    path: str | Path, dataset: Dataset | None, *, shown_as: str, limit: int | None = None, seed: int = 0
+    path: str | Path, dataset: Dataset, *, shown_as: str, limit: int | None = None, seed: int = 0
 ) -> list[NewItem]:
     """Items from a table with the columns ``image`` and ``caption`` (an id) or ``text``; .csv, .tsv, .parquet, .jsonl.
 
     That is also the form of ``missing-positives --table`` and of ``analyze labels -o``: where a row has a
     ``suggested_image``, the pair that is judged is that image with the caption. ``kind`` (real, practice, check,
     distractor), ``expected`` (labels, separated by ``;``) and ``why`` make practice items and attention checks. Other
-    columns that hold numbers are kept for correlations.
+    columns that hold numbers are kept for correlations. A table of failures (``failures.parquet`` of ``explain -o``)
+    has an item per failure, as its run has.
     """
     with reading(path):
         frame, row_name = _table(path)
+        if is_answer_file(frame.columns):
+            raise InputError(
+                "these are judgements, and their authors are named in the file",
+                expected="a table of pairs",
+                fix="import them with the command crosslens judging import",
+            )
+        if set(FAILURE_COLUMNS) <= set(frame.columns):
+            failures = sample(frame, limit, seed)
+            return failure_items(failures, dataset, shown_as=shown_as, origin=_explained(Path(path)))
         if "image" not in frame.columns or not {"caption", "text"} & set(frame.columns):
             raise InputError(
                 f"the columns are {', '.join(frame.columns)}",
@@ -42,49 +54,66 @@ def pair_items(
         if "suggested_image" in frame.columns:  # rows about two copies of a picture have no caption to judge
             rows = rows.filter(pl.col("caption").is_not_null() & (pl.col("caption") != ""))
         known = _Known(dataset, shown_as)
-        return [known.item(row, row_name(row.pop("__row"))) for row in sample(rows, limit, seed).iter_rows(named=True)]
+        return [
+            known.item(row, row_name(row.pop("__row")), "pairs")
+            for row in sample(rows, limit, seed).iter_rows(named=True)
+        ]
 
 
-def imp_items(
-    folder: str | Path, *, shown_as: str, stage: str = "candidates", hardest: int = 100, distractors: int = 25,
-    seed: int = 0,
-) -> list[NewItem]:  # fmt: skip
-    """Items from the folder that ``build imp`` wrote.
-
-    ``candidates`` are the captions to call good or bad (the task validity). ``survey`` are the pairs of the finished
-    benchmark with the lowest cosine (100 in the paper) and, as true negatives, rejected captions (the task pairs).
-    """
-    folder = Path(folder)
-    readers: dict[str, Callable[[], list[NewItem]]] = {
-        "candidates": lambda: _imp_candidates(folder, shown_as),
-        "survey": lambda: _imp_survey(folder, shown_as, hardest, distractors, seed),
-    }
-    if stage not in readers:
-        raise UnknownNameError("part of an IMP benchmark", stage, readers)
-    return readers[stage]()
+def _explained(path: Path) -> dict[str, str]:
+    """The run and the direction of a table of failures, as the summary beside it names them."""
+    summary = path.with_name("overview.json")
+    stored = read_json_file(summary) if summary.is_file() else {}
+    return {name: str(stored[name]) for name in ("run", "direction") if name in stored}
 
 
-def _imp_candidates(folder: Path, shown_as: str) -> list[NewItem]:
+def candidate_items(folder: str | Path, *, shown_as: str) -> list[NewItem]:
+    """The captions to call good or bad (the task validity), of the folder that ``build imp`` wrote."""
     rows = candidate_captions(folder).select("image", "caption", "text", "cosine").iter_rows(named=True)
     return [_pair(shown_as, row, "imp candidates", {"cosine": row["cosine"]}) for row in rows]
 
 
-def _imp_survey(folder: Path, shown_as: str, hardest: int, distractors: int, seed: int) -> list[NewItem]:
-    captions = Dataset.load(folder / IMP_DATASET).captions.sort("cosine", "caption").head(hardest)
-    items = [
-        _pair(shown_as, row, "imp survey", {"cosine": row["cosine"]})
-        for row in captions.select("image", "caption", "text", "cosine").iter_rows(named=True)
-    ]
-    bad = _imp_table(folder / _IMP_REJECTED).filter(pl.col("verdict") == "bad")
+def survey_items(path: str | Path, dataset: Dataset, options: ImportOptions, *, shown_as: str) -> list[NewItem]:
+    """IMP's survey (the task pairs), of a table that ``analyze difficulty -o`` wrote.
+
+    Of the hard pairs, those that a model scores lowest; and true negatives: captions that people called bad, or else
+    captions of other images, at most one per image.
+    """
+    levels = read_difficulty(path)
+    score = f"score[{levels.model_named(options.model)}]"
+    hard = levels.table.filter(pl.col(DIFFICULTY) == HARD)
+    if not hard.height:
+        raise InputError(
+            f"no pair is {HARD} (levels: {', '.join(levels.levels)})",
+            file=path,
+            expected=f"pairs of the level {HARD}",
+            fix="use a panel or a mapping that calls some pairs so",
+        )
+    known = _Known(dataset, shown_as)
+    with reading(path):
+        lowest = hard.with_row_index("__row").sort(score, "caption", "image").head(options.hardest)
+        items = [known.item(row, row.pop("__row"), SURVEY) for row in lowest.iter_rows(named=True)]
+    drawn = _true_negatives(dataset, levels, options)
     return items + [
-        _pair(shown_as, row, "imp survey", {}, kind="distractor", expected={"labels": ["bad"]})
-        for row in sample(bad, distractors, seed).iter_rows(named=True)
+        _pair(shown_as, row, SURVEY, {}, kind="distractor", expected={"labels": ["bad"]})
+        for row in sample(drawn, options.distractors, options.seed).iter_rows(named=True)
     ]
 
 
-def _imp_table(file: Path) -> pl.DataFrame:
-    with reading(file):
-        return read_parquet_file(existing_file(file))
+def _true_negatives(dataset: Dataset, levels: Difficulty, options: ImportOptions) -> pl.DataFrame:
+    rejected = None
+    if options.rejected is not None:
+        rejected = read_table(options.rejected).frame
+        if "verdict" in rejected.columns:  # what is generic or unsure may fit
+            rejected = rejected.filter(pl.col("verdict") == "bad")
+    with reading(options.rejected or dataset.name):
+        pairs = classification_pairs(dataset, Categories.of(levels), rejected, seed=options.seed)
+    of, chosen = pairs.pairs.dataset, ~pairs.matches
+    captions = pairs.pairs.captions[chosen]
+    images = [of.image_ids[row] for row in pairs.pairs.images[chosen]]
+    ids = [of.caption_ids[row] if rejected is None else None for row in captions]
+    columns = {"image": images, "caption": ids, "text": [of.texts[row] for row in captions]}
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
 
 
 def _pair(
@@ -101,18 +130,18 @@ def _pair(
 
 
 class _Known:
-    """Images and captions of the dataset, where there is one."""
+    """Images and captions of the dataset."""
 
-    def __init__(self, dataset: Dataset | None, shown_as: str) -> None:
+    def __init__(self, dataset: Dataset, shown_as: str) -> None:
         self.shown_as = shown_as
-        self.images = None if dataset is None else set(dataset.image_ids)
-        self.texts = {} if dataset is None else dict(zip(dataset.caption_ids, dataset.texts, strict=True))
+        self.images = set(dataset.image_ids)
+        self.texts = dict(zip(dataset.caption_ids, dataset.texts, strict=True))
 
-    def item(self, row: Mapping[str, Any], where: int | str) -> NewItem:
+    def item(self, row: Mapping[str, Any], where: int | str, origin: str) -> NewItem:
         cells = {name: str(row[name]).strip() if row.get(name) is not None else "" for name in _OWN}
         image = str(row.get("suggested_image") or "").strip() or cells["image"]
         caption = cells["caption"]
-        if not image or (self.images is not None and image not in self.images):
+        if image not in self.images:
             raise InputError(f"image {image!r} is not in the dataset", row=where, fix="check the id", subject=image)
         text = cells["text"] or self.texts.get(caption, "")
         if not text:
@@ -125,7 +154,7 @@ class _Known:
         expected = {"labels": labels, **({"why": cells["why"]} if cells["why"] else {})} if labels else None
         numbers = {name: float(value) for name, value in row.items() if name not in _OWN and is_finite_number(value)}
         pair = {"image": image, "caption": caption or None, "text": text}
-        return _pair(self.shown_as, pair, "pairs", numbers, kind, expected)
+        return _pair(self.shown_as, pair, origin, numbers, kind, expected)
 
 
 def _table(path: str | Path) -> tuple[pl.DataFrame, RowName]:
@@ -135,8 +164,8 @@ def _table(path: str | Path) -> tuple[pl.DataFrame, RowName]:
         columns = {name: [_plain(row.get(name)) for row in records.rows] for name in names}
         return pl.DataFrame(columns, strict=False), records.row_name
     frame, row_name = read_table(path)
-    own = [name for name in frame.columns if name not in _OWN and name != "suggested_image"]
-    return frame.with_columns(typed(frame[name]) for name in own), row_name
+    ids = (*_OWN, *FAILURE_COLUMNS, "suggested_image")
+    return frame.with_columns(typed(frame[name]) for name in frame.columns if name not in ids), row_name
 
 
 def _plain(value: Any) -> Any:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 from crosslens.core import Dataset, UnknownNameError, reading
-from crosslens.data import image_files, read_image_bytes, readable_picture
+from crosslens.data import image_files, read_image_bytes
 from crosslens.web.judging.model_judges.prompts import Pictures
 from crosslens.web.judging.tasks.content import ShownPicture
 from crosslens.web.library import RunLibrary
-from crosslens.web.pictures import PictureStore
+from crosslens.web.pictures import PictureStore, small_jpeg
 
 _QUALITY = 85
 
@@ -19,7 +18,7 @@ def library_pictures(store: PictureStore, pixels: int) -> Pictures:
     """The pictures of a served folder, their longer side at most so many pixels."""
 
     def picture(shown: ShownPicture) -> bytes:
-        return small_jpeg(store.file(shown.dataset, shown.image), pixels)
+        return picture_for_model(store.file(shown.dataset, shown.image), pixels)
 
     return picture
 
@@ -36,16 +35,12 @@ def dataset_pictures(dataset: Dataset, folder: Path | None, pixels: int) -> Pict
     def picture(shown: ShownPicture) -> bytes:
         if shown.image not in files:
             raise UnknownNameError("image", shown.image, files)
-        return small_jpeg(str(files[shown.image]), pixels)
+        return picture_for_model(str(files[shown.image]), pixels)
 
     return picture
 
 
-def small_jpeg(file: str, pixels: int) -> bytes:
+def picture_for_model(file: str, pixels: int) -> bytes:
     """The picture in a file as JPEG, its longer side at most so many pixels."""
-    encoded = io.BytesIO()
-    with reading(file), readable_picture(read_image_bytes(file)) as opened:
-        small = opened.convert("RGB")
-        small.thumbnail((pixels, pixels))
-        small.save(encoded, "JPEG", quality=_QUALITY)
-    return encoded.getvalue()
+    with reading(file):
+        return small_jpeg(read_image_bytes(file), pixels, _QUALITY)

@@ -61,8 +61,8 @@ def add_pages(routes: APIRouter, context: JudgingContext, kept: KeptResults) -> 
         request: Request, project: RowId, item: RowId, shown: Annotated[str, Form()] = "all",
         start: Annotated[int, Form()] = 0,
     ) -> Response:  # fmt: skip
-        context.require_owner(request, project)
-        withdraw_decision(context.database, project, item)
+        account = context.require_owner(request, project)
+        withdraw_decision(context.database, project, item, account.id)
         return RedirectResponse(_back(project, shown, start), 303)
 
 

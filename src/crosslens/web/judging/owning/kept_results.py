@@ -6,6 +6,7 @@ from sqlalchemy import func, select
 
 from crosslens.web.judging.database.engine import Database
 from crosslens.web.judging.database.tables import (
+    AccountRow,
     AdjudicationRow,
     ItemRow,
     JudgementHistoryRow,
@@ -32,14 +33,15 @@ class KeptResults:
 
 
 def _state(database: Database, project: int) -> tuple[object, ...]:
-    """Changes with every judgement, undo, decision, import and change of settings."""
+    """Changes with every judgement, undo, decision, import, change of settings, and name that is gone."""
     mine = select(ItemRow.id).where(ItemRow.project == project)
     queries = [
-        select(ProjectRow.overlap, ProjectRow.guidelines).where(ProjectRow.id == project),
+        select(ProjectRow.overlap, ProjectRow.guidelines, ProjectRow.settings).where(ProjectRow.id == project),
         select(func.count(), func.max(ItemRow.id)).where(ItemRow.project == project),
         select(func.count(), func.max(JudgementRow.id)).where(JudgementRow.item.in_(mine)),
         select(func.count(), func.max(JudgementHistoryRow.id)).where(JudgementHistoryRow.item.in_(mine)),
         select(func.count(), func.max(AdjudicationRow.created)).where(AdjudicationRow.item.in_(mine)),
+        select(func.count(AccountRow.closed)),
     ]
     with database.reading() as session:
         return tuple(str(value) for query in queries for value in session.execute(query).one())

@@ -9,37 +9,28 @@ from fastapi import APIRouter, Form
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from crosslens.core import CrosslensError, percent
-from crosslens.web.errors import Problem
-from crosslens.web.judging.accounts.invitations import create_invitation
+from crosslens.core import percent
 from crosslens.web.judging.context import JudgingContext, RowId
 from crosslens.web.judging.database.model_requests import requests_by_model
 from crosslens.web.judging.database.progress import project_progress
-from crosslens.web.judging.database.projects import members, set_guidelines, set_overlap
+from crosslens.web.judging.database.projects import set_guidelines, set_overlap
 from crosslens.web.judging.owning import figures
 from crosslens.web.judging.owning.kept_results import KeptResults
 from crosslens.web.judging.results.automatic import run_metrics
 from crosslens.web.judging.results.summary import ProjectResults
-from crosslens.web.judging.wording import sentence
 from crosslens.web.layout.rendering import render
 from crosslens.web.services import Services
 
 _LONGEST_GUIDELINES, _MOST_PEOPLE = 20_000, 1000
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    403: {"model": Problem, "description": "Only owners of the project see its results."},
-    404: {"model": Problem, "description": "There is no such project."},
-    422: {"model": Problem, "description": "The project's number is not valid."},
-}
 TABS = (
     ("", "Results"), ("/people", "People"), ("/disagreements", "Disagreements"), ("/correlations", "Correlations"),
-    ("/models", "Models"), ("/items", "Items and export"),
+    ("/models", "Models"), ("/items", "Items and export"), ("/log", "Log"),
 )  # fmt: skip
 
 
 def add_pages(routes: APIRouter, context: JudgingContext, services: Services, kept: KeptResults) -> None:
     """Add the addresses."""
     _add_results(routes, context, kept)
-    _add_people(routes, context, kept)
     _add_comparisons(routes, context, services, kept)
 
 
@@ -63,7 +54,7 @@ def _add_results(routes: APIRouter, context: JudgingContext, kept: KeptResults) 
             progress=project_progress(context.database, project), note=_NOTES.get(note, ""),
         )  # fmt: skip
 
-    @routes.get("/api/projects/{project}/results", tags=["judging"], responses=_PROBLEMS)
+    @routes.get("/api/projects/{project}/results", tags=["judging"])
     def results_json(request: Request, project: RowId) -> dict[str, Any]:
         """Agreement, shares of labels, people, models and correlations of a project; for its owners."""
         context.require_owner(request, project)
@@ -76,39 +67,14 @@ def _add_results(routes: APIRouter, context: JudgingContext, kept: KeptResults) 
         overlap: Annotated[int, Form(ge=1, le=_MOST_PEOPLE)],
         guidelines: Annotated[str, Form()] = "",
     ) -> Response:
-        context.require_owner(request, project)
-        set_overlap(context.database, project, overlap)
-        set_guidelines(context.database, project, guidelines.replace("\r\n", "\n")[:_LONGEST_GUIDELINES])
+        account = context.require_owner(request, project)
+        set_overlap(context.database, project, overlap, account.id)
+        text = guidelines.replace("\r\n", "\n")[:_LONGEST_GUIDELINES]
+        set_guidelines(context.database, project, text, account.id)
         return RedirectResponse(f"/projects/{project}/owner?note=saved", 303)
 
 
 _NOTES = {"saved": "The settings were saved."}
-
-
-def _add_people(routes: APIRouter, context: JudgingContext, kept: KeptResults) -> None:
-    def people_page(request: Request, project: int, **values: Any) -> Response:
-        account = context.require_owner(request, project)
-        results = kept.of(context.database, project)
-        rows = {row["account"]: row for row in results.people.iter_rows(named=True)}
-        listed = [(name, role, rows.get(name)) for _, name, role in members(context.database, project)]
-        shown = {"link": "", "problem": ""} | values
-        return page(request, "people.html", account, results, people=listed, **shown)
-
-    @routes.get("/projects/{project}/owner/people", include_in_schema=False)
-    def people(request: Request, project: RowId) -> Response:
-        return people_page(request, project)
-
-    @routes.post("/projects/{project}/owner/invite", include_in_schema=False)
-    def invite(
-        request: Request, project: RowId, uses: Annotated[int, Form()] = 1, days: Annotated[float, Form()] = 7,
-        role: Annotated[str, Form()] = "annotator",
-    ) -> Response:  # fmt: skip
-        context.require_owner(request, project)
-        try:
-            token = create_invitation(context.database, project, role=role, uses=uses, days=days)
-        except CrosslensError as error:
-            return people_page(request, project, problem=sentence(error))
-        return people_page(request, project, link=f"{request.url.scheme}://{request.url.netloc}/join/{token}")
 
 
 def _add_comparisons(routes: APIRouter, context: JudgingContext, services: Services, kept: KeptResults) -> None:
@@ -126,7 +92,7 @@ def _add_comparisons(routes: APIRouter, context: JudgingContext, services: Servi
         table = results.correlations(further).filter(pl.col("pearson").is_not_null())
         return page(
             request, "correlations.html", account, results, rows=table.to_dicts(), runs=runs, chosen=run,
-            scores=results.agreement.scores,
+            scores=results.agreement.scores, derived=results.derived_causes,
         )  # fmt: skip
 
     @routes.get("/projects/{project}/owner/models", include_in_schema=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from crosslens.web.judging.context import JudgingContext
-from crosslens.web.judging.owning import deciding, exchanging, results_pages
+from crosslens.web.judging.owning import deciding, exchanging, people, results_pages
 from crosslens.web.judging.owning.kept_results import KeptResults
 from crosslens.web.services import Services
 
@@ -18,6 +18,7 @@ def router(context: JudgingContext, services: Services) -> APIRouter:
     kept = KeptResults()
     routes = APIRouter()
     results_pages.add_pages(routes, context, services, kept)
+    people.add_pages(routes, context, kept)
     deciding.add_pages(routes, context, kept)
     exchanging.add_pages(routes, context, services, kept)
     return routes

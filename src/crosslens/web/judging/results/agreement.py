@@ -1,4 +1,4 @@
-"""How far judges agree: κ and α of whole answers, of each label and of ratings; mean and minimum agreement."""
+"""How far judges agree: κ and α of answers, labels and ratings, mean and minimum agreement; and each judge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,28 @@ import polars as pl
 
 from crosslens.core import json_form
 from crosslens.statistics import JudgeAgreement, cohen_kappa, judge_agreement, krippendorff_alpha
-from crosslens.web.judging.results.table import FloatArray, answer_matrix, label_matrix, labels_of, matrix
+from crosslens.web.judging.results.table import (
+    CHECK,
+    DISTRACTOR,
+    PERSON,
+    PRACTICE,
+    REAL,
+    FloatArray,
+    answer_matrix,
+    label_matrix,
+    labels_of,
+    matrix,
+)
+
+_PEOPLE: dict[str, Any] = {
+    "account": pl.String,
+    "judged": pl.Int64,
+    "seconds": pl.Float64,
+    **{f"{kind}_{what}": pl.Int64 for kind in (CHECK, DISTRACTOR, PRACTICE) for what in ("right", "given")},
+    "agreement": pl.Float64,
+    "first": pl.Datetime("us", "UTC"),
+    "last": pl.Datetime("us", "UTC"),
+}
 
 
 @dataclass(frozen=True)
@@ -58,9 +79,11 @@ class ProjectAgreement:
     """Of whole answers, all labels together."""
     labels: Mapping[str, Reliability]
     by_item: Shares
-    """Share of an item's judges who give its expected label, or else its most frequent answer (as IMP counts)."""
+    """Share of an item's judges who say that it fits (as IMP counts) or, without ``fits``, its most frequent answer."""
     by_person: Shares
-    """Share of a person's items on which they give the expected answer, or else that of most others."""
+    """Share of a person's items on which they give the answer of most others."""
+    fits: str | None = None
+    """In a survey of pairs, the label that says so."""
     scores: JudgeAgreement | None = None
     ordinal: float = float("nan")
     """Krippendorff's α of the scores as ranks."""
@@ -68,7 +91,7 @@ class ProjectAgreement:
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
         content = {
-            **{name: getattr(self, name) for name in ("items", "repeated", "judgements", "judges", "ordinal")},
+            **{name: getattr(self, name) for name in ("items", "repeated", "judgements", "judges", "fits", "ordinal")},
             "answers": asdict(self.answers),
             "labels": {label: asdict(figures) for label, figures in self.labels.items()},
             "by_item": _shares_dict(self.by_item),
@@ -83,12 +106,12 @@ def measure_project(
     labels: Sequence[str] = (),
     *,
     grades: Mapping[str, float] | None = None,
-    expected: Mapping[str, Sequence[str]] | None = None,
+    fits: str | None = None,
 ) -> ProjectAgreement:
     """Of one table of judgements, all of people or all of models.
 
     ``grades`` are the numbers of labels that have an order (a judgement's score is its lowest one); without them the
-    scores are the ratings. ``expected`` are the known answers of items, where there are any.
+    scores are the ratings. ``fits`` is the label by which people say that a pair fits, in a survey of pairs.
     """
     answers = answer_matrix(table) if table.height else np.empty((0, 0))
     scores = score_matrix(table, grades)
@@ -100,8 +123,9 @@ def measure_project(
         judges=table["account"].n_unique(),
         answers=_reliability(answers),
         labels={label: _reliability(label_matrix(table, label)) for label in labels_of(table, labels)},
-        by_item=item_agreement(table, expected),
-        by_person=person_agreement(table, expected),
+        by_item=item_agreement(table, fits),
+        by_person=person_agreement(table),
+        fits=fits,
         scores=judge_agreement(scores) if several.any() else None,
         ordinal=krippendorff_alpha(scores, "ordinal") if several.any() else float("nan"),
     )
@@ -125,33 +149,28 @@ def judgement_scores(table: pl.DataFrame, grades: Mapping[str, float] | None = N
     return pl.Series("score", scores, dtype=pl.Float64)
 
 
-def item_agreement(table: pl.DataFrame, expected: Mapping[str, Sequence[str]] | None = None) -> Shares:
-    """Of each item with two judges or an expected answer, the share of judges who give that answer or the commonest."""
-    known = expected or {}
+def item_agreement(table: pl.DataFrame, fits: str | None = None) -> Shares:
+    """Of each item, the share of judges who give the label ``fits``; without it, the most frequent of several answers.
+
+    Five people who all call a pair bad agree with each other, but none of them that it fits: 0 in IMP's Table 1.
+    """
     shares = {}
     for (item,), part in table.group_by(["item"], maintain_order=True):
         given = [frozenset(labels) for labels in part["labels"].to_list()]
-        wanted = known.get(str(item))
-        if wanted is not None:
-            shares[str(item)] = sum(frozenset(wanted) == answer for answer in given) / len(given)
+        if fits is not None:
+            shares[str(item)] = sum(fits in answer for answer in given) / len(given)
         elif len(given) > 1:
             shares[str(item)] = Counter(given).most_common(1)[0][1] / len(given)
     return Shares(shares)
 
 
-def person_agreement(table: pl.DataFrame, expected: Mapping[str, Sequence[str]] | None = None) -> Shares:
-    """Of each person, the share of items with the expected answer, or else that of most others.
-
-    Items without an expected answer on which the others are split evenly say nothing about a person.
-    """
-    known = expected or {}
+def person_agreement(table: pl.DataFrame) -> Shares:
+    """Of each person, the share of items with the answer of most others; where these are split, an item is left out."""
     right: dict[str, list[bool]] = {}
-    for (item,), part in table.group_by(["item"], maintain_order=True):
+    for _, part in table.group_by(["item"], maintain_order=True):
         given = {a: frozenset(labels) for a, labels in part.select("account", "labels").iter_rows()}
         for account, answer in given.items():
-            wanted = known.get(str(item))
-            reference = frozenset(wanted) if wanted is not None else _most_others(given, account)
-            if reference is not None:
+            if (reference := _most_others(given, account)) is not None:
                 right.setdefault(account, []).append(answer == reference)
     return Shares({account: sum(answers) / len(answers) for account, answers in right.items()})
 
@@ -161,6 +180,41 @@ def _most_others(given: Mapping[str, frozenset[str]], account: str) -> frozenset
     if not votes or (len(votes) == 2 and votes[0][1] == votes[1][1]):
         return None
     return votes[0][0]
+
+
+def people_table(
+    table: pl.DataFrame, expected: Mapping[str, Sequence[str]] | None = None, source: str = PERSON
+) -> pl.DataFrame:
+    """One row per judge, in the order of names.
+
+    ``judged`` counts real items; ``seconds`` is the median time of one; ``check_right`` of ``check_given`` attention
+    checks have the expected answer, and so for distractors and practice items; ``agreement`` is the share of real
+    items answered as most others did.
+    """
+    known = expected or {}
+    own = table.filter(pl.col("source") == source)
+    agreement = person_agreement(own.filter(pl.col("kind") == REAL)).each
+    rows = []
+    for (account,), part in own.sort("account", "created", maintain_order=True).group_by(
+        ["account"], maintain_order=True
+    ):
+        real = part.filter(pl.col("kind") == REAL)
+        known_answers = [count for kind in (CHECK, DISTRACTOR, PRACTICE) for count in _right(part, kind, known)]
+        times = (part["created"].min(), part["created"].max())
+        rows.append(
+            (account, real.height, real["seconds"].median(), *known_answers, agreement.get(str(account)), *times)
+        )
+    return pl.DataFrame(rows, schema=_PEOPLE, orient="row")
+
+
+def _right(part: pl.DataFrame, kind: str, known: Mapping[str, Sequence[str]]) -> tuple[int, int]:
+    """How many answers of a kind are the expected ones, of how many that have an expected one."""
+    answers = [
+        set(known[item]) == set(labels)
+        for item, labels in part.filter(pl.col("kind") == kind).select("item", "labels").iter_rows()
+        if item in known
+    ]
+    return sum(answers), len(answers)
 
 
 def _reliability(judges: FloatArray) -> Reliability:

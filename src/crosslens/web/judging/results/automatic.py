@@ -1,15 +1,17 @@
-"""Judgements against automatic metrics: per-query values of a run, and numbers that came with the items."""
+"""Judgements against what is automatic: values of a run, metrics and derived causes that came with the items."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from crosslens.core import BOTH, Run, split_name
-from crosslens.statistics import COEFFICIENTS, correlations
+from crosslens.statistics import COEFFICIENTS, correlations, kappa_estimate
+from crosslens.web.judging.results.decisions import UNDECIDED
 from crosslens.web.judging.results.table import FloatArray
 
 _COLUMNS: dict[str, Any] = {
@@ -18,6 +20,70 @@ _COLUMNS: dict[str, Any] = {
     "items": pl.Int64,
     **{f"{name}{end}": pl.Float64 for name in COEFFICIENTS for end in ("", "_low", "_high")},
 }
+
+_DERIVED = {"object_class": "object", "details": "detail", "successful_alternative": "near miss"}
+"""Labels of the task failures whose derived cause has another name."""
+_CAUSES: dict[str, Any] = {
+    **dict.fromkeys(("label", "cause"), pl.String),
+    **dict.fromkeys(("items", "both", "people", "derived", "neither"), pl.Int64),
+    **dict.fromkeys(("kappa", "kappa_low", "kappa_high"), pl.Float64),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CauseAgreement:
+    """What people decided against the causes that were derived, over the ``items`` that have both.
+
+    ``table``  a row per label, and the number of its items with each derived cause; an item may have several of both
+    ``kappa``  a row per label that has a derived counterpart: of the items where that is not open, how many have
+               ``both``, only that of ``people``, only the ``derived`` one or ``neither``; Cohen's κ, and its interval
+    """
+
+    items: int
+    table: pl.DataFrame
+    kappa: pl.DataFrame
+
+    @property
+    def causes(self) -> list[str]:
+        """The derived causes, in the order of columns."""
+        return self.table.columns[2:]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it, but for κ that is not defined."""
+        return {"items": self.items, "table": self.table.to_dicts(), "kappa": self.kappa.to_dicts()}
+
+
+def compare_causes(
+    decided: pl.DataFrame, labels: Sequence[str], causes: Mapping[str, Mapping[str, bool | None]],
+    queries: Mapping[str, str] | None = None,
+) -> CauseAgreement | None:  # fmt: skip
+    """Decided labels (see :func:`decide`) against derived causes, by item; None where no decided item has any.
+
+    Intervals resample the ``queries`` of items, or the items themselves.
+    """
+    said = {
+        item: set(given)
+        for item, given, by in decided.select("item", "labels", "by").iter_rows()
+        if by != UNDECIDED and item in causes
+    }
+    if not said:
+        return None
+    names = list(dict.fromkeys(name for item in said for name in causes[item]))
+    rows, kappas = [], []
+    for label in labels:
+        own = [item for item in said if label in said[item]]
+        rows.append((label, len(own), *(sum(causes[item].get(name) is True for item in own) for name in names)))
+        if (cause := _DERIVED.get(label, label)) in names:
+            known = [item for item in said if causes[item].get(cause) is not None]
+            pairs = [(label in said[item], bool(causes[item][cause])) for item in known]
+            cells = [pairs.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False))]
+            asked = _groups([(queries or {}).get(item, item) for item in known])
+            kappa = kappa_estimate([own for own, _ in pairs], [derived for _, derived in pairs], asked)
+            ends = (end if np.isfinite(end) else None for end in (kappa.mean, kappa.low, kappa.high))
+            kappas.append((label, cause, len(pairs), *cells, *ends))
+    schema = {"label": pl.String, "items": pl.Int64, **dict.fromkeys(names, pl.Int64)}
+    table = pl.DataFrame(rows, schema=schema, orient="row")
+    return CauseAgreement(len(said), table, pl.DataFrame(kappas, schema=_CAUSES, orient="row"))
 
 
 def metric_correlations(
@@ -48,15 +114,6 @@ def metric_correlations(
             ends = [end if np.isfinite(end) else None for e in estimates for end in (e.mean, e.low, e.high)]
             rows.append((quantity, metric, len(both), *ends))
     return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
-
-
-def judged_quantities(
-    decided: pl.DataFrame, shares: Mapping[str, Mapping[str, float]] | None = None
-) -> dict[str, dict[str, float]]:
-    """What is correlated: the mean rating of items and, of each label, the share of judges who gave it."""
-    ratings = {item: rating for item, rating in decided.select("item", "rating").iter_rows() if rating is not None}
-    quantities = {"rating": ratings} if ratings else {}
-    return quantities | {label: dict(of_items) for label, of_items in (shares or {}).items()}
 
 
 def label_shares_of_items(table: pl.DataFrame, labels: Sequence[str]) -> dict[str, dict[str, float]]:

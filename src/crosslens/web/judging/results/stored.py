@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,12 +12,15 @@ from sqlalchemy import select
 
 from crosslens.core import ConflictError, CrosslensError, is_finite_number
 from crosslens.web.judging.database.answers import judgements
+from crosslens.web.judging.database.audit import add_entry
 from crosslens.web.judging.database.engine import Database
 from crosslens.web.judging.database.projects import JudgingProject, StoredItem, items, locked_project, project_by_id
 from crosslens.web.judging.database.tables import AdjudicationRow, ItemRow
-from crosslens.web.judging.results.table import judgement_table
+from crosslens.web.judging.results.table import DISTRACTOR, judgement_table
 from crosslens.web.judging.tasks.answers import Answer, check_answer
-from crosslens.web.judging.tasks.form import read_form
+from crosslens.web.judging.tasks.content import EXPORTED_AS
+from crosslens.web.judging.tasks.form import label_grades, read_form
+from crosslens.web.judging.tasks.kinds import PAIRS
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +42,20 @@ class ProjectAnswers:
         """Label → what people see."""
         return {label.name: label.title for label in self.project.form.labels}
 
+    @property
+    def verdicts(self) -> tuple[str, str] | None:
+        """Of a survey of pairs, the label that says that a pair fits, and the one that says that it does not."""
+        grades = label_grades(self.project.form) if self.project.task == PAIRS.name else {}
+        ordered = sorted(grades, key=lambda label: grades[label])
+        return (ordered[-1], ordered[0]) if ordered else None
+
     @cached_property
     def expected(self) -> dict[str, list[str]]:
-        """The known answers, by item."""
-        return {name: list(item.expected["labels"]) for name, item in self.items.items()
-                if item.expected and item.expected.get("labels")}  # fmt: skip
+        """The known answers, by item; a true negative in a survey of pairs does not fit, also where nobody said so."""
+        negative = [] if self.verdicts is None else [self.verdicts[1]]
+        known = {name: (item.expected or {}).get("labels") or (negative if item.kind == DISTRACTOR else [])
+                 for name, item in self.items.items()}  # fmt: skip
+        return {name: list(labels) for name, labels in known.items() if labels}
 
     @cached_property
     def pairs(self) -> dict[str, tuple[str, str]]:
@@ -64,6 +76,11 @@ class ProjectAnswers:
         return numbers
 
     @cached_property
+    def causes(self) -> dict[str, dict[str, bool | None]]:
+        """The causes that were derived for items: by item, cause → whether it holds, None where that is open."""
+        return {name: dict(causes) for name, item in self.items.items() if (causes := item.content.about.get("causes"))}
+
+    @cached_property
     def queries(self) -> dict[str, str]:
         """The query of each item; items of one query are resampled together."""
         return {name: str(query) for name, item in self.items.items() if (query := item.content.about.get("query"))}
@@ -79,16 +96,26 @@ def project_of(database: Database, project: int) -> JudgingProject:
 
 def load_answers(database: Database, project: int) -> ProjectAnswers:
     """Everything that was judged in a project."""
+    judged = judgements(database, project)
+    stored = items(database, project)
+    names = _names(stored)
     rows = [
         {
-            "item": str(entry.item), "account": entry.account, "labels": list(entry.labels), "rating": entry.rating,
+            "item": names[entry.item], "account": entry.account, "labels": list(entry.labels), "rating": entry.rating,
             "text": entry.text, "seconds": entry.seconds, "kind": entry.kind, "source": entry.source,
             "created": entry.created,
         }
-        for entry in judgements(database, project)
+        for entry in judged
     ]  # fmt: skip
-    stored = {str(item.id): item for item in items(database, project)}
-    return ProjectAnswers(project_of(database, project), stored, judgement_table(rows), _adjudicated(database, project))
+    adjudicated = {names[item]: answer for item, answer in _adjudicated(database, project).items()}
+    by_name = {names[item.id]: item for item in stored}
+    return ProjectAnswers(project_of(database, project), by_name, judgement_table(rows), adjudicated)
+
+
+def _names(stored: Sequence[StoredItem]) -> dict[int, str]:
+    """What items are called in results and exports: their number, or what an export that was imported called them."""
+    given = {item.id: str(item.content.about.get(EXPORTED_AS, item.id)) for item in stored}
+    return given if len(set(given.values())) == len(given) else {item.id: str(item.id) for item in stored}
 
 
 def adjudicate(database: Database, project: int, item: int, account: int, answer: Answer) -> Answer:
@@ -105,10 +132,11 @@ def adjudicate(database: Database, project: int, item: int, account: int, answer
         decision.account, decision.created = account, database.now()
         decision.labels, decision.rating, decision.text = list(checked.labels), checked.rating, checked.text
         session.add(decision)
+        add_entry(database, session, "item decided", account, project=project, detail=f"item {item}")
         return checked
 
 
-def withdraw_decision(database: Database, project: int, item: int) -> None:
+def withdraw_decision(database: Database, project: int, item: int, by: int | None = None) -> None:
     """Remove the owner's decision about an item."""
     with database.writing() as session:
         locked_project(session, project)
@@ -116,9 +144,10 @@ def withdraw_decision(database: Database, project: int, item: int) -> None:
         if row is None or row.project != project or decision is None:
             raise ConflictError(f"nothing was decided about item {item}", fix="reload the page", code="no-decision")
         session.delete(decision)
+        add_entry(database, session, "decision taken back", by, project=project, detail=f"item {item}")
 
 
-def _adjudicated(database: Database, project: int) -> dict[str, Answer]:
+def _adjudicated(database: Database, project: int) -> dict[int, Answer]:
     query = (
         select(AdjudicationRow)
         .join(ItemRow, ItemRow.id == AdjudicationRow.item)
@@ -126,4 +155,4 @@ def _adjudicated(database: Database, project: int) -> dict[str, Answer]:
         .order_by(AdjudicationRow.item)
     )
     with database.reading() as session:
-        return {str(row.item): Answer(tuple(row.labels), row.rating, row.text) for row in session.scalars(query)}
+        return {row.item: Answer(tuple(row.labels), row.rating, row.text) for row in session.scalars(query)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,12 +11,15 @@ import polars as pl
 
 from crosslens.core import json_form
 from crosslens.statistics import Estimate
-from crosslens.web.judging.exchange.judged_pairs import label_grades
-from crosslens.web.judging.results.agreement import ProjectAgreement, measure_project
-from crosslens.web.judging.results.automatic import judged_quantities, label_shares_of_items, metric_correlations
+from crosslens.web.judging.results.agreement import ProjectAgreement, measure_project, people_table
+from crosslens.web.judging.results.automatic import (
+    CauseAgreement,
+    compare_causes,
+    label_shares_of_items,
+    metric_correlations,
+)
 from crosslens.web.judging.results.decisions import Disagreement, decide, disagreements
 from crosslens.web.judging.results.models import ModelAgreement, model_agreement
-from crosslens.web.judging.results.people import people_table
 from crosslens.web.judging.results.shares import (
     cause_numbers,
     co_occurrence,
@@ -26,7 +29,8 @@ from crosslens.web.judging.results.shares import (
     rating_mean,
 )
 from crosslens.web.judging.results.stored import ProjectAnswers
-from crosslens.web.judging.results.table import MODEL, judged_by
+from crosslens.web.judging.results.table import CHECK, DISTRACTOR, MODEL, PRACTICE, judged_by
+from crosslens.web.judging.tasks.form import label_grades
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +63,14 @@ class ProjectResults:
     @cached_property
     def agreement(self) -> ProjectAgreement:
         """How far people agree."""
-        expected = {item: labels for item, labels in self.answers.expected.items() if item in set(self.judged["item"])}
-        return measure_project(self.judged, self.answers.labels, grades=self.grades, expected=expected)
+        fits = None if self.answers.verdicts is None else self.answers.verdicts[0]
+        return measure_project(self.judged, self.answers.labels, grades=self.grades, fits=fits)
+
+    @cached_property
+    def known_answers(self) -> dict[str, tuple[int, int]]:
+        """Of attention checks, true negatives and practice items: how many judgements are right, of how many."""
+        return {kind: (int(self.people[f"{kind}_right"].sum()), int(self.people[f"{kind}_given"].sum()))
+                for kind in (CHECK, DISTRACTOR, PRACTICE)}  # fmt: skip
 
     @cached_property
     def decided(self) -> pl.DataFrame:
@@ -91,6 +101,11 @@ class ProjectResults:
         return cause_numbers(self.decided, self.causes) if self.causes else None
 
     @cached_property
+    def derived_causes(self) -> CauseAgreement | None:
+        """People's causes against those that were derived; None where no judged item came with any."""
+        return compare_causes(self.decided, self.answers.labels, self.answers.causes, self.answers.queries)
+
+    @cached_property
     def together(self) -> pl.DataFrame:
         """Labels that hold together."""
         return co_occurrence(self.decided, self.answers.labels)
@@ -118,7 +133,10 @@ class ProjectResults:
 
     @cached_property
     def _quantities(self) -> dict[str, dict[str, float]]:
-        return judged_quantities(self.decided, label_shares_of_items(self.judged, self.answers.labels))
+        """What is correlated: the mean rating of items and, of each label, the share of judges who gave it."""
+        ratings = dict(self.decided.filter(pl.col("rating").is_not_null()).select("item", "rating").iter_rows())
+        shares = label_shares_of_items(self.judged, self.answers.labels)
+        return ({"rating": ratings} if ratings else {}) | shares
 
     @cached_property
     def _with_items(self) -> pl.DataFrame:
@@ -144,16 +162,25 @@ class ProjectResults:
         tables |= {name: table for name, table in optional.items() if table is not None}
         if self.causes:
             tables |= {"together": self.together, "rules": self.rules}
+        content: dict[str, Any] = {}
+        if self.ratings is not None:
+            rated = self.judged["rating"].count()
+            content["rating"] = {**asdict(self.mean_rating), "judgements": rated}
+        if self.derived_causes is not None:
+            content["derived_causes"] = self.derived_causes.as_dict()
         return dict(
             json_form(
                 {
+                    **content,
                     "agreement": self.agreement.as_dict(),
+                    "known_answers": {kind: {"right": right, "given": given}
+                                      for kind, (right, given) in self.known_answers.items()},
                     "decided": _counts(self.decided["by"].to_list()),
                     **{name: table.to_dicts() for name, table in tables.items()},
                     "models": [model.as_dict() for model in self.models],
                 }
             )
-        )
+        )  # fmt: skip
 
 
 def _counts(values: Sequence[str]) -> dict[str, int]:

@@ -68,11 +68,6 @@ def answer_matrix(table: pl.DataFrame) -> FloatArray:
     return matrix(table, answers.rank("dense").cast(pl.Float64))
 
 
-def rating_matrix(table: pl.DataFrame) -> FloatArray:
-    """Items × judges: the rating, NaN where there is none."""
-    return matrix(table, table["rating"])
-
-
 def matrix(table: pl.DataFrame, values: pl.Series) -> FloatArray:
     """Items × judges of one value per judgement, items and judges in their order of appearance."""
     rows, items = _codes(table["item"])

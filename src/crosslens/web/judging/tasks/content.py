@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -11,6 +12,8 @@ from crosslens.core import InputError
 KINDS = ("real", "practice", "check", "distractor")
 SHARED_KINDS = ("real", "distractor")
 """Kinds that are given to a fixed number of people; everybody gets the practice items and attention checks."""
+EXPORTED_AS = "exported_as"
+"""What an item was called in the export that it came from: a name among the facts that annotators do not see."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,17 @@ class NewItem:
     content: ItemContent
     kind: str = "real"
     expected: Mapping[str, Any] | None = None
+
+
+def picture_key(dataset: str, image: str) -> str:
+    """By what the database finds the items that show a picture."""
+    return hashlib.sha256(f"{dataset}\0{image}".encode(errors="surrogatepass")).hexdigest()
+
+
+def picture_keys(stored: Mapping[str, Any]) -> list[str]:
+    """The keys of the pictures in stored content."""
+    shown = [(picture["dataset"], picture["image"]) for picture in stored.get("pictures", ())]
+    return [picture_key(*picture) for picture in dict.fromkeys(shown)]
 
 
 def read_content(stored: Mapping[str, Any]) -> ItemContent:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from crosslens.core import InputError
+from crosslens.core import InputError, UnknownNameError
 
 RESERVED_KEYS = {"u": "undo", "g": "guidelines", "t": "the text"}
 """Keys of the annotating page that no label can have."""
 MOST_LABELS = 30
 MOST_CHARACTERS = 4_000
+_ALTERNATIVE, _GOOD, _BAD = "successful_alternative", "good", "bad"
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,26 @@ class AnswerForm:
     def as_dict(self) -> dict[str, Any]:
         """The form as it is stored."""
         return asdict(self)
+
+
+def label_grades(form: AnswerForm, given: Mapping[str, float] | None = None) -> dict[str, float]:
+    """How relevant an item with each label is: as given, as the form says, or by what its labels usually mean.
+
+    A successful alternative is relevant and any cause of a failure is not; good is relevant, bad is not. A label
+    without a grade (unsure) is no judgement.
+    """
+    names = [label.name for label in form.labels]
+    if given:
+        for name in given:
+            if name not in names:
+                raise UnknownNameError("label", name, names)
+        return dict(given)
+    stated = {label.name: label.grade for label in form.labels if label.grade is not None}
+    if stated:
+        return stated
+    if _ALTERNATIVE in names:
+        return {name: float(name == _ALTERNATIVE) for name in names}
+    return {name: grade for name, grade in ((_GOOD, 1.0), (_BAD, 0.0)) if name in names}
 
 
 def read_form(stored: Mapping[str, Any], file: str | None = None) -> AnswerForm:

@@ -45,7 +45,8 @@ FAILURES = TaskKind(
 
 Choose every cause that applies: a picture can show the wrong object in the wrong colour. Judge only what the query \
 says; what it does not mention cannot be wrong. Where the retrieved picture fits the query, choose “Successful \
-alternative”, even if another picture was expected.
+alternative”, even if another picture was expected. If a true image is shown, it is the picture that the query \
+belongs to: compare with it, and judge the retrieved one.
 
 Then rate how well the retrieved picture fits the query, from 1 (not at all) to 10 (perfectly). Where several causes \
 apply, the rating is usually lower.""",

@@ -24,7 +24,10 @@ export function levelColour(level) {
 
 export function categoryColour(about, code) {
   if (about.name.startsWith("metric:")) return MISSES[code % MISSES.length];
-  return CATEGORIES[code % CATEGORIES.length];
+  const own = about.colours;
+  if (own[code]) return own[code];
+  const free = CATEGORIES.filter((colour) => !own.includes(colour));
+  return free[(code - own.slice(0, code).filter(Boolean).length) % free.length];
 }
 
 // 256 colours, one for each byte.

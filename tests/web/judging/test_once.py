@@ -1,0 +1,114 @@
+"""What works once works once, also for many who come at the same moment: on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from argon2 import PasswordHasher
+from sqlalchemy import func, select
+
+from crosslens.web.judging.accounts import passwords
+from crosslens.web.judging.accounts.invitations import create_invitation
+from crosslens.web.judging.database.projects import items, members
+from crosslens.web.judging.database.tables import AccountRow
+from crosslens.web.judging.exchange.importing import add_new_items
+from tests.web.judging.samples import item, person, project
+from tests.web.judging.site import Site
+
+PASSWORD = "correct horse battery"
+PEOPLE = 8
+
+
+@pytest.fixture
+def site(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A server without any account, on each database; hashing takes its time, as it does outside of tests."""
+    monkeypatch.setattr(passwords, "_HASHER", PasswordHasher(time_cost=2, memory_cost=8192, parallelism=1))
+    opened = Site(tmp_path / "runs", database=address)
+    yield opened
+    opened.database.close()
+
+
+def at_once(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What the calls return, all started at the same moment."""
+    barrier = threading.Barrier(len(calls))
+
+    def wait_and(call: Callable[[], Any]) -> Any:
+        barrier.wait()
+        return call()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(wait_and, calls))
+
+
+def posts(
+    site: Site, path: str, fields: Callable[[int], dict[str, str]], accounts: Sequence[int | None]
+) -> Counter[int]:
+    """The statuses of simultaneous posts, each of a browser of its own."""
+    visitors = [site.visitor(account) for account in accounts]
+    for visitor in visitors:
+        visitor.get("/login")
+    calls = [lambda n=n: visitors[n].post(path, fields(n)).status_code for n in range(len(visitors))]
+    return Counter(at_once(calls))
+
+
+def new_person(number: int) -> dict[str, str]:
+    return {"name": f"person {number}", "password": PASSWORD}
+
+
+def owners(site: Site) -> int:
+    with site.database.reading() as session:
+        return session.scalar(select(func.count()).select_from(AccountRow).where(AccountRow.is_owner)) or 0
+
+
+def test_the_setup_link_makes_one_owner(site: Site) -> None:
+    (note,) = site.app.state.services.start_notes
+    statuses = posts(site, "/" + note.partition("{address}")[2], new_person, [None] * PEOPLE)
+    assert owners(site) == 1
+    assert statuses == {303: 1, 404: PEOPLE - 1}
+
+
+def test_the_setup_links_of_two_servers_make_one_owner(site: Site, tmp_path: Path) -> None:
+    servers = [site, *(Site(tmp_path / "runs", database=site.address) for _ in range(3))]
+    paths = ["/" + server.app.state.services.start_notes[0].partition("{address}")[2] for server in servers]
+    visitors = [server.visitor() for server in servers]
+    for visitor in visitors:
+        visitor.get("/login")
+    calls = [lambda n=n: visitors[n].post(paths[n], new_person(n)).status_code for n in range(len(servers))]
+    assert Counter(at_once(calls)) == {303: 1, 404: len(servers) - 1}
+    assert owners(site) == 1
+    for server in servers[1:]:
+        server.database.close()
+
+
+@pytest.mark.parametrize("uses", [1, 3])
+def test_an_invitation_lets_in_as_many_as_it_says(site: Site, uses: int) -> None:
+    made = project(site.database, 1)
+    path = f"/join/{create_invitation(site.database, made.id, uses=uses)}"
+    with_account = [person(site.database, f"member {n}") for n in range(PEOPLE // 2)]
+    statuses = posts(site, path, lambda _: {}, with_account)
+    assert statuses[303] == len(members(site.database, made.id)) == min(uses, len(with_account))
+    path = f"/join/{create_invitation(site.database, made.id, uses=uses)}"
+    before = len(members(site.database, made.id))
+    statuses = posts(site, f"{path}/account", new_person, [None] * PEOPLE)
+    assert statuses[303] == len(members(site.database, made.id)) - before == uses
+
+
+def test_a_name_is_taken_once(site: Site) -> None:
+    made = project(site.database, 1)
+    path = f"/join/{create_invitation(site.database, made.id, uses=PEOPLE)}/account"
+    statuses = posts(site, path, lambda n: {"name": ("Ann", "ANN", " ann ")[n % 3], "password": PASSWORD}, [None] * 6)
+    assert statuses == {303: 1, 422: 5}
+
+
+def test_the_same_items_imported_at_once_are_added_once(site: Site) -> None:
+    made = project(site.database, 1)
+    new = [item(f"item {n}") for n in range(20)]
+    results = at_once([lambda: add_new_items(site.database, made.id, new, "x") for _ in range(4)])
+    assert len(items(site.database, made.id)) == 21
+    assert sorted(sum(result.added.values()) for result in results) == [0, 0, 0, 20]

@@ -1,0 +1,118 @@
+"""``crosslens judging members``, ``accounts``, ``audit`` and the way back of answers, as typed."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sqlalchemy", reason="pip install 'crosslens[web]'")
+
+import crosslens as cl
+from crosslens.web.judging.accounts.people import create_account
+from crosslens.web.judging.accounts.revoking import reset_account
+from crosslens.web.judging.accounts.sessions import open_session, session_account
+from crosslens.web.judging.database.engine import Database, open_database
+from crosslens.web.judging.database.judging import record_judgement
+from crosslens.web.judging.database.projects import join
+from crosslens.web.judging.tasks.answers import Answer
+from tests.commands import Call, call as call
+
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> Iterator[Database]:
+    """A project with an owner of the server and two people, of whom one has judged."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOGNAME", "typist")
+    cl.Dataset.of({f"i{n}": [f"caption {n}"] for n in range(3)}, name="toys").save("toys")
+    Path("pairs.csv").write_text("image,text\ni0,a dog\ni1,=a cat\n")
+    assert call("judging", "new", "Pairs", "--task", "pairs").code == 0
+    assert stat.S_IMODE(Path("runs/judging.sqlite").stat().st_mode) == 0o600
+    assert call("judging", "import", "1", "pairs.csv", "--dataset", "toys").code == 0
+    opened = open_database(Path("runs/judging.sqlite"))
+    create_account(opened, "Olga", PASSWORD, is_owner=True)
+    for name in ("Ann", "Ben"):
+        join(opened, 1, create_account(opened, name, PASSWORD).id)
+    record_judgement(opened, 2, 2, Answer(("good",)), source="person")
+    yield opened
+    opened.close()
+
+
+def test_members_and_invitations(database: Database, call: Call) -> None:
+    assert call("judging", "invite", "1", "--uses", "2").code == 0
+    listed = json.loads(call("judging", "members", "1", "--json").out)
+    assert [(row["name"], row["role"]) for row in listed["members"]] == [("Ann", "annotator"), ("Ben", "annotator")]
+    (offer,) = listed["invitations"]
+    assert (offer["uses"], offer["used"]) == (2, 0)
+    shown = call("judging", "members", "1").out
+    assert "Ann" in shown
+    assert offer["id"] in shown
+    left = json.loads(call("judging", "members", "1", "--remove", "ann", "--revoke", offer["id"], "--json").out)
+    assert ([row["name"] for row in left["members"]], left["invitations"]) == (["Ben"], [])
+    for words, problem in (
+        (("--remove", "Ann"), "not a member"), (("--remove", "Anne"), "unknown account 'Anne'"),
+        (("--revoke", offer["id"]), "there is no invitation"),
+    ):  # fmt: skip
+        refused = call("judging", "members", "1", *words)
+        assert refused.code != 0
+        assert problem in refused.err
+
+
+def test_accounts(database: Database, call: Call) -> None:
+    listed = json.loads(call("judging", "accounts", "--json").out)["accounts"]
+    assert [(row["name"], row["kind"], row["judgements"]) for row in listed] == [
+        ("Ann", "person", 1), ("Ben", "person", 0), ("Olga", "owner", 0),
+    ]  # fmt: skip
+    token = open_session(database, 2)
+    assert "sessions ended: 1" in call("judging", "accounts", "--end-sessions", "Ann").out
+    assert session_account(database, token) is None
+    link = call("judging", "accounts", "--reset", "Ann", "--address", "https://example.org/").out.strip()
+    assert link.startswith("https://example.org/reset/")
+    account = reset_account(database, link.rpartition("/")[2])
+    assert account is not None
+    assert account.name == "Ann"
+    pseudonym = json.loads(call("judging", "accounts", "--close", "Ann", "--json").out)["pseudonym"]
+    assert call("judging", "export", "1", "-o", "a.csv").code == 0
+    assert pseudonym in Path("a.csv").read_text()
+    refused = call("judging", "accounts", "--close", "Olga")
+    assert refused.code != 0
+    assert "the last owner cannot be removed" in refused.err
+    both = call("judging", "accounts", "--close", "Ben", "--reset", "Ben")
+    assert both.code == 2
+    assert call("judging", "invite", "--role", "owner").code == 0
+    (offer,) = json.loads(call("judging", "accounts", "--json").out)["invitations"]
+    assert json.loads(call("judging", "accounts", "--revoke", offer["id"], "--json").out)["invitations"] == []
+    assert "is not a role" in call("judging", "invite").err, "a link without a project makes owners only"
+
+
+def test_audit(database: Database, call: Call) -> None:
+    call("judging", "members", "1", "--remove", "Ben")
+    call("judging", "accounts", "--close", "Ben")
+    entries = json.loads(call("judging", "audit", "--json").out)
+    assert [(entry["by"], entry["action"]) for entry in entries[:2]] == [
+        ("command line (typist)", "account closed"), ("command line (typist)", "member removed"),
+    ]  # fmt: skip
+    assert entries[0]["subject"] == entries[1]["subject"]
+    assert "Ben" not in json.dumps(entries)
+    of_project = json.loads(call("judging", "audit", "1", "--json").out)
+    assert {entry["action"] for entry in of_project} == {
+        "member added", "member removed", "items imported", "project made",
+    }  # fmt: skip
+    short = call("judging", "audit", "--limit", "1")
+    assert "account closed" in short.out
+    assert "there may be more" in short.err
+
+
+def test_exported_answers_come_back(database: Database, call: Call) -> None:
+    for name in ("answers.csv", "answers.jsonl"):
+        assert call("judging", "export", "1", "-o", name).code == 0
+        assert call("judging", "new", f"Copy of {name}", "--task", "pairs").code == 0
+        done = call("judging", "import", f"Copy of {name}", name, "--dataset", "toys")
+        assert "1 judgements added" in done.out, done.err
+        assert call("judging", "export", f"Copy of {name}", "-o", f"again-{name}").code == 0
+        assert Path(f"again-{name}").read_bytes() == Path(name).read_bytes()
