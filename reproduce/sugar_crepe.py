@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 
 import crosslens as cl
-from crosslens.analyze import HardNegativesResult, compare_hard_negatives, load_hard_negatives
+from crosslens.analyze import HardNegativesResult, accuracy, category_label, compare_hard_negatives, load_hard_negatives
 from crosslens.cli.console import progress_bar
-from crosslens.core.rendering import Grid
+from crosslens.core.rendering import Grid, percent
 from crosslens.encode import Cache, Encoder, encode_texts
-from crosslens.report.text.hard_negatives import category_label, interval_text, percent
 from flickr8k import encoders
 from pages import real_data
 
@@ -100,9 +99,7 @@ def table(found: list[HardNegativesResult]) -> str:
     rows = []
     for place, one in enumerate(found[0].figures):
         cells = [category_label(one), f"{one.cases:,}"]
-        for result in found:
-            figure = result.figures[place]
-            cells.append(f"{percent(figure.value)} {interval_text(figure.low, figure.high)}")
+        cells += [str(accuracy(result.figures[place])) for result in found]
         rows.append((*cells, percent(found[-1].figures[place].tied)))
     return Grid(("", "cases", *(one.model for one in found), "tied"), tuple(rows), "lr" + "l" * len(found) + "r").text()
 

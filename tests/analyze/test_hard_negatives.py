@@ -120,7 +120,7 @@ def test_ties_by_rounding_are_told_and_can_be_widened() -> None:
     strict = evaluate_scores(negatives, scores, "m", resamples=0)
     assert strict.figure().value == pytest.approx(2 / 3)
     assert strict.outcomes.by_rounding == 2
-    assert "--tolerance 1e-06" in strict.text(200)
+    assert "--tolerance 1e-06" in " ".join(strict.text(200).split())
     wide = evaluate_scores(negatives, scores, "m", tolerance=1e-6, resamples=0)
     assert (wide.figure().value, wide.figure().tied) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
     with pytest.raises(UsageError, match="tolerance"):

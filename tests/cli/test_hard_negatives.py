@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.report.plots.hard_negatives import negatives_figure
+from crosslens.analyze.hard_negatives.sections import accuracy_bars
 from tests.analyze.negative_files import write_sugar, write_winoground
 from tests.data.files import write
 
@@ -120,16 +120,15 @@ def test_categories_can_be_left_out(sugar: Path, call: Call) -> None:
 
 
 def test_bars_as_a_page(tmp_path: Path, call: Call) -> None:
-    pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
     folder = write_winoground(tmp_path / "w")
     page = tmp_path / "bars.html"
     file = scores(folder, tmp_path / "s.csv", 1)
-    outcome = call("hard-negatives", folder, "--scores", file, "--plot", page, "--resamples", "9")
+    outcome = call("hard-negatives", folder, "--scores", file, "--write", page, "--resamples", "9")
     assert outcome.code == 0
     text = page.read_text(encoding="utf-8")
-    assert text.count("<figure>") == 3
+    assert text.count('<svg class="chart"') == 3
     assert "winoground: group score" in text
-    assert "<td>collapsed_tag: Object</td>" in text
+    assert ">collapsed_tag: Object</th>" in text
 
 
 def test_what_does_not_fit_is_said(sugar: Path, tmp_path: Path, call: Call) -> None:
@@ -137,7 +136,7 @@ def test_what_does_not_fit_is_said(sugar: Path, tmp_path: Path, call: Call) -> N
     assert call("hard-negatives").code == 2
     assert call("hard-negatives", tmp_path / "nowhere", "--blind", "shorter").code == 3
     assert call("hard-negatives", sugar, "--blind", "shorter", "-o", tmp_path / "a.txt").code == 2
-    assert call("hard-negatives", sugar, "--blind", "shorter", "--plot", tmp_path / "a.txt").code == 2
+    assert call("hard-negatives", sugar, "--blind", "shorter", "--write", tmp_path / "a.xyz").code == 2
     bad = write(tmp_path / "bad.csv", "caption,score\nreplace_att/0:right,x\n")
     outcome = call("hard-negatives", sugar, "--scores", bad)
     assert outcome.code == 3
@@ -170,6 +169,6 @@ def test_the_figure_counts_the_cases_of_every_model(sugar: Path, tmp_path: Path)
     scored = cl.hard_negatives(sugar, scores=table.slice(2), skip_missing=True, resamples=20, name="some")
     blind = cl.hard_negatives(sugar, blind="shorter", resamples=20)
     assert (len(scored.negatives), len(blind.negatives)) == (3, 4)
-    subtitle = negatives_figure([scored, blind], "accuracy").layout.title.subtitle.text
+    subtitle = accuracy_bars([scored, blind], "accuracy").about
     assert subtitle.startswith("3 cases (some), 4 cases (the shorter caption), 95% intervals")
-    assert negatives_figure([blind], "accuracy").layout.title.subtitle.text.startswith("4 cases, 95% intervals")
+    assert accuracy_bars([blind], "accuracy").about.startswith("4 cases, 95% intervals")

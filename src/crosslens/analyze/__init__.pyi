@@ -118,6 +118,11 @@ from crosslens.analyze.hard_negatives.result import (
     HardNegativesResult as HardNegativesResult,
     compare_hard_negatives as compare_hard_negatives,
 )
+from crosslens.analyze.hard_negatives.sections import (
+    HardNegativesStudy as HardNegativesStudy,
+    accuracy as accuracy,
+    category_label as category_label,
+)
 from crosslens.analyze.label_quality.assess import assess_label_quality as assess_label_quality
 from crosslens.analyze.label_quality.duplicates import words_of as words_of
 from crosslens.analyze.label_quality.review import (

@@ -50,7 +50,7 @@ from crosslens.core import (
     is_encodable,
 )
 
-COMMANDS: dict[str, Callable[..., None]] = {
+COMMANDS: dict[str, Callable[..., Any]] = {
     "demo": demo.demo,
     "audit": audit.audit,
     "evaluate": evaluate.evaluate,
@@ -84,7 +84,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "sweep": sweep.sweep_command,
 }
 """In the order in which the help text lists them."""
-GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
+GROUPS: dict[str, tuple[str, dict[str, Callable[..., Any]]]] = {
     "data": (
         "Describe datasets and convert them.",
         {"describe": data.describe, "convert": data.convert, "formats": data.formats, "known": data.known},

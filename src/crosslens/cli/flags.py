@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 import typer
 
 import crosslens.data as data
+from crosslens.cli.answers import Json as Json, Overwrite as Overwrite, answering
 from crosslens.core import (
     Declaration,
     EngineOptions,
@@ -29,8 +30,6 @@ from crosslens.core import (
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what already exists.")]
 Threads = Annotated[
     int | None, typer.Option(min=1, max=4096, metavar="N", help="Threads or processes. [default: all cores]")
 ]
@@ -104,11 +103,16 @@ class Flags:
 def command(*examples: str, reads_files: bool = True) -> Callable[[F], F]:
     """Decorate a command: its options classes become flags, the examples go under its help text.
 
-    One that reads stored files gets the flag ``--no-verify``.
+    One that reads stored files gets the flag ``--no-verify``; one that returns a result those of
+    :func:`~crosslens.cli.answers.answering`.
     """
 
     def decorate(function: F) -> F:
+        # Not looked up: the classes of results need numpy, which `crosslens --help` does without.
+        returns = function.__annotations__.pop("return", "None")
         expanded = expand_options(function)
+        if returns != "None":
+            expanded = answering(expanded)
         if reads_files:
             expanded = _with_verification(expanded)
         # The first line keeps click from wrapping the others.

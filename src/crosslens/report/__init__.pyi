@@ -33,6 +33,7 @@ from crosslens.report.export.tables import (
     grid_latex as grid_latex,
     grid_markdown as grid_markdown,
 )
+from crosslens.report.forms.files import check_ending as check_ending
 from crosslens.report.galleries import (
     Gallery as Gallery,
     GalleryItem as GalleryItem,
@@ -97,13 +98,12 @@ from crosslens.report.plots.gallery_curves import (
     order_sentences as order_sentences,
     write_gallery_curves as write_gallery_curves,
 )
-from crosslens.report.plots.group_chart import Chart as Chart, chart as chart
+from crosslens.report.plots.group_chart import GroupChart as GroupChart, chart as chart
 from crosslens.report.plots.group_figures import (
     bar_figure as bar_figure,
     radar_figure as radar_figure,
     write_plot as write_plot,
 )
-from crosslens.report.plots.hard_negatives import write_negatives_plot as write_negatives_plot
 from crosslens.report.plots.heat_maps import (
     write_atlas as write_atlas,
     write_drop_map as write_drop_map,

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import PAGE_WIDTH, Grid, Run, UsageError, json_form, percent, split_name
+from crosslens.core import PAGE_WIDTH, Figure, Grid, Run, UsageError, json_form, percent, split_name
 from crosslens.explanations import CAUSES, Overview, cause_column
 from crosslens.metrics import format_figure, unit_sentence
 from crosslens.pipeline import Comparison, Robustness, compare
 from crosslens.report.groups import group_members, groupable_metrics
 from crosslens.report.selection import metric_names, select_metrics
 from crosslens.report.text.comparison import p_value, significance_sentence
-from crosslens.report.text.hard_negatives import interval_text
 from crosslens.report.text.runs import difference_cells
 from crosslens.statistics import correct, estimate
 
@@ -137,7 +136,7 @@ def failures_by(overview: Overview, labels: Mapping[str, str], column: str) -> G
         causes = {cause: count / own.height if own.height else float("nan") for cause, count in counts.items()}
         rows.append({"group": group, "queries": part.height, "failures": own.height, "share": share.mean,
                      "low": share.low, "high": share.high, **causes})  # fmt: skip
-        figures = f"{percent(share.mean)} {interval_text(share.low, share.high)}".rstrip()
+        figures = str(Figure.percent(share.mean, share.low, share.high))
         cells.append((str(group), f"{part.height:,}", figures, *map(percent, causes.values())))
     grid = Grid((column, "queries", "failures", *CAUSES), tuple(cells), "lrl" + "r" * len(CAUSES))
     note = "failures: percent of queries, with intervals over images; causes: percent of the group's failures."

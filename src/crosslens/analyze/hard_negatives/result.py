@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,12 +21,13 @@ from crosslens.analyze.hard_negatives.outcomes import (
     judge_cases,
     members_of,
 )
-from crosslens.core import Printable, UnknownNameError, UsageError, json_form
+from crosslens.analyze.hard_negatives.sections import accuracy_bars, comparison_sections, result_sections
+from crosslens.core import Presented, Section, UnknownNameError, UsageError, json_form
 from crosslens.statistics import holm, paired_permutation
 
 
 @dataclass(frozen=True, eq=False)
-class HardNegativesResult(Printable):
+class HardNegativesResult(Presented):
     """The outcome of every case and the accuracies over them; prints as a table.
 
     ``scores`` are those of ``negatives.pairs``. ``left_out`` says how many cases had no score.
@@ -38,6 +40,16 @@ class HardNegativesResult(Printable):
     figures: tuple[CategoryAccuracy, ...]
     level: float = 0.95
     left_out: int = 0
+
+    def sections(self, failures: int = 5, **options: Any) -> Iterator[Section]:
+        """The accuracies as a chart and a table, what they mean, and the largest failures."""
+        yield Section("", tuple(accuracy_bars([self], measure) for measure in self.negatives.measures))
+        yield from result_sections(self, failures)
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"{self.model} on {self.negatives.name}"
 
     @property
     def resampled(self) -> str:
@@ -192,13 +204,22 @@ class CategoryDifference:
 
 
 @dataclass(frozen=True)
-class HardNegativesComparison(Printable):
+class HardNegativesComparison(Presented):
     """Two models, difference by difference; prints as a table."""
 
     first: str
     second: str
     differences: tuple[CategoryDifference, ...]
     level: float = 0.95
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A table per measure, a row per category."""
+        return comparison_sections(self)
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"{self.first} and {self.second}"
 
     @property
     def table(self) -> pl.DataFrame:

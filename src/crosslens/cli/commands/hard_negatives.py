@@ -12,12 +12,12 @@ import typer
 import crosslens.analyze as analyze
 import crosslens.core as core
 import crosslens.data as data
-import crosslens.report as report
 from crosslens.analyze import CaseOptions, JudgingOptions
+from crosslens.cli.answers import wrote
 from crosslens.cli.commands.evaluate import open_cache
-from crosslens.cli.console import check_outputs, print_json, print_note, print_result, progress_bar, terminal_width
+from crosslens.cli.console import check_outputs, print_note, progress_bar
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.cli.flags import OUTPUT, Flags, Overwrite, command
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
@@ -48,7 +48,7 @@ class ScorerOptions(Options):
     "    --model clip:openai/clip-vit-base-patch32 --blind shorter -o cases.csv",
     "crosslens hard-negatives visual_genome_relation.json \\",
     "    --model siglip:google/siglip-base-patch16-224",
-    "crosslens hard-negatives winoground/ --scores itm.csv --plot winoground.html",
+    "crosslens hard-negatives winoground/ --scores itm.csv --write page.html",
     "crosslens hard-negatives --dataset captions.jsonl --perturb adversarial \\",
     "    --model file:embeddings/",
 )
@@ -71,17 +71,17 @@ def hard_negatives(
     failures: int = option(5, "How many of the worst failures are shown.", metavar="N", minimum=0),
     write_dataset: Path | None = option(None, "Write the cases as a dataset, for crosslens encode.", metavar="FOLDER"),
     output: Path | None = option(None, "Every case as a row: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
-    plot: Path | None = option(None, "Bars: .html, .svg, .png or .pdf.", metavar="FILE"),
     overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+) -> analyze.HardNegativesStudy | None:
     """Test a model on captions that are nearly right.
 
     Reads SugarCrepe, ARO and Winoground, cases of your own, or makes cases from a dataset's captions by perturbation.
     Prints how often the right caption scores strictly higher, by category, beside chance; for several models also
     their paired differences from the first.
     """
-    _check_outputs(output, plot, write_dataset, overwrite)
+    check_outputs(output, write_dataset, overwrite=overwrite)
+    if output is not None and output.suffix.lower() not in _TABLE_SUFFIXES:
+        raise UsageError(f"{output}: unknown table format {output.suffix!r}", fix=f"use {' or '.join(_TABLE_SUFFIXES)}")
     source, encode = _as_known(source, encode, dataset.data_folder)
     described = dataset.load_if_given()
     cases = replace(options, dataset=described).load(source, judging.seed, progress_bar())
@@ -92,35 +92,21 @@ def hard_negatives(
     if not (scorers.model or scorers.pair_model or scorers.scores or scorers.blind):
         if write_dataset is None:
             raise UsageError("nothing scores the cases", fix="pass --model, --pair-model, --scores or --blind")
-        return
+        return None
     results = _results(cases, scorers, image_text, encode, judging)
     seeing = len(results) - len(scorers.blind) or len(results)  # lengths are a baseline: they are not tested
-    compared = [
+    compared = tuple(
         analyze.compare_hard_negatives(results[0], other, resamples=judging.resamples, seed=judging.seed)
         for other in results[1:seeing]
-    ]
-    written = _write(results, output, plot, overwrite)
-    if json:
-        print_json(
-            {
-                "results": [result.as_dict(failures) for result in results],
-                "comparisons": [comparison.as_dict() for comparison in compared],
-                "files": written,
-            }
-        )
-        return
-    texts = [result.text(terminal_width(), failures if number < seeing else 0) for number, result in enumerate(results)]
-    print_result("\n\n\n".join(texts + [comparison.text(terminal_width()) for comparison in compared]))
-    for file in written:
-        print_note(f"\nwritten to {file}")
+    )
+    if output is not None:
+        import polars as pl
 
-
-def _check_outputs(output: Path | None, plot: Path | None, folder: Path | None, overwrite: bool) -> None:
-    if output is not None and output.suffix.lower() not in _TABLE_SUFFIXES:
-        raise UsageError(f"{output}: unknown table format {output.suffix!r}", fix=f"use {' or '.join(_TABLE_SUFFIXES)}")
-    if plot is not None:
-        report.figure_suffix(plot)
-    check_outputs(output, plot, folder, overwrite=overwrite)
+        rows = pl.concat([result.cases.select(pl.lit(result.model).alias("model"), pl.all()) for result in results])
+        with data.writing_bytes(output) as out:
+            rows.write_csv(out) if output.suffix.lower() == ".csv" else out.write(core.parquet_bytes(rows))
+        wrote(output)
+    return analyze.HardNegativesStudy(tuple(results), compared, failures, seeing)
 
 
 def _image_text(given: bool, described: core.Dataset | None, options: CaseOptions) -> core.Dataset | None:
@@ -155,22 +141,6 @@ def _write_dataset(cases: analyze.HardNegatives, folder: Path, overwrite: bool) 
     written = cases.as_dataset()
     written.save(folder, overwrite=overwrite)
     print_note(f"{len(written.caption_ids):,} captions of {len(written.image_ids):,} images written to {folder}")
-
-
-def _write(
-    results: list[analyze.HardNegativesResult], output: Path | None, plot: Path | None, overwrite: bool
-) -> list[str]:
-    import polars as pl
-
-    written = []
-    if output is not None:
-        rows = pl.concat([result.cases.select(pl.lit(result.model).alias("model"), pl.all()) for result in results])
-        with data.writing_bytes(output) as out:
-            rows.write_csv(out) if output.suffix.lower() == ".csv" else out.write(core.parquet_bytes(rows))
-        written.append(str(output))
-    if plot is not None:
-        written.append(str(report.write_negatives_plot(results, plot, overwrite=overwrite)))
-    return written
 
 
 def _as_known(

@@ -21,27 +21,27 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 PLAIN_SUFFIXES = (*TABLE_SUFFIXES, ".jsonl")
 
 
-class Table(NamedTuple):
+class InputTable(NamedTuple):
     """Rows, and what each is called in a message."""
 
     frame: pl.DataFrame
     row_name: RowName
 
 
-def read_table(path: str | Path) -> Table:
+def read_table(path: str | Path) -> InputTable:
     """A ``.csv`` (quoted as usual), ``.tsv`` (nothing is quoted) or ``.parquet`` file with a header."""
     path = existing_file(path)
     suffix = format_suffix(path)
     if suffix == ".parquet":
         with readable_parquet(path):
-            return Table(read_parquet_file(path), by_row)
+            return InputTable(read_parquet_file(path), by_row)
     if suffix not in TABLE_SUFFIXES:
         raise UsageError(f"{path} ends in {suffix!r}", fix="use a .csv, .tsv, .jsonl or .parquet file")
     with reading(path):
         header, rows, lines = split_csv(path) if suffix == ".csv" else split_lines(path, "\t")
         _check_header(header)
         _check_widths(rows, lines, header, suffix)
-        return Table(pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row"), on_lines(lines))
+        return InputTable(pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row"), on_lines(lines))
 
 
 def split_csv(path: str | Path) -> tuple[list[str], list[list[str]], list[int]]:

@@ -14,7 +14,7 @@ from crosslens.core import CrosslensError, InputError, Printable, UsageError, js
 from crosslens.data import read_text
 from crosslens.metrics import format_figure
 from crosslens.pipeline.requirements.grammar import Requirement, parse_requirement
-from crosslens.pipeline.requirements.measures import Figure, Measured, Sources, measure_requirement, threshold
+from crosslens.pipeline.requirements.measures import Measured, RequiredFigure, Sources, measure_requirement, threshold
 from crosslens.pipeline.requirements.models import CheckedModel
 
 _ORDERED = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
@@ -132,7 +132,7 @@ def _decided(
     )  # fmt: skip
 
 
-def _decisive(comparison: str, measured: Measured, *, confident: bool) -> Figure:
+def _decisive(comparison: str, measured: Measured, *, confident: bool) -> RequiredFigure:
     """The figure that every other one is at least as good as: the worst group, or the seed with the largest drop.
 
     Where confidence is asked for, the one whose interval reaches farthest to the bad side, if that is the side that
@@ -147,7 +147,7 @@ def _decisive(comparison: str, measured: Measured, *, confident: bool) -> Figure
     return min(measured.figures, key=lambda figure: sign * figure.value)
 
 
-def _end(figure: Figure, comparison: str) -> float:
+def _end(figure: RequiredFigure, comparison: str) -> float:
     """The end of the interval that is nearest to breaking the bound."""
     return figure.low if comparison.startswith(">") else figure.high
 
@@ -169,7 +169,9 @@ def _shown(measured: Measured, number: float, bound: float) -> tuple[str, str]:
     return texts
 
 
-def _verdict(comparison: str, bound: float, figure: Figure, measured: Measured, *, confident: bool) -> tuple[bool, str]:
+def _verdict(
+    comparison: str, bound: float, figure: RequiredFigure, measured: Measured, *, confident: bool
+) -> tuple[bool, str]:
     """Whether the bound is kept, and why."""
     group = f"{figure.part}: " if figure.part and len(measured.figures) > 1 else ""
     value, limit = _shown(measured, figure.value, bound)

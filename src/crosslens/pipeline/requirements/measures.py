@@ -23,7 +23,7 @@ NO_GROUP = "(none)"
 
 
 @dataclass(frozen=True)
-class Figure:
+class RequiredFigure:
     """One number with its interval: of a run, or of one of its groups or seeds, which ``part`` names."""
 
     value: float
@@ -38,7 +38,7 @@ class Measured:
 
     label: str
     metric: str
-    figures: tuple[Figure, ...]
+    figures: tuple[RequiredFigure, ...]
     higher_is_better: bool
     is_difference: bool = False
     """A drop or a gap: of a share, in points."""
@@ -90,8 +90,8 @@ def _higher(metric: str) -> bool:
     return facts_of(metric).higher_is_better
 
 
-def _figure(values: MetricValues, part: str = "") -> Figure:
-    return Figure(values.mean, values.low, values.high, part)
+def _figure(values: MetricValues, part: str = "") -> RequiredFigure:
+    return RequiredFigure(values.mean, values.low, values.high, part)
 
 
 def _drops(requirement: Requirement, model: CheckedModel) -> list[Measured]:
@@ -116,7 +116,7 @@ def _drops(requirement: Requirement, model: CheckedModel) -> list[Measured]:
     for name in names:
         rows = own.filter((pl.col("perturbation") == perturbation) & (pl.col("metric") == name)).sort("seed").to_dicts()
         figures = tuple(
-            Figure(_number(row["drop"]), _number(row["low"]), _number(row["high"]),
+            RequiredFigure(_number(row["drop"]), _number(row["low"]), _number(row["high"]),
                    f"seed {row['seed']}" if len(rows) > 1 else "")
             for row in rows
         )  # fmt: skip
@@ -141,7 +141,7 @@ def _gaps(requirement: Requirement, model: CheckedModel, names: list[str], sourc
         )
     return [
         Measured(
-            f"{name} − that of {other.name}", name, (Figure(result.difference, result.low, result.high),),
+            f"{name} − that of {other.name}", name, (RequiredFigure(result.difference, result.low, result.high),),
             result.higher_is_better, is_difference=True,
         )
         for name, result in zip(names, comparison.results, strict=True)

@@ -51,6 +51,9 @@ CHART_STYLE = f"""
 .chart g .curve.beyond {{ stroke-width: 1.4; stroke-dasharray: 1.5 4; }}
 .chart g .point.beyond {{ fill: var(--paper); stroke-width: 1.4; }}
 .chart .band {{ fill-opacity: 0.18; }}
+.chart .mark {{ stroke: var(--ink); stroke-width: 2; }}
+.chart .zone {{ fill: var(--line); fill-opacity: 0.45; }}
+.chart .faint {{ fill-opacity: 0.45; }}
 .chart .interval {{ stroke: var(--ink); stroke-width: 1.4; }}
 .chart .best {{ fill: var(--paper); stroke: var(--bad); stroke-width: 3; }}
 .chart .best-line {{ stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 4 3; }}

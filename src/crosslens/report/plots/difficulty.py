@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from crosslens.analyze import Calibration, Difficulty, PrecisionRecall
-from crosslens.core import UsageError, percent
+from crosslens.core import Figure, UsageError, percent
 from crosslens.metrics import format_count
 from crosslens.report.html import folded_table
 from crosslens.report.plots import style
 from crosslens.report.text.difficulty import shares_grid
-from crosslens.report.text.hard_negatives import interval_text
 
 _BAR, _GAP, _TOP, _BOTTOM = 34, 18, 118, 56
 _MOST_POINTS = 1500
@@ -43,7 +42,7 @@ def shares_figure(results: Sequence[Difficulty]) -> Any:
                 marker={"color": colour},
                 hovertext=[
                     f"<b>{style.label(name)}</b><br>{style.label(level)} "
-                    + ("–" if share is None else f"{percent(share.mean)}%  {interval_text(share.low, share.high)}")
+                    + ("–" if share is None else str(Figure.percent(share.mean, share.low, share.high, unit="%")))
                     for name, share in zip(names, shares, strict=True)
                 ],
                 hoverinfo="text",

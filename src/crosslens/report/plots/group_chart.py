@@ -30,7 +30,7 @@ _QUERIES = {"i2t": "image query", "t2i": "caption query"}
 
 
 @dataclass(frozen=True)
-class Series:
+class GroupSeries:
     """One run in a figure: its figure over all queries, and over each group that it has."""
 
     name: str
@@ -39,7 +39,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Chart:
+class GroupChart:
     """One metric of one or several runs by one column.
 
     ``groups`` are in the order in which they are drawn; a run need not have all of them. ``left_out`` says how many
@@ -49,7 +49,7 @@ class Chart:
     metric: str
     column: str
     groups: tuple[str, ...]
-    series: tuple[Series, ...]
+    series: tuple[GroupSeries, ...]
     dataset: str = ""
     left_out: int = 0
     overlapping: bool = False
@@ -111,7 +111,7 @@ def chart(
     *,
     largest: int | None = 20,
     seed: int = 0,
-) -> Chart:
+) -> GroupChart:
     """One metric of the runs by a column of their dataset (without one, over all queries), ready to be drawn.
 
     Without ``metric`` it is ``t2i/Hit@1``, or the first that all runs have. Numbers keep their order; other groups
@@ -127,11 +127,13 @@ def chart(
     kept, left_out = _largest([groups.values[name] for groups in grouped], largest)
     labels = run_labels(tuple(runs))
     series = tuple(
-        Series(label, run[name], {group: groups.values[name][group] for group in kept if group in groups.values[name]})
+        GroupSeries(
+            label, run[name], {group: groups.values[name][group] for group in kept if group in groups.values[name]}
+        )
         for label, run, groups in zip(labels, runs, grouped, strict=True)
     )
     datasets = dict.fromkeys(dataset_name(run) for run in runs)
-    return Chart(
+    return GroupChart(
         name,
         grouped[0].column,
         _ordered(kept, grouped[0], runs[0], name),
@@ -142,7 +144,7 @@ def chart(
     )
 
 
-def _whole_chart(runs: Sequence[Run], metric: str | None) -> Chart:
+def _whole_chart(runs: Sequence[Run], metric: str | None) -> GroupChart:
     """All queries as a single group, which every run has."""
     names = [name for name in select_metrics(runs[0], metric) if all(name in run.values for run in runs)]
     if not names:
@@ -151,9 +153,9 @@ def _whole_chart(runs: Sequence[Run], metric: str | None) -> Chart:
         raise _several_directions(metric, names)
     name = PREFERRED if metric is None and PREFERRED in names else names[0]
     labels = run_labels(tuple(runs))
-    series = tuple(Series(label, run[name], {WHOLE: run[name]}) for label, run in zip(labels, runs, strict=True))
+    series = tuple(GroupSeries(label, run[name], {WHOLE: run[name]}) for label, run in zip(labels, runs, strict=True))
     datasets = dict.fromkeys(dataset_name(run) for run in runs)
-    return Chart(name, "", (WHOLE,), series, dataset=next(iter(datasets)) if len(datasets) == 1 else "")
+    return GroupChart(name, "", (WHOLE,), series, dataset=next(iter(datasets)) if len(datasets) == 1 else "")
 
 
 def _several_directions(metric: str, names: Sequence[str]) -> UsageError:

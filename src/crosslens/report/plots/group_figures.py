@@ -12,7 +12,7 @@ from crosslens.core import MetricValues, UnknownNameError, UsageError, split_nam
 from crosslens.metrics import format_count, format_figure, format_interval
 from crosslens.report.html import folded_table
 from crosslens.report.plots import style
-from crosslens.report.plots.group_chart import Chart, Series
+from crosslens.report.plots.group_chart import GroupChart, GroupSeries
 
 _BAR, _GROUP_GAP, _BOTTOM = 15, 11, 56
 _LINE = 17
@@ -21,7 +21,7 @@ _LETTERS = 118
 """Letters of the subtitle that fit beside each other."""
 
 
-def bar_figure(chart: Chart) -> Any:
+def bar_figure(chart: GroupChart) -> Any:
     """A plotly figure with a horizontal bar for each group of each run; lines mark the figures over all queries."""
     style.check_series_count(len(chart.series), "runs")
     objects = style.plotly_objects()
@@ -50,7 +50,7 @@ def bar_figure(chart: Chart) -> Any:
     return drawn
 
 
-def _bars(objects: Any, chart: Chart, series: Series, index: int) -> Any:
+def _bars(objects: Any, chart: GroupChart, series: GroupSeries, index: int) -> Any:
     shown = [group for group in chart.groups if group in series.groups]
     ends = [_interval_lengths(series.groups[group]) for group in shown]
     return objects.Bar(
@@ -67,7 +67,7 @@ def _bars(objects: Any, chart: Chart, series: Series, index: int) -> Any:
     )  # fmt: skip
 
 
-def _figures(objects: Any, chart: Chart, series: Series, index: int) -> Any:
+def _figures(objects: Any, chart: GroupChart, series: GroupSeries, index: int) -> Any:
     """The numbers, to the right of the intervals: a bar's own text would lie under its interval."""
     shown = [group for group in chart.groups if group in series.groups]
     values = [series.groups[group] for group in shown]
@@ -87,7 +87,7 @@ def _figures(objects: Any, chart: Chart, series: Series, index: int) -> Any:
     )
 
 
-def _mark_whole(drawn: Any, chart: Chart, series: Series, index: int) -> None:
+def _mark_whole(drawn: Any, chart: GroupChart, series: GroupSeries, index: int) -> None:
     """A line through all groups at the figure over all queries."""
     alone = len(chart.series) == 1
     colour = style.SOFT if alone else style.COLOURS[index]
@@ -108,13 +108,13 @@ _ROOM = 520
 _APART = 2.2  # degrees between two runs on the same spoke
 
 
-def radar_problem(chart: Chart) -> str:
+def radar_problem(chart: GroupChart) -> str:
     """Why a chart cannot be drawn as a radar; empty where it can."""
     groups = len(chart.groups)
     return "" if MIN_GROUPS <= groups <= MAX_GROUPS else f"a radar chart cannot show {groups} groups"
 
 
-def radar_figure(chart: Chart) -> Any:
+def radar_figure(chart: GroupChart) -> Any:
     """A plotly figure with an outline for each run over the groups around a circle, the first at the top."""
     style.check_series_count(len(chart.series), "runs")
     if problem := radar_problem(chart):
@@ -146,13 +146,13 @@ def radar_figure(chart: Chart) -> Any:
     return drawn
 
 
-def _angles(chart: Chart, index: int | None = None) -> list[float]:
+def _angles(chart: GroupChart, index: int | None = None) -> list[float]:
     """The spokes in degrees; for the run at a place a little beside them, so that intervals do not hide each other."""
     shift = 0.0 if index is None else (index - (len(chart.series) - 1) / 2) * _APART
     return [360 * spoke / len(chart.groups) + shift for spoke in range(len(chart.groups))]
 
 
-def _outline(objects: Any, chart: Chart, series: Series, index: int) -> Any:
+def _outline(objects: Any, chart: GroupChart, series: GroupSeries, index: int) -> Any:
     values = [series.groups.get(group) for group in chart.groups]
     radii = [None if metric is None else style.finite_or_none(metric.mean) for metric in values]
     words = [_hover_text(chart, series, group) if group in series.groups else "" for group in chart.groups]
@@ -174,7 +174,7 @@ def _outline(objects: Any, chart: Chart, series: Series, index: int) -> Any:
     )
 
 
-def _intervals(objects: Any, chart: Chart, series: Series, index: int) -> Any:
+def _intervals(objects: Any, chart: GroupChart, series: GroupSeries, index: int) -> Any:
     radii: list[float | None] = []
     angles: list[float | None] = []
     for group, angle in zip(chart.groups, _angles(chart, index), strict=True):
@@ -200,7 +200,7 @@ KINDS = ("bar", "radar", "both")
 _DRAW = {"bar": bar_figure, "radar": radar_figure}
 
 
-def draw_chart(chart: Chart, kind: str = "both") -> list[Any]:
+def draw_chart(chart: GroupChart, kind: str = "both") -> list[Any]:
     """The plotly figures of a chart: bars, a radar chart, or both (only bars, where a radar would show nothing)."""
     if kind not in KINDS:
         raise UnknownNameError("kind of figure", kind, KINDS)
@@ -210,14 +210,14 @@ def draw_chart(chart: Chart, kind: str = "both") -> list[Any]:
 
 
 def write_plot(
-    charts: Chart | Sequence[Chart], output: str | Path, kind: str | None = None, *, overwrite: bool = False
+    charts: GroupChart | Sequence[GroupChart], output: str | Path, kind: str | None = None, *, overwrite: bool = False
 ) -> Path:
     """Draw charts into a file, by its suffix: a page (``.html``) with all of them, or a picture of one.
 
     ``kind`` is ``bar``, ``radar`` or ``both`` (the default of a page; of a picture, ``bar``). A page holds all it needs
     and opens without a network. An existing file with other content is kept unless ``overwrite``.
     """
-    charts = [charts] if isinstance(charts, Chart) else list(charts)
+    charts = [charts] if isinstance(charts, GroupChart) else list(charts)
     kinds = kind or ("both" if style.figure_suffix(output) == style.HTML else "bar")
     title = charts[0].title if len(charts) == 1 else f"{charts[0].title} and {len(charts) - 1} more"
     return style.write_figures(
@@ -229,7 +229,7 @@ def write_plot(
     )
 
 
-def _table(chart: Chart) -> str:
+def _table(chart: GroupChart) -> str:
     rows = []
     for group in chart.groups:
         for series in chart.series:
@@ -244,11 +244,11 @@ def _table(chart: Chart) -> str:
     return folded_table(f"The numbers: {chart.title}", header, rows, about=" · ".join(chart.facts))
 
 
-def _legend_name(series: Series) -> str:
+def _legend_name(series: GroupSeries) -> str:
     return f"{style.label(series.name)} ({format_figure(series.whole.name, series.whole.mean)} over all)"
 
 
-def _hover_text(chart: Chart, series: Series, group: str) -> str:
+def _hover_text(chart: GroupChart, series: GroupSeries, group: str) -> str:
     """What a pointer on a group shows: the run, the figure, its interval, how many queries."""
     metric = series.groups[group]
     bounds = format_interval(metric.name, metric.low, metric.high)
@@ -268,7 +268,7 @@ def _interval_lengths(metric: MetricValues) -> tuple[float, float]:
     return max(0.0, metric.mean - metric.low), max(0.0, metric.high - metric.mean)
 
 
-def _value_axis(chart: Chart) -> dict[str, Any]:
+def _value_axis(chart: GroupChart) -> dict[str, Any]:
     """The axis of the metric: a share from 0 to 1, written in percent; anything else from 0 as far as it goes."""
     if chart.unit == "share":
         return {"range": [0, 1], "tickformat": ".0%", "dtick": 0.2}
@@ -280,16 +280,16 @@ def _value_axis(chart: Chart) -> dict[str, Any]:
     return {"range": [0, 1.08 * highest or 1.0]}
 
 
-def _subtitle_lines(chart: Chart) -> list[str]:
+def _subtitle_lines(chart: GroupChart) -> list[str]:
     return textwrap.wrap(" · ".join(chart.facts), _LETTERS, break_on_hyphens=False)
 
 
-def _top_margin(chart: Chart) -> int:
+def _top_margin(chart: GroupChart) -> int:
     """Room for the title, the subtitle and the legend."""
     return 64 + _LINE * len(_subtitle_lines(chart)) + (30 if len(chart.series) > 1 else 6)
 
 
-def _apply_layout(drawn: Any, chart: Chart, height: int) -> Any:
+def _apply_layout(drawn: Any, chart: GroupChart, height: int) -> Any:
     top = _top_margin(chart)
     drawn.update_layout(
         **style.figure_layout(chart.title, "<br>".join(map(style.label, _subtitle_lines(chart))), height),

@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze import DIFFICULTY, Calibration, Difficulty, LeftOut, Stability
-from crosslens.core import PAGE_WIDTH, RENDERERS, Grid, percent
+from crosslens.core import PAGE_WIDTH, RENDERERS, Figure, Grid, percent
 from crosslens.metrics import format_count
-from crosslens.report.text.hard_negatives import interval_text
 
 _MOST_CAPTION = 300
 _LEFT_OUT_NOTE = (
@@ -67,9 +66,7 @@ def shares_grid(results: Sequence[Difficulty]) -> Grid:
     for result in results:
         shares = result.shares()
         cells = [
-            f"{percent(shares[level].mean)} {interval_text(shares[level].low, shares[level].high)}".rstrip()
-            if level in shares
-            else ""
+            str(Figure.percent(shares[level].mean, shares[level].low, shares[level].high)) if level in shares else ""
             for level in levels
         ]
         rows.append((result.dataset, f"{len(result):,}", *cells))

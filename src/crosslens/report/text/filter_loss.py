@@ -5,9 +5,8 @@ from __future__ import annotations
 import textwrap
 
 from crosslens.analyze import FilterLoss
-from crosslens.core import PAGE_WIDTH, RENDERERS, Grid, percent
+from crosslens.core import PAGE_WIDTH, RENDERERS, Figure, Grid, percent
 from crosslens.metrics import format_count
-from crosslens.report.text.hard_negatives import interval_text
 
 
 def filter_loss_grid(result: FilterLoss) -> Grid:
@@ -16,7 +15,7 @@ def filter_loss_grid(result: FilterLoss) -> Grid:
     known = result.web_pairs > 0
     rows = []
     for part in result.table.partition_by("threshold", maintain_order=True):
-        cells = [f"{percent(row['lost'])} {interval_text(row['low'], row['high'])}".rstrip() for row in part.to_dicts()]
+        cells = [str(Figure.percent(row["lost"], row["low"], row["high"])) for row in part.to_dicts()]
         keeps = [percent(part["keeps"][0])] if known else []
         rows.append((f"{part['threshold'][0]:.4g}", *keeps, *cells))
     header = ("threshold", *(["web kept"] if known else []), *levels)

@@ -75,7 +75,7 @@ def demo(
     print_result(f"\n{_next_steps(result)}")
 
 
-def _print_tables(model: str, runs: dict[str, core.Run], easiest: report.Chart, table: Any) -> None:
+def _print_tables(model: str, runs: dict[str, core.Run], easiest: report.GroupChart, table: Any) -> None:
     groups = {group: easiest.series[0].groups[group] for group in easiest.groups}
     sizes = {version: run.provenance["dataset"]["images"] for version, run in runs.items()}
     print_result(_about(model, sizes["v0"], runs["v0"].provenance["dataset"]["captions"]))

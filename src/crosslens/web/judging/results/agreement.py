@@ -45,7 +45,7 @@ class Reliability:
 
 
 @dataclass(frozen=True)
-class Shares:
+class AgreementShares:
     """Of each item or person, the share of answers that agree; their mean, and the least with what it belongs to."""
 
     each: Mapping[str, float] = field(default_factory=dict)
@@ -78,9 +78,9 @@ class ProjectAgreement:
     answers: Reliability
     """Of whole answers, all labels together."""
     labels: Mapping[str, Reliability]
-    by_item: Shares
+    by_item: AgreementShares
     """Share of an item's judges who say that it fits (as IMP counts) or, without ``fits``, its most frequent answer."""
-    by_person: Shares
+    by_person: AgreementShares
     """Share of a person's items on which they give the answer of most others."""
     fits: str | None = None
     """In a survey of pairs, the label that says so."""
@@ -149,7 +149,7 @@ def judgement_scores(table: pl.DataFrame, grades: Mapping[str, float] | None = N
     return pl.Series("score", scores, dtype=pl.Float64)
 
 
-def item_agreement(table: pl.DataFrame, fits: str | None = None) -> Shares:
+def item_agreement(table: pl.DataFrame, fits: str | None = None) -> AgreementShares:
     """Of each item, the share of judges who give the label ``fits``; without it, the most frequent of several answers.
 
     Five people who all call a pair bad agree with each other, but none of them that it fits: 0 in IMP's Table 1.
@@ -161,10 +161,10 @@ def item_agreement(table: pl.DataFrame, fits: str | None = None) -> Shares:
             shares[str(item)] = sum(fits in answer for answer in given) / len(given)
         elif len(given) > 1:
             shares[str(item)] = Counter(given).most_common(1)[0][1] / len(given)
-    return Shares(shares)
+    return AgreementShares(shares)
 
 
-def person_agreement(table: pl.DataFrame) -> Shares:
+def person_agreement(table: pl.DataFrame) -> AgreementShares:
     """Of each person, the share of items with the answer of most others; where these are split, an item is left out."""
     right: dict[str, list[bool]] = {}
     for _, part in table.group_by(["item"], maintain_order=True):
@@ -172,7 +172,7 @@ def person_agreement(table: pl.DataFrame) -> Shares:
         for account, answer in given.items():
             if (reference := _most_others(given, account)) is not None:
                 right.setdefault(account, []).append(answer == reference)
-    return Shares({account: sum(answers) / len(answers) for account, answers in right.items()})
+    return AgreementShares({account: sum(answers) / len(answers) for account, answers in right.items()})
 
 
 def _most_others(given: Mapping[str, frozenset[str]], account: str) -> frozenset[str] | None:
@@ -223,5 +223,5 @@ def _reliability(judges: FloatArray) -> Reliability:
     return Reliability(krippendorff_alpha(judges, "nominal"), cohen_kappa(judges))
 
 
-def _shares_dict(shares: Shares) -> dict[str, Any]:
+def _shares_dict(shares: AgreementShares) -> dict[str, Any]:
     return {"mean": shares.mean, "minimum": shares.minimum, "least": shares.least, "each": dict(shares.each)}

@@ -1,0 +1,436 @@
+"""What a result is shown by: figures, tables, charts, cards and texts.
+
+Parts are values and render nothing. A result yields them as sections, beside the code that computes it; the forms in
+``report/forms/`` turn them into a terminal's text, a page, a drawing, LaTeX, Markdown or CSV.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from crosslens.core.registry import Registry
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ABSENT = "–"
+"""What stands for a value that is not there."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number with its interval, and how both are written: ``58.3 [56.9, 59.7]``.
+
+    ``scale`` is what the value is multiplied with, ``unit`` stands behind the number. A number that is rounded to zero
+    has no sign. ``plain`` leaves out decimals that are all zero, as ranks do.
+    """
+
+    value: float | None
+    low: float = math.nan
+    high: float = math.nan
+    scale: float = 1.0
+    digits: int = 2
+    unit: str = ""
+    signed: bool = False
+    plain: bool = False
+
+    @classmethod
+    def percent(
+        cls, value: float | None, low: float = math.nan, high: float = math.nan, *, signed: bool = False, unit: str = ""
+    ) -> Figure:
+        """A share in percent, with one decimal."""
+        return cls(value, low, high, scale=100.0, digits=1, unit=unit, signed=signed)
+
+    def write(self, value: float | None) -> str:
+        """Another number as this figure writes its own: a tick of an axis, an end of the interval."""
+        if value is None or not math.isfinite(value):
+            return ABSENT
+        rounded = round(self.scale * value, self.digits) + 0.0
+        number = f"{rounded:{'+' if self.signed and rounded else ''},.{self.digits}f}"
+        if self.plain and self.digits:
+            number = number.removesuffix("." + "0" * self.digits)
+        return number + self.unit
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a value."""
+        return self.value is not None and math.isfinite(self.value)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is an interval."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
+    def number(self) -> str:
+        """The value alone."""
+        return self.write(self.value)
+
+    @property
+    def interval(self) -> str:
+        """``[56.9, 59.7]``, or nothing; the unit is said once, behind the value."""
+        if not (self.known and self.bounded):
+            return ""
+        low, high = (self.write(end).removesuffix(self.unit) for end in (self.low, self.high))
+        return f"[{low}, {high}]"
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.interval}".rstrip()
+
+
+Cell = str | int | Figure | None
+
+
+def cell_text(cell: Cell) -> str:
+    """A cell as it is written; an empty one for None."""
+    return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else str(cell)
+
+
+@dataclass(frozen=True)
+class Text:
+    """Sentences, each beginning a line of its own. ``note``: what a reader may skip."""
+
+    sentences: tuple[str, ...]
+    note: bool = False
+
+    @classmethod
+    def of(cls, *sentences: str, note: bool = False) -> Text:
+        """Those of the sentences that are not empty."""
+        return cls(tuple(sentence for sentence in sentences if sentence), note)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells in rows and columns. ``align`` has one letter per column, ``l`` or ``r``; by default numbers are right.
+
+    ``best`` are rows and columns of cells that are marked. A table that is ``folded`` is on pages under a line to click
+    on. ``notes`` say what its columns mean.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    align: str = ""
+    title: str = ""
+    notes: tuple[str, ...] = ()
+    best: frozenset[tuple[int, int]] = frozenset()
+    folded: bool = False
+
+    @cached_property
+    def sides(self) -> str:
+        """The alignment of every column."""
+        if self.align:
+            return self.align
+        columns = [[row[index] for row in self.rows] for index in range(len(self.header))]
+        return "".join("l" if not cells or any(isinstance(cell, str) for cell in cells) else "r" for cells in columns)
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The values as they are, unrounded: a figure with an interval is three columns."""
+        import polars as pl
+
+        columns: dict[str, list[Any]] = {}
+        for index, name in enumerate(_distinct(self.header)):
+            cells = [row[index] for row in self.rows]
+            figures = [cell if isinstance(cell, Figure) else None for cell in cells]
+            columns[name] = [cell.value if isinstance(cell, Figure) else cell for cell in cells]
+            if any(figure is not None and figure.bounded for figure in figures):
+                for end in ("low", "high"):
+                    columns[f"{name} {end}"] = [None if figure is None else getattr(figure, end) for figure in figures]
+        return pl.DataFrame(columns, strict=False).with_columns(pl.selectors.float().fill_nan(None))
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of columns that differ: an empty one is ``name`` or ``column 3``, a repeated one gets its number."""
+    distinct: list[str] = []
+    for number, name in enumerate(names, start=1):
+        name = name or ("name" if number == 1 else f"column {number}")
+        distinct.append(name if name not in distinct else f"{name} ({number})")
+    return distinct
+
+
+@dataclass(frozen=True)
+class Series:
+    """The figures of one line or one kind of bars."""
+
+    name: str
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """What all charts have; ``about`` is what a reader has to know beside the title."""
+
+    title: str
+    about: str = ""
+
+    @property
+    def table(self) -> Table:
+        """The numbers behind the drawing."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bars(Chart):
+    """A bar per group and series, from 0, with its interval.
+
+    ``mark`` is a figure per group, such as what guessing reaches; ``heading`` says what the groups are, ``limits`` are
+    the ends of the axis (default: from the figures).
+    """
+
+    groups: tuple[str, ...]
+    series: tuple[Series, ...]
+    heading: str = "group"
+    axis: str = ""
+    limits: tuple[float, float] | None = None
+    mark: Series | None = None
+
+    @property
+    def table(self) -> Table:
+        """A row per group."""
+        series = (*self.series, *(() if self.mark is None else (self.mark,)))
+        rows = tuple((group, *(own.figures[index] for own in series)) for index, group in enumerate(self.groups))
+        return Table((self.heading, *(own.name for own in series)), rows, title=self.title)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shares(Chart):
+    """A strip per group, divided among levels: ``counts[group][level]``."""
+
+    groups: tuple[str, ...]
+    levels: tuple[str, ...]
+    counts: tuple[tuple[float, ...], ...]
+    heading: str = ""
+    noun: str = "queries"
+
+    @property
+    def table(self) -> Table:
+        """A row per group; how many are in each level."""
+        rows = tuple(
+            (group, *(int(count) if float(count).is_integer() else Figure(count) for count in counts))
+            for group, counts in zip(self.groups, self.counts, strict=True)
+        )
+        return Table((self.heading, *self.levels), rows, title=self.title)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines(Chart):
+    """A line per series through its figures at ``across``, with bands for their intervals.
+
+    ``logarithmic``: equal steps across are equal factors. ``marked`` is the index of a point of the first series that
+    gets a ring. ``measured`` says up to where a series was measured: beyond, it is extrapolated and drawn so. ``band``
+    shades a part of the axis and says why.
+    """
+
+    across: tuple[float, ...]
+    series: tuple[Series, ...]
+    axis: str
+    logarithmic: bool = False
+    limits: tuple[float, float] | None = None
+    marked: int | None = None
+    measured: Mapping[str, float] = field(default_factory=dict)
+    band: tuple[float, float, str] | None = None
+
+    @property
+    def table(self) -> Table:
+        """A row per point."""
+        rows = tuple(
+            (f"{x:,.10g}", *(self.words(own, index) for own in self.series)) for index, x in enumerate(self.across)
+        )
+        return Table(
+            (self.axis, *(own.name for own in self.series)), rows, "r" * (1 + len(self.series)), title=self.title
+        )
+
+    def words(self, series: Series, index: int) -> Cell:
+        """A figure; one beyond what was measured says so."""
+        figure = series.figures[index]
+        beyond = self.across[index] > self.measured.get(series.name, math.inf) and figure.known
+        return f"{figure} extrapolated" if beyond else figure
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heat(Chart):
+    """A cell per row and column, its number in it and its colour by how large it is.
+
+    ``worse``: None where larger is simply more; True where positive values are losses and negative ones gains, which
+    have two colours; False for the reverse. A number whose interval includes 0 is then in brackets.
+    """
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[tuple[Figure, ...], ...]
+    heading: str = ""
+    worse: bool | None = None
+
+    @property
+    def table(self) -> Table:
+        """The same cells."""
+        rows: list[tuple[Cell, ...]] = [(name, *cells) for name, cells in zip(self.rows, self.cells, strict=True)]
+        return Table((self.heading, *self.columns), tuple(rows), title=self.title)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram(Chart):
+    """``counts[i]`` values lie from ``edges[i]`` up to ``edges[i + 1]``; the last interval includes its end.
+
+    With ``whole``, the values are whole numbers and interval i holds ``edges[i]`` alone. ``unit`` writes an edge.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[float, ...]
+    axis: str
+    unit: Figure = Figure(None, digits=2, plain=True)
+    noun: str = "queries"
+    whole: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """What each interval is called."""
+        write = self.unit.write
+        return [write(low) if self.whole else f"{write(low)} to {write(high)}" for low, high in pairwise(self.edges)]
+
+    @property
+    def table(self) -> Table:
+        """A row per interval."""
+        rows = tuple((name, f"{count:,g}") for name, count in zip(self.names, self.counts, strict=True))
+        return Table((self.axis, self.noun), rows, "lr", title=self.title)
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """The points of one kind in a scatter; ``labels`` are what each says under the pointer."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scatter(Chart):
+    """Points by two values; ``trend`` joins the points of a line through them. ``bare`` axes have no numbers."""
+
+    clouds: tuple[Cloud, ...]
+    axis: str
+    up: str
+    trend: Cloud | None = None
+    bare: bool = False
+
+    @property
+    def table(self) -> Table:
+        """A row per point."""
+        rows: list[tuple[Cell, ...]] = [
+            (cloud.name, Figure(x, digits=4), Figure(y, digits=4), cloud.labels[index] if cloud.labels else "")
+            for cloud in self.clouds
+            for index, (x, y) in enumerate(cloud.points)
+        ]
+        return Table(("", self.axis, self.up, "label"), tuple(rows), "lrrl", title=self.title, folded=True)
+
+
+@dataclass(frozen=True)
+class PictureCard:
+    """A picture or none, with its heading and lines of text. ``mark``: ``right``, ``wrong``, or nothing said."""
+
+    title: str
+    lines: tuple[str, ...] = ()
+    image: str | None = None
+    mark: Literal["", "right", "wrong"] = ""
+
+
+@dataclass(frozen=True)
+class Cards:
+    """Cards under one heading. A ``row`` is one thing seen from several sides: query, expected, retrieved."""
+
+    title: str
+    cards: tuple[PictureCard, ...]
+    pictures: Mapping[str, str] = field(default_factory=dict)
+    """Files of the images that cards name."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Charts beside each other where there is room."""
+
+    charts: tuple[Chart, ...]
+
+
+Part = Text | Table | Chart | Cards | Row
+
+
+@dataclass(frozen=True)
+class Section:
+    """Parts under a heading; without a title they follow what is above."""
+
+    title: str
+    parts: tuple[Part, ...]
+
+    @property
+    def tables(self) -> list[Table]:
+        """Its tables in order."""
+        return [part for part in self.parts if isinstance(part, Table)]
+
+    @property
+    def charts(self) -> list[Chart]:
+        """Its charts in order, those of rows as well."""
+        nested = [part.charts if isinstance(part, Row) else (part,) for part in self.parts]
+        return [part for parts in nested for part in parts if isinstance(part, Chart)]
+
+
+PICTURES = (".svg", ".png", ".pdf")
+ENDINGS = (".html", *PICTURES, ".csv", ".tex", ".md", ".json", ".txt")
+"""Of the files that a result can be written to."""
+
+FORMS: Registry[Callable[..., Any]] = Registry("form", "forms", ("crosslens.report.forms",))
+"""Name of a form → a function that turns sections into it: ``terminal``, ``html``, ``chart``, ``file``."""
+
+
+class Presented:
+    """A result that is shown by its sections: printed, in a notebook, and in files of every form."""
+
+    def sections(self, **options: Any) -> Iterable[Section]:
+        """What is shown, in order."""
+        raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """The heading of a page that shows the result alone."""
+        return type(self).__name__
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        raise NotImplementedError
+
+    def text(self, width: int | None = None, **options: Any) -> str:
+        """As a terminal shows it; ``width``: the most columns tables may take, or None for as many as they need."""
+        text: str = FORMS["terminal"].value(self.sections(**options), width)
+        return text
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        html: str = FORMS["html"].value(self.sections())
+        return html
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The first table, its values unrounded."""
+        return next(table for section in self.sections() for table in section.tables).frame
+
+    def to_pandas(self) -> Any:
+        """The same for pandas."""
+        return self.table.to_pandas()
+
+    def chart(self, number: int = 0) -> Any:
+        """A chart as a drawing: ``.svg`` is its markup, ``.save("x.png")`` writes it; notebooks show it."""
+        charts = [chart for section in self.sections() for chart in section.charts]
+        return FORMS["chart"].value(charts[number])
+
+    def save(self, file: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the result; the ending decides: .html .svg .png .pdf .csv .tex .md .json .txt."""
+        written: Path = FORMS["file"].value(self, file, overwrite=overwrite)
+        return written

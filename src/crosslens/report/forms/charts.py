@@ -1,0 +1,228 @@
+"""Every kind of chart as a drawing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import singledispatch
+
+from crosslens.core import FORMS, Bars, Chart, Figure, Heat, Histogram, Lines, Scatter, Series, Shares
+from crosslens.report.forms.drawing import (
+    ChartDrawing,
+    Plane,
+    finite_range,
+    fitting,
+    powers,
+    range_of,
+    series_class,
+    tick_text,
+    ticks,
+    widest,
+)
+
+_MOST_POINTS = 60
+"""Points of a line that have a dot of their own; with more of them the line is enough."""
+
+
+@singledispatch
+def draw(chart: Chart) -> ChartDrawing:
+    """A chart as a drawing."""
+    raise NotImplementedError(type(chart).__name__)
+
+
+@draw.register
+def _bars(chart: Bars) -> ChartDrawing:
+    width, labels, bar, gap = 480.0, 140.0, 13.0, 9.0
+    drawing = ChartDrawing(chart.title, chart.about or f"{len(chart.groups)} bars, longer is more.", width)
+    figures = [figure for own in chart.series for figure in own.figures]
+    marks = ticks(*(chart.limits or range_of(figures, 0.0)))
+    top = 4 + drawing.legend([own.name for own in chart.series], labels, 4)
+    row = bar * len(chart.series) + gap
+    bottom = top + row * len(chart.groups)
+    drawing.height = bottom + (40 if chart.axis else 24)
+
+    def across(value: float) -> float:
+        share = (min(max(value, marks[0]), marks[-1]) - marks[0]) / (marks[-1] - marks[0])
+        return labels + share * (width - labels - 14)
+
+    for mark in marks:
+        drawing.line(across(mark), top, across(mark), bottom)
+        drawing.text(across(mark), bottom + 14, tick_text(figures[0], mark) if figures else "", "soft middle")
+    if chart.axis:
+        drawing.text((labels + width) / 2, bottom + 32, chart.axis, "soft middle")
+    for index, group in enumerate(chart.groups):
+        above = top + row * index + gap / 2
+        drawing.text(labels - 8, above + bar * len(chart.series) / 2 + 4, group, "end", labels - 12)
+        for order, own in enumerate(chart.series):
+            figure, high = own.figures[index], above + bar * order
+            if not figure.known or figure.value is None:
+                continue
+            start, end = sorted((across(0.0), across(figure.value)))
+            drawing.add(f'<g class="{series_class(order)}">')
+            drawing.rectangle(start, high, end - start, bar - 2, "bar", f"{group}, {own.name}: {figure}")
+            drawing.add("</g>")
+            if figure.bounded:
+                drawing.interval(across(figure.low), across(figure.high), high + bar / 2 - 1)
+        if chart.mark is not None and (value := chart.mark.figures[index].value) is not None and math.isfinite(value):
+            drawing.line(across(value), above - 2, across(value), above + bar * len(chart.series), "mark")
+    return drawing
+
+
+@draw.register
+def _shares(chart: Shares) -> ChartDrawing:
+    strip, high, gap, opacities = 392.0, 24.0, 10.0, (1.0, 0.5, 0.36, 0.22, 0.1)
+    labels = 12 + max(60.0, widest(chart.groups, 240.0))
+    told = chart.about or f"From left to right the shares of {chart.noun}: {', '.join(chart.levels)}."
+    drawing = ChartDrawing(chart.title, told, labels + strip + 8, 26 + (high + gap) * len(chart.groups))
+    shades = [opacities[min(index, len(opacities) - 1)] for index in range(len(chart.levels))]
+    for index, (level, shade) in enumerate(zip(chart.levels, shades, strict=True)):
+        x = labels + strip * index / len(chart.levels)
+        drawing.rectangle(x, 4, 10, 10, "strip", level, fill_opacity=shade)
+        drawing.text(x + 14, 13.5, level, "soft", strip / len(chart.levels) - 16)
+    for row, (group, counts) in enumerate(zip(chart.groups, chart.counts, strict=True)):
+        y, x, total = 26 + (high + gap) * row, labels, sum(counts) or 1
+        drawing.text(labels - 8, y + high / 2 + 4, group, "end", labels - 12)
+        for level, shade, count in zip(chart.levels, shades, counts, strict=True):
+            wide, percent = strip * count / total, 100 * count / total
+            drawing.rectangle(
+                x, y, wide, high, "strip", f"{group}, {level}: {count:,g} of {total:,g} ({percent:.1f} %)",
+                fill_opacity=shade,
+            )  # fmt: skip
+            if wide >= 30:  # a narrower one has its share only in the table
+                kind = "middle" if shade <= 0.5 else "middle over"
+                drawing.text(x + wide / 2, y + high / 2 + 4, fitting(f"{percent:.0f} %", wide), kind)
+            x += wide
+    return drawing
+
+
+@draw.register
+def _lines(chart: Lines) -> ChartDrawing:
+    drawing = ChartDrawing(chart.title, chart.about or f"{len(chart.across)} points from left to right.", Plane.width)
+    columns = powers(chart.across) if chart.logarithmic else ticks(*finite_range([0.0, *chart.across]))
+    figures = [figure for own in chart.series for figure in own.figures]
+    rows = ticks(*(chart.limits or range_of(figures)))
+    above = drawing.legend([own.name for own in chart.series], Plane.left, 4)
+    plane = Plane(drawing, columns, rows, above=above, logarithmic=chart.logarithmic)
+    if chart.band is not None:
+        start, end, words = chart.band
+        (x1, top), (x2, bottom) = plane.position(start, rows[-1]), plane.position(end, rows[0])
+        drawing.rectangle(x1, top, x2 - x1, bottom - top, "zone", words)
+    plane.axes(chart.axis, lambda value: tick_text(figures[0], value))
+    for order, own in enumerate(chart.series):
+        drawing.add(f'<g class="{series_class(order)}">')
+        _line(plane, chart, own)
+        drawing.add("</g>")
+    if chart.marked is not None and (value := chart.series[0].figures[chart.marked].value) is not None:
+        x, y = plane.position(chart.across[chart.marked], value)
+        drawing.line(x, plane.position(x=columns[0], y=rows[-1])[1], x, plane.position(columns[0], rows[0])[1],
+                     "best-line")  # fmt: skip
+        drawing.dot(x, y, "best", radius=5)
+    return drawing
+
+
+def _line(plane: Plane, chart: Lines, series: Series) -> None:
+    """One line: the band of its intervals, its measured and its extrapolated part, its dots."""
+    end = chart.measured.get(series.name, math.inf)
+    shown = [
+        (index, x, figure.value, figure)
+        for index, (x, figure) in enumerate(zip(chart.across, series.figures, strict=True))
+        if figure.value is not None and figure.known
+    ]
+    bounded = [(x, figure) for _, x, _, figure in shown if figure.bounded]
+    if bounded:
+        edge = [plane.position(x, figure.high) for x, figure in bounded]
+        plane.drawing.path(
+            edge + [plane.position(x, figure.low) for x, figure in reversed(bounded)], "band", closed=True
+        )
+    points = [(x, plane.position(x, value)) for _, x, value, _ in shown]
+    inside = [point for x, point in points if x <= end]
+    outside = [*inside[-1:], *(point for x, point in points if x > end)]
+    plane.drawing.path(inside, "curve")
+    if len(outside) > len(inside[-1:]):
+        plane.drawing.path(outside, "curve beyond")
+    if len(chart.across) <= _MOST_POINTS:
+        name = "" if len(chart.series) == 1 else f"{series.name}, "
+        for index, x, value, _ in shown:
+            told = f"{name}{chart.axis} {x:,.10g}: {chart.words(series, index)}"
+            plane.drawing.dot(*plane.position(x, value), "point" if x <= end else "point beyond", told)
+
+
+@draw.register
+def _heat(chart: Heat) -> ChartDrawing:
+    labels, cell, high, longest = 150.0, 62.0, 26.0, widest(chart.columns, 190.0)
+    tilt, deepest = math.radians(35), 0.5  # the number in the deepest cell must stay readable
+    head = 20 + longest * math.sin(tilt)
+    beyond = max(8.0, longest * math.cos(tilt) - cell / 2)  # the last name reaches past its column
+    told = chart.about or f"{len(chart.rows)} rows, {len(chart.columns)} columns; a deeper colour is a larger value."
+    drawing = ChartDrawing(
+        chart.title, told, labels + cell * len(chart.columns) + beyond, head + high * len(chart.rows) + 6
+    )
+    drawing.natural = True
+    known = [figure.value for row in chart.cells for figure in row if figure.value is not None and figure.known]
+    largest = max(map(abs, known), default=0.0)
+    for index, name in enumerate(chart.columns):
+        x, y = labels + cell * (index + 0.5), head - 8
+        drawing.add(f'<g transform="rotate(-35 {x:.1f} {y:.1f})">')
+        drawing.text(x - 4, y, name, "soft", 190.0)
+        drawing.add("</g>")
+    for index, name in enumerate(chart.rows):
+        y = head + high * index
+        drawing.text(labels - 8, y + high / 2 + 4, name, "end", labels - 12)
+        for column, figure in enumerate(chart.cells[index]):
+            if figure.value is None or not figure.known:
+                continue
+            kind, unsure = "cell", False
+            if chart.worse is not None:
+                kind += " worse" if (figure.value > 0) == chart.worse else " better"
+                unsure = figure.bounded and figure.low <= 0 <= figure.high
+            share = abs(figure.value) / largest if largest else 0.0
+            words = f"{name}, {chart.columns[column]}: {figure}"
+            x = labels + cell * column
+            drawing.rectangle(x, y, cell, high, kind, words, fill_opacity=deepest * share)
+            number = f"({figure.number})" if unsure else figure.number
+            drawing.text(x + cell / 2, y + high / 2 + 4, number, "middle")
+    return drawing
+
+
+@draw.register
+def _histogram(chart: Histogram) -> ChartDrawing:
+    kind = "whole numbers" if chart.whole else "intervals"
+    told = chart.about or f"{sum(chart.counts):,g} {chart.noun} in {len(chart.counts)} {kind}."
+    drawing = ChartDrawing(chart.title, told, Plane.width)
+    plane = Plane(drawing, (0.0, float(max(1, len(chart.counts)))), ticks(*finite_range([0.0, *chart.counts])))
+    plane.axes(chart.axis, lambda count: f"{count:,g}", shown=())
+    drawing.add('<g class="s1">')
+    for index, (name, count) in enumerate(zip(chart.names, chart.counts, strict=True)):
+        (x, y), (end, bottom) = plane.position(index, count), plane.position(index + 1, 0.0)
+        drawing.rectangle(x + 0.5, y, end - x - 1, bottom - y, "bar", f"{name}: {count:,g} {chart.noun}")
+    drawing.add("</g>")
+    labelled = chart.edges[:-1] if chart.whole else chart.edges
+    every = -(-len(labelled) // 8)
+    for index in range(0, len(labelled), every):
+        x, bottom = plane.position(index + (0.5 if chart.whole else 0.0), 0.0)
+        drawing.text(x, bottom + 16, tick_text(chart.unit, labelled[index]), "soft middle")
+    return drawing
+
+
+@draw.register
+def _scatter(chart: Scatter) -> ChartDrawing:
+    clouds = [*chart.clouds, *([] if chart.trend is None else [chart.trend])]
+    drawing = ChartDrawing(chart.title, chart.about or f"{chart.up} against {chart.axis}.", Plane.width)
+    across, up = (finite_range([point[axis] for cloud in clouds for point in cloud.points]) for axis in (0, 1))
+    above = drawing.legend([cloud.name for cloud in clouds], Plane.left, 4)
+    plane = Plane(drawing, ticks(*across), ticks(*up), above=above)
+    numbers: Callable[[float], str] = Figure(None, digits=4, plain=True).write
+    plane.axes(chart.axis, None if chart.bare else lambda value: f"{float(numbers(value).replace(',', '')):,g}")
+    drawing.text(Plane.left, Plane.top + above - 4, chart.up, "soft")
+    for order, cloud in enumerate(clouds):
+        drawing.add(f'<g class="{series_class(order)}">')
+        if cloud is chart.trend:
+            drawing.path([plane.position(*point) for point in cloud.points], "curve")
+        for index, point in enumerate(cloud.points):
+            told = cloud.labels[index] if cloud.labels else ""
+            drawing.dot(*plane.position(*point), "point faint" if cloud is not chart.trend else "point", told)
+        drawing.add("</g>")
+    return drawing
+
+
+FORMS.register("chart")(draw)

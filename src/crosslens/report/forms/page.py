@@ -1,0 +1,135 @@
+"""Sections as HTML: alone on a page, inside one, or in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+
+from crosslens.core import FORMS, Cards, Cell, Chart, Figure, Part, PictureCard, Row, Section, Table, Text, cell_text
+from crosslens.report.charts.theme import CHART_STYLE, THEME_STYLE
+from crosslens.report.document.style import STYLE
+from crosslens.report.forms.charts import draw
+from crosslens.report.html import folded, html_page
+from crosslens.report.pages.pictures import EmbeddedImage, embed_thumbnails
+
+_BUDGET = 6_000_000
+"""Bytes that the pictures of a page may take."""
+_PERCENT = "\u00a0%"
+"""The sign stays with its number at the end of a line."""
+
+
+@FORMS.register("html")
+def fragment(sections: Iterable[Section]) -> str:
+    """For a notebook: the style of pages, which keeps to this element, and the sections."""
+    style = f"<style>{THEME_STYLE}{CHART_STYLE}{NOTEBOOK_STYLE}</style>"
+    return f'{style}<div class="crosslens">{"".join(map(section_html, sections))}</div>'
+
+
+def section_page(title: str, sections: Iterable[Section]) -> str:
+    """A page that needs no other file."""
+    body = "\n".join(map(section_html, sections))
+    return html_page(title, body, style=THEME_STYLE + CHART_STYLE + STYLE)
+
+
+def section_html(section: Section) -> str:
+    """A section with its heading."""
+    head = f"<h2>{escape(section.title)}</h2>\n" if section.title else ""
+    return f"<section>{head}{''.join(part_html(part) for part in section.parts)}</section>"
+
+
+def part_html(part: Part) -> str:
+    """One part."""
+    if isinstance(part, Text):
+        return "".join(paragraph(sentence, "facts" if part.note else "") for sentence in part.sentences)
+    if isinstance(part, Table):
+        return table_html(part)
+    if isinstance(part, Row):
+        return f'<div class="charts">{"".join(map(chart_html, part.charts))}</div>'
+    if isinstance(part, Chart):
+        return chart_html(part)
+    return cards_html(part)
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """A paragraph of plain text."""
+    return f"<p{_class(kind)}>{escape(text.replace(' %', _PERCENT))}</p>"
+
+
+def table_html(table: Table) -> str:
+    """A table whose first column names its rows, in a frame that scrolls where it is wider than the page."""
+    label = table.title or "table"
+    framed = f'<div class="wide" tabindex="0" role="group" aria-label="{escape(label)}">\n{_rows(table)}\n</div>'
+    notes = "".join(paragraph(note, "facts") for note in table.notes)
+    if table.folded:
+        return f'<div class="block">{folded(label, framed + notes)}</div>'
+    head = f"<h4>{escape(table.title)}</h4>\n" if table.title else ""
+    return f'<div class="block">{head}{framed}{notes}</div>'
+
+
+def _rows(table: Table) -> str:
+    sides = ["number" if side == "r" else "" for side in table.sides]
+    head = "".join(
+        f'<th scope="col"{_class(side)}>{escape(name)}</th>' for name, side in zip(table.header, sides, strict=True)
+    )
+    rows = []
+    for number, row in enumerate(table.rows):
+        cells = [f'<th scope="row"{_class(sides[0])}>{escape(cell_text(row[0]))}</th>'] if row else []
+        for column, cell in enumerate(row[1:], start=1):
+            mark = "best" if (number, column) in table.best else ""
+            bounded = "figure" if isinstance(cell, Figure) and cell.interval else ""
+            cells.append(f"<td{_class(sides[column], mark, bounded)}>{_cell(cell)}</td>")
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    body = "\n".join(rows)
+    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, Figure) and cell.interval:
+        return f'{escape(cell.number)} <span class="facts">{cell.interval}</span>'
+    return escape(cell_text(cell))
+
+
+def chart_html(chart: Chart) -> str:
+    """A chart, and the table behind it under a line to click on."""
+    drawing = draw(chart)
+    table = folded(f"Table: {chart.title}", f'<div class="wide">{_rows(chart.table)}</div>')
+    svg, kind = drawing.svg, "chart-figure"
+    if drawing.natural:
+        kind += " natural"
+        svg = f'<div class="chart-scroll" tabindex="0" role="group" aria-label="{escape(chart.title)}">{svg}</div>'
+    about = paragraph(chart.about, "facts") if chart.about else ""
+    return f'<figure class="{kind}"><figcaption>{escape(chart.title)}</figcaption>{about}\n{svg}\n{table}</figure>'
+
+
+def cards_html(cards: Cards) -> str:
+    """Pictures with their texts; a card without a picture has its texts alone."""
+    named = [card.image for card in cards.cards if card.image is not None]
+    drawn = embed_thumbnails({image: cards.pictures[image] for image in named if image in cards.pictures}, _BUDGET)
+    listed = "".join(_card(card, drawn) for card in cards.cards)
+    head = f"<h4>{escape(cards.title)}</h4>" if cards.title else ""
+    return f'<div class="block">{head}<div class="hits">{listed}</div></div>'
+
+
+def _card(card: PictureCard, drawn: Mapping[str, EmbeddedImage]) -> str:
+    picture = drawn.get(card.image or "")
+    shown = ""
+    if picture is not None:
+        size = f'width="{picture.width:g}" height="{picture.height:g}"'
+        shown = f'<img src="{picture.address}" alt="{escape(card.title)}" {size}>'
+    lines = "".join(f'<q dir="auto">{escape(line)}</q>' for line in card.lines)
+    return f"<figure{_class(card.mark)}>{shown}<figcaption>{escape(card.title)}{lines}</figcaption></figure>"
+
+
+def _class(*names: str) -> str:
+    given = " ".join(name for name in names if name)
+    return f' class="{given}"' if given else ""
+
+
+NOTEBOOK_STYLE = """
+.crosslens table { border-collapse: collapse; } .crosslens th, .crosslens td { padding: 2px 12px 2px 0; }
+.crosslens th.number, .crosslens td.number { text-align: right; } .crosslens .facts { color: var(--soft); }
+.crosslens td.best { font-weight: 700; } .crosslens .wide { overflow-x: auto; }
+.crosslens .hits { display: grid; grid-template-columns: repeat(auto-fill, minmax(160px, 1fr)); gap: 10px; }
+.crosslens .hits img { max-width: 100%; height: auto; }
+"""
+"""A few rules that keep to this element: a notebook has a style of its own."""

@@ -1,0 +1,91 @@
+"""Sections as LaTeX, Markdown and CSV: their tables, and those behind their charts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from crosslens.core import Cards, Cell, Figure, Section, Table, Text, UsageError, cell_text
+
+_LATEX_CHARACTERS = str.maketrans({
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"}, "\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}", "→": r"$\rightarrow$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--",
+})  # fmt: skip
+
+
+def latex(sections: Iterable[Section]) -> str:
+    """A booktabs table for each table, with what its columns mean as a comment."""
+    tables = [table for section in sections for table in section.tables]
+    return "% needs \\usepackage{booktabs}\n" + "\n".join(map(latex_table, tables))
+
+
+def latex_table(table: Table) -> str:
+    """The best cells bold, intervals smaller."""
+    comments = [f"% {' '.join(line.split())}" for line in (table.title, *table.notes) if line]
+    rows = [
+        " & ".join(_latex_cell(cell, (number, column) in table.best) for column, cell in enumerate(row)) + r" \\"
+        for number, row in enumerate(table.rows)
+    ]
+    head = " & ".join(map(latex_text, table.header)) + r" \\"
+    lines = [f"\\begin{{tabular}}{{{table.sides}}}", "\\toprule", head, "\\midrule", *rows, "\\bottomrule"]
+    return "\n".join([*comments, *lines, "\\end{tabular}"]) + "\n"
+
+
+def _latex_cell(cell: Cell, best: bool) -> str:
+    number = latex_text(cell.number if isinstance(cell, Figure) else cell_text(cell))
+    number = f"\\textbf{{{number}}}" if best else number
+    return f"{number} {{\\small {cell.interval}}}" if isinstance(cell, Figure) and cell.interval else number
+
+
+def latex_text(cell: str) -> str:
+    """A text of any kind as it is written in LaTeX, on one line."""
+    text = " ".join(cell.split()).translate(_LATEX_CHARACTERS)
+    # A row must not begin with "[": LaTeX would read it as an argument of the \\ before it.
+    return f"{{{text}}}" if text.startswith("[") else text
+
+
+def markdown(title: str, sections: Iterable[Section]) -> str:
+    """A page: headings, texts, tables and lists."""
+    blocks = [f"# {title}"]
+    for section in sections:
+        blocks += [f"## {section.title}"] if section.title else []
+        for part in section.parts:
+            if isinstance(part, Text):
+                blocks.append("\n\n".join(part.sentences))
+            elif isinstance(part, Table):
+                blocks += [f"**{_markdown_cell(part.title)}**"] if part.title else []
+                blocks += [markdown_table(part), *part.notes]
+            elif isinstance(part, Cards):
+                listed = [f"- {' · '.join((card.title, *card.lines))}" for card in part.cards]
+                blocks.append("\n".join([f"**{part.title}**", "", *listed]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def markdown_table(table: Table) -> str:
+    """The best cells bold."""
+    rule = ["---:" if side == "r" else "---" for side in table.sides]
+    rows = [
+        [f"**{_markdown_cell(cell)}**" if (number, column) in table.best else _markdown_cell(cell)
+         for column, cell in enumerate(row)]
+        for number, row in enumerate(table.rows)
+    ]  # fmt: skip
+    return "\n".join(f"| {' | '.join(line)} |" for line in ([*map(_markdown_cell, table.header)], rule, *rows))
+
+
+def _markdown_cell(cell: Cell) -> str:
+    return " ".join(cell_text(cell).replace("|", "\\|").split())
+
+
+def csv(sections: Iterable[Section]) -> str:
+    """All tables with the same columns below each other, values unrounded; a column says which table a row is of."""
+    import polars as pl
+
+    tables = [(table.title or section.title, table) for section in sections for table in section.tables]
+    if not tables:
+        raise UsageError("the result has no table", fix="choose .html or .json")
+    same = [(title, table) for title, table in tables if table.header == tables[0][1].header]
+    frames = [
+        table.frame.select(*([pl.lit(title).alias("table")] if len(same) > 1 else []), pl.all())
+        for title, table in same
+    ]
+    joined = pl.concat(frames, how="diagonal_relaxed")
+    return joined.with_columns(pl.selectors.string().str.strip_chars()).write_csv()

@@ -1,0 +1,77 @@
+"""Sections as a terminal's text: blocks with a blank line between them, the same in a pipe and in a notebook."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from crosslens.core import (
+    FORMS,
+    PAGE_WIDTH,
+    Cards,
+    Cell,
+    Figure,
+    Grid,
+    PictureCard,
+    Section,
+    Table,
+    Text,
+    cell_text,
+    printable,
+)
+
+
+@FORMS.register("terminal")
+def terminal(sections: Iterable[Section], width: int | None = None) -> str:
+    """Texts and tables; charts are for pages, and what they show is in tables as well.
+
+    Tables take up to ``width`` columns (None: as many as they need), texts at most 80.
+    """
+    wrapped = min(width or PAGE_WIDTH, PAGE_WIDTH)
+    blocks: list[str] = []
+    for section in sections:
+        if section.title:
+            blocks.append(_wrapped(section.title, wrapped))
+        for part in section.parts:
+            if isinstance(part, Text):
+                blocks.append("\n".join(_wrapped(sentence, wrapped) for sentence in part.sentences))
+            elif isinstance(part, Table):
+                title = f"{part.title}\n" if part.title else ""
+                blocks.append(title + text_grid(part).text(width))
+                blocks.append("\n".join(_wrapped(note, wrapped) for note in part.notes))
+            elif isinstance(part, Cards):
+                blocks.append("\n".join([part.title, *(line for card in part.cards for line in _card(card, wrapped))]))
+    return printable("\n\n".join(block for block in blocks if block))
+
+
+def text_grid(table: Table) -> Grid:
+    """A table of texts: figures of a column with their numbers under each other, intervals beside them."""
+    columns, sides = [], ""
+    for index, side in enumerate(table.sides):
+        cells = [row[index] for row in table.rows]
+        if any(isinstance(cell, Figure) and cell.interval for cell in cells):
+            columns.append(_with_intervals(cells))
+            sides += "l"
+        else:
+            columns.append([cell_text(cell) for cell in cells])
+            sides += side
+    return Grid(table.header, tuple(zip(*columns, strict=True)) if table.rows else (), sides)
+
+
+def _with_intervals(cells: Sequence[Cell]) -> list[str]:
+    numbers = [cell.number if isinstance(cell, Figure) else cell_text(cell) for cell in cells]
+    room = max(map(len, numbers))
+    bounds = [cell.interval if isinstance(cell, Figure) else "" for cell in cells]
+    return [f"{number:>{room}}  {interval}".rstrip() for number, interval in zip(numbers, bounds, strict=True)]
+
+
+def _card(card: PictureCard, width: int) -> list[str]:
+    indent = 4 * " "
+    lines = [f"  {card.title}"]
+    for line in card.lines:
+        lines += textwrap.wrap(" ".join(line.split()), width, initial_indent=indent, subsequent_indent=2 * indent)
+    return lines
+
+
+def _wrapped(text: str, width: int) -> str:
+    return "\n".join(textwrap.wrap(text, width, break_on_hyphens=False)) if len(text) > width else text

@@ -1,0 +1,202 @@
+"""Parts in every form: the same numbers on a terminal, on a page, in drawings and in files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from crosslens.core import (
+    Bars,
+    Cards,
+    Chart,
+    Cloud,
+    ConflictError,
+    Figure,
+    Heat,
+    Histogram,
+    Lines,
+    PictureCard,
+    Presented,
+    Row,
+    Scatter,
+    Section,
+    Series,
+    Shares,
+    Table,
+    Text,
+    UsageError,
+)
+from crosslens.report.forms.charts import draw
+from crosslens.report.forms.drawing import drawn_file
+
+HALF, LESS = Figure.percent(0.5, 0.4, 0.6), Figure.percent(0.25)
+CHARTS: tuple[Chart, ...] = (
+    Bars(title="bars", groups=("a <b>", "c"), series=(Series("m", (HALF, LESS)), Series("n", (LESS, HALF))),
+         mark=Series("chance", (HALF, HALF))),
+    Bars(title="negative", groups=("a",), series=(Series("m", (Figure(-3.0, -4.0, -2.0),)),)),
+    Shares(title="shares", groups=("a", "b"), levels=("rank 1", "below"), counts=((3, 1), (0, 0))),
+    Lines(title="lines", across=(1.0, 10.0, 1000.0), series=(Series("m", (HALF, LESS, HALF)),), axis="k",
+          logarithmic=True, marked=1, measured={"m": 10.0}),
+    Lines(title="zone", across=(0.0, 1.0), series=(Series("m", (HALF, Figure.percent(None))),), axis="k",
+          band=(0.2, 0.4, "kept")),
+    Heat(title="heat", rows=("a", "b"), columns=("c", "d"), worse=True,
+         cells=((HALF, Figure.percent(-0.1, -0.2, 0.1)), (Figure.percent(math.nan), LESS))),
+    Histogram(title="histogram", edges=(0.0, 1.0, 2.0), counts=(3, 0), axis="value"),
+    Histogram(title="whole", edges=(0.0, 1.0, 2.0), counts=(3, 4), axis="value", whole=True),
+    Scatter(title="scatter", clouds=(Cloud("c", ((0.0, 1.0), (2.0, 3.0)), ("x", "y")),), axis="a", up="b",
+            trend=Cloud("trend", ((0.0, 1.0), (2.0, 2.0)))),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shown(Presented):
+    parts: tuple[Any, ...]
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        yield Section("A title", self.parts)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"value": 0.5, "missing": math.nan}
+
+
+TABLE = Table(
+    ("", "cases", "accuracy", "chance"),
+    (("all | cases", 1200, HALF, LESS), ("[few]", 3, Figure.percent(1.0), Figure.percent(None))),
+    notes=("In percent.",), best=frozenset({(1, 2)}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [
+        (Figure.percent(0.583, 0.569, 0.597), "58.3 [56.9, 59.7]"),
+        (Figure.percent(None), "–"),
+        (Figure.percent(math.nan, 0.1, 0.2), "–"),
+        (Figure.percent(-0.0002, -0.01, 0.01, signed=True), "0.0 [-1.0, +1.0]"),
+        (Figure.percent(0.02, signed=True, unit=" pp"), "+2.0 pp"),
+        (Figure.percent(0.02, 0.01, 0.03, unit=" %"), "2.0 % [1.0, 3.0]"),
+        (Figure(5.0, digits=1, plain=True), "5"),
+        (Figure(5.5, digits=1, plain=True), "5.5"),
+        (Figure(12345.678), "12,345.68"),
+    ],
+)
+def test_a_figure_is_written_once_and_for_all(figure: Figure, text: str) -> None:
+    assert str(figure) == text
+
+
+@given(st.floats(-1e6, 1e6), st.integers(0, 4), st.booleans())
+def test_a_number_that_rounds_to_zero_has_no_sign(value: float, digits: int, signed: bool) -> None:
+    text = str(Figure(value, digits=digits, signed=signed))
+    assert float(text.replace(",", "")) == pytest.approx(round(value, digits), abs=1e-9)
+    if not float(text.replace(",", "")):
+        assert text[0] not in "+-"
+
+
+def test_a_terminal_aligns_numbers_and_intervals() -> None:
+    assert Shown((TABLE, Text.of("First.", "", "Second."))).text() == (
+        "A title\n\n"
+        "              cases   accuracy              chance\n"
+        "all | cases   1,200    50.0  [40.0, 60.0]     25.0\n"
+        "[few]             3   100.0                      –\n\n"
+        "In percent.\n\nFirst.\nSecond."
+    )
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, None])
+def test_texts_wrap_and_tables_break_into_blocks(width: int | None) -> None:
+    text = Shown((Text.of("word " * 60), TABLE)).text(width)
+    longest = max(map(len, text.splitlines()))
+    assert longest <= (80 if width is None else min(width, 80))
+
+
+def test_cards_are_indented_lines() -> None:
+    cards = Cards("Worst:", (PictureCard("−1 case 4", ("right: a\nred square", "wrong: b")),))
+    assert Shown((cards,)).text() == "A title\n\nWorst:\n  −1 case 4\n    right: a red square\n    wrong: b"
+
+
+def test_csv_has_unrounded_values_and_interval_ends(tmp_path: Path) -> None:
+    figure = Figure.percent(1 / 3, 0.123456789, 0.7)
+    file = Shown((Table(("", "", "share"), (("a", "x", figure), ("b", "y", None))),)).save(tmp_path / "a.csv")
+    rows = list(csv.DictReader(io.StringIO(file.read_text())))
+    assert [row["share"] for row in rows] == [str(1 / 3), ""]
+    assert rows[0]["share low"] == "0.123456789"
+    assert list(rows[0]) == ["name", "column 2", "share", "share low", "share high"]
+
+
+def test_latex_and_markdown_escape_and_mark_the_best(tmp_path: Path) -> None:
+    result = Shown((TABLE,))
+    latex = result.save(tmp_path / "a.tex").read_text()
+    assert r"{[few]} & 3 & \textbf{100.0} & -- \\" in latex
+    assert r"50.0 {\small [40.0, 60.0]}" in latex
+    markdown = result.save(tmp_path / "a.md").read_text()
+    assert r"| all \| cases | 1,200 | 50.0 [40.0, 60.0] | 25.0 |" in markdown
+    assert "**100.0**" in markdown
+
+
+@pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.title)
+def test_charts_are_drawn_inside_their_frame(chart: Chart, tmp_path: Path) -> None:
+    root = ElementTree.fromstring(drawn_file([draw(chart)], ".svg").decode())
+    drawing = root.find("{http://www.w3.org/2000/svg}svg")
+    assert drawing is not None
+    wide, high = float(drawing.get("width", "")), float(drawing.get("height", ""))
+    for element in drawing.iter():
+        for name, most in (("x", wide), ("cx", wide), ("x1", wide), ("y", high), ("cy", high), ("y2", high)):
+            if element.get(name) is not None:
+                assert -1 <= float(element.get(name, "")) <= most + 1, ElementTree.tostring(element)
+    assert len(chart.table.rows) > 0
+    page = Shown((chart, Row((chart,)))).save(tmp_path / "a.html").read_text()
+    assert page.count('<svg class="chart"') == 2
+    assert "a <b>" not in page
+
+
+@pytest.mark.parametrize("ending", [".png", ".pdf"])
+def test_pictures_need_no_browser(ending: str, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="pip install 'crosslens[pictures]'")
+    content = Shown(CHARTS).save(tmp_path / f"a{ending}").read_bytes()
+    assert content.startswith({".png": b"\x89PNG", ".pdf": b"%PDF"}[ending])
+    assert Shown(CHARTS).save(tmp_path / f"b{ending}").read_bytes() == content
+
+
+def test_a_notebook_shows_the_same_sections() -> None:
+    shown = Shown((TABLE, CHARTS[0], Text.of("<script>")))._repr_html_()
+    assert 'class="crosslens"' in shown
+    assert "all | cases" in shown
+    assert "&lt;script&gt;" in shown
+    assert "<script>" not in shown
+
+
+def test_json_has_no_nan(tmp_path: Path) -> None:
+    assert json.loads(Shown(()).save(tmp_path / "a.json").read_text()) == {"value": 0.5, "missing": None}
+
+
+def test_the_values_are_a_frame() -> None:
+    result = Shown((TABLE,))
+    assert result.table["accuracy"].to_list() == [0.5, 1.0]
+    assert result.table["cases"].to_list() == [1200, 3]
+
+
+def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+    result = Shown((TABLE,))
+    with pytest.raises(UsageError, match=r"a\.xls: unknown form \.xls"):
+        result.save(tmp_path / "a.xls")
+    with pytest.raises(UsageError, match=r"no chart for a \.svg file"):
+        result.save(tmp_path / "a.svg")
+    with pytest.raises(UsageError, match="no table"):
+        Shown((CHARTS[0],)).save(tmp_path / "a.csv")
+    result.save(tmp_path / "a.md")
+    result.save(tmp_path / "a.md")  # the same content is no conflict
+    with pytest.raises(ConflictError, match="already exists"):
+        Shown(()).save(tmp_path / "a.md")
+    (tmp_path / "b.md").mkdir()
+    with pytest.raises(ConflictError, match="is a folder"):
+        result.save(tmp_path / "b.md")
