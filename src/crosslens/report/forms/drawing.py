@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -183,7 +184,7 @@ def range_of(figures: Iterable[Figure], *more: float) -> tuple[float, float]:
 def tick_text(unit: Figure, value: float) -> str:
     """A value on an axis: without a decimal that says nothing."""
     text = unit.write(value)
-    return text.removesuffix(".0") if "." in text else text
+    return re.sub(r"\.0+(?!\d)|(?<=\.\d)0+(?!\d)", "", text)
 
 
 def axis_number(value: float) -> str:
