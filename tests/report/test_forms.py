@@ -87,7 +87,8 @@ TABLE = Table(
         (Figure.percent(0.02, 0.01, 0.03, unit=" %"), "2.0 % [1.0, 3.0]"),
         (Figure(5.0, digits=1, plain=True), "5"),
         (Figure(5.5, digits=1, plain=True), "5.5"),
-        (Figure(12345.678), "12,345.68"),
+        (Figure(12345.678), "12345.68"),
+        (Figure(12345.678, digits=0), "12,346"),
     ],
 )
 def test_a_figure_is_written_once_and_for_all(figure: Figure, text: str) -> None:

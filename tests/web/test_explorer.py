@@ -305,5 +305,5 @@ def test_figures_as_text() -> None:
     assert shown_p(0.0001) == "< 0.001"
     chart = length_chart({3: 2, 5: 4}, 40)
     assert chart is not None
-    assert chart.grid.rows == (("3", "2"), ("4", "0"), ("5", "4")), "an empty length leaves a gap"
+    assert chart.table.rows == (("3", "2"), ("4", "0"), ("5", "4")), "an empty length leaves a gap"
     assert length_chart({}, 40) is None

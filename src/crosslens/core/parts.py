@@ -52,7 +52,7 @@ class Figure:
         if value is None or not math.isfinite(value):
             return ABSENT
         rounded = round(self.scale * value, self.digits) + 0.0
-        number = f"{rounded:{'+' if self.signed and rounded else ''},.{self.digits}f}"
+        number = f"{rounded:{'+' if self.signed and rounded else ''}{'' if self.digits else ','}.{self.digits}f}"
         if self.plain and self.digits:
             number = number.removesuffix("." + "0" * self.digits)
         return number + self.unit

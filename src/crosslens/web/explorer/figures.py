@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crosslens.core import percent
-from crosslens.report import ChartHtml, histogram
+from crosslens.core import Figure, Histogram, percent
 
 _LONGEST = 200
 """Characters of a value."""
@@ -40,14 +39,14 @@ def shown_p(value: float | None) -> str:
     return f"{value:.3f}" if value >= 0.001 else "< 0.001"
 
 
-def length_chart(counts: Mapping[int, int], longest: int) -> ChartHtml | None:
+def length_chart(counts: Mapping[int, int], longest: int) -> Histogram | None:
     """How many captions have each number of words; those of ``longest`` words and more stand together."""
     if not counts:
         return None
     first, last = min(counts), max(counts)
     lengths = range(first, last + 1)
-    return histogram(
-        "Captions by number of words", [*lengths, last + 1], [counts.get(length, 0) for length in lengths],
-        axis=f"words, {longest} or more together" if last >= longest else "words", number=lambda value: f"{value:g}",
-        about=f"From {first} to {last} words.", noun="captions", whole=True,
+    return Histogram(
+        title="Captions by number of words", edges=(*lengths, last + 1),
+        counts=tuple(counts.get(length, 0) for length in lengths), unit=Figure(None, digits=0),
+        axis=f"words, {longest} or more together" if last >= longest else "words", noun="captions", whole=True,
     )  # fmt: skip
