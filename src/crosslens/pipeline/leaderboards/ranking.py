@@ -69,7 +69,7 @@ def group_runs(runs: Sequence[Run]) -> dict[tuple[str, str], Run]:
     datasets: dict[str, str] = {}
     for run in runs:
         if (key := _dataset_key(run)) not in datasets:
-            datasets[key] = unused_label(_dataset_label(run), datasets.values())
+            datasets[key] = unused_label(dataset_label(run.provenance), datasets.values())
     encoders = Counter((_encoder(run), _dataset_key(run)) for run in runs)
     repeated = {encoder for (encoder, _), number in encoders.items() if number > 1} | {""}
     grouped: dict[tuple[str, str], Run] = {}
@@ -99,11 +99,11 @@ def _dataset_key(run: Run) -> str:
     return json.dumps(content, sort_keys=True, default=str)
 
 
-def _dataset_label(run: Run) -> str:
-    """The dataset's name, with whatever makes its figures different from the usual ones."""
-    name = str(run.provenance.get("dataset", {}).get("name", "")) or "dataset"
-    folds = run.provenance.get("options", {}).get("folds", 1)
-    parts = [*_sources(run.provenance.get("relevance") or {}), *([f"{folds} folds"] if folds != 1 else [])]
+def dataset_label(provenance: Mapping[str, Any]) -> str:
+    """The name of a run's dataset, with whatever makes its figures different from the usual ones."""
+    name = str((provenance.get("dataset") or {}).get("name", "")) or "dataset"
+    folds = provenance.get("options", {}).get("folds", 1)
+    parts = [*_sources(provenance.get("relevance") or {}), *([f"{folds} folds"] if folds != 1 else [])]
     return f"{name} ({', '.join(parts)})" if parts else name
 
 
