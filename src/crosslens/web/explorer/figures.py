@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crosslens.core import Figure, Histogram, percent
+from crosslens.core import Figure, Histogram, decimal, percent
 
 _LONGEST = 200
 """Characters of a value."""
 
 
 def shown_figure(value: float | None, unit: str) -> str:
-    """A share in percent, anything else as a plain number."""
-    if unit == "share":
-        return percent(value)
-    return "–" if value is None else f"{value:.4g}"
+    """A share in percent; a column of anything else has as many digits in every row."""
+    return _shown(value, unit, signed=False)
 
 
 def shown_difference(value: float | None, unit: str) -> str:
     """The same with its sign."""
-    text = shown_figure(value, unit)
-    if value is None or not text.strip("-0."):
-        return text.removeprefix("-")
-    return text.replace("-", "−", 1) if text.startswith("-") else f"+{text}"
+    return _shown(value, unit, signed=True).replace("-", "−", 1)
+
+
+def _shown(value: float | None, unit: str, *, signed: bool) -> str:
+    if value is None or unit == "share":
+        return percent(value, signed=signed)
+    text = decimal(value, 4 if unit == "number" else 1, signed=signed)
+    return text.removesuffix(".0") if unit == "rank" else text
 
 
 def shown_value(value: Any) -> str:
