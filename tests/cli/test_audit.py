@@ -58,6 +58,36 @@ def here(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_pictures_of_vectors(call: Call, here: Path) -> None:
+    """The pictures belong to the dataset, whoever made the vectors: the report and the explorer show them."""
+    from crosslens.web.library import RunLibrary
+    from crosslens.web.pictures import PictureStore
+
+    vectors = ("--image-embeddings", "img.npy", "--caption-embeddings", "cap.npy")
+    words = ("audit", "--dataset", "captions.jsonl", *vectors, "--image-folder", "DIR", "--only", "explain", "--quick")
+    outcome = call(*words, "-o", "OUT")
+    assert outcome.code == 0, outcome.err
+    assert "data:image/" in (here / "OUT" / "report.html").read_text()
+    recipe = (here / "OUT" / "runs" / "embeddings" / "recipe.toml").read_text()
+    assert "image_folder = " in recipe
+    library = RunLibrary(here / "OUT")
+    (dataset,) = library.datasets()
+    assert PictureStore(library, (), here / "cache").exists(dataset.id, "0.png")
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [(("--skip-bad",), "--skip-bad, but no model"), (("--precision", "bf16"), "--precision, but no model")],
+)
+def test_an_option_of_a_model_that_is_not_there_is_named(
+    call: Call, here: Path, option: tuple[str, ...], message: str
+) -> None:
+    vectors = ("--image-embeddings", "img.npy", "--caption-embeddings", "cap.npy")
+    outcome = call("audit", "--dataset", "captions.jsonl", *vectors, *option, "-o", "OUT")
+    assert outcome.code == 2
+    assert message in outcome.err
+
+
 @pytest.mark.slow
 def test_the_contract(call: Call, here: Path) -> None:
     """Every stage that pictures and captions allow, with the model that comes with crosslens."""

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from crosslens.core import percent
 from crosslens.metrics import MetricSpec
 from crosslens.metrics.formatting import (
     format_count,
@@ -57,10 +58,11 @@ def test_differences_carry_their_sign() -> None:
     assert [format_figure("Hit@1", value, signed=True) for value in (0.05, -0.05, -0.0001, 0.0)] == [
         "+5.0",
         "-5.0",
-        "+0.0",
-        "+0.0",
-    ]
-    assert [format_figure("MedR", value, signed=True) for value in (2.0, -0.5, -0.01)] == ["+2", "-0.5", "+0"]
+        "0.0",
+        "0.0",
+    ], "what rounds to zero has no sign"
+    assert [format_figure("MedR", value, signed=True) for value in (2.0, -0.5, -0.01)] == ["+2", "-0.5", "0"]
+    assert [percent(value, signed=True) for value in (0.0002, -0.0002, 0.02)] == ["0.0", "0.0", "+2.0"]
     assert format_figure("Hit@1", 0.666, decimals=0) == "67"
 
 

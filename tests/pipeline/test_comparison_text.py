@@ -28,7 +28,7 @@ new against old
 
 metric        old    new   difference                 p   wins : losses
 t2i/Hit@1    25.4   32.3   +6.9  [+2.7, +11.1]   0.0042     1,233 : 164
-t2i/MedR ↓      5    3.5   -1.5  [-2, +0]        0.0500     1,233 : 164
+t2i/MedR ↓      5    3.5   -1.5  [-2, 0]         0.0500     1,233 : 164
 
 Where they differ most (value in the first → in the second)
   t2i/Hit@1, new better: c1 0 → 100; c2 0 → 100

@@ -10,6 +10,7 @@ import pytest
 from crosslens.core import MetricValues, Run
 from crosslens.pipeline import leaderboard
 from crosslens.report import leaderboard_latex, leaderboard_page
+from crosslens.report.document.sections.comparison import _board
 from tests.report.browser import Watched
 
 
@@ -32,8 +33,17 @@ def test_latex() -> None:
     lines = leaderboard_latex(BOARD).splitlines()
     assert r" & \multicolumn{1}{c}{coco\_5k} & \multicolumn{1}{c}{flickr} \\" in lines
     assert r"\cmidrule(lr){2-2} \cmidrule(lr){3-3}" in lines
-    assert r"<b>50\% \& more & \textbf{90.0} & -- \\" in lines
-    assert r"bad & 10.0$^{\dagger}$ & \textbf{30.0} \\" in lines
+    assert r"<b>50\% \& more & \textbf{90.0}$^{*}$ & -- \\" in lines
+    assert r"bad & 10.0 & \textbf{30.0} \\" in lines, "without a mark: significantly worse; alone: nothing to beat"
+    assert "% *: the best on a dataset. =: the difference to it may be chance" in "\n".join(lines)
+
+
+def test_the_report_has_the_same_marks() -> None:
+    table, about, *_ = _board(BOARD.as_dict())
+    assert "90.0 * [10.0, 90.0]" in table
+    assert "10.0 [10.0, 90.0]" in table
+    assert "30.0 [10.0, 90.0]" in table
+    assert "*: the best on a dataset. =: the difference to it may be chance" in about
 
 
 def test_page_escapes_names_and_says_what_marks_mean() -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 import crosslens as cl
 from crosslens.analyze import find_missing_positives
-from crosslens.pipeline import Robustness, compare
+from crosslens.pipeline import Robustness, compare, group_runs
 from crosslens.web.explorer.figures import length_chart, shown_difference, shown_figure, shown_p
 from crosslens.web.explorer.query_table import QueryFilter, QueryTable
 from crosslens.web.explorer.retrieval import Retrieval
@@ -295,15 +295,29 @@ def test_steps_through_the_list(client: TestClient) -> None:
     assert following in page
 
 
+def test_a_run_of_lists_alone_has_the_dataset_that_leaderboards_name(tmp_path: Path) -> None:
+    lists = {f"c{n}": [f"i{(n + k) % 20}" for k in range(12)] for n in range(20)}
+    judged = {f"c{n}": [f"i{n}"] for n in range(20)}
+    run = cl.evaluate(run=lists, relevance=judged, directions=["t2i"], metrics="Hit@1", resamples=20, name="lists")
+    run.save(tmp_path / "runs" / "lists")
+    ((_, name),) = group_runs([run])
+    client = client_of(tmp_path / "runs", tmp_path / "cache")
+    assert client.get("/api/runs").json()["runs"][0]["dataset_name"] == name
+    page = client.get("/").text
+    assert f"<td>{name}</td>" in page
+    assert "unknown" not in page
+
+
 def test_figures_as_text() -> None:
     assert shown_figure(0.51234, "share") == "51.2"
     assert shown_figure(12.0, "rank") == "12"
     assert shown_figure(None, "share") == "–"
+    assert [shown_figure(value, "points") for value in (161.98, 48.2349, 500.0)] == ["162.0", "48.2", "500.0"]
     assert shown_difference(-0.021, "share") == "−2.1"
     assert shown_difference(-0.00001, "share") == "0.0"
     assert shown_difference(0.5, "rank") == "+0.5"
     assert shown_p(0.0001) == "< 0.001"
     chart = length_chart({3: 2, 5: 4}, 40)
     assert chart is not None
-    assert chart.grid.rows == (("3", "2"), ("4", "0"), ("5", "4")), "an empty length leaves a gap"
+    assert chart.table.rows == (("3", "2"), ("4", "0"), ("5", "4")), "an empty length leaves a gap"
     assert length_chart({}, 40) is None

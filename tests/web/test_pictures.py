@@ -6,12 +6,17 @@ import io
 import os
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
+import crosslens as cl
+from crosslens.web import WebSettings, create_app
+from crosslens.web.pictures import picture_file
 from tests.web.conftest import client_of, copy_of
 
 
@@ -76,16 +81,31 @@ def test_files_outside_the_folders(served: tuple[TestClient, Path, str], tmp_pat
 
 
 def test_a_linked_folder_of_pictures(runs_folder: Path, tmp_path: Path) -> None:
-    """A disk that is linked into the dataset is refused until ``--data`` names it."""
+    """A disk that is linked into the dataset is shown here; to other computers, once ``--data`` names it."""
     folder = copy_of(runs_folder, tmp_path)
     elsewhere = tmp_path / "disk"
     (folder / "toys" / "pictures").rename(elsewhere)
     (folder / "toys" / "pictures").symlink_to(elsewhere)
+    (elsewhere / "img2.png").unlink()
+    (elsewhere / "img2.png").symlink_to(tmp_path / "private.png")
+    Image.new("RGB", (9, 9)).save(tmp_path / "private.png")
     client = client_of(folder, tmp_path / "cache")
     dataset = client.get("/api/runs").json()["runs"][0]["dataset"]
-    assert client.get(f"/pictures/{dataset}/img1").status_code == 403
-    named = client_of(folder, tmp_path / "cache", image_folders=(elsewhere,))
-    assert named.get(f"/pictures/{dataset}/img1").status_code == 200
+    assert client.get(f"/pictures/{dataset}/img1").status_code == 200
+    assert client.get(f"/pictures/{dataset}/img2").status_code == 403, "a file that is a link leads nowhere"
+    known = client.app.state.services.library.dataset(dataset)  # type: ignore[attr-defined]
+    roots = [(folder / "toys").resolve()]
+    with pytest.raises(cl.CrosslensError, match="outside the folders"):
+        picture_file(known, "img1", roots)
+    assert picture_file(known, "img1", [*roots, elsewhere.resolve()])
+    up = replace(known, images=known.images.with_columns(file=pl.lit("pictures/../private.png")))
+    with pytest.raises(cl.CrosslensError, match="outside the folders"):
+        picture_file(up, "img1", roots, linked_folders=True)
+    login = {"host": "0.0.0.0", "password": "a long enough password"}
+    network = create_app(WebSettings(folder, cache=tmp_path / "cache", **login)).state.services.pictures
+    assert not network.exists(dataset, "img1")
+    named = WebSettings(folder, cache=tmp_path / "cache", image_folders=(elsewhere,), **login)
+    assert create_app(named).state.services.pictures.exists(dataset, "img1")
 
 
 def bomb(width: int, height: int) -> bytes:

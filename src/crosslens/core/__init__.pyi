@@ -208,6 +208,7 @@ from crosslens.core.rendering import (
     RENDERERS as RENDERERS,
     Grid as Grid,
     Printable as Printable,
+    decimal as decimal,
     percent as percent,
     two_columns as two_columns,
 )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from crosslens.core.registry import Registry
+from crosslens.core.rendering import decimal
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,10 +61,9 @@ class Figure:
         """Another number as this figure writes its own: a tick of an axis, an end of the interval."""
         if value is None or not math.isfinite(value):
             return ABSENT
-        rounded = round(self.scale * value, self.digits) + 0.0
-        if self.floored and not rounded:
+        number = decimal(self.scale * value, self.digits, signed=self.signed)
+        if self.floored and not float(number.replace(",", "")):
             return f"<{10.0**-self.digits:.{self.digits}f}{self.unit}"
-        number = f"{rounded:{'+' if self.signed and rounded else ''},.{self.digits}f}"
         if self.plain and self.digits:
             number = number.removesuffix("." + "0" * self.digits)
         return number + self.unit

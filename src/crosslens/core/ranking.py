@@ -151,6 +151,11 @@ class Ranking:
             if item != UNRANKED
         ]
 
+    def same_lists(self, other: Ranking) -> bool:
+        """Whether both have the same queries and items, in the same order, and rank them alike, whatever the scores."""
+        names = ("query_ids", "item_ids", *(name for name in _ARRAYS if name not in ("top_scores", "grades")))
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
     def of_queries(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Ranking:
         """The ranking of some queries, by their rows, in that order; the gallery stays as it is."""
         rows = np.asarray(rows, np.int64)

@@ -30,11 +30,17 @@ class Printable:
         return self.text()
 
 
+def decimal(value: float, digits: int, *, signed: bool = False) -> str:
+    """A number with so many decimals, ``signed`` for a difference; one that rounds to zero has no sign."""
+    number = round(value, digits) + 0.0  # -0.0 becomes 0.0
+    return f"{number:{'+' if signed and number else ''}{'' if digits else ','}.{digits}f}"
+
+
 def percent(value: float | None, *, signed: bool = False, unit: str = "") -> str:
-    """A share in percent, ``58.3``, and the ``unit`` behind it; a dash where there is no value. Never ``-0.0``."""
+    """A share in percent, ``58.3``, and the ``unit`` behind it; a dash where there is no value."""
     if value is None or not math.isfinite(value):
         return "–"
-    return f"{round(100 * value, 1) + 0.0:{'+' if signed else ''}.1f}{unit}"
+    return f"{decimal(100 * value, 1, signed=signed)}{unit}"
 
 
 PAGE_WIDTH = 80

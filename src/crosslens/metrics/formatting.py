@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from crosslens.core import ASSUMED_FACTS, BOTH, Figure, MetricFacts, Unit, UsageError, split_name, stored_facts
+from crosslens.core import ASSUMED_FACTS, BOTH, Figure, MetricFacts, Unit, UsageError, decimal, split_name, stored_facts
 from crosslens.metrics.family import METRICS, MetricSpec, family_of, read_spec
 
 _UNITS: Mapping[Unit, str] = {
@@ -50,8 +50,7 @@ def format_figure(name: str, value: float, decimals: int = 1, *, signed: bool = 
         return _MISSING
     kind = unit_of(name)
     decimals += _FINER if kind == "number" else 0
-    number = round(100 * value if kind == "share" else value, decimals) + 0.0  # no "-0.0"
-    text = f"{number:{'+' if signed else ''}.{decimals}f}"
+    text = decimal(100 * value if kind == "share" else value, decimals, signed=signed)
     return text.removesuffix("." + "0" * decimals) if kind == "rank" else text
 
 

@@ -52,7 +52,11 @@ from crosslens.pipeline.curves.sizes import parse_sizes as parse_sizes, round_si
 from crosslens.pipeline.demo import Demo as Demo, require_extras as require_extras, require_model as require_model
 from crosslens.pipeline.encoding import note_skipped as note_skipped
 from crosslens.pipeline.evaluation import evaluate as evaluate
-from crosslens.pipeline.leaderboards.ranking import group_runs as group_runs, leaderboard as leaderboard
+from crosslens.pipeline.leaderboards.ranking import (
+    dataset_label as dataset_label,
+    group_runs as group_runs,
+    leaderboard as leaderboard,
+)
 from crosslens.pipeline.leaderboards.results import Leaderboard as Leaderboard, Standing as Standing
 from crosslens.pipeline.options import (
     CaptionSetOptions as CaptionSetOptions,

@@ -130,10 +130,26 @@ def _tested(name: str, baseline: Run, other: Run, aligned: _Aligned, permutation
             raise InputError(f"{name}: the runs differ in how many items are relevant to a query", fix=_SAME_TRUTH)
         first = _reordered(first, other_rows, aligned.order)
         clusters, strata = clusters[rows], None if strata is None else strata[rows]
-    return paired_permutation(
+    test = paired_permutation(
         first, second, clusters, statistic=ours.statistic, strata=strata, permutations=permutations, level=ours.level,
         seed=seed, bounds=bounds_of(name),
     )  # fmt: skip
+    if np.array_equal(first, second, equal_nan=True) and same_lists(name, baseline, other):
+        return replace(test, low=0.0, high=0.0)
+    return test
+
+
+def same_lists(name: str, baseline: Run, other: Run) -> bool:
+    """Whether a metric looks at the same lists in both runs: their difference is then 0 on any queries.
+
+    Equal values of different lists are not: on other queries, they could differ.
+    """
+    direction = split_name(name)[0]
+    directions = baseline.rankings.keys() | other.rankings.keys() if direction == BOTH else {direction}
+    pairs = [[run.rankings.get(part) for run in (baseline, other)] for part in directions]
+    return bool(pairs) and all(
+        ours is not None and theirs is not None and ours.same_lists(theirs) for ours, theirs in pairs
+    )
 
 
 _SAME_TRUTH = "evaluate both runs on the same dataset with the same relevance"

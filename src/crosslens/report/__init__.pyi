@@ -34,6 +34,7 @@ from crosslens.report.export.tables import (
     grid_markdown as grid_markdown,
 )
 from crosslens.report.forms.files import check_ending as check_ending
+from crosslens.report.forms.page import chart_html as chart_html
 from crosslens.report.galleries import (
     Gallery as Gallery,
     GalleryItem as GalleryItem,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import PAGE_WIDTH, Figure, Grid, Run, UsageError, json_form, percent, split_name
+from crosslens.core import PAGE_WIDTH, Figure, Grid, Run, UsageError, decimal, json_form, percent, split_name
 from crosslens.explanations import CAUSES, Overview, cause_column
 from crosslens.metrics import format_figure, unit_sentence
 from crosslens.pipeline import Comparison, Robustness, compare
@@ -158,8 +158,8 @@ def drops_by(study: Robustness, labels: Mapping[str, str], column: str, level: f
             drop = estimate(change, own["cluster"].to_numpy(), level=level)
             rows.append({"model": model, "perturbation": perturbation, "group": group, "queries": own.height,
                          "change": drop.mean, "low": drop.low, "high": drop.high})  # fmt: skip
-            interval = f" [{drop.low:+.1f}, {drop.high:+.1f}]" if np.isfinite(drop.low) else ""
-            line.append(f"{drop.mean:+.1f}{interval}" if np.isfinite(drop.mean) else "–")
+            mean, low, high = (decimal(value, 1, signed=True) for value in (drop.mean, drop.low, drop.high))
+            line.append(f"{mean}{f' [{low}, {high}]' * np.isfinite(drop.low)}" if np.isfinite(drop.mean) else "–")
         cells.append(tuple(line))
     grid = Grid(("model", "perturbation", *groups), tuple(cells), "ll" + "l" * len(groups))
     note = f"Change of Hit@1 + Hit@5 + Hit@10 ({study.direction}) in points, by {column}; intervals over images."

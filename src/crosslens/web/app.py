@@ -26,7 +26,10 @@ that includes others makes FastAPI analyse every address once more, which is mos
 def create_app(settings: WebSettings) -> FastAPI:
     """The application for these settings; refuses an address that others can reach while nobody has to log in."""
     library = RunLibrary(settings.folder, settings.datasets)
-    pictures = PictureStore(library, settings.image_folders, settings.cache_folder, settings.thumbnails << 20)
+    pictures = PictureStore(
+        library, settings.image_folders, settings.cache_folder, settings.thumbnails << 20,
+        linked_folders=settings.is_local,
+    )  # fmt: skip
     services = Services(settings, library, pictures)
     app = FastAPI(
         title="crosslens", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json",

@@ -29,10 +29,22 @@ IN_FLIGHT = PixelBudget()
 
 
 class PictureStore:
-    """Thumbnails of the pictures of datasets, kept in a folder of the cache."""
+    """Thumbnails of the pictures of datasets, kept in a folder of the cache.
 
-    def __init__(self, library: RunLibrary, folders: Sequence[Path], cache: Path, most_bytes: int = MOST_BYTES) -> None:
-        self._library, self._folders = library, tuple(folders)
+    ``linked_folders``: folders that are links may lead out of those of a dataset. For a server that only this computer
+    reaches: whoever made the link, its owner can look at the pictures anyway.
+    """
+
+    def __init__(
+        self,
+        library: RunLibrary,
+        folders: Sequence[Path],
+        cache: Path,
+        most_bytes: int = MOST_BYTES,
+        *,
+        linked_folders: bool = False,
+    ) -> None:
+        self._library, self._folders, self._linked_folders = library, tuple(folders), linked_folders
         self._cache = ThumbnailCache(cache / "pictures", most_bytes)
         self._sources: dict[str, tuple[float, Dataset | None, list[Path]]] = {}
 
@@ -43,7 +55,7 @@ class PictureStore:
             known = self._library.dataset(dataset)
             roots = [folder.resolve() for folder in (*self._folders, *self._library.image_folders(dataset))]
             self._sources[dataset] = time.monotonic(), known, roots
-        return picture_file(known, image, roots)
+        return picture_file(known, image, roots, linked_folders=self._linked_folders)
 
     def thumbnail(self, dataset: str, image: str, size: int) -> bytes:
         """The picture as JPEG, its longer side at most ``size`` pixels."""
@@ -88,22 +100,25 @@ def _bytes_of(path: str) -> bytes:
         raise InputError(f"cannot be read: {error.strerror or error}", fix="check the file") from error
 
 
-def picture_file(dataset: Dataset, image: str, roots: Sequence[Path]) -> str:
+def picture_file(dataset: Dataset, image: str, roots: Sequence[Path], *, linked_folders: bool = False) -> str:
     """The path of an image below the first root that holds it; roots are given without links in them.
 
     Raises for an image that the dataset does not have, and for a path that leaves the roots, by ``..`` or by a link.
+    With ``linked_folders`` it may leave them by a folder that is a link, never by a file that is one.
     """
     name = file_name(dataset, image)
     outside = False
     for root in roots:
         path = f"{root}{os.sep}{name}"
         try:
-            resolved = outer_file(path).resolve()
+            file = outer_file(path)
+            resolved = file.resolve()
             if not resolved.is_file():
                 continue
+            by_folders = linked_folders and ".." not in file.parts and resolved == file.parent.resolve() / file.name
         except (OSError, ValueError):  # a name that no file can have
             continue
-        if any(resolved.is_relative_to(allowed) for allowed in roots):
+        if by_folders or any(resolved.is_relative_to(allowed) for allowed in roots):
             return path
         outside = True
     if outside:

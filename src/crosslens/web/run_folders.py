@@ -20,7 +20,7 @@ from crosslens.core import (
     read_text_file,
     read_whole,
 )
-from crosslens.pipeline import ROBUSTNESS_FILE
+from crosslens.pipeline import ROBUSTNESS_FILE, dataset_label
 
 _DEEPEST = 6
 _MOST_FOLDERS = 20_000
@@ -33,7 +33,8 @@ _LONGEST_SLUG = 80
 class RunSummary:
     """What a run's header says; of a folder that cannot be read, ``problem`` says why.
 
-    ``signature`` changes when the files do. ``dataset`` is the id of its dataset in addresses, empty if unknown.
+    ``signature`` changes when the files do. ``dataset`` is the id of its dataset in addresses, empty where the run does
+    not say its content: ``dataset_name`` is then what leaderboards call it.
     """
 
     id: str
@@ -153,7 +154,7 @@ def _summary(
     name, fingerprint = str(known.get("name", "")), str(known.get("fingerprint", ""))
     return RunSummary(
         identity, folder, location, str(content.get("name", folder.name)), signature, figures, dict(provenance),
-        dataset_id(name, fingerprint) if fingerprint else "", name,
+        dataset_id(name, fingerprint) if fingerprint else "", name if fingerprint else dataset_label(provenance),
     )  # fmt: skip
 
 

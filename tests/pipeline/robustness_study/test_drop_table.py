@@ -12,7 +12,7 @@ import pytest
 import crosslens as cl
 from crosslens.pipeline import drop_table
 from crosslens.report import drop_table_text, render_drop_table
-from crosslens.statistics import Bootstrap, difference_bounds
+from crosslens.statistics import Bootstrap, difference_bounds, holm, paired_permutation
 from tests.pipeline.robustness_study.letters import QUICK
 from tests.pipeline.robustness_study.test_list_study import random_lists, relevant, slow_study
 
@@ -46,7 +46,7 @@ def test_every_model_and_dataset(studies: dict[str, cl.Robustness]) -> None:
     for column, seed, images in (("a, small", 1, 30), ("b, small", 2, 30), ("a, large", 3, 40)):
         drops = {name: table.cells[column, name].drop for name in table.perturbations}
         assert drops == pytest.approx(slow_drops(seed, images))
-        assert table.mean(column) == pytest.approx(np.mean(list(drops.values())))
+        assert table.means[column].drop == pytest.approx(np.mean(list(drops.values())))
     assert drop_table({"x": studies["a-small"], "y": studies["b-small"]}).columns == ("a", "b")
     assert drop_table({"x": studies["a-small"], "y": studies["a-large"]}).columns == ("small", "large")
     assert drop_table({"x": studies["a-small"], "y": studies["a-small"]}).columns == ("a", "a (y)")
@@ -74,6 +74,134 @@ def test_means_over_models(studies: dict[str, cl.Robustness]) -> None:
     hits = drop_table(studies, "t2i/Hit@1", by="dataset").cells["small", "char_swap"]
     assert np.isnan(hits.low), "no values per query are stored to resample"
     assert np.isfinite(hits.drop)
+
+
+def changes(study: cl.Robustness, names: tuple[str, ...] = NAMES[1:]) -> dict[str, dict[str, float]]:
+    """By query: Rsum before, and the mean after the perturbations; slowly."""
+    rows = study.queries.to_dicts()
+    queries = dict.fromkeys(row["query"] for row in rows)
+    after = {
+        query: np.mean(
+            [100 * row["hits_after"] for row in rows if row["query"] == query and row["perturbation"] in names]
+        )
+        for query in queries
+    }
+    before = {row["query"]: 100 * row["hits_before"] for row in rows}
+    return {query: {"before": before[query], "after": float(after[query])} for query in sorted(queries)}
+
+
+def test_the_mean_has_an_interval(studies: dict[str, cl.Robustness]) -> None:
+    table = drop_table(studies)
+    own = changes(studies["a-small"])
+    drops = np.array([query["before"] - query["after"] for query in own.values()])
+    clusters = np.array([int(query[1:].partition("#")[0]) for query in own])
+    expected = Bootstrap(clusters, 50, 0).estimate(drops, bounds=difference_bounds((0.0, 300.0)))
+    mean = table.means["a, small"]
+    assert (mean.drop, mean.low, mean.high) == pytest.approx((expected.mean, expected.low, expected.high))
+    assert mean.percent == pytest.approx(100 * mean.drop / mean.before)
+    assert mean.percent_low < mean.percent < mean.percent_high
+    averaged = drop_table(studies, by="dataset").means["small"]
+    assert averaged.drop == pytest.approx((mean.drop + table.means["b, small"].drop) / 2)
+    assert averaged.low < averaged.drop < averaged.high
+
+
+def test_models_on_the_same_queries_are_tested_against_each_other(studies: dict[str, cl.Robustness]) -> None:
+    table = drop_table(studies)
+    (test,) = table.tests
+    assert (test.first, test.second, test.perturbations) == ("a, small", "b, small", 2), "the large set has others"
+    ours, theirs = changes(studies["a-small"]), changes(studies["b-small"])
+    assert list(ours) == list(theirs)
+    clusters = np.array([int(query[1:].partition("#")[0]) for query in ours])
+    drops = [np.array([row["before"] - row["after"] for row in own.values()]) for own in (ours, theirs)]
+    testing = {"permutations": QUICK["permutations"], "resamples": QUICK["resamples"]}
+    expected = paired_permutation(drops[0], drops[1], clusters, bounds=(-300.0, 300.0), **testing)
+    assert (test.points, test.low, test.high, test.p) == pytest.approx(
+        (expected.difference, *expected.interval, expected.p_value)
+    )
+    first, second = (table.means[column].percent for column in ("a, small", "b, small"))
+    assert test.percent == pytest.approx(first - second)
+    assert test.percent_low <= test.percent <= test.percent_high
+    assert [test.adjusted_p, test.percent_adjusted_p] == list(holm([test.p, test.percent_p]))
+    assert drop_table(studies, by="dataset").tests == (), "other datasets have other queries"
+    assert drop_table(studies, "t2i/Hit@1").tests == (), "no values per query are stored"
+
+
+def test_a_model_that_starts_low_loses_few_points_and_much_percent() -> None:
+    """Of 100 captions the strong model finds 90 and loses 30, the weak one finds 20 and loses 15."""
+    images = [f"i{n}" for n in range(100)]
+
+    def lists(found: int) -> dict[str, list[str]]:
+        far = [f"x{n}" for n in range(10)]
+        return {f"c{n}": [images[n], *far] if n < found else [*far, images[n]] for n in range(100)}
+
+    judged = {f"c{n}": [images[n]] for n in range(100)}
+    studies = {
+        model: cl.robustness_from_runs(
+            {"none": lists(before), "typo": lists(after)},
+            judged,
+            name=model,
+            dataset_name="set",
+            permutations=2000,
+            resamples=50,
+        )
+        for model, before, after in (("strong", 90, 60), ("weak", 20, 5))
+    }
+    table = drop_table(studies)
+    (test,) = table.tests
+    assert (test.points, test.percent) == pytest.approx((90 - 45, 100 * 30 / 90 - 100 * 15 / 20))
+    assert test.percent_low < test.percent < test.percent_high < 0 < test.low < test.points
+    assert max(test.adjusted_p, test.percent_adjusted_p) < 0.05
+    text = " ".join(drop_table_text(table, None).split())
+    assert "before 270.0 60.0" in text
+    assert "strong − weak +45.0" in text
+    assert "corrected by Holm for 2 tests" in text
+    for form, minus in (("latex", "$-$"), ("markdown", "−")):
+        written = render_drop_table(table, form)[""]
+        assert written.count(f"strong {minus} weak") == 1
+        assert "270.0" in written
+    content = table.as_dict()
+    assert content["means"]["weak"]["before"] == 60
+    assert content["tests"][0]["percent_adjusted_p"] == test.percent_adjusted_p
+
+
+def test_the_same_lists_have_no_width_in_any_mean() -> None:
+    none = random_lists(seed=1)
+    studies = {
+        name: cl.robustness_from_runs({"none": none, "same": none}, relevant(none), name=name, **QUICK) for name in "ab"
+    }
+    for table in (drop_table(studies), drop_table(studies, by="dataset")):
+        for cell in (*table.cells.values(), *table.means.values()):
+            limits = (cell.drop, cell.low, cell.high, cell.percent, cell.percent_low, cell.percent_high)
+            assert limits == (0,) * 6
+        assert "0.0 [0.0, 0.0]" in " ".join(drop_table_text(table, None).split())
+
+
+def test_both_directions_are_tested_too(tmp_path: Path) -> None:
+    """The headline of a study of both directions is not in the table of queries."""
+    dataset = cl.Dataset.of({f"i{n}": [f"a dog {n}", f"a cat {n}"] for n in range(12)})
+    random = np.random.default_rng(0)
+    images, captions = random.normal(size=(12, 4)), random.normal(size=(24, 4))
+    studies = {
+        name: cl.robustness(
+            dataset,
+            images=images,
+            captions=captions + noise,
+            variants={"shift": captions[::-1], "turn": random.normal(size=(24, 4))},
+            name=name,
+            **QUICK,
+        )
+        for name, noise in (("a", 0.0), ("b", 2.0))
+    }
+    studies["a"].save(tmp_path / "a")
+    studies["a"] = cl.Robustness.load(tmp_path / "a")
+    table = drop_table(studies)
+    assert table.metric == "Rsum"
+    assert len(table.tests) == 1
+    mean = table.means["a"]
+    assert mean.low < mean.drop < mean.high
+    (tmp_path / "a" / "headline_queries.parquet").unlink()
+    old = {**studies, "a": cl.Robustness.load(tmp_path / "a", verify=False)}
+    assert drop_table(old).tests == (), "written before values per query were kept"
 
 
 def test_a_perturbation_that_a_study_lacks(studies: dict[str, cl.Robustness]) -> None:

@@ -323,3 +323,18 @@ def test_a_real_model(shared_data: Path) -> None:
     )
     assert study.models == ("align",)
     assert study.perturbations[:3] == ("char_swap", "missing_char", "extra_char"), "in the paper's order"
+
+
+@pytest.mark.parametrize("metrics", [None, "t2i/Hit@1"])
+def test_lists_that_are_the_same_drop_by_exactly_nothing(runs: dict[str, Lists], metrics: str | None) -> None:
+    first = next(iter(runs["none"]))
+    moved = [*runs["none"][first][1:], runs["none"][first][0]]
+    given = {"none": runs["none"], "same": runs["none"], "one": {**runs["none"], first: moved}}
+    study = cl.robustness_from_runs(given, relevant(runs["none"]), metrics=metrics, **QUICK)
+    limits = [name for name in study.drops.columns if name.endswith(("low", "high"))]
+    same = study.drops.filter(pl.col("perturbation") == "same")
+    assert same.select("drop", *limits).unique().row(0) == (0,) * (1 + len(limits))
+    one = study.drops.filter((pl.col("perturbation") == "one") & (pl.col("metric") == "t2i/Rsum")).row(0, named=True)
+    assert one["drop"] != 0
+    assert one["low"] < one["drop"] < one["high"]
+    assert one["low"] < 0 < one["high"], "a single query may change by chance"

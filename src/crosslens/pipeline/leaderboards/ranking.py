@@ -1,4 +1,4 @@
-"""Leaderboards from runs: the best of every column, and a paired test of every other model against it."""
+"""Leaderboards from runs: the best of every column, and paired tests of all pairs of models."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,9 @@ def leaderboard(
 ) -> Leaderboard:
     """Runs (or run folders) by model and dataset as one table, on the metrics named or on all that any run has.
 
-    Cells may be missing. On every dataset each model is tested against the best by a paired permutation test over
-    images. The best is chosen by looking, so p-values are corrected (``holm``, ``bh`` or ``none``) for all pairs of
-    models, not only for those with the best.
+    Cells may be missing. On every dataset all pairs of models are tested by a paired permutation test over images, and
+    each cell has the result of the pair with the best. The best is chosen by looking, so p-values are corrected
+    (``holm``, ``bh`` or ``none``) for all pairs: the tests of ``compare(…, all_pairs=True)`` of these runs and metrics.
     """
     if not runs:
         raise UsageError("a leaderboard requires a run", fix="name at least one")
@@ -40,18 +41,22 @@ def leaderboard(
     datasets = tuple(dict.fromkeys(dataset for _, dataset in loaded))
     cells: dict[tuple[str, str, str], Standing] = {}
     notes: dict[str, None] = {}
-    tests = 0
+    others: list[float] = []
     for dataset in datasets:
         models = {model: run for (model, where), run in loaded.items() if where == dataset}
         for name in names:
             column = {model: run for model, run in models.items() if name in run.values}
-            tests += len(column) * (len(column) - 1) // 2
-            for standing in _column(column, dataset, name, permutations, seed, notes):
-                cells[standing.model, dataset, name] = standing
+            standings, untold = _column(column, dataset, name, permutations, seed, notes)
+            cells |= {(standing.model, dataset, name): standing for standing in standings}
+            others += untold
     level = next(run[name].level for run in loaded.values() for name in run)
+    tested = [key for key, cell in cells.items() if not isnan(cell.p_value)]
+    adjusted = map(float, correct([*(cells[key].p_value for key in tested), *others], correction))
+    for key, p in zip(tested, adjusted, strict=False):
+        cells[key] = replace(cells[key], adjusted_p=p, significant=p < 1 - level)
     return Leaderboard(
         tuple(dict.fromkeys(model for model, _ in loaded)), datasets, tuple(names),
-        _corrected(cells, tests, correction, level), correction, permutations, seed, level, tests, tuple(notes),
+        cells, correction, permutations, seed, level, len(tested) + len(others), tuple(notes),
     )  # fmt: skip
 
 
@@ -64,7 +69,7 @@ def group_runs(runs: Sequence[Run]) -> dict[tuple[str, str], Run]:
     datasets: dict[str, str] = {}
     for run in runs:
         if (key := _dataset_key(run)) not in datasets:
-            datasets[key] = unused_label(_dataset_label(run), datasets.values())
+            datasets[key] = unused_label(dataset_label(run.provenance), datasets.values())
     encoders = Counter((_encoder(run), _dataset_key(run)) for run in runs)
     repeated = {encoder for (encoder, _), number in encoders.items() if number > 1} | {""}
     grouped: dict[tuple[str, str], Run] = {}
@@ -94,11 +99,11 @@ def _dataset_key(run: Run) -> str:
     return json.dumps(content, sort_keys=True, default=str)
 
 
-def _dataset_label(run: Run) -> str:
-    """The dataset's name, with whatever makes its figures different from the usual ones."""
-    name = str(run.provenance.get("dataset", {}).get("name", "")) or "dataset"
-    folds = run.provenance.get("options", {}).get("folds", 1)
-    parts = [*_sources(run.provenance.get("relevance") or {}), *([f"{folds} folds"] if folds != 1 else [])]
+def dataset_label(provenance: Mapping[str, Any]) -> str:
+    """The name of a run's dataset, with whatever makes its figures different from the usual ones."""
+    name = str((provenance.get("dataset") or {}).get("name", "")) or "dataset"
+    folds = provenance.get("options", {}).get("folds", 1)
+    parts = [*_sources(provenance.get("relevance") or {}), *([f"{folds} folds"] if folds != 1 else [])]
     return f"{name} ({', '.join(parts)})" if parts else name
 
 
@@ -129,49 +134,31 @@ def _metric_names(runs: Sequence[Run], metrics: str | Sequence[str] | None) -> l
 
 def _column(
     runs: Mapping[str, Run], dataset: str, name: str, permutations: int, seed: int, notes: dict[str, None]
-) -> list[Standing]:
-    """The standings of one metric on one dataset; p-values are not corrected yet."""
+) -> tuple[list[Standing], list[float]]:
+    """The standings of one metric on one dataset, and the p-values of pairs without the best; not corrected yet."""
     standings = {
         model: Standing(model, dataset, name, run[name].mean, run[name].low, run[name].high, run[name].n)
         for model, run in runs.items()
     }
     figures = {model: standing.mean for model, standing in standings.items() if isfinite(standing.mean)}
     if not figures:
-        return list(standings.values())
+        return list(standings.values()), []
     target = (max if facts_of(name).higher_is_better else min)(figures.values())
     leader = next(model for model, figure in figures.items() if figure == target)
-    results = []
-    for model, standing in standings.items():
-        standing = replace(standing, best=standing.mean == target)
-        if model != leader and model in figures:
-            try:
-                standing = _tested(standing, runs[leader], runs[model], permutations, seed)
-            except CrosslensError as error:  # other queries, or no pairs to test: the figure itself is still there
-                notes[f"Not tested: {model} against {leader} on {dataset} ({error.problem})."] = None
-        results.append(standing)
-    return results
-
-
-def _tested(standing: Standing, leader: Run, run: Run, permutations: int, seed: int) -> Standing:
-    comparison = compare(
-        leader, run, metrics=[standing.metric], correction="none", permutations=permutations, seed=seed
-    )
-    (result,) = comparison.results
-    return replace(
-        standing, difference=result.difference, difference_low=result.low, difference_high=result.high,
-        p_value=result.p_value,
-    )  # fmt: skip
-
-
-def _corrected(
-    cells: Mapping[tuple[str, str, str], Standing], tests: int, correction: str, level: float
-) -> dict[tuple[str, str, str], Standing]:
-    tested = [key for key, cell in cells.items() if not isnan(cell.p_value)]
-    # Pairs without the best were not computed. Counted with p = 1 they make every other p at least as large as it
-    # would be with their own, so the correction holds for all pairs at the cost of some power.
-    p_values = [cells[key].p_value for key in tested] + [1.0] * (tests - len(tested))
-    adjusted = dict(zip(tested, map(float, correct(p_values, correction)), strict=False))
-    return {
-        key: replace(cell, adjusted_p=adjusted[key], significant=adjusted[key] < 1 - level) if key in adjusted else cell
-        for key, cell in cells.items()
-    }
+    others = []
+    for first, second in combinations([leader, *(model for model in figures if model != leader)], 2):
+        try:
+            (test,) = compare(
+                runs[first], runs[second], metrics=[name], correction="none", permutations=permutations, seed=seed
+            ).results
+        except CrosslensError as error:  # other queries, or no pairs to test: the figure itself is still there
+            notes[f"Not tested: {second} against {first} on {dataset} ({error.problem})."] = None
+            continue
+        if first != leader:
+            others.append(test.p_value)
+        else:
+            standings[second] = replace(
+                standings[second], difference=test.difference, difference_low=test.low, difference_high=test.high,
+                p_value=test.p_value,
+            )  # fmt: skip
+    return [replace(standing, best=standing.mean == target) for standing in standings.values()], others

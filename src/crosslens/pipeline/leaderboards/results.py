@@ -75,7 +75,7 @@ class Leaderboard(Printable):
             "datasets": list(self.datasets),
             "metrics": {name: asdict(facts_of(name)) for name in self.metrics},
             "cells": [json_form(asdict(cell)) for cell in self.cells.values()],
-            "test": "paired permutation over images, two-sided, each model against the best of its dataset",
+            "test": "paired permutation over images, two-sided, all pairs of models; a cell has its own with the best",
             "tests": self.tests,
             "correction": self.correction,
             "permutations": self.permutations,

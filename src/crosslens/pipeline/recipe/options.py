@@ -57,8 +57,8 @@ class ModelOptions(Options):
     """The encoder that makes the embeddings, instead of files that hold them.
 
     ``image_text`` selects text-only retrieval: an image is represented by its captions, except the one that is the
-    query; or by all of them, where the queries come from a second text set. ``image_folder`` and ``precision`` are
-    those of re-ranking, too.
+    query; or by all of them, where the queries come from a second text set. ``image_folder`` has the pictures of the
+    dataset, whatever is evaluated; ``precision`` is that of re-ranking, too.
     """
 
     name: str | None = option(
@@ -174,16 +174,23 @@ def _model_rules(
     model: ModelOptions, rerank: RerankOptions, directions: Sequence[str], dataset: bool, spell: Callable[[str], str],
     text_only: bool,
 ) -> tuple[_Rule, ...]:  # fmt: skip
-    own = model if rerank.model is None else replace(model, image_folder=None, precision=ModelOptions().precision)
     re_ranked, modelled, add_dataset = rerank.model is not None, model.name is not None, f"add {spell('dataset')}"
+    # Pictures belong to the dataset, whoever made the vectors; a pair scorer has a precision, too.
+    elsewhere = ("image_folder",) * dataset + ("precision",) * re_ranked
+    own = [
+        entry.name for entry in fields(model)
+        if entry.name not in elsewhere and getattr(model, entry.name) != entry.default
+    ]  # fmt: skip
     return (
         (not re_ranked and rerank != RerankOptions(), "rerank",
          "a re-ranking depth without a model", f"add {spell('rerank')}, or drop it"),
         (re_ranked and not dataset, "rerank.model", f"{spell('rerank')} requires {spell('dataset')}", add_dataset),
         (re_ranked and text_only, "rerank.model",
          "text-only retrieval has no images to re-rank", f"drop {spell('rerank')}, or {spell('image_text')}"),
-        (not modelled and own != ModelOptions(), "model",
-         "options for a model, but no model", f"add {spell('model')}, or drop them"),
+        (not modelled and own == ["image_folder"], "model.image_folder",
+         f"{spell('image_folder')} requires {spell('dataset')}", add_dataset),
+        (not modelled and own, f"model.{own[0] if own else ''}",
+         f"{' and '.join(map(spell, own))}, but no model", f"add {spell('model')}, or drop it"),
         (modelled and not dataset, "model.name", f"{spell('model')} requires {spell('dataset')}", add_dataset),
         (text_only and tuple(directions) not in ((), ("t2t",)), "model.image_text",
          "text-only retrieval has one direction, t2t", f"drop {spell('directions')}"),

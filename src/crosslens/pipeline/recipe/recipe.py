@@ -64,13 +64,14 @@ class Recipe:
 
     def to_toml(self) -> str:
         """The recipe as a file that :meth:`read` understands, every option written out."""
+        encoded = self.model.name or self.rerank.model
         return "# Repeat this evaluation with: crosslens run recipe.toml\n" + write_toml(
             {
                 "": {"version": VERSION, "name": self.name, "plugins": self.plugins},
                 "dataset": {"source": self.dataset, **self.dataset_options},
                 "queries": {"source": self.queries, **self.queries_options},
                 "inputs": asdict(self.inputs),
-                "model": asdict(self.model) if self.model.name or self.rerank.model else {},
+                "model": asdict(self.model) if encoded else {"image_folder": self.model.image_folder},
                 "rerank": asdict(self.rerank) if self.rerank.model else {},
                 "options": asdict(self.options),
                 "fingerprints": self.fingerprints,

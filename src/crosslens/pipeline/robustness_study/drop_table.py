@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,9 +15,10 @@ from crosslens.metrics import bounds_of
 from crosslens.pipeline.comparison import unused_label
 from crosslens.pipeline.robustness_study.study_directory import Robustness
 from crosslens.pipeline.robustness_study.tables import direction_rsum
-from crosslens.statistics import Bootstrap, difference_bounds, relative_interval
+from crosslens.statistics import Bootstrap, difference_bounds, holm, paired_permutation, relative_interval
 
 BY_DATASET = "dataset"
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 _FIGURES = ("drop", "low", "high", "percent", "percent_low", "percent_high", "before", "after")
 
 
@@ -41,14 +43,45 @@ class Drop:
 
 
 @dataclass(frozen=True)
+class DropTest:
+    """Two columns on the same queries: the mean drop of the first − that of the second, over what both have.
+
+    In points and in percent of the figures before: a model that starts low has few points to lose. p-values are of
+    paired permutation tests over images, corrected for all pairs and both units.
+    """
+
+    first: str
+    second: str
+    perturbations: int
+    points: float
+    low: float
+    high: float
+    p: float
+    percent: float
+    percent_low: float
+    percent_high: float
+    percent_p: float
+    adjusted_p: float = float("nan")
+    percent_adjusted_p: float = float("nan")
+
+
+@dataclass(frozen=True)
 class DropTable:
-    """``cells[column, perturbation]``; a study without a perturbation has no cell there."""
+    """``cells[column, perturbation]``; a study without a perturbation has no cell there.
+
+    ``means`` are over the perturbations that a column has, ``tests`` of all pairs of columns on the same queries; both
+    need values per query, which studies store of the headline and of the sum of a direction's hits.
+    """
 
     metric: str
     columns: tuple[str, ...]
     perturbations: tuple[str, ...]
     cells: Mapping[tuple[str, str], Drop]
+    means: Mapping[str, Drop]
+    tests: tuple[DropTest, ...] = ()
     level: float = 0.95
+    permutations: int = 10_000
+    correction: str = "holm"
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -60,11 +93,6 @@ class DropTable:
             if (column, name) in self.cells
         ]
 
-    def mean(self, column: str, figure: Literal["drop", "percent"] = "drop") -> float:
-        """The mean drop over the perturbations that a column has."""
-        cells = (self.cells.get((column, name)) for name in self.perturbations)
-        return float(np.mean([getattr(cell, figure) for cell in cells if cell is not None]))
-
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
         return {
@@ -73,6 +101,11 @@ class DropTable:
             "columns": list(self.columns),
             "perturbations": list(self.perturbations),
             "drops": json_form(self.rows),
+            "means": {column: json_form(asdict(mean)) for column, mean in self.means.items()},
+            "test": "paired permutation over images, two-sided, of the mean drop",
+            "correction": self.correction,
+            "permutations": self.permutations,
+            "tests": [json_form(asdict(test)) for test in self.tests],
         }
 
 
@@ -91,6 +124,22 @@ class _Part:
         """By perturbation, the drops of the first seed."""
         own = self.study.drops.filter((pl.col("metric") == metric) & (pl.col("model") == self.model))
         return {row["perturbation"]: row for row in reversed(own.sort("seed", maintain_order=True).to_dicts())}
+
+    def values(self, metric: str, perturbation: str) -> pl.DataFrame | None:
+        """Query, cluster, and the figure ``before`` and ``after`` of every query; None where they are not stored."""
+        table, side, scale = self.study.headline_queries, "", 1
+        if metric == direction_rsum(self.study.direction):
+            table, side, scale = self.study.queries, "hits_", 100
+        elif metric != self.study.headline:
+            return None
+        if "cluster" not in table.columns:  # of an older study
+            return None
+        own = table.filter((pl.col("model") == self.model) & (pl.col("perturbation") == perturbation))
+        if not own.height:
+            return None
+        return own.filter(pl.col("seed") == own["seed"].min()).sort("query").select(
+            "query", "cluster", *((scale * pl.col(f"{side}{when}")).alias(when) for when in ("before", "after"))
+        )  # fmt: skip
 
 
 def drop_table(studies: Mapping[str, Robustness], metric: str | None = None, *, by: str | None = None) -> DropTable:
@@ -119,8 +168,18 @@ def drop_table(studies: Mapping[str, Robustness], metric: str | None = None, *, 
             rows = [by_name[name] for by_name in drops if name in by_name]
             if len(rows) == len(own):
                 cells[column, name] = _cell(chosen, name, rows, own)
-    level = parts[0].study.about.get("testing", {}).get("level", 0.95)
-    return DropTable(chosen, tuple(columns), names, cells, level)
+    own_names = {column: [name for name in names if (column, name) in cells] for column in columns}
+    means = {
+        column: _mean(chosen, own, {name: cells[column, name] for name in own_names[column]})
+        for column, own in columns.items()
+        if own_names[column]
+    }
+    testing = parts[0].study.about.get("testing", {})
+    tests = _tests(chosen, {column: own[0] for column, own in columns.items() if len(own) == 1}, own_names, testing)
+    return DropTable(
+        chosen, tuple(columns), names, cells, means, tests, testing.get("level", 0.95),
+        testing.get("permutations", 10_000),
+    )  # fmt: skip
 
 
 def _metric(studies: Sequence[Robustness], metric: str | None) -> str:
@@ -164,36 +223,112 @@ def _cell(metric: str, name: str, rows: Sequence[Mapping[str, Any]], parts: Sequ
     means: dict[str, Any] = {
         key: float(np.mean([row[key] for row in rows])) for key in ("drop", "percent", "before", "after")
     }
-    return Drop(**means | _intervals(metric, name, parts), models=len(rows))
+    same = all(row["low"] == row["high"] == 0 for row in rows)
+    return Drop(**means | _intervals(metric, [name], parts, same=same), models=len(rows))
 
 
-def _intervals(metric: str, name: str, parts: Sequence[_Part]) -> dict[str, float]:
-    """Of the mean drop over models, per query the mean of its drops; and of the mean of the models' percent."""
-    nothing = dict.fromkeys(("low", "high", "percent_low", "percent_high"), float("nan"))
-    testing = parts[0].study.about.get("testing", {})
-    tables = []
-    for part in parts:
-        queries = part.study.queries.filter((pl.col("model") == part.model) & (pl.col("perturbation") == name))
-        if metric != direction_rsum(part.study.direction) or "cluster" not in queries.columns or not queries.height:
-            return nothing
-        tables.append(queries.filter(pl.col("seed") == queries["seed"].min()).sort("query"))
-    if any(table["query"].to_list() != tables[0]["query"].to_list() for table in tables):
-        return nothing
-    befores, afters = (
-        np.stack([100.0 * table[side].to_numpy() for table in tables]) for side in ("hits_before", "hits_after")
-    )
-    clusters, bounds = tables[0]["cluster"].to_numpy(), bounds_of(metric)
+def _mean(metric: str, parts: Sequence[_Part], cells: Mapping[str, Drop]) -> Drop:
+    """Over perturbations."""
+    means: dict[str, Any] = {
+        key: float(np.mean([getattr(cell, key) for cell in cells.values()]))
+        for key in ("drop", "percent", "before", "after")
+    }
+    same = all(cell.low == cell.high == 0 for cell in cells.values())
+    return Drop(**means | _intervals(metric, list(cells), parts, same=same), models=len(parts))
+
+
+def _intervals(metric: str, names: Sequence[str], parts: Sequence[_Part], *, same: bool) -> dict[str, float]:
+    """Of the mean drop over models and perturbations, per query the mean of its drops; and of the models' percent.
+
+    ``same``: perturbed lists are the unperturbed ones, and the interval is 0.
+    """
+    limits = ("low", "high", "percent_low", "percent_high")
+    if same:
+        return dict.fromkeys(limits, 0.0)
+    changes = _changes(metric, names, parts)
+    if not changes:
+        return dict.fromkeys(limits, float("nan"))
+    testing, clusters, bounds = parts[0].study.about.get("testing", {}), changes[0].clusters, bounds_of(metric)
     low, high = (
         Bootstrap(clusters, testing.get("resamples", 1000), testing.get("seed", 0))
         .estimate(
-            np.mean(befores - afters, axis=0),
+            np.mean([change.before - change.after for change in changes], axis=0),
             level=testing.get("level", 0.95),
             bounds=bounds and difference_bounds(bounds),
         )
         .interval
     )
-    relative_low, relative_high = relative_interval(list(befores), list(afters), clusters, -high, -low)
+    befores, afters = [change.before for change in changes], [change.after for change in changes]
+    relative_low, relative_high = relative_interval(befores, afters, clusters, -high, -low)
     return {"low": low, "high": high, "percent_low": -100 * relative_high, "percent_high": -100 * relative_low}
+
+
+@dataclass(frozen=True, eq=False)
+class _Changes:
+    """The figure of every query before, and its mean after several perturbations."""
+
+    clusters: np.ndarray[Any, np.dtype[np.int64]]
+    before: FloatArray
+    after: FloatArray
+
+    @property
+    def percents(self) -> FloatArray:
+        """Values whose mean is the drop in percent of the mean before, and whose spread is that of such a ratio.
+
+        Each is the figure and what its query moves it by, in the ratio's linear approximation.
+        """
+        before, after = (float(np.nanmean(side)) for side in (self.before, self.after))
+        ratio = after / before if before else float("nan")
+        return 100 * (1 - ratio - (self.after - ratio * self.before) / (before or float("nan")))
+
+
+def _changes(metric: str, names: Sequence[str], parts: Sequence[_Part]) -> list[_Changes]:
+    """Of every part; empty where values per query are not stored, or parts or perturbations differ in their queries."""
+    changes, queries = [], None
+    for part in parts:
+        tables = []
+        for name in names:
+            table = part.values(metric, name)
+            queries = table["query"] if table is not None and queries is None else queries
+            if table is None or queries is None or not table["query"].equals(queries):
+                return []
+            tables.append(table)
+        after = np.mean([table["after"].to_numpy() for table in tables], axis=0)
+        changes.append(_Changes(tables[0]["cluster"].to_numpy(), tables[0]["before"].to_numpy(), after))
+    return changes
+
+
+def _tests(
+    metric: str, columns: Mapping[str, _Part], names: Mapping[str, Sequence[str]], testing: Mapping[str, Any]
+) -> tuple[DropTest, ...]:
+    """All pairs of columns that have the same queries, on the perturbations that both have."""
+    options = {key: testing[key] for key in ("permutations", "resamples", "level", "seed") if key in testing}
+    bounds = bounds_of(metric)
+    tests = []
+    for (first, ours), (second, theirs) in combinations(columns.items(), 2):
+        shared = [name for name in names[first] if name in names[second]]
+        if not shared or ours.fingerprint != theirs.fingerprint:
+            continue
+        changes = _changes(metric, shared, [ours, theirs])
+        if not changes:
+            continue
+        left, right = changes
+        points = paired_permutation(
+            left.before - left.after, right.before - right.after, left.clusters,
+            bounds=bounds and difference_bounds(bounds), **options,
+        )  # fmt: skip
+        share = paired_permutation(left.percents, right.percents, left.clusters, **options)
+        tests.append(
+            DropTest(
+                first, second, len(shared), points.difference, *points.interval, points.p_value,
+                share.difference, *share.interval, share.p_value,
+            )
+        )  # fmt: skip
+    adjusted = holm([p for test in tests for p in (test.p, test.percent_p)])
+    return tuple(
+        replace(test, adjusted_p=float(adjusted[2 * row]), percent_adjusted_p=float(adjusted[2 * row + 1]))
+        for row, test in enumerate(tests)
+    )
 
 
 def _number(value: float | None) -> float:

@@ -56,8 +56,9 @@ ROBUSTNESS_FILE = "robustness.json"
 _OVERWRITE = f"choose another output folder, or pass {argument('overwrite', True)}"
 
 
-TABLES = ("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle", "captions", "queries")
-_LARGE = ("overlap_pairs", "captions", "queries")
+TABLES = ("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle", "captions", "queries",
+          "headline_queries")  # fmt: skip
+_LARGE = ("overlap_pairs", "captions", "queries", "headline_queries")
 """Tables that are in the folder and in Python only: too long for a page of JSON."""
 STUDY_LAYOUT = Layout(
     "a robustness study",
@@ -178,6 +179,7 @@ class Robustness:
     ``brittle``        the most brittle queries, with every perturbation of them
     ``captions``       every caption before and after, with its edits
     ``queries``        every query before and after: rank, hits, score of its relevant item
+    ``headline_queries``  the headline of every query before and after, where ``queries`` does not say it
 
     All but ``drops`` and ``spread`` are of the first seed.
     """
@@ -251,6 +253,9 @@ class Robustness:
         tables = {}
         for name in TABLES:
             file = folder / f"{name}.parquet"
+            if name == "headline_queries" and not file.exists():  # written before there was one
+                tables[name] = pl.DataFrame()
+                continue
             try:
                 tables[name] = read_parquet_file(file)
             except (OSError, pl.exceptions.PolarsError) as error:

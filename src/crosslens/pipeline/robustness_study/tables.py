@@ -23,7 +23,7 @@ from crosslens.core import (
     stage,
 )
 from crosslens.metrics import bounds_of, facts_of
-from crosslens.pipeline.comparison import compare
+from crosslens.pipeline.comparison import compare, same_lists
 from crosslens.pipeline.options import RobustnessOptions, SignificanceOptions
 from crosslens.pipeline.robustness_study.query_changes import (
     BRITTLE_COLUMNS,
@@ -60,6 +60,12 @@ were touched: captions that changed, images that have such a caption; ``applied_
 """
 
 
+HEADLINE_COLUMNS: Mapping[str, Any] = {
+    "model": pl.String, "perturbation": pl.String, "seed": pl.Int64, "query": pl.String, "cluster": pl.Int64,
+    "before": pl.Float64, "after": pl.Float64,
+}  # fmt: skip
+
+
 def direction_rsum(direction: str) -> str:
     """The metric ``Rsum`` of one direction. Studies have it whether or not it is among their metrics."""
     return f"{direction}/Rsum"
@@ -79,13 +85,17 @@ def drop_rows(
             permutations=permutations, resamples=options.resamples, level=options.level, seed=seed,
             bounds=bounds_of(name),
         )  # fmt: skip
-        tests[name] = rsum.difference, *rsum.interval, rsum.p_value
+        interval = (0.0, 0.0) if same_lists(name, original.run, changed.run) else rsum.interval
+        tests[name] = rsum.difference, *interval, rsum.p_value
     rows = []
     for metric, test in tests.items():
         before, after = _values(metric, original), _values(metric, changed)
         touched = variant.touched(len(before.values), images=split_name(metric)[0] in (IMAGE_TO_TEXT, BOTH))
         row = _row(model, variant, metric, before, after, test, touched)
-        rows.append(row | _drop_over(metric, before, after, touched, options))
+        over = _drop_over(metric, before, after, touched, options)
+        if row["low"] == row["high"] == 0:  # the lists are the same, so those of the touched queries are
+            over |= dict.fromkeys(("applied_low", "applied_high"), 0.0)
+        rows.append(row | over)
     return rows
 
 
@@ -197,6 +207,7 @@ class StudyTables:
             "brittle": pl.DataFrame(brittle, schema=BRITTLE_COLUMNS),
             "captions": pl.concat([pl.DataFrame(schema=CAPTION_COLUMNS), *captions]),
             "queries": pl.concat([pl.DataFrame(schema=QUERY_COLUMNS), *queries]),
+            "headline_queries": pl.concat([pl.DataFrame(schema=HEADLINE_COLUMNS), *self._headlines(first)]),
         }
         notes = [*about.get("notes", ()), *([note] if note else [])]
         return Robustness(
@@ -215,7 +226,7 @@ class StudyTables:
             "study",
             {
                 "testing": significance_settings(self.options),
-                "columns": list(DROP_COLUMNS),
+                "columns": [*DROP_COLUMNS, *HEADLINE_COLUMNS],
                 **{f"texts of {label}": variant.texts for label, variant in self.variants.items()},
                 **{
                     f"{model}/{label}": f"{after.run.fingerprint} {fingerprint('own', {'scores': after.own})}"
@@ -257,6 +268,18 @@ class StudyTables:
                 rows += drop_rows(*case, self.options)
                 progress.advance()
         return rows
+
+    def _headlines(self, variants: Mapping[str, Variant]) -> Iterable[pl.DataFrame]:
+        for model, variant, before, after in self._cases(variants):
+            name = headline(before.run, before.direction)
+            if name != direction_rsum(before.direction):  # which is in the table of queries
+                own, changed = before.run[name], after.run[name]
+                facts = {"model": model, "perturbation": variant.perturbation, "seed": variant.seed}
+                columns = (own.query_ids, own.clusters, own.values, changed.values)
+                table = pl.DataFrame(dict(zip(("query", "cluster", "before", "after"), columns, strict=True)))
+                yield table.with_columns(**{key: pl.lit(value) for key, value in facts.items()}).select(
+                    pl.col(key).cast(kind) for key, kind in HEADLINE_COLUMNS.items()
+                )
 
     def _words(self, parts: Mapping[str, Any], variants: Mapping[str, Variant]) -> list[dict[str, Any]]:
         rows = []

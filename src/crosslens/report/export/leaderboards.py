@@ -5,10 +5,11 @@ from __future__ import annotations
 from crosslens.metrics import facts_of, format_figure
 from crosslens.pipeline import Leaderboard, Standing
 from crosslens.report.export.tables import latex_text
+from crosslens.report.text.results.leaderboard import is_alone, mark, marks_sentence
 
 
 def leaderboard_latex(board: Leaderboard) -> str:
-    """A booktabs table: a row per model, the metrics under their datasets; the best bold, † significantly worse."""
+    """A booktabs table: a row per model, the metrics under their datasets; marked as in the text."""
     columns = [
         (dataset, metric)
         for dataset in board.datasets
@@ -17,8 +18,8 @@ def leaderboard_latex(board: Leaderboard) -> str:
     ]
     lines = [
         "% needs \\usepackage{booktabs}",
-        f"% bold: best; dagger: significantly worse than the best (paired permutation test, p < {1 - board.level:.2g}, "
-        f"correction: {board.correction}, {board.tests} tests)",
+        f"% {marks_sentence(board.level)}",
+        f"% paired permutation test over images, correction: {board.correction}, {board.tests} tests",
         f"\\begin{{tabular}}{{l{'r' * len(columns)}}}",
         "\\toprule",
         *_dataset_header(columns),
@@ -26,7 +27,9 @@ def leaderboard_latex(board: Leaderboard) -> str:
         "\\midrule",
     ]
     for model in board.models:
-        cells = [_cell(board.cell(model, dataset, metric)) for dataset, metric in columns]
+        cells = [
+            _cell(board.cell(model, dataset, metric), is_alone(board, dataset, metric)) for dataset, metric in columns
+        ]
         lines.append(" & ".join([latex_text(model), *cells]) + r" \\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
 
@@ -46,10 +49,9 @@ def _title(metric: str) -> str:
     return f"{latex_text(metric)} $\\{arrow}arrow$"
 
 
-def _cell(cell: Standing | None) -> str:
+def _cell(cell: Standing | None, alone: bool) -> str:
     if cell is None:
         return "--"
     figure = latex_text(format_figure(cell.metric, cell.mean))
-    if cell.best:
-        return f"\\textbf{{{figure}}}"
-    return figure + ("$^{\\dagger}$" if cell.significant else "")
+    marked = mark(cell.best, cell.significant, alone)
+    return (f"\\textbf{{{figure}}}" if cell.best else figure) + (f"$^{{{marked}}}$" if marked else "")

@@ -181,9 +181,9 @@ def range_of(figures: Iterable[Figure], *more: float) -> tuple[float, float]:
 
 
 def tick_text(unit: Figure, value: float) -> str:
-    """A value on an axis: without a decimal that says nothing."""
-    text = unit.write(value)
-    return text.removesuffix(".0") if "." in text else text
+    """A value on an axis: without decimals that say nothing."""
+    number = unit.write(value).removesuffix(unit.unit)
+    return (number.rstrip("0").rstrip(".") if "." in number else number) + unit.unit
 
 
 def axis_number(value: float) -> str:

@@ -51,7 +51,7 @@ def _cell(board: Leaderboard, model: str, dataset: str, metric: str) -> str:
 
 
 def _figure(cell: Standing, alone: bool) -> str:
-    figure = escape(f"{format_figure(cell.metric, cell.mean)} {mark(cell, alone)}".rstrip())
+    figure = escape(f"{format_figure(cell.metric, cell.mean)} {mark(cell.best, cell.significant, alone)}".rstrip())
     figure = f"<strong>{figure}</strong>" if cell.best and not alone else figure
     interval = format_interval(cell.metric, cell.low, cell.high)
     return f"{figure} <small>{escape(interval)}</small>" if interval else figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from crosslens.core import IMAGE_TO_TEXT, Dataset
+from crosslens.core import IMAGE_TO_TEXT, Dataset, decimal
 from crosslens.explanations import QueryChange, RunChanges, TopHit
 from crosslens.metrics import unit_sentence
 from crosslens.pipeline import Comparison
@@ -73,15 +73,19 @@ def _balance(changes: RunChanges) -> str:
     words = ", ".join(f"{count:,} {name}" for name, count in parts)
     ranks, phi = changes.ranks, changes.phi
     before, after = changes.phi_means
+    moved, grown = (
+        [decimal(scale * value, digits, signed=True) for value in (test.difference, test.low, test.high)]
+        for test, scale, digits in ((ranks, 100, 1), (phi, 1, 3))
+    )
     return (
         f'<div class="bar" role="img" aria-label="{words}">{bar}</div>\n'
         f'<p class="counts"><b class="won">▲ {changes.wins:,} won</b> <span>{equal:,} equal</span> '
         f'<b class="lost">▼ {changes.losses:,} lost</b></p>\n'
         f"<p>A query is won where its first relevant item is ranked higher; φ is how much {_meaning(changes)}.</p>\n"
         f"<p>Mean reciprocal rank: "
-        f"<b>{100 * ranks.difference:+.1f}</b> points [{100 * ranks.low:+.1f}, {100 * ranks.high:+.1f}], "
+        f"<b>{moved[0]}</b> points [{moved[1]}, {moved[2]}], "
         f"p {_p(ranks.p_value, ranks.permutations)}. φ of the top hits: {before:.3f} → "
-        f"{after:.3f}, <b>{phi.difference:+.3f}</b> [{phi.low:+.3f}, {phi.high:+.3f}], "
+        f"{after:.3f}, <b>{grown[0]}</b> [{grown[1]}, {grown[2]}], "
         f"p {_p(phi.p_value, phi.permutations)}.</p>"
     )
 

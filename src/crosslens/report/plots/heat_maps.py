@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import InputError, split_name
+from crosslens.core import InputError, percent, split_name
 from crosslens.explanations import Overview, hypernym_path
 from crosslens.metrics import format_count, format_figure, format_interval
 from crosslens.pipeline import Drop, DropTable, Robustness, drop_table
 from crosslens.report.html import folded_table
 from crosslens.report.plots import style
-from crosslens.report.text.drop_table import drop_grid, percent_cells
+from crosslens.report.text.drop_table import drop_grid, model_tests_grid, model_tests_sentence, percent_cells
 from crosslens.report.text.failures import overview_sections, synset_label
 from crosslens.report.text.robustness import study_summary, table_sections
 
@@ -25,26 +25,36 @@ MOST = 30
 _DROP_SCALE = [[0.0, "#0072B2"], [0.5, "#FFFFFF"], [1.0, "#D55E00"]]
 """Better in blue, worse in orange, white where nothing changed: readable by the colour-blind."""
 _COUNT_SCALE = [[0.0, "#FFFFFF"], [0.15, "#CFE3F1"], [0.5, "#56A0D3"], [1.0, "#083D77"]]
-_UNDER = ("drops", "applied", "seeds", "metrics", "changes", "groups", "overlap", "words")
+_UNDER = ("models", "drops", "applied", "seeds", "metrics", "changes", "groups", "overlap", "words")
 """The tables under the figure of a page."""
 _BOTTOM = 150
 
 
 def heat_map_figure(table: DropTable, about: str = "") -> Any:
     """A plotly figure: a row per perturbation, a column per model or dataset, the drop as colour and number."""
-    cells = [[table.cells.get((column, name)) for column in table.columns] for name in table.perturbations]
-    drops = [[float("nan") if cell is None else cell.drop for cell in row] for row in cells]
-    largest = max((abs(drop) for row in drops for drop in row if isfinite(drop)), default=1.0) or 1.0
+    names = (*table.perturbations, "mean")
+    found = {**table.cells, **{(column, "mean"): mean for column, mean in table.means.items()}}
+    cells = [[found.get((column, name)) for column in table.columns] for name in names]
+    # Percent as colour: a model that starts low has few points to lose, and is not robust for that.
+    numbers = [[float("nan") if cell is None else cell.percent for cell in row] for row in cells]
+    largest = max((abs(drop) for row in numbers for drop in row if isfinite(drop)), default=1.0) or 1.0
+    starts = [
+        f"{column} ({format_figure(table.metric, table.means[column].before)} before)"
+        if column in table.means
+        else column
+        for column in table.columns
+    ]
     drawn = _heat_map(
-        table.columns, table.perturbations, [[drop if isfinite(drop) else None for drop in row] for row in drops],
-        [[format_figure(table.metric, drop, signed=True) if isfinite(drop) else "" for drop in row] for row in drops],
+        starts, names, [[drop if isfinite(drop) else 0.0 if cell else None for drop, cell in zip(*both, strict=True)]
+                        for both in zip(numbers, cells, strict=True)],
+        [["" if cell is None else _drop_text(table.metric, cell) for cell in row] for row in cells],
         [["" if cell is None else _drop_hover(table.metric, f"<b>{style.label(name)}</b>, {style.label(column)}", cell)
           for column, cell in zip(table.columns, row, strict=True)]
-         for name, row in zip(table.perturbations, cells, strict=True)],
+         for name, row in zip(names, cells, strict=True)],
         colorscale=_DROP_SCALE, zmin=-largest, zmax=largest, xgap=2, ygap=2,
-        colorbar={"title": {"text": "drop", "side": "right"}, "thickness": 12, "outlinewidth": 0},
+        colorbar={"title": {"text": "drop, % of before", "side": "right"}, "thickness": 12, "outlinewidth": 0},
     )  # fmt: skip
-    top, height = 96, 96 + 30 * len(table.perturbations) + _BOTTOM
+    top, height = 96, 96 + 30 * len(names) + _BOTTOM
     drawn.update_xaxes(side="bottom")
     drawn.update_layout(
         **style.figure_layout(_title(table.metric), style.label(about), height),
@@ -64,12 +74,17 @@ def write_heat_map(
 
 def write_drop_map(table: DropTable, output: str | Path, *, overwrite: bool = False) -> Path:
     """The same of several studies: a page with the table under it, or a picture."""
-    grid = drop_grid(table)
+    grids = {_title(table.metric): (drop_grid(table), "")}
+    if table.tests:
+        grids["Do models differ?"] = model_tests_grid(table), model_tests_sentence(table)
     return style.write_figures(
         output,
         _title(table.metric),
         lambda: [heat_map_figure(table, _about_table(table))],
-        lambda: [folded_table(_title(table.metric), grid.header, grid.rows, shown=True)],
+        lambda: [
+            folded_table(title, grid.header, grid.rows, about=about, shown=True)
+            for title, (grid, about) in grids.items()
+        ],
         overwrite=overwrite,
     )
 
@@ -138,6 +153,11 @@ def _heat_map(
     drawn.update_yaxes(autorange="reversed", automargin=True, ticks="", showgrid=False)
     drawn.update_xaxes(automargin=True, ticks="", showgrid=False)
     return drawn
+
+
+def _drop_text(metric: str, cell: Drop) -> str:
+    share = f" ({percent(cell.percent / 100, signed=True)} %)" if isfinite(cell.percent) else ""
+    return f"{format_figure(metric, cell.drop, signed=True)}{share}"
 
 
 def _drop_hover(metric: str, title: str, cell: Drop) -> str:

@@ -19,7 +19,7 @@ from crosslens.analyze import (
     GranularityComparison,
     HumanAgreement,
 )
-from crosslens.core import UsageError, random_stream
+from crosslens.core import UsageError, percent, random_stream
 from crosslens.metrics import format_count
 from crosslens.report.html import folded_table
 from crosslens.report.plots import style
@@ -261,6 +261,7 @@ def _means_table(comparison: GranularityComparison) -> str:
                 comparison.changes.get(granularity.name, {}).get(feature),
             )
             bounds = f"[{mean.low:.3f}, {mean.high:.3f}]" if np.isfinite(mean.low) else ""
-            moved = f"{100 * change.relative:+.1f} %" if change is not None and np.isfinite(change.relative) else ""
+            relative = float("nan") if change is None else change.relative
+            moved = percent(relative, signed=True, unit=" %") if np.isfinite(relative) else ""
             rows.append((words, granularity.name, f"{mean.mean:.3f}", bounds, moved))
     return folded_table("The numbers", ("feature", "captions", "mean", "interval", "change"), rows)

@@ -24,7 +24,7 @@ from crosslens.analyze import (
     ReviewedLabels,
     ThresholdCount,
 )
-from crosslens.core import PAGE_WIDTH, RENDERERS, Grid, UsageError, two_columns
+from crosslens.core import PAGE_WIDTH, RENDERERS, Grid, UsageError, decimal, two_columns
 from crosslens.metrics import format_count
 from crosslens.statistics import Estimate, JudgeAgreement
 
@@ -192,7 +192,7 @@ def _cell(estimate: Estimate, signed: bool = False) -> str:
     if not isfinite(mean):
         return "–"
     bounds = f" [{_short(low)}, {_short(high)}]" if isfinite(low) and isfinite(high) else ""
-    return f"{round(mean, 3) + 0.0:{'+' if signed else ''}.3f}{bounds}"
+    return f"{decimal(mean, 3, signed=signed)}{bounds}"
 
 
 def _number(value: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import isfinite
 from string import ascii_lowercase
 
-from crosslens.core import BOTH, PAGE_WIDTH, RENDERERS, Grid, split_name
+from crosslens.core import BOTH, PAGE_WIDTH, RENDERERS, Grid, percent, split_name
 from crosslens.metrics import format_count, format_figure, format_interval, unit_of, unit_sentence, with_intervals
 from crosslens.pipeline import CaptionSets, Comparison, MetricChange, MetricComparison, QueryDifference
 from crosslens.report.text.runs import DIRECTION_LABELS, difference_cells
@@ -194,7 +194,7 @@ def _direction_grid(sets: CaptionSets, results: Sequence[MetricChange]) -> Grid:
             _figure(result.metric, result.before),
             _figure(result.metric, result.after),
             difference,
-            f"{round(100 * result.relative, 1) + 0.0:+.1f} %" if isfinite(result.relative) else "–",
+            percent(result.relative, signed=True, unit=" %" * isfinite(result.relative)),
             p_value(result.adjusted_p, sets.permutations),
         )
         for result, difference in zip(results, differences, strict=True)

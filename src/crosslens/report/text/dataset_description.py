@@ -21,7 +21,7 @@ from crosslens.analyze import (
     GranularityComparison,
     entropy_histogram,
 )
-from crosslens.core import PAGE_WIDTH, RENDERERS, Grid, percent, two_columns
+from crosslens.core import PAGE_WIDTH, RENDERERS, Grid, decimal, percent, two_columns
 from crosslens.data import DatasetDescription
 from crosslens.metrics import format_count
 from crosslens.statistics import Estimate
@@ -109,7 +109,7 @@ def _moved(feature: str, change: FeatureChange) -> tuple[str, str]:
     """In nats, or in points of percent."""
     scale, digits, unit = (1, 2, "") if feature == "dis" else (100, 1, " pp")
     number, low, high = (
-        f"{round(scale * value, digits) + 0.0:+.{digits}f}" for value in (change.difference, change.low, change.high)
+        decimal(scale * value, digits, signed=True) for value in (change.difference, change.low, change.high)
     )
     return f"{number}{unit}", f"[{low}, {high}]" if isfinite(change.low) else ""
 

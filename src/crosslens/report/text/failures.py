@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import PAGE_WIDTH, Grid
+from crosslens.core import PAGE_WIDTH, Grid, decimal
 from crosslens.explanations import SCOPES, ConceptTable, Overview, OverviewComparison, synset_word
 from crosslens.metrics import format_count
 
@@ -135,8 +135,7 @@ def with_interval(
     if row[name] is None:
         return "–"
     numbers = [row[name]] if row["low"] is None else [row[name], row["low"], row["high"]]
-    sign = "+" if signed else ""
-    figure, *bounds = (f"{round(scale * number, digits) + 0.0:{sign}.{digits}f}" for number in numbers)
+    figure, *bounds = (decimal(scale * number, digits, signed=signed) for number in numbers)
     return f"{figure} [{', '.join(bounds)}]" if bounds else figure
 
 

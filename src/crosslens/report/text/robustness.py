@@ -22,7 +22,13 @@ from crosslens.pipeline import (
 )
 from crosslens.report.export.tables import grid_markdown
 from crosslens.report.text.comparison import CORRECTIONS, floor_of_p, p_value
-from crosslens.report.text.drop_table import PERCENT_SENTENCE, drop_grid, percent_cells
+from crosslens.report.text.drop_table import (
+    PERCENT_SENTENCE,
+    drop_grid,
+    model_tests_grid,
+    model_tests_sentence,
+    percent_cells,
+)
 from crosslens.report.text.protocols import protocol_text
 from crosslens.report.text.robustness_captions import MIN_CAPTIONS, brittle_lines, spread_grids, word_grids
 from crosslens.report.text.runs import difference_cells
@@ -145,8 +151,13 @@ def _models(study: Robustness) -> TableSection:
     """The heat map as a table, where there are several models."""
     if len(study.models) < 2:
         return TableSection("")
-    grid = drop_grid(drop_table({"": study}, study.headline), intervals=False)
-    return TableSection(f"Drop of {study.headline}, all models", (("", grid),))
+    table = drop_table({"": study}, study.headline)
+    grids = [("", drop_grid(table, intervals=False))]
+    notes = []
+    if table.tests:
+        grids.append(("Do models differ?", model_tests_grid(table)))
+        notes.append(model_tests_sentence(table))
+    return TableSection(f"Drop of {study.headline}, all models", tuple(grids), tuple(notes))
 
 
 def _metrics(study: Robustness) -> TableSection:

@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crosslens.core import percent
-from crosslens.report import ChartHtml, histogram
+from crosslens.core import Figure, Histogram, decimal, percent
 
 _LONGEST = 200
 """Characters of a value."""
 
 
 def shown_figure(value: float | None, unit: str) -> str:
-    """A share in percent, anything else as a plain number."""
-    if unit == "share":
-        return percent(value)
-    return "–" if value is None else f"{value:.4g}"
+    """A share in percent; a column of anything else has as many digits in every row."""
+    return _shown(value, unit, signed=False)
 
 
 def shown_difference(value: float | None, unit: str) -> str:
     """The same with its sign."""
-    text = shown_figure(value, unit)
-    if value is None or not text.strip("-0."):
-        return text.removeprefix("-")
-    return text.replace("-", "−", 1) if text.startswith("-") else f"+{text}"
+    return _shown(value, unit, signed=True).replace("-", "−", 1)
+
+
+def _shown(value: float | None, unit: str, *, signed: bool) -> str:
+    if value is None or unit == "share":
+        return percent(value, signed=signed)
+    text = decimal(value, 4 if unit == "number" else 1, signed=signed)
+    return text.removesuffix(".0") if unit == "rank" else text
 
 
 def shown_value(value: Any) -> str:
@@ -40,14 +41,14 @@ def shown_p(value: float | None) -> str:
     return f"{value:.3f}" if value >= 0.001 else "< 0.001"
 
 
-def length_chart(counts: Mapping[int, int], longest: int) -> ChartHtml | None:
+def length_chart(counts: Mapping[int, int], longest: int) -> Histogram | None:
     """How many captions have each number of words; those of ``longest`` words and more stand together."""
     if not counts:
         return None
     first, last = min(counts), max(counts)
     lengths = range(first, last + 1)
-    return histogram(
-        "Captions by number of words", [*lengths, last + 1], [counts.get(length, 0) for length in lengths],
-        axis=f"words, {longest} or more together" if last >= longest else "words", number=lambda value: f"{value:g}",
-        about=f"From {first} to {last} words.", noun="captions", whole=True,
+    return Histogram(
+        title="Captions by number of words", edges=(*lengths, last + 1),
+        counts=tuple(counts.get(length, 0) for length in lengths), unit=Figure(None, digits=0),
+        axis=f"words, {longest} or more together" if last >= longest else "words", noun="captions", whole=True,
     )  # fmt: skip

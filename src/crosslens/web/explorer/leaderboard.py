@@ -102,7 +102,7 @@ def _best(rows: Iterable[RunRow], metrics: Sequence[str]) -> dict[str, list[str]
     by_dataset: dict[str, list[RunRow]] = {}
     for row in rows:
         if row.problem is None:
-            by_dataset.setdefault(row.dataset, []).append(row)
+            by_dataset.setdefault(row.dataset or row.dataset_name, []).append(row)
     best: dict[str, list[str]] = {metric: [] for metric in metrics}
     for members in by_dataset.values():
         for metric in metrics if len(members) > 1 else ():

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from crosslens.core import UsageError
+from crosslens.report import chart_html
 from crosslens.web.explorer.addresses import address, query_address
 from crosslens.web.explorer.api import Name, Offset, OutcomeFilter, TopK, Words
 from crosslens.web.explorer.context import ExplorerContext
@@ -130,7 +131,8 @@ def _add_dataset_pages(routes: APIRouter, context: ExplorerContext) -> None:
     def dataset_page(request: Request, dataset: str, search: Words = "", offset: Offset = 0) -> HTMLResponse:
         view = context.datasets.view(dataset)
         images = context.datasets.images(dataset, search, offset, _IMAGES)
-        lengths = length_chart(view.word_counts, LONGEST)
+        chart = length_chart(view.word_counts, LONGEST)
+        lengths = None if chart is None else Markup(chart_html(chart))
         return render(
             request, "explorer/dataset.html", view=view, images=images, search=search, lengths=lengths, address=address
         )

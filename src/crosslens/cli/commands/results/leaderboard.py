@@ -34,7 +34,7 @@ def leaderboard(
     correction: str = option("holm", "For multiple comparisons: holm, bh or none.", metavar="NAME"),
     permutations: int = option(10_000, "Permutations of the paired test.", metavar="N", minimum=1, maximum=10_000_000),
     seed: int = option(0, "Seed of the permutations.", metavar="N"),
-    latex: bool = option(False, "Print a LaTeX table: the best in bold, † significantly worse."),
+    latex: bool = option(False, "Print a LaTeX table: the best in bold, and the marks of the text."),
     html: Path | None = option(None, "Write a page, too.", metavar="FILE"),
     overwrite: Overwrite = False,
     json: Json = False,

@@ -10,6 +10,7 @@ from crosslens.metrics import format_figure, format_interval, unit_sentence
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.parts import Section, TableHtml, notes, paragraph
 from crosslens.report.text.comparison import CORRECTIONS, p_value
+from crosslens.report.text.results.leaderboard import mark, marks_sentence
 from crosslens.report.text.runs import difference_cells
 
 _MOST_COLUMNS = 8
@@ -29,12 +30,12 @@ def _board(payload: Mapping[str, Any]) -> Sequence[str]:
     room = max(1, _MOST_COLUMNS // len(payload["datasets"]))
     chosen = ([name for name in _FIRST if name in every] or every)[:room]
     columns = [(dataset, name) for dataset in payload["datasets"] for name in chosen]
-    rows, best = [], set()
-    for number, model in enumerate(payload["models"]):
+    rows, best, models = [], set(), payload["models"]
+    for number, model in enumerate(models):
         row = [model]
         for column, (dataset, name) in enumerate(columns, start=1):
             cell = cells.get((model, dataset, name))
-            row.append(_standing(cell, name))
+            row.append(_standing(cell, name, alone=sum((other, dataset, name) in cells for other in models) == 1))
             if cell is not None and cell["best"]:
                 best.add((number, column))
         rows.append(tuple(row))
@@ -43,19 +44,19 @@ def _board(payload: Mapping[str, Any]) -> Sequence[str]:
     grid = Grid(header, tuple(rows), "l" * len(header))
     correction = CORRECTIONS.get(str(payload["correction"]), str(payload["correction"]))
     about = (
-        f"Bold: the best of its column. *: worse than the best by more than chance (paired permutation test over "
-        f"images, {correction}, {payload['permutations']:,} permutations). {unit_sentence(chosen)}"
+        f"{marks_sentence(payload['level'])} Paired permutation test over images, {correction}, "
+        f"{payload['permutations']:,} permutations. {unit_sentence(chosen)}"
     )
     return [TableHtml("Models and datasets", grid, best=best), paragraph(about, "facts"), notes(payload["notes"])]
 
 
-def _standing(cell: Mapping[str, Any] | None, name: str) -> str:
+def _standing(cell: Mapping[str, Any] | None, name: str, alone: bool) -> str:
     if cell is None or cell["mean"] is None:
         return "–"
     interval = ""
     if cell["low"] is not None and cell["high"] is not None:
         interval = f" {format_interval(name, cell['low'], cell['high'])}"
-    return format_figure(name, cell["mean"]) + ("*" if cell["significant"] else "") + interval
+    return f"{format_figure(name, cell['mean'])} {mark(cell['best'], cell['significant'], alone)}".rstrip() + interval
 
 
 def _pairs(context: ReportContext) -> Sequence[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from crosslens.analyze import ACCURACY
 from crosslens.core import Grid, percent, split_name
-from crosslens.metrics import format_count, unit_of
+from crosslens.metrics import format_count, format_figure, unit_of
 from crosslens.pipeline import StageResult
 from crosslens.report.charts.bars import bar_chart
 from crosslens.report.charts.drawing import Point
@@ -69,10 +69,11 @@ def _drops_grid(metric: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> G
     columns = (
         [str(row["perturbation"]) for row in own],
         [model for model, _ in rows],
+        [format_figure(metric, known(row, "before")) for row in own],
         difference_cells((metric, known(row, "drop"), known(row, "low"), known(row, "high")) for row in own),
         percent_cells((row.get("percent"), row.get("percent_low"), row.get("percent_high")) for row in own),
     )
-    return Grid(("change", "run", "points", "percent"), tuple(zip(*columns, strict=True)), "llll")
+    return Grid(("change", "run", "before", "points", "percent"), tuple(zip(*columns, strict=True)), "llrll")
 
 
 def _model(result: StageResult, row: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from html import escape
 
-from crosslens.core import Grid, Run, split_name
+from crosslens.core import Grid, Run, percent, split_name
 from crosslens.metrics import facts_of, format_count, format_figure
 from crosslens.report.charts.rank_strips import rank_strip
 from crosslens.report.document.context import ReportContext
@@ -91,7 +91,7 @@ def _leads(context: ReportContext, dataset: str, best: str) -> Iterator[str]:
             sign = -1 if result.baseline == best else 1
             low, high = sorted((sign * result.low, sign * result.high))
             points = f"{100 * abs(result.difference):.1f} points"
-            span = f"95 % interval {100 * low:+.1f} to {100 * high:+.1f}"
+            span = f"95 % interval {percent(low, signed=True)} to {percent(high, signed=True)}"
             if result.adjusted_p < 1 - comparison.level:
                 yield f"It is ahead of {rival} by {points} ({span}; paired test, p = {result.adjusted_p:.2g})."
             else:

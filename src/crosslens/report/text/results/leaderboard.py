@@ -51,11 +51,19 @@ def metric_heading(name: str) -> str:
     return f"{metric}{arrow}, {DIRECTION_LABELS.get(direction, direction)}"
 
 
-def mark(cell: Standing, alone: bool = False) -> str:
+def mark(best: bool, significant: bool | None, alone: bool = False) -> str:
     """``*`` for the best, ``=`` where the difference to it may be chance, ``?`` where it was not tested."""
-    if cell.best:
+    if best:
         return "" if alone else BEST
-    return UNTESTED if cell.significant is None else "" if cell.significant else AS_GOOD
+    return UNTESTED if significant is None else "" if significant else AS_GOOD
+
+
+def marks_sentence(level: float) -> str:
+    """What the marks mean, in every form of a leaderboard."""
+    return (
+        f"{BEST}: the best on a dataset. {AS_GOOD}: the difference to it may be chance (p ≥ {1 - level:.2g}); "
+        f"{UNTESTED}: not tested; without a mark: significantly worse."
+    )
 
 
 def is_alone(board: Leaderboard, dataset: str, metric: str) -> bool:
@@ -77,25 +85,18 @@ def _grid(board: Leaderboard, columns: Mapping[str, tuple[str, str]], *, interva
 
 def _figure(cell: Standing, alone: bool) -> str:
     # Two characters for the mark in every row, so that the numbers stay under each other.
-    return f"{format_figure(cell.metric, cell.mean)} {mark(cell, alone) or ' '}"
+    return f"{format_figure(cell.metric, cell.mean)} {mark(cell.best, cell.significant, alone) or ' '}"
 
 
 def _legend(board: Leaderboard) -> list[str]:
     """What the marks mean and how differences were tested, as sentences."""
-    sentences = []
+    untested = any(mark(cell.best, cell.significant) == UNTESTED for cell in board.cells.values())
+    sentences = [marks_sentence(board.level)] if board.tested or untested else []
     if board.tested:
-        sentences = [
-            f"{BEST}: the best on a dataset. {AS_GOOD}: the difference to it may be chance "
-            f"(p ≥ {1 - board.level:.2g}); without a mark: significantly worse.",
-            significance_sentence(
-                "paired permutation test over images against the best", board.permutations, board.correction,
-                board.tests,
-            ),
-        ]  # fmt: skip
+        test = "paired permutation test over images against the best"
+        sentences.append(significance_sentence(test, board.permutations, board.correction, board.tests))
         if board.tests > sum(cell.significant is not None for cell in board.cells.values()):
-            sentences.append("All pairs of models count as tests, since the best was chosen among all.")
-    if any(mark(cell, alone=True) == UNTESTED for cell in board.cells.values()):
-        sentences.append(f"{UNTESTED}: not tested.")
+            sentences.append("All pairs of models are tests, since the best was chosen among all.")
     return sentences
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
 import polars as pl
 
-from crosslens.core import percent
-from crosslens.report import ChartHtml, Point, bar_chart, heat_map
+from crosslens.core import Bars, Chart, Figure, Heat, Series, percent
 from crosslens.web.judging.results.summary import ProjectResults
 
 
@@ -24,67 +23,47 @@ def interval(value: float | None, low: float | None, high: float | None) -> str:
     return f"{number(value)}{ends}"
 
 
-def label_chart(results: ProjectResults) -> ChartHtml | None:
-    """How often each label was given, in percent of the judgements."""
-    shares = results.shares
-    if not results.judged.height:
-        return None
-    titles = [results.answers.titles.get(label, label) for label in shares["label"]]
-    return bar_chart(
-        "How often each label was given", titles, {"share": _points(shares)}, number=lambda value: f"{value:.1f}",
-        heading="label", axis="percent of judgements", about="A bar per label; the line is the 95 % interval.",
-    )  # fmt: skip
-
-
-def rating_chart(results: ProjectResults) -> ChartHtml | None:
-    """How often each rating was given."""
-    counts = results.ratings
-    if counts is None or not counts["count"].sum():
-        return None
-    scale = results.answers.project.form.rating
-    assert scale is not None
-    points = [Point(float(count)) for count in counts["count"]]
-    return bar_chart(
-        scale.title, [str(rating) for rating in counts["rating"]], {"judgements": points},
-        number=lambda value: f"{value:,.0f}", heading="rating", axis="judgements",
-    )  # fmt: skip
-
-
-def cause_chart(results: ProjectResults) -> ChartHtml | None:
-    """How many causes items have."""
+def charts(results: ProjectResults) -> Iterator[Chart]:
+    """How often each label and rating was given, how many causes items have, and which occur together."""
+    titles, shares = results.answers.titles, results.shares
+    if results.judged.height:
+        yield _share_bars(
+            "How often each label was given", [titles.get(label, label) for label in shares["label"]], shares,
+            heading="label", axis="percent of judgements",
+        )  # fmt: skip
+    ratings, scale = results.ratings, results.answers.project.form.rating
+    if ratings is not None and scale is not None and ratings["count"].sum():
+        figures = tuple(Figure(float(count), digits=0) for count in ratings["count"])
+        yield Bars(
+            title=scale.title, groups=tuple(map(str, ratings["rating"])), series=(Series("judgements", figures),),
+            heading="rating", axis="judgements",
+        )  # fmt: skip
     counts = results.numbers_of_causes
-    if counts is None or not counts["count"].sum():
-        return None
-    names = ["no cause", "one cause", "two causes", "three causes"]
-    groups = [names[many] if many < len(names) else f"{many} causes" for many in counts["causes"]]
-    return bar_chart(
-        "Items by their number of causes", groups, {"share": _points(counts)}, number=lambda value: f"{value:.1f}",
-        heading="causes", axis="percent of decided items",
-    )  # fmt: skip
+    if counts is not None and counts["count"].sum():
+        names = ["no cause", "one cause", "two causes", "three causes"]
+        groups = [names[many] if many < len(names) else f"{many} causes" for many in counts["causes"]]
+        yield _share_bars(
+            "Items by their number of causes", groups, counts, heading="causes", axis="percent of decided items"
+        )
+    if results.causes and results.together["count"].sum():
+        yield _together(results)
 
 
-def together_chart(results: ProjectResults) -> ChartHtml | None:
-    """How often two labels hold together."""
-    together = results.together
-    if not results.causes or not together["count"].sum():
-        return None
-    cells = {(first, second): count for first, second, count, _ in together.iter_rows()}
-    names = [label for label in results.answers.labels
-             if any(label in pair and count for pair, count in cells.items())]  # fmt: skip
-    grid = [[Point(float(cells.get((row, column), cells.get((column, row), float("nan"))))) for column in names]
-            for row in names]  # fmt: skip
-    titles = [results.answers.titles[name] for name in names]
-    return heat_map(
-        "Causes that occur together", titles, titles, grid, number=lambda value: f"{value:,.0f}", heading="cause"
+def _share_bars(title: str, groups: Sequence[str], shares: pl.DataFrame, *, heading: str, axis: str) -> Bars:
+    ends = shares.select(pl.col("share", "low", "high").fill_null(float("nan"))).iter_rows()
+    series = Series("share", tuple(Figure.percent(*row) for row in ends))
+    return Bars(title=title, groups=tuple(groups), series=(series,), heading=heading, axis=axis)
+
+
+def _together(results: ProjectResults) -> Heat:
+    """How often two causes hold together."""
+    cells = {(first, second): count for first, second, count, _ in results.together.iter_rows()}
+    names = [label for label in results.answers.labels if any(label in pair and count for pair, count in cells.items())]
+    titles = tuple(results.answers.titles[name] for name in names)
+    grid = tuple(
+        tuple(Figure(cells.get((row, column), cells.get((column, row))), digits=0) for column in names) for row in names
     )
-
-
-def _points(shares: pl.DataFrame) -> list[Point]:
-    nan = float("nan")
-    return [
-        Point(*(nan if value is None else 100 * value for value in row))
-        for row in shares.select("share", "low", "high").iter_rows()
-    ]
+    return Heat(title="Causes that occur together", rows=titles, columns=titles, cells=grid, heading="cause")
 
 
 @dataclass(frozen=True)

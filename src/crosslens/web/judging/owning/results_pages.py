@@ -6,10 +6,12 @@ from typing import Annotated, Any
 
 import polars as pl
 from fastapi import APIRouter, Form
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from crosslens.core import percent
+from crosslens.report import chart_html
 from crosslens.web.judging.context import JudgingContext, RowId
 from crosslens.web.judging.database.model_requests import requests_by_model
 from crosslens.web.judging.database.progress import project_progress
@@ -47,8 +49,7 @@ def _add_results(routes: APIRouter, context: JudgingContext, kept: KeptResults) 
     def overview(request: Request, project: RowId, note: str = "") -> Response:
         account = context.require_owner(request, project)
         results = kept.of(context.database, project)
-        charts = [chart for draw in (figures.label_chart, figures.rating_chart, figures.cause_chart,
-                                     figures.together_chart) if (chart := draw(results)) is not None]  # fmt: skip
+        charts = [Markup(chart_html(chart)) for chart in figures.charts(results)]
         return page(
             request, "results.html", account, results, charts=charts, rules=figures.shown_rules(results),
             progress=project_progress(context.database, project), note=_NOTES.get(note, ""),
