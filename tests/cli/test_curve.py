@@ -46,7 +46,7 @@ def test_graded_metrics(graded: Path, call: Call) -> None:
 
 def test_curve(graded: Path, call: Call) -> None:
     page = graded / "fig3.html"
-    outcome = call("curve", graded / "a", graded / "b", "--m", "1..6", "-o", page, "--resamples", "20")
+    outcome = call("curve", graded / "a", graded / "b", "--m", "1..6", "--write", page, "--resamples", "20")
     assert outcome.code == 0, outcome.err
     assert outcome.out.startswith("Semantic recall at 5 against m, text → image, outside the ground truth")
     lines = [line.split() for line in outcome.out.splitlines()]
@@ -69,7 +69,7 @@ def test_curve(graded: Path, call: Call) -> None:
         (["--direction", "t2t"], "unknown direction 't2t'"),
         (["--phi", "cidr"], "cider"),
         (["--direction", "i2t", "--k", "12"], "items beside the ground truth were kept"),
-        (["-o", "fig.txt"], "unknown figure format .txt"),
+        (["--write", "fig.doc"], "unknown form .doc"),
     ],
 )
 def test_mistakes(graded: Path, call: Call, words: list[str], message: str) -> None:

@@ -74,14 +74,14 @@ def test_table_and_notes(runs: Path, call: Call) -> None:
 def test_page_and_drawing(runs: Path, call: Call, tmp_path: Path) -> None:
     words = ("curve", runs / "good", runs / "poor", "--over", "gallery", "--resamples", "9", "--sizes", "10,200,1e4")
     page = tmp_path / "sizes.html"
-    content = call(*words, "--metrics", "Hit@1", "-o", page, "--json").json
-    assert content["file"] == str(page)
+    content = call(*words, "--metrics", "Hit@1", "--write", page, "--json").json
+    assert content["files"] == [str(page)]
     text = page.read_text()
     assert text.count('<svg class="chart"') == 2, "both directions"
     assert "extrapolated" in text
     assert "http" not in text
     drawing = tmp_path / "hit.svg"
-    outcome = call(*words, "--metrics", "t2i/Hit@1", "-o", drawing, "--json")
+    outcome = call(*words, "--metrics", "t2i/Hit@1", "--write", drawing, "--json")
     assert outcome.json["runs"]["good"]["t2i/Hit@1"] == content["runs"]["good"]["t2i/Hit@1"], "the same again"
     root = ElementTree.fromstring(drawing.read_text())
     kinds = [element.get("class", "") for element in root.iter()]
@@ -97,8 +97,7 @@ def test_page_and_drawing(runs: Path, call: Call, tmp_path: Path) -> None:
         (["--over", "gallery", "--phi", "cider:split"], "--phi is for curves over m"),
         (["--sizes", "10"], "--sizes is for curves over the gallery"),
         (["--over", "gallery", "--sizes", "ten"], "cannot read the sizes 'ten'"),
-        (["--over", "gallery", "-o", "x.png"], "unknown format .png for curves over the gallery"),
-        (["--over", "gallery", "-o", "x.svg", "--resamples", "0"], "6 charts do not fit into one .svg file"),
+        (["--over", "gallery", "--write", "x.xyz"], "unknown form .xyz"),
         (["--over", "gallery", "--metrics", "NCS[cider]@10"], "has no closed form in smaller galleries"),
         (["--over", "gallery", "--metrics", "Recall@5", "--sizes", "900"], "is not extrapolated beyond the gallery"),
     ],

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from crosslens.pipeline import GalleryCurves, GalleryPoint, Lead, OrderChange
-from crosslens.report import gallery_grid, order_sentences, write_gallery_curves
+from crosslens.pipeline.curves.sections import order_sentence
 from tests.report.browser import Watched
 
 NASTY = "<b>run</b> & a name that is long enough to need a line of its own"
@@ -30,6 +31,10 @@ def curves(change: OrderChange = CHANGE) -> GalleryCurves:
     return GalleryCurves((10, 100, 1_000_000), points, galleries, (change,), 0.95, "holm", ("beyond", "about i2t"))
 
 
+def order_sentences(curves: GalleryCurves) -> list[str]:
+    return [order_sentence(change, curves.correction) for change in curves.order_changes]
+
+
 def test_runs_that_change_places_in_words() -> None:
     assert order_sentences(curves()) == [
         f"t2i/Hit@1: a and {NASTY} change places at 37 items: {NASTY} leads by 8.0 points at 10, p = 0.002, a leads by "
@@ -45,15 +50,17 @@ def test_runs_that_change_places_in_words() -> None:
 
 
 def test_extrapolated_figures_have_a_star() -> None:
-    assert [row[1] for row in gallery_grid(curves(), "t2i/Hit@1").rows] == [
+    section = next(iter(curves().sections()))
+    assert [str(row[1]) for row in section.tables[0].rows] == [
         "90.0 [80.0, 95.0]", "80.0 [70.0, 85.0]", "70.0 [60.0, 75.0] *",
     ]  # fmt: skip
-    assert len(gallery_grid(curves(), "t2i/Hit@1", most=2).rows) == 2
+    assert len(replace(section.tables[0], most=2).overview.rows) == 2
+    assert section.tables[0].frame["a"].to_list() == [0.9, 0.8, 0.7000000000000001]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_in_a_browser_it_fits_a_phone_and_asks_for_nothing(tmp_path: Path, browser_page: Watched, scheme: str) -> None:
-    file = write_gallery_curves(curves(), tmp_path / "sizes.html")
+    file = curves().save(tmp_path / "sizes.html")
     page = browser_page.page
     page.set_viewport_size({"width": 390, "height": 800})
     page.emulate_media(color_scheme=scheme)
@@ -61,8 +68,8 @@ def test_in_a_browser_it_fits_a_phone_and_asks_for_nothing(tmp_path: Path, brows
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator("svg[role=img]").count() == 1
     assert page.locator(".beyond").count() == 4, "a line and a point per run"
-    assert "<b>run</b>" in page.locator("li").inner_text()
+    assert "<b>run</b>" in page.locator("p").last.inner_text()
     page.locator("summary").click()
-    assert "70.0 [60.0, 75.0] extrapolated" in page.locator("table").inner_text()
+    assert "70.0 [60.0, 75.0] extrapolated" in page.locator("details table").inner_text()
     assert not browser_page.complaints
     assert browser_page.requests == [file.as_uri()]

@@ -23,7 +23,6 @@ pytest.importorskip("torch")
 
 import crosslens as cl
 from crosslens.core import ConflictError
-from crosslens.report import training_page
 from crosslens.train import LOSSES, Sweep, TrainingData, plan_sweep, run_sweep
 from crosslens.train.sweep import running
 from crosslens.train.training import Training
@@ -52,7 +51,6 @@ learning_rate = 0.01
 """
 SETTINGS = ["loss=triplet,sam-random", "fraction=0.25,1"]
 BROKEN = '''
-from crosslens.report import training_page
 from crosslens.train import LOSSES
 
 @LOSSES.register("broken")
@@ -79,7 +77,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, data: TrainingData) -> Iterat
 
 def finished(home: Path, **options: Any) -> Sweep:
     plan = plan_sweep(home / "small.toml", home / "data", SETTINGS, seeds=3, device="cpu")
-    return run_sweep(plan, home / "finished", page=training_page, **options)
+    return run_sweep(plan, home / "finished", **options)
 
 
 def words(home: Path, output: Path, *more: str | Path, settings: list[str] = SETTINGS, seeds: str = "3") -> list[Any]:

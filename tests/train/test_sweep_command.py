@@ -17,7 +17,7 @@ from .test_sweep import copy as copy, finished, home as home, words
 
 
 def test_every_output_says_the_same(call: Call, home: Path, copy: Path) -> None:
-    outcome = call(*words(home, copy, "--json", "--metrics", "Rsum i2t/Hit@1", "--plot", copy / "curves.html"))
+    outcome = call(*words(home, copy, "--json", "--metrics", "Rsum i2t/Hit@1", "--write", copy / "curves.html"))
     assert outcome.code == 0, outcome.err
     table = outcome.json
     assert [row["settings"] for row in table["rows"]][2] == {"loss": "sam-random", "fraction": "0.25"}
@@ -35,7 +35,7 @@ def test_every_output_says_the_same(call: Call, home: Path, copy: Path) -> None:
     assert line[0]["p_over_queries"] == figure["against_baseline"]["over_queries"]["p"]
     assert pl.read_csv(copy / "trainings.csv").height == 12
     latex = (copy / "table.tex").read_text()
-    assert "sam-random & 0.25 & 3 & " in latex
+    assert "Rsum, sam-random, 0.25 & 3 & " in latex
     page = (copy / "sweep.html").read_text()
     for text in ("sam-random", f"{figure['mean']:.1f}", "95% t intervals over seeds", "cannot give p below 0.25"):
         assert text in page
@@ -94,7 +94,7 @@ def test_names_of_losses(call: Call) -> None:
         (("--correction", "bonferoni"), 2, "correction"),
         (("--device", "gpu"), 2, "cannot use the device 'gpu'"),
         (("--jobs", "0"), 2, "--jobs"),
-        (("--plot", "curves.doc"), 2, "unknown figure format"),
+        (("--write", "curves.doc"), 2, "unknown form .doc"),
     ],
 )
 def test_wrong_calls(

@@ -24,11 +24,17 @@ Write = Annotated[
 ]
 
 _WRITTEN: ContextVar[list[Path]] = ContextVar("files that a command wrote")
+_CODE: ContextVar[int] = ContextVar("exit code of a command")
 
 
 def wrote(*files: Path | None) -> None:
     """A command wrote these besides its result: they are named under it."""
     _WRITTEN.get().extend(file for file in files if file is not None)
+
+
+def end_with(code: int) -> None:
+    """The command exits with this code once its result is shown."""
+    _CODE.set(code)
 
 
 def answering(function: F) -> F:
@@ -47,10 +53,13 @@ def answering(function: F) -> F:
         overwrite = arguments["overwrite"]
         if "overwrite" not in signature.parameters:
             del arguments["overwrite"]
+        if "json" in signature.parameters:  # of a command that prints a list as well, or shows what goes on
+            arguments["json"] = json
         for file in write or ():
             report.check_ending(file)
         check_outputs(*write or (), overwrite=overwrite)
         _WRITTEN.set([])
+        _CODE.set(0)
         result: Presented | None = function(**arguments)
         if result is None:
             return
@@ -60,6 +69,8 @@ def answering(function: F) -> F:
         else:
             print_result(result.text(terminal_width()))
             print_written(_WRITTEN.get())
+        if _CODE.get():
+            raise typer.Exit(_CODE.get())
 
     call.__name__, call.__doc__, call.__module__ = function.__name__, function.__doc__, function.__module__
     call.__annotations__ = {**function.__annotations__, **{flag.name: flag.annotation for flag in added}}

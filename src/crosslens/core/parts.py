@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -40,6 +40,15 @@ class Figure:
     unit: str = ""
     signed: bool = False
     plain: bool = False
+    floored: bool = False
+    """Written as below the smallest number of so many digits (``<0.0001``), where it would be rounded to zero."""
+    mark: str = ""
+    """What stands behind number and interval: a star, which a note explains."""
+
+    @classmethod
+    def p(cls, value: float | None, permutations: int = 10_000) -> Figure:
+        """A p-value with as many decimals as the smallest that the test can give: more would claim too much."""
+        return cls(value, digits=max(3, len(str(permutations)) - 1), floored=True)
 
     @classmethod
     def percent(
@@ -53,6 +62,8 @@ class Figure:
         if value is None or not math.isfinite(value):
             return ABSENT
         number = decimal(self.scale * value, self.digits, signed=self.signed)
+        if self.floored and not float(number.replace(",", "")):
+            return f"<{10.0**-self.digits:.{self.digits}f}{self.unit}"
         if self.plain and self.digits:
             number = number.removesuffix("." + "0" * self.digits)
         return number + self.unit
@@ -74,14 +85,25 @@ class Figure:
 
     @property
     def interval(self) -> str:
-        """``[56.9, 59.7]``, or nothing; the unit is said once, behind the value."""
+        """``[56.9, 59.7]``, or nothing, and the mark; the unit is said once, behind the value."""
         if not (self.known and self.bounded):
-            return ""
+            return self.mark
         low, high = (self.write(end).removesuffix(self.unit) for end in (self.low, self.high))
-        return f"[{low}, {high}]"
+        return f"[{low}, {high}] {self.mark}".rstrip()
 
     def __str__(self) -> str:
         return f"{self.number} {self.interval}".rstrip()
+
+
+class Link(str):
+    """A text that leads to another page, of this address, on pages."""
+
+    address: str
+
+    def __new__(cls, text: str, address: str) -> Link:
+        link = super().__new__(cls, text)
+        link.address = address
+        return link
 
 
 Cell = str | int | Figure | None
@@ -106,11 +128,20 @@ class Text:
 
 
 @dataclass(frozen=True)
+class FactList:
+    """Names, and what is said of each beside it."""
+
+    rows: tuple[tuple[str, str], ...]
+    title: str = ""
+
+
+@dataclass(frozen=True)
 class Table:
     """Cells in rows and columns. ``align`` has one letter per column, ``l`` or ``r``; by default numbers are right.
 
     ``best`` are rows and columns of cells that are marked. A table that is ``folded`` is on pages under a line to click
-    on. ``notes`` say what its columns mean.
+    on, and neither in a terminal nor in LaTeX. Of more than ``most`` rows a terminal shows so many, evenly spread, and
+    pages fold the table. ``notes`` say what its columns mean.
     """
 
     header: tuple[str, ...]
@@ -120,6 +151,15 @@ class Table:
     notes: tuple[str, ...] = ()
     best: frozenset[tuple[int, int]] = frozenset()
     folded: bool = False
+    most: int | None = None
+
+    @property
+    def overview(self) -> Table:
+        """At most ``most`` of its rows, the first and the last among them."""
+        if self.most is None or len(self.rows) <= self.most:
+            return self
+        kept = (round(step * (len(self.rows) - 1) / (self.most - 1)) for step in range(self.most))
+        return replace(self, rows=tuple(self.rows[index] for index in kept))
 
     @cached_property
     def sides(self) -> str:
@@ -358,7 +398,7 @@ class Row:
     charts: tuple[Chart, ...]
 
 
-Part = Text | Table | Chart | Cards | Row
+Part = Text | FactList | Table | Chart | Cards | Row
 
 
 @dataclass(frozen=True)
@@ -385,7 +425,7 @@ ENDINGS = (".html", *PICTURES, ".csv", ".tex", ".md", ".json", ".txt")
 """Of the files that a result can be written to."""
 
 FORMS: Registry[Callable[..., Any]] = Registry("form", "forms", ("crosslens.report.forms",))
-"""Name of a form → a function that turns sections into it: ``terminal``, ``html``, ``chart``, ``file``."""
+"""Name of a form → a function that turns sections into it: ``terminal``, ``html``, ``chart``, ``content``, ``file``."""
 
 
 class Presented:
@@ -429,6 +469,11 @@ class Presented:
         """A chart as a drawing: ``.svg`` is its markup, ``.save("x.png")`` writes it; notebooks show it."""
         charts = [chart for section in self.sections() for chart in section.charts]
         return FORMS["chart"].value(charts[number])
+
+    def content(self, ending: str) -> bytes:
+        """The bytes of a file with this ending."""
+        written: bytes = FORMS["content"].value(self, ending)
+        return written
 
     def save(self, file: str | Path, *, overwrite: bool = False) -> Path:
         """Write the result; the ending decides: .html .svg .png .pdf .csv .tex .md .json .txt."""

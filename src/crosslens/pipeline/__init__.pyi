@@ -44,7 +44,6 @@ from crosslens.pipeline.curves.results import (
     OrderChange as OrderChange,
 )
 from crosslens.pipeline.curves.semantic import (
-    CURVE_FAMILIES as CURVE_FAMILIES,
     Curves as Curves,
     curve as curve,
     parse_counts as parse_counts,
@@ -99,8 +98,10 @@ from crosslens.pipeline.protocols.protocol import (
     PROTOCOLS as PROTOCOLS,
     Convention as Convention,
     Protocol as Protocol,
+    ProtocolResult as ProtocolResult,
     add_protocol as add_protocol,
     find_protocol as find_protocol,
+    protocol_facts as protocol_facts,
 )
 from crosslens.pipeline.recipe.execute import run_recipe as run_recipe
 from crosslens.pipeline.recipe.inputs import read_both as read_both, read_embeddings as read_embeddings

@@ -72,17 +72,9 @@ from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_p
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.pages.polysemy import clusters_page as clusters_page
 from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
-from crosslens.report.pages.sweep import sweep_page as sweep_page
-from crosslens.report.pages.training import training_page as training_page
 from crosslens.report.plots.categories import (
     categories_figure as categories_figure,
     write_categories_plot as write_categories_plot,
-)
-from crosslens.report.plots.curves import (
-    curve_facts as curve_facts,
-    curve_grid as curve_grid,
-    curve_title as curve_title,
-    write_curves as write_curves,
 )
 from crosslens.report.plots.difficulty import (
     write_precision_recall as write_precision_recall,
@@ -90,15 +82,6 @@ from crosslens.report.plots.difficulty import (
 )
 from crosslens.report.plots.entropies import write_entropies as write_entropies
 from crosslens.report.plots.filter_loss import write_filter_loss as write_filter_loss
-from crosslens.report.plots.gallery_curves import (
-    gallery_chart as gallery_chart,
-    gallery_curve_suffix as gallery_curve_suffix,
-    gallery_facts as gallery_facts,
-    gallery_grid as gallery_grid,
-    gallery_title as gallery_title,
-    order_sentences as order_sentences,
-    write_gallery_curves as write_gallery_curves,
-)
 from crosslens.report.plots.group_chart import GroupChart as GroupChart, chart as chart
 from crosslens.report.plots.group_figures import (
     bar_figure as bar_figure,
@@ -109,10 +92,6 @@ from crosslens.report.plots.heat_maps import (
     write_atlas as write_atlas,
     write_drop_map as write_drop_map,
     write_heat_map as write_heat_map,
-)
-from crosslens.report.plots.learning_curves import (
-    sweep_figures as sweep_figures,
-    write_learning_curves as write_learning_curves,
 )
 from crosslens.report.plots.panels import write_distributions as write_distributions, write_scatter as write_scatter
 from crosslens.report.plots.polysemy import (
@@ -176,12 +155,6 @@ from crosslens.report.text.results.plans import (
 from crosslens.report.text.results.requirements import github_annotations as github_annotations
 from crosslens.report.text.robustness import ROBUSTNESS_TABLES as ROBUSTNESS_TABLES, robustness_text as robustness_text
 from crosslens.report.text.runs import run_table as run_table, terminal_bars as terminal_bars
-from crosslens.report.text.training.sweeps import (
-    sweep_csv as sweep_csv,
-    sweep_grid as sweep_grid,
-    sweep_text as sweep_text,
-    trainings_csv as trainings_csv,
-)
 from crosslens.report.tracking.content import TrackedAt as TrackedAt, TrackedRun as TrackedRun, tracked as tracked
 from crosslens.report.tracking.to_mlflow import log_to_mlflow as log_to_mlflow
 from crosslens.report.tracking.to_wandb import log_to_wandb as log_to_wandb

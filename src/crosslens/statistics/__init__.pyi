@@ -8,6 +8,7 @@ from crosslens.statistics.bootstrap import (
 )
 from crosslens.statistics.bounded import Bounds as Bounds, difference_bounds as difference_bounds
 from crosslens.statistics.corrections import (
+    CORRECTION_WORDS as CORRECTION_WORDS,
     CORRECTIONS as CORRECTIONS,
     benjamini_hochberg as benjamini_hochberg,
     correct as correct,

@@ -48,3 +48,7 @@ CORRECTIONS: Mapping[str, Callable[[FloatArray], FloatArray]] = MappingProxyType
     {"holm": _holm, "bh": _benjamini_hochberg, "none": lambda ascending: ascending}
 )
 """Name → how ascending p-values are adjusted."""
+CORRECTION_WORDS = MappingProxyType(
+    {"holm": "corrected by Holm", "bh": "corrected by Benjamini–Hochberg", "none": "not corrected"}
+)
+"""How a sentence about p-values says it."""

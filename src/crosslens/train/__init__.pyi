@@ -1,3 +1,4 @@
+from crosslens.train.curves import Trained as Trained
 from crosslens.train.inputs.feature_sets import (
     FEATURE_SETS as FEATURE_SETS,
     FeatureOrigin as FeatureOrigin,
@@ -52,4 +53,4 @@ from crosslens.train.sweep.study import (
     sweep_state as sweep_state,
     write_sweep_files as write_sweep_files,
 )
-from crosslens.train.trainer import Trained as Trained, train_model as train_model
+from crosslens.train.trainer import train_model as train_model

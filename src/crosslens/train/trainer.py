@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from crosslens.encode import Pretrained
 from crosslens.train.compute.device import require_torch, thread_limit
 from crosslens.train.compute.group import Group
 from crosslens.train.compute.processes import check_processes, compute_together
+from crosslens.train.curves import HERE, Trained
 from crosslens.train.evaluation import TrainingMetrics
 from crosslens.train.inputs.batches import pretrained_of
 from crosslens.train.inputs.feature_sets import TrainingData
@@ -20,32 +21,7 @@ from crosslens.train.recipes.recipe import TrainingRecipe
 from crosslens.train.stored.model_folder import MODEL_LAYOUT, TEST_RUN, finished_card, read_model, write_model
 from crosslens.train.training import Training, Watch
 
-Page = Callable[[Mapping[str, Any]], str]
 CHECKPOINT = "checkpoint.safetensors"
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A trained model's folder, and what its best checkpoint reaches on the test split."""
-
-    path: Path
-    card: Mapping[str, Any]
-
-    @property
-    def test(self) -> Mapping[str, float]:
-        """Test figures of the checkpoint that is best on validation."""
-        figures: Mapping[str, float] = self.card["test"]
-        return figures
-
-    @property
-    def notes(self) -> list[str]:
-        """What a person should know of how the recipe's settings were met."""
-        return list(self.card.get("notes", ()))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        names = ("test", "validation", "best_step", "steps", "parameters", "history", "recipe")
-        return {**{name: self.card[name] for name in names}, "notes": self.notes, "model": str(self.path)}
 
 
 def train_model(
@@ -56,13 +32,11 @@ def train_model(
     overwrite: bool = False,
     progress: Progress | None = None,
     watch: Watch | None = None,
-    page: Page | None = None,
 ) -> Trained:
     """Train, validate every few epochs, keep the best checkpoint, and measure it on the test split.
 
     An interrupted call leaves its last checkpoint beside ``output``; the same call resumes there and ends with the same
-    weights. ``watch`` is called with the row of every validation, those before an interruption included. ``page`` makes
-    the page of the curves, ``curves.html``, from the card (:func:`crosslens.report.training_page`).
+    weights. ``watch`` is called with the row of every validation, those before an interruption included.
     """
     output, progress = Path(output), progress or SilentProgress()
     metrics = TrainingMetrics(recipe.settings)
@@ -75,11 +49,11 @@ def train_model(
             if card is None:
                 origin = data.train.origin
                 facts = {"key": key, "features": {} if origin is None else origin.seen_from(output)}
-                arguments = recipe, data, work.beside(CHECKPOINT), work.new, facts, page
+                arguments = recipe, data, work.beside(CHECKPOINT), work.new, facts
                 card = _train(arguments, progress, watch)
                 work.publish(MODEL_LAYOUT)
             elif not metrics.are_in(card["test"]):
-                card = _measured_again(recipe, data, output, work.new, card, page, progress)
+                card = _measured_again(recipe, data, output, work.new, card, progress)
                 work.publish(MODEL_LAYOUT)
     tidy_output(output, key)
     return Trained(output, card)
@@ -92,8 +66,8 @@ def training_key(recipe: TrainingRecipe, data: str, pretrained: Pretrained | Non
     return fingerprint("training", {"recipe": identity, "data": data, "pretrained": revision})
 
 
-_Arguments = tuple[TrainingRecipe, TrainingData, Path, Path, Mapping[str, Any], Page | None]
-"""The recipe, the data, the checkpoint's file, the model's folder, facts for the card, and the maker of the page."""
+_Arguments = tuple[TrainingRecipe, TrainingData, Path, Path, Mapping[str, Any]]
+"""The recipe, the data, the checkpoint's file, the model's folder, and facts for the card."""
 
 
 def _train(arguments: _Arguments, progress: Progress, watch: Watch | None) -> Mapping[str, Any]:
@@ -108,7 +82,7 @@ def _train(arguments: _Arguments, progress: Progress, watch: Watch | None) -> Ma
 
 
 def _train_share(
-    recipe: TrainingRecipe, data: TrainingData, file: Path, folder: Path, facts: Mapping[str, Any], page: Page | None,
+    recipe: TrainingRecipe, data: TrainingData, file: Path, folder: Path, facts: Mapping[str, Any],
     group: Group, *, progress: Progress | None = None, watch: Watch | None = None,
 ) -> Mapping[str, Any]:  # fmt: skip
     """What one of the processes does."""
@@ -120,13 +94,13 @@ def _train_share(
     if run is None:
         return {}
     card = {**facts, **training.card(), "test": _figures(run)}
-    write_model(folder, card, training.best, run, page(card) if page else "")
+    write_model(folder, card, training.best, run, _page(card))
     return card
 
 
 def _measured_again(
     recipe: TrainingRecipe, data: TrainingData, output: Path, folder: Path, card: Mapping[str, Any],
-    page: Page | None, progress: Progress,
+    progress: Progress,
 ) -> Mapping[str, Any]:  # fmt: skip
     """The card of a finished training with figures of further metrics; the folder is written anew.
 
@@ -142,8 +116,12 @@ def _measured_again(
     assert run is not None
     run = replace(run, values={**Run.load(output / TEST_RUN).values, **run.values})
     card = {**card, "test": {**card["test"], **_figures(run)}}
-    write_model(folder, card, stored.weights, run, page(card) if page else "")
+    write_model(folder, card, stored.weights, run, _page(card))
     return card
+
+
+def _page(card: Mapping[str, Any]) -> str:
+    return Trained(HERE, card).content(".html").decode()
 
 
 def _figures(run: Run) -> dict[str, float]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crosslens.core import json_form
+from crosslens.core import Presented, Section, json_form
+from crosslens.pipeline.curves.sections import gallery_sections
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class OrderChange:
 
 
 @dataclass(frozen=True)
-class GalleryCurves:
+class GalleryCurves(Presented):
     """``points[run][metric]`` are the figures by size; ``galleries[run][direction]`` is how many items were ranked."""
 
     sizes: tuple[int, ...]
@@ -80,6 +81,15 @@ class GalleryCurves:
     def metrics(self) -> tuple[str, ...]:
         """The names of the metrics, in the order asked for."""
         return tuple(next(iter(self.points.values())))
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return "Metrics against the size of the gallery"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Lines and a table per metric, then which runs change places."""
+        return gallery_sections(self)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: fractions, never percent."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,12 @@ from crosslens.core import (
     Dataset,
     InputError,
     MetricValues,
+    Presented,
     Progress,
     Ranking,
     Relevance,
     Run,
+    Section,
     UsageError,
     argument,
 )
@@ -23,15 +25,15 @@ from crosslens.data import ARRAY_SUFFIXES
 from crosslens.metrics import measure, parse_metric, parse_metrics
 from crosslens.pipeline.comparison import run_labels
 from crosslens.pipeline.curves.run_rankings import clusters_of, ranking_of
+from crosslens.pipeline.curves.sections import CURVE_FAMILIES, curve_sections
 from crosslens.pipeline.graded_relevance import GradedRelevance
 from crosslens.pipeline.known_ids import direction_ids
 
-CURVE_FAMILIES = ("SR", "SRhit")
 _MOST_POINTS = 1000
 
 
 @dataclass(frozen=True)
-class Curves:
+class Curves(Presented):
     """``values[run][family]`` holds one figure for each of ``counts``, the values of m."""
 
     phi: str
@@ -43,6 +45,15 @@ class Curves:
     dataset: str = ""
     similarity: Mapping[str, Any] | None = None
     by_image: bool = False
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return "Semantic recall against m"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """The lines, the table, and what they mean."""
+        return curve_sections(self)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: fractions, never percent."""

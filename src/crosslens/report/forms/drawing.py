@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -182,9 +181,9 @@ def range_of(figures: Iterable[Figure], *more: float) -> tuple[float, float]:
 
 
 def tick_text(unit: Figure, value: float) -> str:
-    """A value on an axis: without a decimal that says nothing."""
-    text = unit.write(value)
-    return re.sub(r"\.0+(?!\d)|(?<=\.\d)0+(?!\d)", "", text)
+    """A value on an axis: without decimals that say nothing."""
+    number = unit.write(value).removesuffix(unit.unit)
+    return (number.rstrip("0").rstrip(".") if "." in number else number) + unit.unit
 
 
 def axis_number(value: float) -> str:

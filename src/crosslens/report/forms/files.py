@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
-from crosslens.core import ENDINGS, FORMS, PICTURES, ConflictError, Presented, Section, UsageError, json_form
+from crosslens.core import ENDINGS, FORMS, PICTURES, ConflictError, Presented, UsageError, json_form
 from crosslens.report.export.files import write_changed
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.drawing import drawn_file
@@ -22,7 +22,7 @@ def write_result(result: Presented, file: str | Path, *, overwrite: bool = False
     check_ending(file)
     if file.is_dir():
         raise ConflictError(f"{file} is a folder", fix="name a file")
-    write_changed({file: file_content(result, list(result.sections()), file.suffix.lower())}, overwrite)
+    write_changed({file: file_content(result, file.suffix.lower())}, overwrite)
     return file
 
 
@@ -34,8 +34,10 @@ def check_ending(file: Path) -> None:
         )
 
 
-def file_content(result: Presented, sections: Sequence[Section], ending: str) -> bytes:
+@FORMS.register("content")
+def file_content(result: Presented, ending: str) -> bytes:
     """The bytes of a file with this ending."""
+    sections = list(result.sections())
     if ending in PICTURES:
         charts = [chart for section in sections for chart in section.charts]
         if not charts:

@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from html import escape
 
-from crosslens.core import FORMS, Cards, Cell, Chart, Figure, Part, PictureCard, Row, Section, Table, Text, cell_text
+from crosslens.core import (
+    FORMS,
+    Cards,
+    Cell,
+    Chart,
+    FactList,
+    Figure,
+    Link,
+    Part,
+    PictureCard,
+    Row,
+    Section,
+    Table,
+    Text,
+    cell_text,
+)
 from crosslens.report.charts.theme import CHART_STYLE, THEME_STYLE
 from crosslens.report.document.style import STYLE
 from crosslens.report.forms.charts import draw
@@ -32,8 +47,10 @@ def section_page(title: str, sections: Iterable[Section]) -> str:
 
 
 def section_html(section: Section) -> str:
-    """A section with its heading."""
-    head = f"<h2>{escape(section.title)}</h2>\n" if section.title else ""
+    """A section with its heading, unless a chart of the same title opens it."""
+    opening = section.parts[0] if section.parts else None
+    headed = section.title and not (isinstance(opening, Chart) and opening.title == section.title)
+    head = f"<h2>{escape(section.title)}</h2>\n" if headed else ""
     return f"<section>{head}{''.join(part_html(part) for part in section.parts)}</section>"
 
 
@@ -41,6 +58,12 @@ def part_html(part: Part) -> str:
     """One part."""
     if isinstance(part, Text):
         return "".join(paragraph(sentence, "facts" if part.note else "") for sentence in part.sentences)
+    if isinstance(part, FactList):
+        rows = "".join(
+            f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in part.rows
+        )
+        head = f"<h4>{escape(part.title)}</h4>\n" if part.title else ""
+        return f'<div class="block">{head}<div class="wide"><table><tbody>{rows}</tbody></table></div></div>'
     if isinstance(part, Table):
         return table_html(part)
     if isinstance(part, Row):
@@ -57,10 +80,10 @@ def paragraph(text: str, kind: str = "") -> str:
 
 def table_html(table: Table) -> str:
     """A table whose first column names its rows, in a frame that scrolls where it is wider than the page."""
-    label = table.title or "table"
+    label = table.title or f"Table of {len(table.rows)} rows"
     framed = f'<div class="wide" tabindex="0" role="group" aria-label="{escape(label)}">\n{_rows(table)}\n</div>'
     notes = "".join(paragraph(note, "facts") for note in table.notes)
-    if table.folded:
+    if table.folded or table.overview is not table:
         return f'<div class="block">{folded(label, framed + notes)}</div>'
     head = f"<h4>{escape(table.title)}</h4>\n" if table.title else ""
     return f'<div class="block">{head}{framed}{notes}</div>'
@@ -86,7 +109,8 @@ def _rows(table: Table) -> str:
 def _cell(cell: Cell) -> str:
     if isinstance(cell, Figure) and cell.interval:
         return f'{escape(cell.number)} <span class="facts">{cell.interval}</span>'
-    return escape(cell_text(cell))
+    text = escape(cell_text(cell))
+    return f'<a href="{escape(cell.address)}">{text}</a>' if isinstance(cell, Link) else text
 
 
 def chart_html(chart: Chart) -> str:

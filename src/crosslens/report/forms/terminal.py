@@ -10,6 +10,7 @@ from crosslens.core import (
     PAGE_WIDTH,
     Cards,
     Cell,
+    FactList,
     Figure,
     Grid,
     PictureCard,
@@ -18,6 +19,7 @@ from crosslens.core import (
     Text,
     cell_text,
     printable,
+    two_columns,
 )
 
 
@@ -35,9 +37,12 @@ def terminal(sections: Iterable[Section], width: int | None = None) -> str:
         for part in section.parts:
             if isinstance(part, Text):
                 blocks.append("\n".join(_wrapped(sentence, wrapped) for sentence in part.sentences))
-            elif isinstance(part, Table):
+            elif isinstance(part, FactList):
                 title = f"{part.title}\n" if part.title else ""
-                blocks.append(title + text_grid(part).text(width))
+                blocks.append(title + two_columns(part.rows, wrapped, 2 if title else 0))
+            elif isinstance(part, Table) and not part.folded:
+                title = f"{part.title}\n" if part.title else ""
+                blocks.append(title + text_grid(part.overview).text(width))
                 blocks.append("\n".join(_wrapped(note, wrapped) for note in part.notes))
             elif isinstance(part, Cards):
                 blocks.append("\n".join([part.title, *(line for card in part.cards for line in _card(card, wrapped))]))

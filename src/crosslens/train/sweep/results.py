@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, MetricValues, Printable, Run, match_ids, split_name
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    MetricValues,
+    Presented,
+    Run,
+    Section,
+    json_form,
+    match_ids,
+    split_name,
+)
 from crosslens.metrics import bounds_of, facts_of, family_of, measure, parse_metrics
 from crosslens.statistics import (
     Estimate,
@@ -25,6 +36,7 @@ from crosslens.train.stored.model_folder import TEST_RUN
 from crosslens.train.sweep.grid import Combination
 from crosslens.train.sweep.plan import SweepPlan
 from crosslens.train.sweep.running import Failure, TrainingOutcome
+from crosslens.train.sweep.sections import sweep_sections
 
 PERMUTATIONS = 10_000
 
@@ -85,7 +97,7 @@ class SweepRow:
 
 
 @dataclass(frozen=True)
-class Sweep(Printable):
+class Sweep(Presented):
     """The table of a sweep."""
 
     plan: SweepPlan
@@ -109,6 +121,15 @@ class Sweep(Printable):
         """All differences that were tested."""
         figures = (figure for row in self.rows for figure in row.test.values())
         return tuple(figure.difference for figure in figures if figure.difference is not None)
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"Sweep of {self.plan.name}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Charts, the table, what its columns mean, and every training."""
+        return sweep_sections(self)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -243,3 +264,45 @@ def _corrected(rows: Sequence[SweepRow], correction: str) -> tuple[SweepRow, ...
     for (number, name, difference), p in zip(tested, adjusted, strict=True):
         figures[number][name] = replace(figures[number][name], difference=replace(difference, adjusted_p=float(p)))
     return tuple(replace(row, test=own) for row, own in zip(rows, figures, strict=True))
+
+
+def sweep_csv(sweep: Sweep) -> str:
+    """The table for programs: a row per combination and figure, numbers as they are."""
+    rows = []
+    for row in sweep.rows:
+        figures = {f"validation {row.validation_metric}": row.validation} | {
+            f"test {name}": figure for name, figure in row.test.items()
+        }
+        for name, figure in figures.items():
+            own = {"figure": name, "n": len(figure.values), "failed": len(row.failures), "mean": figure.mean.mean,
+                   "low": figure.mean.low, "high": figure.mean.high}  # fmt: skip
+            rows.append({**row.combination.values, **own, **_tested(figure)})
+    return _csv(rows)
+
+
+def trainings_csv(sweep: Sweep) -> str:
+    """A row per training."""
+    rows = []
+    for training in sweep.as_dict()["trainings"]:
+        figures = {
+            f"{split} {name}": value
+            for split in ("validation", "test")
+            for name, value in (training.pop(split) or {}).items()
+        }
+        rows.append({**training.pop("settings"), **training, **figures})
+    return _csv(rows)
+
+
+def _tested(figure: SweepFigure) -> dict[str, float | None]:
+    names = ("difference", "low", "high", "p", "adjusted_p", "sign_flip_p")
+    tested = figure.difference.as_dict() if figure.difference else {}
+    queries = tested.get("over_queries") or {}
+    renamed = {name: f"difference_{name}" if name in ("low", "high") else name for name in names}
+    return {renamed[name]: tested.get(name) for name in names} | {"p_over_queries": queries.get("p")}
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    """A row that lacks a column has nothing there, nor where a number is not known."""
+    columns = dict.fromkeys(name for row in rows for name in row)
+    filled = [{name: row.get(name) for name in columns} for row in map(json_form, rows)]
+    return pl.DataFrame(filled, infer_schema_length=None).write_csv()

@@ -25,8 +25,9 @@ from crosslens.core import (
     load_plugin,
     stage,
 )
+from crosslens.train.curves import Trained
 from crosslens.train.sweep.plan import DataOfRecipes, PlannedTraining
-from crosslens.train.trainer import Page, Trained, train_model
+from crosslens.train.trainer import train_model
 
 _STAGE = "training"
 """The trainer's stage whose steps count; others, such as the encoding of captions, are short."""
@@ -68,7 +69,6 @@ class TrainingOptions:
 
     output: Path
     overwrite: bool = False
-    page: Page | None = None
 
 
 SweepWatch = Callable[[TrainingOutcome, int, int], None]
@@ -115,9 +115,7 @@ def _trained(training: PlannedTraining, data: DataOfRecipes, options: TrainingOp
     until = time.monotonic() + _PATIENCE
     while True:
         try:
-            return train_model(
-                recipe, data.of(recipe), folder, overwrite=options.overwrite, progress=progress, page=options.page
-            )
+            return train_model(recipe, data.of(recipe), folder, overwrite=options.overwrite, progress=progress)
         except ConflictError as error:
             if error.code != "locked" or time.monotonic() > until:
                 raise

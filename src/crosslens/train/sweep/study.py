@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from crosslens.core import (
@@ -20,9 +20,8 @@ from crosslens.core import (
 )
 from crosslens.statistics import correct
 from crosslens.train.sweep.plan import DataOfRecipes, SweepPlan, SweepState, check_plan
-from crosslens.train.sweep.results import Sweep, graded_metrics, sweep_table
+from crosslens.train.sweep.results import Sweep, graded_metrics, sweep_csv, sweep_table, trainings_csv
 from crosslens.train.sweep.running import SweepWatch, TrainingOptions, TrainingOutcome, run_trainings
-from crosslens.train.trainer import Page
 
 KIND = "sweep"
 SWEEP_FILE = "sweep.json"
@@ -50,14 +49,12 @@ def run_sweep(
     plugins: Sequence[str] = (),
     progress: Progress | None = None,
     watch: SweepWatch | None = None,
-    page: Page | None = None,
 ) -> Sweep:
     """Train whatever of the plan is not done yet, ``jobs`` trainings side by side, and return the table.
 
     Each training is a folder below ``output``, which a training of the same settings resumes or returns; one that lacks
-    a metric of graded relevance is measured again, not trained. A training
-    that fails is reported in the table, and tried again by the next call. ``page`` makes the curves page of a training,
-    ``plugins`` are files that the processes load, ``watch`` is called with every outcome.
+    a metric of graded relevance is measured again, not trained. A training that fails is reported in the table, and
+    tried again by the next call. ``plugins`` are files that the processes load, ``watch`` is called with every outcome.
     """
     output = Path(output)
     if jobs < 1:
@@ -72,7 +69,7 @@ def run_sweep(
         for folder, card in state.finished.items():
             tidy_output(output / folder, card["key"])
         left = [training for training in plan.trainings if training.folder in state.steps]
-        options = TrainingOptions(output, overwrite, page)
+        options = TrainingOptions(output, overwrite)
         trained = run_trainings(
             left, state.steps, data, options,
             jobs=jobs, plugins=plugins, progress=progress or SilentProgress(), watch=watch,
@@ -92,9 +89,15 @@ def _begin(output: Path) -> None:
             write_header(folder / SWEEP_FILE, {"format": f"crosslens/{KIND}", "version": FORMAT_VERSION})
 
 
-def write_sweep_files(sweep: Sweep, output: str | Path, files: Mapping[str, str]) -> list[Path]:
-    """Write ``files`` (name → content) and then the whole table as JSON into the sweep's folder."""
+def write_sweep_files(sweep: Sweep, output: str | Path) -> list[Path]:
+    """Write the tables and the page, and then everything as JSON, into the sweep's folder."""
     output = Path(output)
+    files = {
+        "table.csv": sweep_csv(sweep),
+        "trainings.csv": trainings_csv(sweep),
+        "table.tex": sweep.content(".tex").decode(),
+        "sweep.html": sweep.content(".html").decode(),
+    }
     with hold_output(output):
         for name, content in files.items():
             write_text(output / name, content)

@@ -10,13 +10,11 @@ import typer
 
 import crosslens.core as core
 import crosslens.explanations as explanations
-import crosslens.metrics as metrics
 import crosslens.pipeline as pipeline
-import crosslens.report as report
-from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json
-from crosslens.cli.console import print_json, print_result, print_written, progress_bar, terminal_width
+from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, with_protocol
+from crosslens.cli.console import progress_bar
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
+from crosslens.cli.flags import Flags, IntervalOptions, Threads, command
 from crosslens.cli.stored_runs import load_run
 from crosslens.core import EngineOptions, Options, UnknownNameError, UsageError, argument, option
 
@@ -55,11 +53,12 @@ class GalleryOptions(Options):
 
 
 @command(
-    "crosslens curve runs/clip-b32 runs/siglip --phi cider --m 1..50 -o fig3.html",
+    "crosslens curve runs/clip-b32 runs/siglip --phi cider --m 1..50 \\",
+    "    --write fig3.html",
     "crosslens curve runs/clip-b32 --phi spice.npy --direction i2t --k 10 --json",
-    "crosslens curve runs/clip-b32 runs/siglip --protocol five -o fig3.html",
+    "crosslens curve runs/clip-b32 runs/siglip --protocol five --write fig3.svg",
     "crosslens curve runs/clip-b32 runs/siglip --over gallery \\",
-    '    --metrics "t2i/Hit@1 MedR" --sizes 10,100,1000,1e6 -o sizes.html',
+    '    --metrics "t2i/Hit@1 MedR" --sizes 10,100,1000,1e6 --write sizes.html',
 )
 def curve(
     runs: Annotated[list[Path], typer.Argument(help="One or more run folders; over m, of one dataset.")],
@@ -69,13 +68,8 @@ def curve(
     sizes: GalleryOptions,
     execution: EngineOptions,
     over: str = option("m", "What grows: m, or the gallery.", metavar="m|gallery"),
-    output: Path | None = option(
-        None, "Ends in .html or .svg; over m, .png and .pdf too.", metavar="FILE", flags=OUTPUT
-    ),
     threads: Threads = None,
-    overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+) -> core.Presented:
     """Plot metrics against m, or the size of the gallery.
 
     Over m: SR is the share of the m most similar items that is retrieved, SRhit whether any of them is: where one falls
@@ -87,10 +81,13 @@ def curve(
         raise UnknownNameError("curve", over, _OVERS)
     _require_fitting(over, semantic, sizes)
     if over == "gallery":
-        _over_gallery(runs, sizes, intervals, output, overwrite=overwrite, json=json)
-        return
+        return pipeline.gallery_curve(
+            [load_run(folder) for folder in runs], sizes.metrics,
+            sizes=None if sizes.sizes is None else pipeline.parse_sizes(sizes.sizes), seed=intervals.seed,
+            resamples=intervals.resamples, level=intervals.level, progress=progress_bar(),
+        )  # fmt: skip
     with core.use_engine(execution):
-        _over_m(runs, source, intervals, semantic, threads, output, overwrite=overwrite, json=json)
+        return _over_m(runs, source, intervals, semantic, threads)
 
 
 def _require_fitting(over: str, semantic: SemanticOptions, sizes: GalleryOptions) -> None:
@@ -105,36 +102,9 @@ def _require_fitting(over: str, semantic: SemanticOptions, sizes: GalleryOptions
             )  # fmt: skip
 
 
-def _over_gallery(
-    runs: list[Path], asked: GalleryOptions, intervals: IntervalOptions, output: Path | None, *, overwrite: bool,
-    json: bool,
-) -> None:  # fmt: skip
-    if output is not None:
-        report.gallery_curve_suffix(output)
-    curves = pipeline.gallery_curve(
-        [load_run(folder) for folder in runs], asked.metrics,
-        sizes=None if asked.sizes is None else pipeline.parse_sizes(asked.sizes), seed=intervals.seed,
-        resamples=intervals.resamples, level=intervals.level, progress=progress_bar(),
-    )  # fmt: skip
-    written = None if output is None else report.write_gallery_curves(curves, output, overwrite=overwrite)
-    if json:
-        print_json({**curves.as_dict(), **({} if written is None else {"file": str(written)})})
-        return
-    for metric in curves.metrics:
-        print_result(f"{report.gallery_title(metric)}\n")
-        print_result(f"{report.gallery_grid(curves, metric).text(terminal_width())}\n")
-    print_result(metrics.unit_sentence(curves.metrics))
-    for line in (*report.gallery_facts(curves), *report.order_sentences(curves)):
-        print_result(line)
-    if len(runs) > 1 and not curves.order_changes:
-        print_result("No two runs change places.")
-    print_written([] if written is None else [written])
-
-
 def _over_m(
-    runs: list[Path], source: DatasetOptions, intervals: IntervalOptions, asked: SemanticOptions, threads: int | None,
-    output: Path | None, *, overwrite: bool, json: bool,
-) -> None:  # fmt: skip
+    runs: list[Path], source: DatasetOptions, intervals: IntervalOptions, asked: SemanticOptions, threads: int | None
+) -> core.Presented:
     phi, direction, by_image = asked.phi, asked.direction, asked.by_image
     if direction not in ("i2t", "t2i"):
         raise UnknownNameError("direction", direction, ("i2t", "t2i"))
@@ -154,11 +124,4 @@ def _over_m(
         level=intervals.level, threads=threads,
         progress=progress_bar(),
     )  # fmt: skip
-    written = None if output is None else report.write_curves(curves, output, overwrite=overwrite)
-    if json:
-        print_json({**curves.as_dict(), **protocol_json(record), **({} if written is None else {"file": str(written)})})
-        return
-    print_result(f"{report.curve_title(curves)}\n\n{report.curve_grid(curves).text(terminal_width())}\n")
-    print_result(f"In percent. {report.curve_facts(curves)}.")
-    print_protocol(record)
-    print_written([] if written is None else [written])
+    return with_protocol(curves, record)

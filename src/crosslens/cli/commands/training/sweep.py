@@ -9,22 +9,11 @@ from typing import Annotated
 import typer
 
 import crosslens.metrics as metrics
-import crosslens.report as report
 import crosslens.train as train
-from crosslens.cli.console import (
-    check_outputs,
-    print_json,
-    print_list,
-    print_note,
-    print_result,
-    print_written,
-    progress_bar,
-    terminal_width,
-)
+from crosslens.cli.answers import end_with, wrote
+from crosslens.cli.console import print_json, print_list, print_note, progress_bar
 from crosslens.cli.flags import OUTPUT, SEVERAL, Json, Overwrite, Plugins, command
-from crosslens.core import MissingExtraError, Options, UsageError, option
-
-_PAGE = "sweep.html"
+from crosslens.core import Options, UsageError, option
 
 
 @dataclass(frozen=True)
@@ -67,15 +56,12 @@ def sweep_command(
     ),
     output: Path | None = option(None, "The folder of the sweep.", metavar="FOLDER", flags=OUTPUT),
     options: SweepOptions,
-    plot: Path | None = option(
-        None, "Also draw the learning curves into a file: .html, .svg, .png, .pdf.", metavar="FILE"
-    ),
     dry_run: bool = option(False, "List the trainings and stop."),
     list_losses: bool = option(False, "List the short names of losses and stop."),
     overwrite: Overwrite = False,
     plugin: Plugins = None,
     json: Json = False,
-) -> None:
+) -> train.Sweep | None:
     """Train a grid of settings with several seeds.
 
     Each training is a folder below the output. An interrupted sweep is resumed by the same command; once finished, it
@@ -84,34 +70,27 @@ def sweep_command(
     """
     if list_losses:
         _print_losses(json)
-        return
+        return None
     if data is None:
         raise UsageError("no data", fix="pass --data and the folder with captions and features", option="data")
     if output is None:
         raise UsageError("no output folder", fix="pass -o and the folder that the sweep is written to", option="output")
-    if plot is not None:
-        report.figure_suffix(plot)
-        check_outputs(plot, overwrite=overwrite)
     plan = train.plan_sweep(
         recipe, data, settings or (), seeds=options.seeds, device=options.device, threads=options.threads
     )
     if dry_run:
         state = train.sweep_state(plan, output, metrics=options.metrics, overwrite=overwrite)
         _print_plan(plan, state, json)
-        return
+        return None
     sweep = train.run_sweep(
         plan, output, metrics=options.metrics, jobs=options.jobs, level=options.level, correction=options.correction,
         overwrite=overwrite, plugins=[str(file) for file in plugin or ()], progress=progress_bar(),
-        watch=None if json else _told(plan), page=report.training_page,
+        watch=None if json else _told(plan),
     )  # fmt: skip
-    files = _write(sweep, output, plot)
-    if json:
-        print_json({**sweep.as_dict(), "files": files})
-    else:
-        print_result(sweep.text(terminal_width()))
-        print_written(files)
+    wrote(*train.write_sweep_files(sweep, output))
     if sweep.failures:
-        raise typer.Exit(sweep.failures[0].failure.exit_code)  # type: ignore[union-attr]
+        end_with(sweep.failures[0].failure.exit_code)  # type: ignore[union-attr]
+    return sweep
 
 
 def _print_losses(json: bool) -> None:
@@ -164,19 +143,3 @@ def _told(plan: train.SweepPlan) -> train.SweepWatch:
         print_note(f"{label}, seed {training.seed}: {result} ({ended} of {total})")
 
     return tell
-
-
-def _write(sweep: train.Sweep, output: Path, plot: Path | None) -> list[str]:
-    files = {
-        "table.csv": report.sweep_csv(sweep),
-        "trainings.csv": report.trainings_csv(sweep),
-        "table.tex": report.grid_latex(report.sweep_grid(sweep)),
-    }
-    try:
-        files[_PAGE] = report.sweep_page(sweep)
-    except MissingExtraError as error:
-        print_note(f"note: no {_PAGE}: {error.problem}")
-    written = [str(file) for file in train.write_sweep_files(sweep, output, files)]
-    if plot is not None:
-        written.append(str(report.write_learning_curves(sweep, plot, overwrite=True)))
-    return written

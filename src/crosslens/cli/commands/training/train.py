@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-import crosslens.metrics as metrics
-import crosslens.report as report
 import crosslens.train as train
 from crosslens.cli.commands.training.live import live_training
 from crosslens.cli.console import print_json, print_list, print_note, print_notes, print_result, progress_bar
 from crosslens.cli.flags import OUTPUT, Json, Overwrite, command
-from crosslens.core import Grid, Options, UsageError, option
+from crosslens.core import Options, UsageError, option
 
 _AS_IN_RECIPE = " [default: as in the recipe]"
 
@@ -73,7 +70,7 @@ def train_command(
     ),
     overwrite: Overwrite = False,
     json: Json = False,
-) -> None:
+) -> train.Trained | None:
     """Train a retrieval model on stored features.
 
     The checkpoint that is best on validation is kept and measured on the test split. Running the same command again
@@ -82,7 +79,7 @@ def train_command(
     """
     if list_recipes:
         _print_recipes(name or "", json)
-        return
+        return None
     chosen, data, output = _required(name, recipe, data, output)
     loaded = train.load_training_recipe(chosen).with_settings(vars(changes))
     features = train.load_features(loaded.layout, data, loaded.data, loaded.source)
@@ -90,16 +87,14 @@ def train_command(
     try:
         trained = train.train_model(
             loaded, features, output, overwrite=overwrite, progress=live or progress_bar(),
-            watch=live.watch if live else None, page=report.training_page,
+            watch=live.watch if live else None,
         )  # fmt: skip
     except KeyboardInterrupt as interrupt:
         print_note(str(interrupt))
         raise
-    if json:
-        print_json(trained.as_dict())
-        return
-    print_notes(trained.notes)
-    print_result(_summary(trained))
+    if not json:
+        print_notes(trained.notes)
+    return trained
 
 
 def _required(
@@ -139,23 +134,3 @@ def _listed(recipe: train.TrainingRecipe) -> dict[str, Any]:
         for row in recipe.published
     ]
     return {"name": recipe.name, "about": recipe.about, "published": rows}
-
-
-def _summary(trained: train.Trained) -> str:
-    card = trained.card
-    return (
-        f"{trained.path}: {card['recipe']}, {card['parameters']:,} parameters, best at step {card['best_step']:,} of "
-        f"{card['steps']:,}\n\n{_figures(trained.test)}\n\n"
-        f"{metrics.unit_sentence(trained.test)}\nWith intervals: crosslens show {trained.path / 'test'}"
-    )
-
-
-def _figures(test: Mapping[str, float]) -> str:
-    """The test figures with a column per direction; one of both directions stands in the first."""
-    rows: dict[str, dict[str, str]] = {}
-    for name, value in test.items():
-        direction, slash, metric = name.rpartition("/")
-        label = metric if slash else f"{metric} (both)"
-        rows.setdefault(label, {})[direction or "i2t"] = metrics.format_figure(name, value)
-    cells = tuple((label, figures.get("i2t", ""), figures.get("t2i", "")) for label, figures in rows.items())
-    return Grid(("test", "image → text", "text → image"), cells, "lrr").text()
