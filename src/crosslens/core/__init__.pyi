@@ -213,6 +213,7 @@ from crosslens.core.run import Run as Run
 from crosslens.core.runs.metric_values import (
     ASSUMED_FACTS as ASSUMED_FACTS,
     BOTH as BOTH,
+    DIRECTION_LABELS as DIRECTION_LABELS,
     MetricFacts as MetricFacts,
     MetricValues as MetricValues,
     Statistic as Statistic,

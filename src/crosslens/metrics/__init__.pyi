@@ -25,6 +25,7 @@ from crosslens.metrics.formatting import (
     format_count as format_count,
     format_figure as format_figure,
     format_interval as format_interval,
+    metric_figure as metric_figure,
     spec_of as spec_of,
     unit_of as unit_of,
     unit_sentence as unit_sentence,

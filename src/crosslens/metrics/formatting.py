@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from crosslens.core import ASSUMED_FACTS, BOTH, MetricFacts, Unit, UsageError, split_name, stored_facts
+from crosslens.core import ASSUMED_FACTS, BOTH, Figure, MetricFacts, Unit, UsageError, split_name, stored_facts
 from crosslens.metrics.family import METRICS, MetricSpec, family_of, read_spec
 
 _UNITS: Mapping[Unit, str] = {
@@ -53,6 +53,17 @@ def format_figure(name: str, value: float, decimals: int = 1, *, signed: bool = 
     number = round(100 * value if kind == "share" else value, decimals) + 0.0  # no "-0.0"
     text = f"{number:{'+' if signed else ''}.{decimals}f}"
     return text.removesuffix("." + "0" * decimals) if kind == "rank" else text
+
+
+def metric_figure(
+    name: str, value: float | None, low: float = math.nan, high: float = math.nan, *, signed: bool = False
+) -> Figure:
+    """A value of the metric ``name`` with its interval: a share in percent, anything else as it is."""
+    kind = unit_of(name)
+    digits = 1 + (_FINER if kind == "number" else 0)
+    return Figure(
+        value, low, high, 100.0 if kind == "share" else 1.0, digits=digits, signed=signed, plain=kind == "rank"
+    )
 
 
 def format_interval(name: str, low: float, high: float, decimals: int = 1, *, signed: bool = False) -> str:

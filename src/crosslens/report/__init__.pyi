@@ -60,7 +60,6 @@ from crosslens.report.pages.caption_changes import (
     changes_page as changes_page,
     counterfactuals_page as counterfactuals_page,
 )
-from crosslens.report.pages.disagreements import disagreements_page as disagreements_page
 from crosslens.report.pages.explanations import (
     explanation_article as explanation_article,
     explanation_page as explanation_page,
@@ -74,10 +73,6 @@ from crosslens.report.pages.polysemy import clusters_page as clusters_page
 from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
 from crosslens.report.pages.sweep import sweep_page as sweep_page
 from crosslens.report.pages.training import training_page as training_page
-from crosslens.report.plots.categories import (
-    categories_figure as categories_figure,
-    write_categories_plot as write_categories_plot,
-)
 from crosslens.report.plots.curves import (
     curve_facts as curve_facts,
     curve_grid as curve_grid,
@@ -120,10 +115,6 @@ from crosslens.report.plots.polysemy import (
     write_densities as write_densities,
     write_polysemy as write_polysemy,
 )
-from crosslens.report.plots.scorers import (
-    scorers_figure as scorers_figure,
-    write_scorers_plot as write_scorers_plot,
-)
 from crosslens.report.plots.style import LEVEL_COLOURS as LEVEL_COLOURS, figure_suffix as figure_suffix
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
 from crosslens.report.selection import select_metrics as select_metrics
@@ -152,10 +143,6 @@ from crosslens.report.text.failures import (
     concepts_grid as concepts_grid,
     concepts_text as concepts_text,
     overview_text as overview_text,
-)
-from crosslens.report.text.panels.categories import (
-    check_categories_file as check_categories_file,
-    results_grid as results_grid,
 )
 from crosslens.report.text.polysemy import (
     clusters_text as clusters_text,

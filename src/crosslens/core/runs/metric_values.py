@@ -87,6 +87,7 @@ class MetricValues:
 
 BOTH = "both"
 """The direction of a metric that sums over both, such as ``Rsum``; its queries are the images."""
+DIRECTION_LABELS = {"i2t": "image → text", "t2i": "text → image", BOTH: "both directions"}
 
 
 def split_name(name: str) -> tuple[str, str]:

@@ -20,6 +20,8 @@ from crosslens.report.forms.drawing import (
     widest,
 )
 
+_GOLDEN = (math.sqrt(5) - 1) / 2
+"""Its multiples modulo 1 fill the interval evenly."""
 _MOST_POINTS = 60
 """Points of a line that have a dot of their own; with more of them the line is enough."""
 
@@ -98,7 +100,8 @@ def _shares(chart: Shares) -> ChartDrawing:
 @draw.register
 def _lines(chart: Lines) -> ChartDrawing:
     drawing = ChartDrawing(chart.title, chart.about or f"{len(chart.across)} points from left to right.", Plane.width)
-    columns = powers(chart.across) if chart.logarithmic else ticks(*finite_range([0.0, *chart.across]))
+    zero = [0.0] if 2 * min(chart.across) <= max(chart.across) else []  # values far from 0 have an axis of their own
+    columns = powers(chart.across) if chart.logarithmic else ticks(*finite_range([*zero, *chart.across]))
     figures = [figure for own in chart.series for figure in own.figures]
     rows = ticks(*(chart.limits or range_of(figures)))
     above = drawing.legend([own.name for own in chart.series], Plane.left, 4)
@@ -206,9 +209,10 @@ def _histogram(chart: Histogram) -> ChartDrawing:
 
 @draw.register
 def _scatter(chart: Scatter) -> ChartDrawing:
-    clouds = [*chart.clouds, *([] if chart.trend is None else [chart.trend])]
+    clouds = [*chart.clouds, *chart.trends]
     drawing = ChartDrawing(chart.title, chart.about or f"{chart.up} against {chart.axis}.", Plane.width)
     across, up = (finite_range([point[axis] for cloud in clouds for point in cloud.points]) for axis in (0, 1))
+    up = up[0] - chart.spread, up[1] + chart.spread
     above = drawing.legend([cloud.name for cloud in clouds], Plane.left, 4)
     plane = Plane(drawing, ticks(*across), ticks(*up), above=above)
     numbers: Callable[[float], str] = Figure(None, digits=4, plain=True).write
@@ -216,11 +220,13 @@ def _scatter(chart: Scatter) -> ChartDrawing:
     drawing.text(Plane.left, Plane.top + above - 4, chart.up, "soft")
     for order, cloud in enumerate(clouds):
         drawing.add(f'<g class="{series_class(order)}">')
-        if cloud is chart.trend:
+        line = order >= len(chart.clouds)
+        if line:
             drawing.path([plane.position(*point) for point in cloud.points], "curve")
-        for index, point in enumerate(cloud.points):
+        for index, (x, y) in enumerate(cloud.points):
+            moved = 0.0 if line else chart.spread * (2 * (index * _GOLDEN % 1) - 1)
             told = cloud.labels[index] if cloud.labels else ""
-            drawing.dot(*plane.position(*point), "point faint" if cloud is not chart.trend else "point", told)
+            drawing.dot(*plane.position(x, y + moved), "point" if line else "point faint", told)
         drawing.add("</g>")
     return drawing
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 
-from crosslens.core import BOTH, PAGE_WIDTH, Grid, MetricValues, Run, UsageError, argument, split_name, stored_facts
+from crosslens.core import (
+    BOTH,
+    DIRECTION_LABELS as DIRECTION_LABELS,
+    PAGE_WIDTH,
+    Grid,
+    MetricValues,
+    Run,
+    UsageError,
+    argument,
+    split_name,
+    stored_facts,
+)
 from crosslens.metrics import (
     family_of,
     format_count,
@@ -19,7 +30,6 @@ from crosslens.metrics import (
 from crosslens.report.selection import select_metrics
 from crosslens.report.text.protocols import protocol_text
 
-DIRECTION_LABELS = {"i2t": "image → text", "t2i": "text → image", BOTH: "both directions"}
 DEFINITIONS = {
     "Hit": "any relevant item in the top k: the “R@k” of most image–text papers",
     "Recall": "relevant items in the top k ÷ all relevant items",
