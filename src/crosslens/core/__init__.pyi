@@ -169,6 +169,7 @@ from crosslens.core.parts import (
     Cell as Cell,
     Chart as Chart,
     Cloud as Cloud,
+    FactList as FactList,
     Figure as Figure,
     Heat as Heat,
     Histogram as Histogram,

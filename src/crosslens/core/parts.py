@@ -106,6 +106,14 @@ class Text:
 
 
 @dataclass(frozen=True)
+class FactList:
+    """Names, and what is said of each beside it."""
+
+    rows: tuple[tuple[str, str], ...]
+    title: str = ""
+
+
+@dataclass(frozen=True)
 class Table:
     """Cells in rows and columns. ``align`` has one letter per column, ``l`` or ``r``; by default numbers are right.
 
@@ -374,7 +382,7 @@ class Row:
     charts: tuple[Chart, ...]
 
 
-Part = Text | Table | Chart | Cards | Row
+Part = Text | FactList | Table | Chart | Cards | Row
 
 
 @dataclass(frozen=True)

@@ -95,8 +95,10 @@ from crosslens.pipeline.protocols.protocol import (
     PROTOCOLS as PROTOCOLS,
     Convention as Convention,
     Protocol as Protocol,
+    ProtocolResult as ProtocolResult,
     add_protocol as add_protocol,
     find_protocol as find_protocol,
+    protocol_facts as protocol_facts,
 )
 from crosslens.pipeline.recipe.execute import run_recipe as run_recipe
 from crosslens.pipeline.recipe.inputs import read_both as read_both, read_embeddings as read_embeddings

@@ -83,7 +83,6 @@ from crosslens.report.plots.difficulty import (
     write_precision_recall as write_precision_recall,
     write_shares as write_shares,
 )
-from crosslens.report.plots.entropies import write_entropies as write_entropies
 from crosslens.report.plots.filter_loss import write_filter_loss as write_filter_loss
 from crosslens.report.plots.gallery_curves import (
     gallery_chart as gallery_chart,
@@ -109,7 +108,7 @@ from crosslens.report.plots.learning_curves import (
     sweep_figures as sweep_figures,
     write_learning_curves as write_learning_curves,
 )
-from crosslens.report.plots.panels import write_distributions as write_distributions, write_scatter as write_scatter
+from crosslens.report.plots.panels import write_scatter as write_scatter
 from crosslens.report.plots.polysemy import (
     write_caption_map as write_caption_map,
     write_densities as write_densities,

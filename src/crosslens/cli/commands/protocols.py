@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+import crosslens.core as core
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.cli.console import print_json, print_list, print_result, terminal_width
@@ -50,6 +51,11 @@ def print_protocol(record: dict[str, Any] | None) -> None:
     """Print the conventions under the tables of a result that follows a protocol."""
     if record is not None:
         print_result("\n" + report.protocol_text(record, terminal_width()))
+
+
+def with_protocol(result: core.Presented, record: dict[str, Any] | None) -> core.Presented:
+    """The result, and under it the protocol that it follows."""
+    return result if record is None else pipeline.ProtocolResult(result, record)
 
 
 def followed(name: str | None, command: str) -> tuple[pipeline.Protocol | None, dict[str, Any] | None]:

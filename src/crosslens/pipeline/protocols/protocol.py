@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
-from crosslens.core import Options, Registry, UsageError, argument, json_form
+from crosslens.core import FactList, Options, Presented, Registry, Section, UsageError, argument, json_form
 from crosslens.metrics import MetricRequest, family_of
 
 Chosen = TypeVar("Chosen", bound=Options)
@@ -129,3 +129,33 @@ def find_protocol(name: str | None, command: str) -> Protocol | None:
             option="protocol",
         )
     return protocol
+
+
+def protocol_facts(record: Mapping[str, Any]) -> FactList:
+    """A stored protocol: its paper, φ with its tokens, and the conventions, one sentence each."""
+    tokens = record.get("tokens", {})
+    rows = [(f"φ = {name}", f"tokens: {tokens[name]}") for name in record.get("phi", ()) if name in tokens]
+    rows += [(str(row["key"]), f"{row['value']}: {row['about']}") for row in record.get("conventions", ())]
+    return FactList(tuple(rows), f"Protocol {record['name']}: {record['paper']}")
+
+
+@dataclass(frozen=True)
+class ProtocolResult(Presented):
+    """A result that follows a protocol, which is said below it."""
+
+    result: Presented
+    record: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        """That of the result."""
+        return self.result.title
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Those of the result, then the protocol."""
+        yield from self.result.sections(**options)
+        yield Section("", (protocol_facts(self.record),))
+
+    def as_dict(self) -> dict[str, Any]:
+        """That of the result, and the protocol."""
+        return {**self.result.as_dict(), "protocol": dict(self.record)}

@@ -209,25 +209,24 @@ def _histogram(chart: Histogram) -> ChartDrawing:
 
 @draw.register
 def _scatter(chart: Scatter) -> ChartDrawing:
-    clouds = [*chart.clouds, *chart.trends]
     drawing = ChartDrawing(chart.title, chart.about or f"{chart.up} against {chart.axis}.", Plane.width)
-    across, up = (finite_range([point[axis] for cloud in clouds for point in cloud.points]) for axis in (0, 1))
-    up = up[0] - chart.spread, up[1] + chart.spread
-    above = drawing.legend([cloud.name for cloud in clouds], Plane.left, 4)
-    plane = Plane(drawing, ticks(*across), ticks(*up), above=above)
+    points = [point for cloud in (*chart.clouds, *chart.trends) for point in cloud.points]
+    across, (low, high) = (finite_range([point[axis] for point in points]) for axis in (0, 1))
+    above = drawing.legend([cloud.name for cloud in chart.clouds], Plane.left, 4)
+    plane = Plane(drawing, ticks(*across), ticks(low - chart.spread, high + chart.spread), above=above)
     numbers: Callable[[float], str] = Figure(None, digits=4, plain=True).write
     plane.axes(chart.axis, None if chart.bare else lambda value: f"{float(numbers(value).replace(',', '')):,g}")
     drawing.text(Plane.left, Plane.top + above - 4, chart.up, "soft")
-    for order, cloud in enumerate(clouds):
+    for order, cloud in enumerate(chart.clouds):
         drawing.add(f'<g class="{series_class(order)}">')
-        line = order >= len(chart.clouds)
-        if line:
-            drawing.path([plane.position(*point) for point in cloud.points], "curve")
         for index, (x, y) in enumerate(cloud.points):
-            moved = 0.0 if line else chart.spread * (2 * (index * _GOLDEN % 1) - 1)
-            told = cloud.labels[index] if cloud.labels else ""
-            drawing.dot(*plane.position(x, y + moved), "point" if line else "point faint", told)
+            moved = chart.spread * (2 * (index * _GOLDEN % 1) - 1)
+            drawing.dot(*plane.position(x, y + moved), "point faint", cloud.labels[index] if cloud.labels else "")
         drawing.add("</g>")
+    for trend in chart.trends:
+        line = [plane.position(*point) for point in trend.points]
+        drawing.path(line, "trend")
+        drawing.text(line[-1][0], line[-1][1] - 5, trend.name, "end")
     return drawing
 
 

@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from html import escape
 
-from crosslens.core import FORMS, Cards, Cell, Chart, Figure, Part, PictureCard, Row, Section, Table, Text, cell_text
+from crosslens.core import (
+    FORMS,
+    Cards,
+    Cell,
+    Chart,
+    FactList,
+    Figure,
+    Part,
+    PictureCard,
+    Row,
+    Section,
+    Table,
+    Text,
+    cell_text,
+)
 from crosslens.report.charts.theme import CHART_STYLE, THEME_STYLE
 from crosslens.report.document.style import STYLE
 from crosslens.report.forms.charts import draw
@@ -43,6 +57,12 @@ def part_html(part: Part) -> str:
     """One part."""
     if isinstance(part, Text):
         return "".join(paragraph(sentence, "facts" if part.note else "") for sentence in part.sentences)
+    if isinstance(part, FactList):
+        rows = "".join(
+            f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in part.rows
+        )
+        head = f"<h4>{escape(part.title)}</h4>\n" if part.title else ""
+        return f'<div class="block">{head}<div class="wide"><table><tbody>{rows}</tbody></table></div></div>'
     if isinstance(part, Table):
         return table_html(part)
     if isinstance(part, Row):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from crosslens.core import Cards, Cell, Figure, Section, Table, Text, UsageError, cell_text
+from crosslens.core import Cards, Cell, FactList, Figure, Section, Table, Text, UsageError, cell_text
 
 _LATEX_CHARACTERS = str.maketrans({
     **{letter: f"\\{letter}" for letter in "&%$#_{}"}, "\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
@@ -51,6 +51,9 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
         for part in section.parts:
             if isinstance(part, Text):
                 blocks.append("\n\n".join(part.sentences))
+            elif isinstance(part, FactList):
+                listed = [f"- {name.strip()}: {text}" for name, text in part.rows]
+                blocks.append("\n".join([*((f"**{part.title}**", "") if part.title else ()), *listed]))
             elif isinstance(part, Table):
                 blocks += [f"**{_markdown_cell(part.title)}**"] if part.title else []
                 blocks += [markdown_table(part), *part.notes]

@@ -10,6 +10,7 @@ from crosslens.core import (
     PAGE_WIDTH,
     Cards,
     Cell,
+    FactList,
     Figure,
     Grid,
     PictureCard,
@@ -18,6 +19,7 @@ from crosslens.core import (
     Text,
     cell_text,
     printable,
+    two_columns,
 )
 
 
@@ -35,8 +37,11 @@ def terminal(sections: Iterable[Section], width: int | None = None) -> str:
         for part in section.parts:
             if isinstance(part, Text):
                 blocks.append("\n".join(_wrapped(sentence, wrapped) for sentence in part.sentences))
+            elif isinstance(part, FactList):
+                title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
+                blocks.append(title + two_columns(part.rows, wrapped, 2 if title else 0))
             elif isinstance(part, Table):
-                title = f"{part.title}\n" if part.title else ""
+                title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
                 blocks.append(title + text_grid(part).text(width))
                 blocks.append("\n".join(_wrapped(note, wrapped) for note in part.notes))
             elif isinstance(part, Cards):
@@ -67,7 +72,7 @@ def _with_intervals(cells: Sequence[Cell]) -> list[str]:
 
 def _card(card: PictureCard, width: int) -> list[str]:
     indent = 4 * " "
-    lines = textwrap.wrap(card.title, width, initial_indent="  ", subsequent_indent=indent) if card.title else []
+    lines = textwrap.wrap(card.title, width, initial_indent="  ", subsequent_indent="  ") if card.title else []
     for line in card.lines:
         lines += textwrap.wrap(" ".join(line.split()), width, initial_indent=indent, subsequent_indent=2 * indent)
     return lines

@@ -6,18 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from crosslens.core import PAGE_WIDTH, two_columns
-from crosslens.pipeline import Protocol
+from crosslens.pipeline import Protocol, protocol_facts
 
 
 def protocol_text(record: Mapping[str, Any], width: int | None = None) -> str:
     """A stored protocol: its paper, φ with its tokens, and the conventions, one sentence each; nothing without one."""
     if not record:
         return ""
-    tokens = record.get("tokens", {})
-    rows = [(f"φ = {name}", f"tokens: {tokens[name]}") for name in record.get("phi", ()) if name in tokens]
-    rows += [(str(row["key"]), f"{row['value']}: {row['about']}") for row in record.get("conventions", ())]
-    listed = two_columns(rows, min(width or PAGE_WIDTH, PAGE_WIDTH), indent=2)
-    return f"Protocol {record['name']}: {record['paper']}\n{listed}"
+    facts = protocol_facts(record)
+    return f"{facts.title}\n{two_columns(facts.rows, min(width or PAGE_WIDTH, PAGE_WIDTH), indent=2)}"
 
 
 def protocol_description(protocol: Protocol, width: int | None = None) -> str:
