@@ -25,7 +25,7 @@ def test_json_file_and_annotations(runs: tuple[Path, Path], tmp_path: Path, call
     assert [entry["met"] for entry in content["results"]] == [False, True]
     outcome = call("check", runs[0], "--requirements", file, "--github")
     assert outcome.code == 0
-    assert outcome.out.splitlines()[-1].startswith("::notice title=a%3A worst(category%2C t2i/Hit@1)")
+    assert outcome.out.splitlines()[0].startswith("::notice title=a%3A worst(category%2C t2i/Hit@1)")
 
 
 def test_a_gap_and_confidence(runs: tuple[Path, Path], call: Call) -> None:

@@ -67,8 +67,7 @@ def test_a_table_of_images_groups_both_directions(call: Call, runs: list[Path], 
 
 
 def test_plot_groups_by_a_column_of_the_table(call: Call, runs: list[Path], table: Path, tmp_path: Path) -> None:
-    pytest.importorskip("plotly")
-    words = ("--columns", table, "--by", "difficulty", "-o", tmp_path / "levels.html", "--json")
+    words = ("--columns", table, "--by", "difficulty", "--json")
     assert set(call("plot", *runs, *words).json["runs"]["model-a"]) == {"easy", "medium", "hard"}
 
 

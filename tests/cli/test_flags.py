@@ -269,7 +269,7 @@ def test_errors_suggest_flags(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
         raise errors.UsageError("x", fix=f"pass {errors.argument('overwrite', True)}")
 
     monkeypatch.setattr("crosslens.core.run.Run.load", fail)
-    assert call("plot", "somewhere", "-o", "x.html").err == "error: x\n  fix: pass --overwrite\n"
+    assert call("plot", "somewhere", "--write", "x.html").err == "error: x\n  fix: pass --overwrite\n"
 
 
 @pytest.mark.parametrize(

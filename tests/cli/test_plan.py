@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.report import format_bytes, format_duration, format_number
+from crosslens.pipeline.planning.sections import format_bytes, format_duration, format_number
 
 from .conftest import Call
 
@@ -20,7 +20,7 @@ def test_contract(call: Call) -> None:
     words = ("plan", "--images", "1e9", "--captions", "1e9", "--dim", "768", "--device", "h200", "--nodes", "64")
     shown = call(*words)
     assert shown.code == 0, shown.err
-    assert shown.out.startswith(
+    assert " ".join(shown.out.split()).startswith(
         "1 · 10⁹ images × 1 · 10⁹ captions, d = 768 (float16), on 64 nodes of h200: NVIDIA H200"
     )
     assert "3.07 TB" in shown.out

@@ -65,15 +65,15 @@ def test_runs_inside_are_ordinary_runs(call: Call, study: Path) -> None:
 
 def test_heat_map(call: Call, study: Path, tmp_path: Path) -> None:
     pytest.importorskip("plotly")
-    assert call("plot", study, "-o", tmp_path / "heat.html").code == 0
+    assert call("plot", study, "--write", tmp_path / "heat.html").code == 0
     page = (tmp_path / "heat.html").read_text(encoding="utf-8")
     assert "shuffle_trigrams" in page
     assert "Where changed queries go" in page
     assert (
-        call("plot", study, "--metric", "t2i/Hit@1", "-o", tmp_path / "hit.html", "--json").json["metric"]
+        call("plot", study, "--metric", "t2i/Hit@1", "--write", tmp_path / "hit.html", "--json").json["metric"]
         == "t2i/Hit@1"
     )
-    wrong = call("plot", study, "--metric", "t2i/Hit@7", "-o", tmp_path / "no.html")
+    wrong = call("plot", study, "--metric", "t2i/Hit@7", "--write", tmp_path / "no.html")
     assert wrong.code == 2
     assert "did you mean" in wrong.err
 

@@ -151,7 +151,7 @@ def test_several_studies_in_one_table(call: Call, files: Path, tmp_path: Path) -
     assert "\\midrule" in call("export", *studies, "--to", "latex").out
     assert call("export", *studies, "--to", "csv", "--by", "dataset").out.startswith("column,perturbation")
     pytest.importorskip("plotly")
-    drawn = call("plot", *studies, "-o", tmp_path / "map.html", "--json")
+    drawn = call("plot", *studies, "--write", tmp_path / "map.html", "--json")
     assert drawn.json["metric"] == "t2i/Rsum"
     assert "Extra Letter" in (tmp_path / "map.html").read_text(encoding="utf-8")
     mixed = call("show", studies[0], studies[0] / "a" / "original")

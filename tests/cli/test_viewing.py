@@ -142,23 +142,22 @@ def test_show_several_side_by_side(runs: tuple[Path, Path], call: Call) -> None:
 
 
 def test_plot(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
-    pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
     page = tmp_path / "categories.html"
-    outcome = call("plot", *runs, "--by", "category", "-o", page)
-    assert (outcome.code, outcome.out) == (0, "")
-    assert outcome.err == f"note: t2i/Hit@1; choose another with --metric\nwritten to {page}\n"
-    content = call("plot", *runs, "--by", "category", "--metric", "t2i/Hit@1", "-o", page, "--json").json
+    outcome = call("plot", *runs, "--by", "category", "--write", page)
+    assert outcome.code == 0
+    assert outcome.out.startswith("Hit@1, text → image, by category\n\ncategory ")
+    assert outcome.err == f"note: t2i/Hit@1; choose another with --metric\n\nwritten to {page}\n"
+    content = call("plot", *runs, "--by", "category", "--metric", "t2i/Hit@1", "--json").json
     groups = call("show", runs[0], "--by", "category", "--metrics", "t2i/Hit@1", "--json").json
     assert content["runs"]["a"] == groups["metrics"]["t2i/Hit@1"]
-    other = ("plot", runs[0], "--by", "category", "--metric", "t2i/MedR", "-o", page)
+    other = ("plot", runs[0], "--by", "category", "--metric", "t2i/MedR", "--write", page)
     assert call(*other).code == 5
     assert call(*other, "--overwrite").code == 0
     for words, message in (
-        (("plot", runs[0], "--metric", "Hit@1", "-o", page), "choose i2t/Hit@1 or t2i/Hit@1"),
-        (("plot", runs[0], "--by", "category", "-o", tmp_path / "x.jpg"), "end the name in .html"),
-        (("plot", runs[0], "--by", "categry", "-o", page), "did you mean category"),
-        (("plot", runs[0], "--by", "category", "--kind", "bars", "-o", page), "did you mean bar"),
-        (("plot", runs[0], "--by", "category", "--metric", "Hit@1", "-o", page), "choose i2t/Hit@1 or t2i/Hit@1"),
+        (("plot", runs[0], "--metric", "Hit@1", "--write", page), "choose i2t/Hit@1 or t2i/Hit@1"),
+        (("plot", runs[0], "--by", "category", "--write", tmp_path / "x.jpg"), "end the name in .html"),
+        (("plot", runs[0], "--by", "categry", "--write", page), "did you mean category"),
+        (("plot", runs[0], "--by", "category", "--metric", "Hit@1", "--write", page), "choose i2t/Hit@1 or t2i/Hit@1"),
     ):
         refused = call(*words)
         assert refused.code == 2
@@ -166,9 +165,8 @@ def test_plot(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
 
 
 def test_plot_without_groups(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
-    pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
-    words = ("plot", *runs, "--metric", "i2t/MRR", "-o", tmp_path / "all.html")
-    outcome = call(*words)
+    words = ("plot", *runs, "--metric", "i2t/MRR")
+    outcome = call(*words, "--write", tmp_path / "all.html")
     assert outcome.code == 0
     assert "note: all queries together; group them with --by: caption_length, category" in outcome.err
     content = call(*words, "--json").json
@@ -177,11 +175,10 @@ def test_plot_without_groups(runs: tuple[Path, Path], call: Call, tmp_path: Path
 
 
 def test_a_run_without_columns_can_be_drawn(call: Call, tmp_path: Path) -> None:
-    pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
     run = evaluate(run={"q": ["a", "b"]}, relevance={"q": ["a"]}, metrics="Hit@1", output=tmp_path / "run")
     assert not run.columns
-    assert call("plot", tmp_path / "run", "-o", tmp_path / "all.html").code == 0
-    refused = call("plot", tmp_path / "run", "--by", "category", "-o", tmp_path / "by.html")
+    assert call("plot", tmp_path / "run", "--write", tmp_path / "all.html").code == 0
+    refused = call("plot", tmp_path / "run", "--by", "category", "--write", tmp_path / "by.html")
     assert refused.code == 2
     assert "fix: evaluate with a dataset: its columns and the length of its captions make groups\n" in refused.err
 
@@ -196,7 +193,7 @@ def test_captions_are_grouped_by_their_length(tmp_path: Path, call: Call) -> Non
     several = call("show", tmp_path / "run", tmp_path / "run", "--by", "caption_length", "--metrics", "t2i/Hit@1")
     assert several.code == 0
     pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
-    drawn = call("plot", tmp_path / "run", "--by", "caption_length", "-o", tmp_path / "by.html", "--json")
+    drawn = call("plot", tmp_path / "run", "--by", "caption_length", "--write", tmp_path / "by.html", "--json")
     assert list(drawn.json["runs"]["run"]) == ["2", "5"]
 
 

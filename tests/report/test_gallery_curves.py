@@ -55,7 +55,7 @@ def test_extrapolated_figures_have_a_star() -> None:
         "90.0 [80.0, 95.0]", "80.0 [70.0, 85.0]", "70.0 [60.0, 75.0] *",
     ]  # fmt: skip
     assert len(replace(section.tables[0], most=2).overview.rows) == 2
-    assert section.tables[0].frame["a"].to_list() == [0.9, 0.8, 0.7000000000000001]
+    assert section.tables[0].frame["a"].to_list() == [0.9, 0.8, 0.7]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -18,13 +18,8 @@ from crosslens.build.grammar.protocol import (
     GrammarCheck as GrammarCheck,
     load_grammar_check as load_grammar_check,
 )
-from crosslens.build.imp.benchmark import AGREE as AGREE, ANNOTATE as ANNOTATE, DONE as DONE, Imp as Imp
+from crosslens.build.imp.benchmark import Imp as Imp
 from crosslens.build.imp.build import build_imp as build_imp
-from crosslens.build.imp.card import (
-    agreement_line as agreement_line,
-    dropped_captions as dropped_captions,
-    next_step as next_step,
-)
 from crosslens.build.imp.cleaning.captions import (
     CleanedCaptions as CleanedCaptions,
     clean_captions as clean_captions,
@@ -46,6 +41,7 @@ from crosslens.build.imp.people.judged import (
     write_verdicts as write_verdicts,
 )
 from crosslens.build.imp.planar_map import FEWEST as FEWEST
+from crosslens.build.imp.sections import AGREE as AGREE, ANNOTATE as ANNOTATE, DONE as DONE
 from crosslens.build.imp.settings import SamplingSettings as SamplingSettings, SelectionSettings as SelectionSettings
 from crosslens.build.log import IMP as IMP, RECOS as RECOS, DecisionLog as DecisionLog
 from crosslens.build.pages import (

@@ -53,8 +53,8 @@ def answering(function: F) -> F:
         overwrite = arguments["overwrite"]
         if "overwrite" not in signature.parameters:
             del arguments["overwrite"]
-        if "json" in signature.parameters:  # of a command that prints a list as well, or shows what goes on
-            arguments["json"] = json
+        # Of a command that prints a list as well, shows what goes on, or draws what has no sections yet.
+        arguments |= {name: value for name, value in (("json", json), ("write", write)) if name in signature.parameters}
         for file in write or ():
             report.check_ending(file)
         check_outputs(*write or (), overwrite=overwrite)

@@ -123,6 +123,7 @@ from crosslens.pipeline.requirements.check import (
     RequirementCheck as RequirementCheck,
     RequirementResult as RequirementResult,
     check_requirements as check_requirements,
+    github_annotations as github_annotations,
     read_requirements as read_requirements,
 )
 from crosslens.pipeline.requirements.grammar import Requirement as Requirement, parse_requirement as parse_requirement

@@ -42,6 +42,7 @@ from crosslens.report.galleries import (
     GalleryQuery as GalleryQuery,
     retrieval_gallery as retrieval_gallery,
 )
+from crosslens.report.group_chart import GroupChart as GroupChart, chart as chart
 from crosslens.report.grouped_results import (
     GroupedTable as GroupedTable,
     compare_groups as compare_groups,
@@ -66,7 +67,6 @@ from crosslens.report.pages.explanations import (
 )
 from crosslens.report.pages.gallery import gallery_page as gallery_page
 from crosslens.report.pages.hardest_pairs import hardest_pairs_page as hardest_pairs_page
-from crosslens.report.pages.imp import imp_page as imp_page
 from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_page
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.pages.polysemy import clusters_page as clusters_page
@@ -76,12 +76,6 @@ from crosslens.report.plots.difficulty import (
     write_shares as write_shares,
 )
 from crosslens.report.plots.filter_loss import write_filter_loss as write_filter_loss
-from crosslens.report.plots.group_chart import GroupChart as GroupChart, chart as chart
-from crosslens.report.plots.group_figures import (
-    bar_figure as bar_figure,
-    radar_figure as radar_figure,
-    write_plot as write_plot,
-)
 from crosslens.report.plots.heat_maps import (
     write_atlas as write_atlas,
     write_drop_map as write_drop_map,
@@ -100,7 +94,6 @@ from crosslens.report.text.annotations import (
     label_quality_text as label_quality_text,
     reviewed_text as reviewed_text,
 )
-from crosslens.report.text.benchmarks.imp import imp_text as imp_text
 from crosslens.report.text.caption_changes import (
     CaptionChanges as CaptionChanges,
     changes_text as changes_text,
@@ -131,14 +124,6 @@ from crosslens.report.text.protocols import (
     protocol_description as protocol_description,
     protocol_text as protocol_text,
 )
-from crosslens.report.text.results.plans import (
-    format_bytes as format_bytes,
-    format_duration as format_duration,
-    format_number as format_number,
-    plan_grid as plan_grid,
-    plan_title as plan_title,
-)
-from crosslens.report.text.results.requirements import github_annotations as github_annotations
 from crosslens.report.text.robustness import ROBUSTNESS_TABLES as ROBUSTNESS_TABLES, robustness_text as robustness_text
 from crosslens.report.text.runs import run_table as run_table, terminal_bars as terminal_bars
 from crosslens.report.tracking.content import TrackedAt as TrackedAt, TrackedRun as TrackedRun, tracked as tracked

@@ -21,13 +21,14 @@ from crosslens.pipeline import (
     Robustness,
     Sources,
     check_requirements,
+    github_annotations,
     parse_requirement,
     read_checked,
     read_requirements,
 )
 from crosslens.pipeline.requirements.check import _decided
-from crosslens.pipeline.requirements.measures import Figure, Measured
-from crosslens.report import github_annotations, group_metrics
+from crosslens.pipeline.requirements.measures import Measured, RequiredFigure
+from crosslens.report import group_metrics
 from crosslens.statistics import paired_permutation
 
 QUERIES = 80
@@ -189,7 +190,7 @@ def test_figures_that_look_equal_are_shown_with_more_decimals() -> None:
 
 
 figures = st.tuples(st.integers(-20, 20), st.integers(0, 5), st.integers(0, 5)).map(
-    lambda t: Figure(t[0] / 10, (t[0] - t[1]) / 10, (t[0] + t[2]) / 10)
+    lambda t: RequiredFigure(t[0] / 10, (t[0] - t[1]) / 10, (t[0] + t[2]) / 10)
 )
 
 
@@ -198,7 +199,7 @@ figures = st.tuples(st.integers(-20, 20), st.integers(0, 5), st.integers(0, 5)).
     st.booleans(), st.booleans(),
 )  # fmt: skip
 def test_the_verdict_over_several_figures(
-    parts: list[Figure], comparison: str, bound: int, confident: bool, higher: bool
+    parts: list[RequiredFigure], comparison: str, bound: int, confident: bool, higher: bool
 ) -> None:
     """Slowly: where the bound is on the bad side, all figures must keep it; elsewhere the worst one alone decides."""
     measured = Measured("x", "t2i/MedR", tuple(parts), higher)
@@ -209,7 +210,7 @@ def test_the_verdict_over_several_figures(
         return {">=": number >= bound / 10, "<=": number <= bound / 10, ">": number > bound / 10,
                 "<": number < bound / 10}[comparison]  # fmt: skip
 
-    def fulfilled(figure: Figure) -> bool:
+    def fulfilled(figure: RequiredFigure) -> bool:
         return all(map(keeps, (figure.value, figure.low, figure.high) if confident else (figure.value,)))
 
     if (comparison in (">=", ">")) == higher:
@@ -309,7 +310,7 @@ def test_a_study_and_its_models(tmp_path: Path) -> None:
 def test_text_and_json_and_annotations() -> None:
     result = check("t2i/Hit@1 >= 10%", "i2t/Hit@1 >= 30%", "drop(char_swap, t2i/Hit@1) <= 5")
     lines = result.text(None).splitlines()
-    assert lines[0].split() == ["measure", "required", "value", "interval", "verdict", "reason"]
+    assert lines[0].split() == ["measure", "required", "value", "verdict", "reason"]
     assert lines[2].split()[:3] == ["i2t/Hit@1", "≥", "30.0"]
     assert "NOT MET" in lines[2]
     assert "3 requirements: 1 not met. In percent. Differences of shares are in points." in " ".join(lines)

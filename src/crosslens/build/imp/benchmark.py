@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -14,13 +15,10 @@ from crosslens.build.imp.leakage import CAPTION, IMAGE
 from crosslens.build.imp.people.agreement import AnnotatorAgreement
 from crosslens.build.imp.people.annotation import GOOD, Verdict
 from crosslens.build.imp.sampling import Array, SampleSpread
+from crosslens.build.imp.sections import dropped_captions, imp_sections
 from crosslens.build.log import DecisionLog
-from crosslens.core import Card, Dataset, Printable
+from crosslens.core import Card, Dataset, Presented, Section
 
-ANNOTATE = "annotate"
-AGREE = "agree"
-DONE = "done"
-"""How far a build has come: sheets are to be filled in, disagreements to be settled, or the benchmark is there."""
 DATASET = "dataset"
 """The folder of the benchmark itself."""
 
@@ -34,7 +32,7 @@ REJECTED_COLUMNS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Imp(Printable):
+class Imp(Presented):
     """What a build gives. Before it is ``done`` there is no dataset; ``waiting`` then says which sheet lacks how much.
 
     ``rejected``  captions that people called bad, generic or unsure: negatives that were looked at
@@ -56,11 +54,38 @@ class Imp(Printable):
     """Whether it was built before."""
     encode: Callable[[list[str]], Array] | None = field(default=None, repr=False)
     """Captions → vectors, as the text encoder of the build has them."""
+    output: Path | None = None
+    """Its folder."""
 
     @property
     def counts(self) -> dict[str, int]:
         """How many images and captions each stage left, in the order of the stages."""
         return stage_counts(self.candidates, self.log)
+
+    @property
+    def title(self) -> str:
+        """The heading of a page that shows the build."""
+        return "Build of an IMP benchmark"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """The counts of all stages, then whatever is known so far."""
+        return imp_sections(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "output": None if self.output is None else str(self.output),
+            "key": self.log.head["key"],
+            "status": self.status,
+            "counts": self.counts,
+            "dropped": dropped_captions(self),
+            "spread": [vars(spread) for spread in self.spreads],
+            "agreement": None if self.agreement is None else vars(self.agreement),
+            "waiting": {name: {"verdicts": has, "needed": needs} for name, (has, needs) in self.waiting.items()},
+            "leaks": 0 if self.leaks is None else self.leaks.height,
+            "fingerprint": None if self.dataset is None else self.dataset.fingerprint,
+            "notes": list(self.notes),
+        }
 
 
 def stage_counts(candidates: Candidates, log: DecisionLog) -> dict[str, int]:

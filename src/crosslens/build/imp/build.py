@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.build.imp.benchmark import DONE, Imp, benchmark_dataset, good_captions, rejected_captions
+from crosslens.build.imp.benchmark import Imp, benchmark_dataset, good_captions, rejected_captions
 from crosslens.build.imp.candidates import TITLE, Candidates
 from crosslens.build.imp.card import build_notes
 from crosslens.build.imp.cleaning.settings import CleaningSettings
 from crosslens.build.imp.diversity import pairwise_mean, select_diverse
-from crosslens.build.imp.folder import STAGES, ImpFolder, Page, building, tables_fingerprint
+from crosslens.build.imp.folder import STAGES, ImpFolder, building, tables_fingerprint
 from crosslens.build.imp.leakage import Corpus, find_leaks, read_corpus
 from crosslens.build.imp.people.agreement import measure_agreement
 from crosslens.build.imp.people.annotation import Verdict
 from crosslens.build.imp.people.verdicts import PeoplesVerdicts, read_verdicts
+from crosslens.build.imp.sections import DONE
 from crosslens.build.imp.settings import SamplingSettings, SelectionSettings
 from crosslens.build.imp.sources import ImpSources
 from crosslens.build.imp.stages import CandidateStages, StageTables, Tables, spreads_of
@@ -47,7 +48,6 @@ def build_imp(
     annotations: Sequence[str | Path] = (),
     corpora: Sequence[str | Path] = (),
     output: str | Path | None = None,
-    page: Page | None = None,
     copy_images: bool = False,
     overwrite: bool = False,
     repeat: DecisionLog | None = None,
@@ -63,7 +63,7 @@ def build_imp(
     without any, those in ``output`` count. As long as verdicts are missing, the sheets are written and the result's
     ``status`` says what is next. ``corpora`` are searched for the benchmark's captions and pictures.
     ``repeat`` is the log of an earlier build: its verdicts are used, and every decision must come out the same.
-    ``page`` makes an HTML page of the benchmark. ``options`` are those of :class:`crosslens.encode.EncodeOptions`.
+    ``options`` are those of :class:`crosslens.encode.EncodeOptions`.
     """
     encoding = EncodeOptions.of(options)
     with hold_output(output):
@@ -93,7 +93,7 @@ def build_imp(
             imp = build.finish(imp, people)
             if folder is None or work is None:
                 return imp
-            return folder.write(work, imp, people, page, copy_images=copy_images)
+            return folder.write(work, imp, people, copy_images=copy_images)
 
 
 def _text_encoder(visual: Encoder | None, named: str | Encoder | None, options: EncodeOptions) -> Encoder:

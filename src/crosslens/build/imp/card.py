@@ -5,30 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from crosslens.build.imp.benchmark import AGREE, ANNOTATE, DATASET, Imp
+from crosslens.build.imp.benchmark import DATASET, Imp
 from crosslens.build.imp.candidates import SMALL_CLUSTER, TITLE
-
-NEXT = {
-    ANNOTATE: "Fill in the column verdict of {sheets} (good, bad, unsure or generic; a corrected text goes into "
-    "correction), then run the same command again.",
-    AGREE: "The annotators differ, or are unsure, on {open:,} captions: fill in the column verdict of agree.csv "
-    "together, then run the same command again.",
-}
-
-
-def next_step(imp: Imp) -> str:
-    """What people have to do now; empty where nothing is left to do."""
-    if imp.status not in NEXT:
-        return ""
-    names = list(imp.waiting)
-    sheets = " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
-    return NEXT[imp.status].format(sheets=sheets, open=sum(needed for _, needed in imp.waiting.values()))
-
-
-def dropped_captions(imp: Imp) -> dict[str, int]:
-    """Reason → how many captions were dropped for it before people saw them, the most frequent first."""
-    counts = Counter(imp.candidates.captions["reason"].drop_nulls())
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+from crosslens.build.imp.sections import agreement_line, dropped_captions, next_step
 
 
 def readme(imp: Imp, *, copied: bool) -> str:
@@ -56,21 +35,6 @@ def readme(imp: Imp, *, copied: bool) -> str:
     parts += ["## Captions dropped before annotation", _table(("reason", "captions"), dropped) if dropped else "None."]
     parts += ["## Files", _files(imp), "## Notes", "\n".join(f"- {note}" for note in imp.notes) or "- none"]
     return "\n\n".join(parts) + "\n"
-
-
-def agreement_line(imp: Imp) -> str:
-    """Cohen's κ and shares in a sentence."""
-    agreement = imp.agreement
-    assert agreement is not None
-    if agreement.share is None:
-        return f"{agreement.captions:,} captions, one annotator; {agreement.open:,} were looked at again."
-    kappa, kept = (
-        "not defined" if value is None else f"{value:.3f}" for value in (agreement.kappa, agreement.kappa_kept)
-    )
-    return (
-        f"{agreement.captions:,} captions; the same verdict on {agreement.share:.1%}, Cohen's κ {kappa} "
-        f"(good against the rest: {kept}); {agreement.open:,} went to the agreement stage."
-    )
 
 
 def build_notes(imp: Imp) -> tuple[str, ...]:

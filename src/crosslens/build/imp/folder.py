@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +10,12 @@ from pathlib import Path
 import polars as pl
 
 from crosslens.build.copied_images import IMAGES, copied_paths, copy_pictures, with_files
-from crosslens.build.imp.benchmark import DATASET, DONE, Imp
+from crosslens.build.imp.benchmark import DATASET, Imp
 from crosslens.build.imp.candidates import CANDIDATE_COLUMNS, Candidates
 from crosslens.build.imp.card import readme
 from crosslens.build.imp.people.agreement import measure_agreement
 from crosslens.build.imp.people.verdicts import AGREED, PeoplesVerdicts, lost_verdicts
+from crosslens.build.imp.sections import DONE, ImpPage
 from crosslens.build.log import IMP, DecisionLog
 from crosslens.build.sheets import read_written_sheet, write_sheet
 from crosslens.core import (
@@ -53,9 +54,6 @@ _LAYOUT = Layout(
         *DATASET_LAYOUT.within(DATASET),
     ),
 )
-
-Page = Callable[[Imp], str]
-"""A benchmark → an HTML page."""
 
 
 def tables_fingerprint(candidates: Candidates) -> str:
@@ -136,7 +134,7 @@ class ImpFolder:
             already=True,
         )
 
-    def write(self, work: Workspace, imp: Imp, people: PeoplesVerdicts, page: Page | None, *, copy_images: bool) -> Imp:
+    def write(self, work: Workspace, imp: Imp, people: PeoplesVerdicts, *, copy_images: bool) -> Imp:
         """Write everything and put it in place; returns the benchmark as written."""
         new = work.new
         remove(new)
@@ -157,8 +155,8 @@ class ImpFolder:
             write_sheet(sheet, new / name)
         if imp.leaks is not None and imp.leaks.height:
             write_sheet(imp.leaks, new / LEAKS)
-        if page is not None and imp.dataset is not None:
-            write_text(new / PAGE, page(imp))
+        if imp.dataset is not None:
+            write_text(new / PAGE, ImpPage(imp).content(".html").decode())
         write_text(new / "README.md", readme(imp, copied=copy_images))
         imp.log.save(new / LOG)
         work.publish(_LAYOUT, [*self._copied(), *copied_paths(new / IMAGES)])

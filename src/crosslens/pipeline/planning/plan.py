@@ -7,12 +7,13 @@ whose work metrics, intervals and files are, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from crosslens.core import UsageError
+from crosslens.core import Presented, Section, UsageError
 from crosslens.pipeline.planning.rates import HOST, DeviceRates, find_rates, read_rates
+from crosslens.pipeline.planning.sections import plan_sections
 from crosslens.pipeline.planning.sharing import shared_out
 
 PRECISIONS = {"float16": 2, "float32": 4}
@@ -86,7 +87,7 @@ class Workload:
 
 
 @dataclass(frozen=True)
-class EvaluationPlan:
+class EvaluationPlan(Presented):
     """Seconds are None where the device was not measured; bytes never are."""
 
     workload: Workload
@@ -115,6 +116,15 @@ class EvaluationPlan:
         if self.ranking_seconds is None:
             return None
         return max(self.ranking_seconds, self.network_seconds, self.storage_seconds) + self.evaluation_seconds
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return "Plan of an evaluation"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """The figures of a plan, what each is about beside it."""
+        return plan_sections(self)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: seconds, bytes and counts as plain numbers."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import operator
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import CrosslensError, InputError, Printable, UsageError, json_form
+from crosslens.core import Cell, CrosslensError, InputError, Presented, Section, Table, Text, UsageError, json_form
 from crosslens.data import read_text
-from crosslens.metrics import format_figure
+from crosslens.metrics import format_count, format_figure, metric_figure, unit_sentence
 from crosslens.pipeline.requirements.grammar import Requirement, parse_requirement
 from crosslens.pipeline.requirements.measures import Measured, RequiredFigure, Sources, measure_requirement, threshold
 from crosslens.pipeline.requirements.models import CheckedModel
@@ -47,7 +47,7 @@ class RequirementResult:
 
 
 @dataclass(frozen=True)
-class RequirementCheck(Printable):
+class RequirementCheck(Presented):
     """All verdicts; prints as a table. With ``confident`` the whole interval had to keep the bound."""
 
     results: tuple[RequirementResult, ...]
@@ -62,6 +62,33 @@ class RequirementCheck(Printable):
     def unmet(self) -> tuple[RequirementResult, ...]:
         """What is not fulfilled."""
         return tuple(result for result in self.results if not result.met)
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return "Requirements"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A row per requirement: what was required, what was measured, and the verdict with its reason."""
+        models = ("model",) if len({result.model for result in self.results}) > 1 else ()
+        rows: list[tuple[Cell, ...]] = []
+        for result in self.results:
+            sign, signed = {">=": "≥", "<=": "≤"}.get(result.comparison, result.comparison), result.is_difference
+            required = f"{sign} {metric_figure(result.metric, result.bound, signed=signed)}"
+            value = metric_figure(result.metric, result.value, result.low, result.high, signed=signed)
+            verdict = "met" if result.met else "NOT MET"
+            named = (result.model,) if models else ()
+            rows.append((*named, result.measure, required, value, verdict, result.reason))
+        header = (*models, "measure", "required", "value", "verdict", "reason")
+        count = format_count(len(self.results), "requirement")
+        sentences = [
+            f"{count}: all met." if self.met else f"{count}: {len(self.unmet):,} not met.",
+            "The whole interval had to keep the bound." if self.confident else "",
+            unit_sentence(result.metric for result in self.results),
+            "Differences of shares are in points." if any(result.is_difference for result in self.results) else "",
+        ]
+        said = Text.of(" ".join(filter(None, sentences)))
+        yield Section("", (Table(header, tuple(rows), "l" * len(models) + "llrll"), said))
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: fractions, never percent."""
@@ -187,3 +214,21 @@ def _verdict(
         verb = "begins at" if comparison.startswith(">") else "ends at"
         return False, f"{group}the interval {verb} {value}, {_MISSED[comparison]} {limit}"
     return True, f"{group}the whole interval {comparison} {limit}"
+
+
+def github_annotations(check: RequirementCheck) -> list[str]:
+    """A line per requirement as a GitHub workflow command: an error where it is not met, else a notice."""
+    lines = []
+    for result in check.results:
+        title = _property(f"{result.model}: {result.requirement}")
+        text = _data(f"{result.measure}: {result.reason}")
+        lines.append(f"::{'notice' if result.met else 'error'} title={title}::{text}")
+    return lines
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

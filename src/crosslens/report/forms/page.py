@@ -105,7 +105,8 @@ def _rows(table: Table) -> str:
             cells.append(f"<td{_class(sides[column], mark, bounded)}>{_cell(cell)}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     body = "\n".join(rows)
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    head = f"<thead><tr>{head}</tr></thead>\n" if any(table.header) else ""
+    return f"<table>\n{head}<tbody>\n{body}\n</tbody>\n</table>"
 
 
 def _cell(cell: Cell) -> str:

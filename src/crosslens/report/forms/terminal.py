@@ -42,7 +42,7 @@ def terminal(sections: Iterable[Section], width: int | None = None) -> str:
                 blocks.append(title + two_columns(part.rows, wrapped, 2 if title else 0))
             elif isinstance(part, Table) and not part.folded:
                 title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
-                blocks.append(title + text_grid(part.overview).text(width))
+                blocks.append(title + text_grid(part.overview).text(width).lstrip("\n"))
                 blocks.append("\n".join(_wrapped(note, wrapped) for note in part.notes))
             elif isinstance(part, Cards):
                 blocks.append("\n".join([part.title, *(line for card in part.cards for line in _card(card, wrapped))]))

@@ -8,7 +8,7 @@ from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import ConflictError, CrosslensError, MissingExtraError, UsageError, argument
+from crosslens.core import ConflictError, CrosslensError, MissingExtraError, UsageError
 from crosslens.report.export.files import write_changed
 from crosslens.report.html import html_page
 
@@ -70,12 +70,6 @@ def translucent(colour: str, opacity: float) -> str:
 def finite_or_none(value: float) -> float | None:
     """A number as plotly draws it; None leaves a gap."""
     return value if isfinite(value) else None
-
-
-def error_bars(below: Sequence[float], above: Sequence[float]) -> dict[str, Any]:
-    """Intervals on horizontal bars, by how far they go below and above the values."""
-    look = {"color": INK, "thickness": 1.4, "width": 3.5}
-    return {"type": "data", "symmetric": False, "arrayminus": below, "array": above, **look}
 
 
 def category_axis(names: Sequence[str], shown: Sequence[str]) -> dict[str, Any]:
@@ -173,7 +167,7 @@ def write_figures(
     else:
         raise UsageError(
             f"{len(figures)} figures do not fit into one {suffix} file",
-            fix=f"pass {argument('kind', 'bar')} or {argument('kind', 'radar')}",
+            fix=f"write a page: {HTML}",
         )
     if output.is_dir():
         raise ConflictError(f"{output} is a folder", fix="name a file")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -14,8 +15,22 @@ from crosslens.build.imp.cleaning.duplicates import near_duplicates
 from crosslens.build.imp.cleaning.languages import LanguageFilter
 from crosslens.build.imp.cleaning.rules import REPAIRS, reason_to_drop, repair
 from crosslens.build.imp.cleaning.settings import ANY_LANGUAGE, CleaningSettings
-from crosslens.core import InputError, Printable, Progress, SilentProgress, is_encodable, stage
+from crosslens.core import (
+    PAGE_WIDTH,
+    Figure,
+    Grid,
+    InputError,
+    Presented,
+    Progress,
+    Section,
+    SilentProgress,
+    Table,
+    is_encodable,
+    printable_line,
+    stage,
+)
 from crosslens.language import parse_texts
+from crosslens.metrics import format_count
 
 _SCHEMA: dict[str, Any] = {
     "text": pl.String,
@@ -26,20 +41,55 @@ _SCHEMA: dict[str, Any] = {
 }
 NEAR_DUPLICATE = "near_duplicate"
 _EVERY = 1_000
+_NARROWEST = 20
 _PLACEHOLDER = re.compile(r"<(\w+)>")
 _ENGLISH = "en"
 
 
 @dataclass(frozen=True, eq=False)
-class CleanedCaptions(Printable):
+class CleanedCaptions(Presented):
     """What became of every caption.
 
-    ``table`` has a row per text, in the order given: ``text`` (as given), ``cleaned`` (null if dropped), ``kept``,
+    ``rows`` has a row per text, in the order given: ``text`` (as given), ``cleaned`` (null if dropped), ``kept``,
     ``reason`` (null if kept) and ``changes`` (names of the repairs that changed it).
     """
 
-    table: pl.DataFrame
+    rows: pl.DataFrame
     settings: CleaningSettings = field(default_factory=CleaningSettings)
+    output: Path | None = None
+    """Where it was written."""
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """``rows``."""
+        return self.rows
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return "Cleaned captions"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """The counts, then a table of reasons and one of repairs."""
+        kept = int(self.rows["kept"].sum())
+        changed = self.rows.filter(pl.col("kept") & (pl.col("text") != pl.col("cleaned"))).height
+        title = f"{format_count(self.rows.height, 'caption')}: {kept:,} kept, {changed:,} of them repaired"
+        named = (("dropped because", self.reasons), ("repaired", self.repairs))
+        yield Section(title, tuple(_examples(name, table, self.rows.height) for name, table in named if table.height))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: counts, and an example of each reason and repair."""
+
+        def counted(table: pl.DataFrame) -> dict[str, Any]:
+            return {name: {"captions": count, "example": example} for name, count, example in table.iter_rows()}
+
+        return {
+            "captions": self.rows.height,
+            "kept": int(self.rows["kept"].sum()),
+            "dropped": counted(self.reasons),
+            "repaired": counted(self.repairs),
+            "output": None if self.output is None else str(self.output),
+        }
 
     @property
     def reasons(self) -> pl.DataFrame:
@@ -62,7 +112,20 @@ class CleanedCaptions(Printable):
             kept=pl.col("kept") & ~is_repeated,
             reason=pl.when(is_repeated).then(pl.lit(NEAR_DUPLICATE)).otherwise("reason"),
         )
-        return replace(self, table=table)
+        return replace(self, rows=table)
+
+
+def _examples(title: str, table: pl.DataFrame, total: int) -> Table:
+    """How many captions each reason has, with an example, of which as much is shown as fits a page of text."""
+    rows = [
+        (name, count, Figure.percent(count / total, unit="%"), printable_line(example))
+        for name, count, example in table.iter_rows()
+    ]
+    header = (title, "captions", "share", "for example")
+    used = Grid(header[:3], tuple((name, f"{count:,}", str(share)) for name, count, share, _ in rows), "lrr").width + 3
+    room = max(PAGE_WIDTH - used, _NARROWEST)
+    cut = tuple((*row, text if len(text) <= room else text[: room - 1] + "…") for *row, text in rows)
+    return Table(header, cut, "lrrl")
 
 
 def _counted(table: pl.DataFrame, name: str) -> pl.DataFrame:

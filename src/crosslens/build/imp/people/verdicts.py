@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.build.imp.benchmark import AGREE, ANNOTATE, DONE
 from crosslens.build.imp.people.agreement import (
     agreement_table,
     final_verdicts,
@@ -19,6 +18,7 @@ from crosslens.build.imp.people.agreement import (
     verdicts_key,
 )
 from crosslens.build.imp.people.annotation import AnnotationSheet, Verdict, annotation_table, read_annotations
+from crosslens.build.imp.sections import AGREE, ANNOTATE, DONE
 from crosslens.build.sheets import read_columns
 from crosslens.core import InputError, UsageError, argument, reading
 

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 import crosslens.build as build
 from crosslens.build import CleaningSettings
-from crosslens.cli.console import (
-    check_outputs,
-    print_json,
-    print_result,
-    print_written,
-    progress_bar,
-    terminal_width,
-)
-from crosslens.cli.flags import OUTPUT, Json, Overwrite, command
-from crosslens.core import PAGE_WIDTH, option
-
-if TYPE_CHECKING:
-    import polars as pl
+from crosslens.cli.answers import wrote
+from crosslens.cli.console import check_outputs, progress_bar
+from crosslens.cli.flags import OUTPUT, Overwrite, command
+from crosslens.core import option
 
 
 @command(
@@ -54,8 +46,7 @@ def clean(
         flags=OUTPUT,
     ),
     overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+) -> build.CleanedCaptions:
     """Clean web titles: repair captions, drop the rest with a reason.
 
     Wrong encodings, markup, addresses, names of sites, hashtags, credits and advertising are repaired; what is no
@@ -70,21 +61,5 @@ def clean(
         result = result.without_near_duplicates(near_duplicates, seed=seed)
     if output is not None:
         build.write_cleaned(result, output, others)
-    if json:
-        print_json(_summary(result, output))
-        return
-    print_result(result.text(terminal_width() or PAGE_WIDTH))
-    print_written([output] if output else [])
-
-
-def _summary(result: build.CleanedCaptions, output: Path | None) -> dict[str, Any]:
-    def counted(table: pl.DataFrame) -> dict[str, Any]:
-        return {name: {"captions": count, "example": example} for name, count, example in table.iter_rows()}
-
-    return {
-        "captions": result.table.height,
-        "kept": int(result.table["kept"].sum()),
-        "dropped": counted(result.reasons),
-        "repaired": counted(result.repairs),
-        "output": None if output is None else str(output),
-    }
+        wrote(output)
+    return replace(result, output=output)

@@ -16,17 +16,10 @@ import crosslens.encode as encode
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.build import CleaningSettings, SamplingSettings, SelectionSettings
+from crosslens.cli.answers import wrote
 from crosslens.cli.commands.build.origins import MODEL, absolute, is_given, refuse_on_repeat, resolved
 from crosslens.cli.commands.evaluate import open_cache
-from crosslens.cli.console import (
-    confirm_code,
-    print_json,
-    print_note,
-    print_notes,
-    print_result,
-    progress_bar,
-    terminal_width,
-)
+from crosslens.cli.console import confirm_code, print_note, print_notes, progress_bar
 from crosslens.cli.datasets import dataset_words, load_dataset_words
 from crosslens.cli.flags import OUTPUT, CopyImages, Json, Overwrite, RepeatBuild, TrustCodeFlag, command
 from crosslens.core import Options, UsageError, code_named_by, declarations, option, trusting
@@ -105,7 +98,7 @@ def imp(
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,
     json: Json = False,
-) -> None:
+) -> build.Imp:
     """Build an IMP benchmark: images with diverse captions.
 
     Samples images far from each other, collects captions of similar images of a pool, cleans them and writes sheets in
@@ -153,7 +146,6 @@ def imp(
             annotations=annotations or (),
             corpora=inputs.corpus,
             output=output,
-            page=report.imp_page,
             copy_images=copy_images,
             overwrite=overwrite,
             repeat=log,
@@ -162,12 +154,17 @@ def imp(
             **vars(replace(encode, cache=open_cache(encode), notify=print_note)),
         )
     pipeline.note_skipped(result.log.head["left_out"], print_note)
-    _report_imp(result, output, json)
+    print_notes(result.notes)
     if caption_map is not None and result.dataset is None:
         print_note("note: no map yet: captions are chosen when people have judged them")
     elif caption_map is not None:
         mapped = build.map_captions(result, map_image)
         print_note(f"map written to {report.write_caption_map(mapped, caption_map, overwrite=overwrite)}")
+    if not result.already:
+        wrote(output)
+    elif not json:
+        print_note(f"waiting for verdicts in {output}" if result.waiting else f"up to date: {output} (nothing to do)")
+    return replace(result, output=output)
 
 
 def _load_images(words: str) -> core.Dataset:
@@ -199,28 +196,3 @@ def _imp_origin(arguments: dict[str, Any]) -> dict[str, Any]:
             value = absolute(value)
         origin[name] = value
     return origin
-
-
-def _report_imp(result: build.Imp, output: Path, json: bool) -> None:
-    print_notes(result.notes)
-    if json:
-        dataset = result.dataset
-        print_json(
-            {
-                "output": str(output),
-                "key": result.log.head["key"],
-                "status": result.status,
-                "counts": result.counts,
-                "dropped": build.dropped_captions(result),
-                "spread": [vars(spread) for spread in result.spreads],
-                "agreement": None if result.agreement is None else vars(result.agreement),
-                "waiting": {name: {"verdicts": has, "needed": needs} for name, (has, needs) in result.waiting.items()},
-                "leaks": 0 if result.leaks is None else result.leaks.height,
-                "fingerprint": None if dataset is None else dataset.fingerprint,
-                "notes": list(result.notes),
-            }
-        )
-        return
-    print_result(result.text(terminal_width()))
-    print_note(f"\nup to date: {output} (nothing to do)" if result.already and not result.waiting else
-               f"\nwaiting for verdicts in {output}" if result.already else f"\nwritten to {output}")  # fmt: skip

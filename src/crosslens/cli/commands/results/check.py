@@ -11,7 +11,8 @@ import typer
 import crosslens.core as core
 import crosslens.pipeline as pipeline
 import crosslens.report as report
-from crosslens.cli.console import print_json, print_result, terminal_width
+from crosslens.cli.answers import end_with
+from crosslens.cli.console import print_result
 from crosslens.cli.exit_codes import UNMET
 from crosslens.cli.flags import Json, command
 from crosslens.core import UsageError, option
@@ -42,7 +43,7 @@ def check(
     ),
     github: bool = option(False, "Print an annotation of a GitHub workflow for each requirement, too."),
     json: Json = False,
-) -> None:
+) -> pipeline.RequirementCheck:
     """Check whether a model fulfils requirements.
 
     A requirement compares a metric, drop(PERTURBATION[, METRIC]), group(COLUMN=VALUE, METRIC), worst(COLUMN, METRIC) or
@@ -60,14 +61,11 @@ def check(
     models = pipeline.read_checked(folder, robustness)
     sources = pipeline.Sources(_groups, baseline, smallest_group)
     result = pipeline.check_requirements(models, read, sources, confident=confident)
-    if json:
-        print_json(result.as_dict())
-    else:
-        print_result(result.text(terminal_width()))
     if github:
-        print_result("\n".join(report.github_annotations(result)))
+        print_result("\n".join(pipeline.github_annotations(result)))
     if not result.met:
-        raise typer.Exit(UNMET)
+        end_with(UNMET)
+    return result
 
 
 def _groups(run: core.Run, column: str, metric: str) -> Mapping[str, Mapping[str, core.MetricValues]]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import crosslens.pipeline as pipeline
-import crosslens.report as report
-from crosslens.cli.console import print_json, print_note, print_result, print_written
+from crosslens.cli.console import print_json, print_note, print_written
 from crosslens.cli.flags import OUTPUT, Json, Threads, command
 from crosslens.core import Options, UsageError, argument, option
 
@@ -51,7 +50,7 @@ def plan(
     ),
     threads: Threads = None,
     json: Json = False,
-) -> None:
+) -> pipeline.EvaluationPlan | None:
     """Plan an evaluation: time, memory, storage and traffic.
 
     Times come from runs of this code that were measured once (the package carries some, --calibrate measures your
@@ -59,22 +58,16 @@ def plan(
     """
     if calibrate:
         _calibrate(asked.device, name, output, rates, threads, json=json)
-        return
+        return None
     for flag, value in (("name", name), ("output", output), ("threads", threads)):
         if value is not None:
             raise UsageError(f"{argument(flag)} requires {argument('calibrate', True)}", option=flag)
-    planned = pipeline.plan_evaluation(
+    return pipeline.plan_evaluation(
         *(_required(flag, getattr(asked, flag)) for flag in ("images", "captions", "dim")),
         device=asked.device, nodes=_whole("nodes", asked.nodes), precision=asked.precision, depth=asked.depth,
         queries=None if asked.queries is None else _whole("queries", asked.queries), network=asked.network,
         storage=asked.storage, rates=None if rates is None else pipeline.read_rates(rates),
     )  # fmt: skip
-    if json:
-        print_json(planned.as_dict())
-        return
-    print_result(f"{report.plan_title(planned)}\n{report.plan_grid(planned).text()}\n")
-    for note in planned.notes:
-        print_result(note)
 
 
 def _calibrate(

@@ -1,15 +1,31 @@
-"""What a figure by group shows, before anything is drawn: which groups, in which order, under which title."""
+"""A metric of runs by group: which groups, in which order, and how they are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import Any
 
 import polars as pl
 
-from crosslens.core import MetricValues, Run, Unit, UnknownNameError, UsageError, split_name
-from crosslens.metrics import facts_of, format_count, unit_of
+from crosslens.core import (
+    DIRECTION_LABELS,
+    Bars,
+    Cell,
+    Figure,
+    MetricValues,
+    Presented,
+    Run,
+    Section,
+    Series,
+    Table,
+    Text,
+    UnknownNameError,
+    UsageError,
+    split_name,
+)
+from crosslens.metrics import facts_of, format_count, metric_figure, unit_of
 from crosslens.pipeline import run_labels
 from crosslens.report.groups import (
     NO_VALUE,
@@ -20,7 +36,6 @@ from crosslens.report.groups import (
     grouping_columns,
 )
 from crosslens.report.selection import dataset_name, select_metrics
-from crosslens.report.text.runs import DIRECTION_LABELS
 
 PREFERRED = "t2i/Hit@1"
 """What is drawn by default, where all runs have it."""
@@ -39,7 +54,7 @@ class GroupSeries:
 
 
 @dataclass(frozen=True)
-class GroupChart:
+class GroupChart(Presented):
     """One metric of one or several runs by one column.
 
     ``groups`` are in the order in which they are drawn; a run need not have all of them. ``left_out`` says how many
@@ -53,15 +68,6 @@ class GroupChart:
     dataset: str = ""
     left_out: int = 0
     overlapping: bool = False
-
-    @property
-    def unit(self) -> Unit:
-        """The unit of the metric: a share, ranks, points."""
-        return unit_of(self.metric)
-
-    @property
-    def higher_is_better(self) -> bool:
-        return facts_of(self.metric).higher_is_better
 
     @property
     def title(self) -> str:
@@ -80,13 +86,47 @@ class GroupChart:
             " on ".join(part for part in (self._alone(), self.dataset) if part),
             self._queries(),
             f"{shown} intervals over images" if shown else "no intervals",
-            f"{'higher' if self.higher_is_better else 'lower'} is better",
+            f"{'higher' if facts_of(self.metric).higher_is_better else 'lower'} is better",
         ]
         if self.left_out:
             facts.append(f"{format_count(self.left_out, 'smaller group')} not shown")
         if self.overlapping:
             facts.append(f"a query with several values of {self.column} counts in each of their groups")
         return tuple(fact for fact in facts if fact)
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A bar for each group of each run, the numbers, and what a reader has to know."""
+        several, share = len(self.series) > 1, unit_of(self.metric) == "share"
+        rows: list[tuple[Cell, ...]] = [
+            (group, *((own.name,) if several else ()), _figure(self.metric, own.groups[group]), own.groups[group].n)
+            for group in self.groups
+            for own in self.series
+            if group in own.groups
+        ]
+        name = split_name(self.metric)[1]
+        runs = ("run",) if several else ()
+        table = Table((self.column or "queries of", *runs, name, "queries"), tuple(rows), "l" * len(runs) + "lrr")
+        yield Section(self.title, (self._bars(name, share), table, Text.of(" · ".join(self.facts), note=True)))
+
+    def _bars(self, name: str, share: bool) -> Bars:
+        wholes = [_figure(self.metric, own.whole) for own in self.series]
+        return Bars(
+            title=self.title, about=" · ".join(self.facts), groups=self.groups,
+            series=tuple(
+                Series(f"{own.name} ({whole.number} over all)",
+                       tuple(_figure(self.metric, own.groups.get(group)) for group in self.groups))
+                for own, whole in zip(self.series, wholes, strict=True)
+            ),
+            heading=self.column or "queries of", axis=f"{name}, %" if share else name,
+            limits=(0.0, 1.0) if share else None,
+            mark=Series("all queries", (metric_figure(self.metric, self.series[0].whole.mean),) * len(self.groups))
+            if self.column and len(self.series) == 1 else None,
+        )  # fmt: skip
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: fractions, never percent."""
+        runs = {own.name: {group: values.as_dict() for group, values in own.groups.items()} for own in self.series}
+        return {"metric": self.metric, "by": self.column or None, "runs": runs}
 
     def _alone(self) -> str:
         """The name of the only run; several are named in the legend."""
@@ -102,6 +142,12 @@ class GroupChart:
             return format_count(counts[0], noun)
         several = ", ".join(f"{series.whole.n:,} ({series.name})" for series in self.series)
         return f"{several} {format_count(0, noun).removeprefix('0 ')}"
+
+
+def _figure(metric: str, values: MetricValues | None) -> Figure:
+    return (
+        metric_figure(metric, None) if values is None else metric_figure(metric, values.mean, values.low, values.high)
+    )
 
 
 def chart(

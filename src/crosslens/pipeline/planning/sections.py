@@ -1,9 +1,15 @@
-"""A plan for people: durations, bytes and counts in the units that one reads."""
+"""How a plan is shown: durations, bytes and counts in the units that one reads."""
 
 from __future__ import annotations
 
-from crosslens.core import Grid
-from crosslens.pipeline import EvaluationPlan
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from crosslens.core import Section, Table, Text
+from crosslens.metrics import format_count
+
+if TYPE_CHECKING:
+    from crosslens.pipeline.planning.plan import EvaluationPlan
 
 _BYTES = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _TIMES = ((365.25 * 86_400, "years"), (86_400, "days"), (3_600, "hours"), (60, "minutes"))
@@ -36,20 +42,14 @@ def format_number(count: float) -> str:
     return f"{count:,.0f}"
 
 
-def plan_title(plan: EvaluationPlan) -> str:
-    """What is planned, on what."""
+def plan_sections(plan: EvaluationPlan) -> Iterator[Section]:
+    """What is planned, its figures, what each is about, and what to know of them."""
     work = plan.workload
-    nodes = "1 node" if work.nodes == 1 else f"{work.nodes:,} nodes"
     sample = "" if work.queries is None else f", {format_number(work.queries)} queries per direction"
-    return (
+    title = (
         f"{format_number(work.images)} images × {format_number(work.captions)} captions, d = {work.dim:,} "
-        f"({work.precision}){sample}, on {nodes} of {work.device}: {plan.about}"
+        f"({work.precision}){sample}, on {format_count(work.nodes, 'node')} of {work.device}: {plan.about}"
     )
-
-
-def plan_grid(plan: EvaluationPlan) -> Grid:
-    """The figures of a plan, what each is about beside it."""
-    work = plan.workload
     rows = [
         ("time", format_duration(plan.seconds), "reading goes on while ranking does; metrics and files follow"),
         ("  ranking", format_duration(plan.ranking_seconds), f"{format_number(plan.scores)} scores, all nodes at work"),
@@ -67,4 +67,4 @@ def plan_grid(plan: EvaluationPlan) -> Grid:
         ("traffic, results", format_bytes(plan.result_bytes), "counts and lists of the nodes"),
         ("limit", plan.limit, "what takes longest"),
     ]
-    return Grid(("", "", ""), tuple(rows), "lll")
+    yield Section(title, (Table(("", "", ""), tuple(rows), "lll"), Text(plan.notes)))

@@ -1,1 +1,0 @@
-"""Tables of benchmarks that are built: their stages, and captions that were cleaned."""

@@ -1,0 +1,171 @@
+"""A metric of runs by group: the numbers drawn are the run's, and the page needs nothing but a browser."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from crosslens.core import Bars, MetricValues, Run, UnknownNameError, UsageError
+from crosslens.report import GroupChart, chart, group_metrics
+from tests.report.browser import Watched
+
+TASKS = ("colour", "count", "object", "ocr")
+NASTY = "</script><script>alert('x')</script> & <b>bold</b>"
+
+
+def made(name: str, per_task: int = 10, seed: int = 0, tasks: tuple[str, ...] = TASKS) -> Run:
+    """A run with a share and a rank per caption, by task."""
+    random = np.random.default_rng(seed)
+    labels = [task for task in tasks for _ in range(per_task)]
+    n = len(labels)
+    hits = (random.random(n) < np.repeat(np.linspace(0.9, 0.1, len(tasks)), per_task)).astype(float)
+    places = np.where(hits > 0, 1.0, random.integers(2, 50, n))
+    ids = tuple(f"c{number}" for number in range(n))
+    values = {
+        "t2i/Hit@1": MetricValues("t2i/Hit@1", ids, hits, np.arange(n), float(hits.mean()), 0.3, 0.7),
+        "t2i/MedR": MetricValues("t2i/MedR", ids, places, np.arange(n), float(np.median(places)), 1, 9, "median"),
+    }
+    columns = pl.DataFrame({"task": labels, "things": [number % 3 for number in range(n)]})
+    return Run(name, values, {}, {"t2i": columns}, {"dataset": {"name": "scenes-v0"}})
+
+
+@pytest.fixture(scope="module")
+def three() -> list[Run]:
+    return [made("v0"), made("v1", 20, 1), made("v2", 20, 2)]
+
+
+# What is shown
+
+
+def test_the_numbers_are_those_of_the_groups(three: list[Run]) -> None:
+    group_chart = chart(three, "task", "t2i/Hit@1")
+    for run, series in zip(three, group_chart.series, strict=True):
+        groups = group_metrics(run, "task", "t2i/Hit@1").values["t2i/Hit@1"]
+        assert {group: (values.mean, values.interval) for group, values in series.groups.items()} == {
+            group: (values.mean, values.interval) for group, values in groups.items()
+        }
+        assert series.whole is run["t2i/Hit@1"]
+
+
+def bars(group_chart: GroupChart) -> Bars:
+    (section,) = group_chart.sections()
+    (drawn,) = section.charts
+    assert isinstance(drawn, Bars)
+    return drawn
+
+
+def test_bars_carry_means_and_intervals(three: list[Run]) -> None:
+    group_chart = chart(three, "task", "t2i/Hit@1")
+    drawn = bars(group_chart)
+    assert drawn.groups == group_chart.groups
+    assert drawn.limits == (0, 1)
+    for own, series in zip(drawn.series, group_chart.series, strict=True):
+        values = [series.groups[group] for group in drawn.groups]
+        assert [(figure.value, figure.low, figure.high) for figure in own.figures] == [
+            (metric.mean, metric.low, metric.high) for metric in values
+        ]
+        assert f"{100 * series.whole.mean:.1f} over all" in own.name
+    alone = bars(chart(three[0], "task", "t2i/Hit@1"))
+    assert alone.mark is not None
+    assert {figure.value for figure in alone.mark.figures} == {three[0]["t2i/Hit@1"].mean}
+
+
+def test_words_say_what_is_shown(three: list[Run]) -> None:
+    alone = chart(three[0], "task", "t2i/Hit@1")
+    assert alone.title == "Hit@1, text → image, by task"
+    assert alone.facts == (*("v0 on scenes-v0", "40 caption queries", "95% intervals over images", "higher is better"),)
+    several = chart(three, "task", "t2i/Hit@1").facts
+    assert "40 (v0), 80 (v1), 80 (v2) caption queries" in several
+    assert "lower is better" in chart(three, "task", "t2i/MedR").facts
+    assert bars(alone).title == alone.title
+    assert "95% intervals over images" in bars(alone).about
+    assert bars(chart(three, "task", "t2i/MedR")).limits is None
+
+
+def test_order_is_best_first_and_numbers_keep_theirs(three: list[Run]) -> None:
+    group_chart = chart(three, "task", "t2i/Hit@1")
+    means = [group_chart.series[0].groups[group].mean for group in group_chart.groups]
+    assert means == sorted(means, reverse=True)
+    ranks = chart(three, "task", "t2i/MedR")
+    places = [ranks.series[0].groups[group].mean for group in ranks.groups]
+    assert places == sorted(places)
+    assert chart(three, "things", "t2i/Hit@1").groups == ("0", "1", "2")
+
+
+def test_groups_that_some_runs_lack(three: list[Run]) -> None:
+    other = made("other", tasks=("colour", "code", "ocr"))
+    group_chart = chart([three[0], other], "task", "t2i/Hit@1")
+    assert set(group_chart.groups) == {*TASKS, "code"}
+    assert "code" not in group_chart.series[0].groups
+    missing = bars(group_chart).series[0].figures[group_chart.groups.index("code")]
+    assert not missing.known
+    assert sum(row[0] == "code" for row in next(iter(group_chart.sections())).tables[0].rows) == 1
+
+
+def test_many_groups_are_cut_with_a_word_about_it() -> None:
+    many = made("many", 2, tasks=tuple(f"task {number:02}" for number in range(30)))
+    group_chart = chart(many, "task", "t2i/Hit@1")
+    assert (len(group_chart.groups), group_chart.left_out) == (20, 10)
+    assert "10 smaller groups not shown" in group_chart.facts
+    whole = chart(many, "task", "t2i/Hit@1", largest=None)
+    assert len(whole.groups) == 30
+
+
+def test_without_intervals(three: list[Run]) -> None:
+    bare = replace(three[0]["t2i/Hit@1"], low=np.nan, high=np.nan)
+    group_chart = chart(replace(three[0], values={"t2i/Hit@1": bare}), "task")
+    group_chart = replace(group_chart, series=tuple(
+        replace(series, groups={g: replace(v, low=np.nan, high=np.nan) for g, v in series.groups.items()})
+        for series in group_chart.series
+    ))  # fmt: skip
+    assert "no intervals" in group_chart.facts
+    assert not any(figure.bounded for figure in bars(group_chart).series[0].figures)
+
+
+# What cannot be
+
+
+def test_a_metric_of_two_directions_is_asked_about(run: Run) -> None:
+    with pytest.raises(UsageError, match="choose i2t/Hit@1 or t2i/Hit@1"):
+        chart(run, "category", "Hit@1")
+    assert chart(run, "tags", "Hit@1").metric == "t2i/Hit@1", "images have no tags: one direction is left"
+    assert chart(run, "category").metric == "t2i/Hit@1"
+    with pytest.raises(UsageError, match="Rsum has no values by category"):
+        chart(run, "category", "Rsum")
+    with pytest.raises(UnknownNameError, match="did you mean category"):
+        chart(run, "categroy")
+    with pytest.raises(UnknownNameError, match="did you mean"):
+        chart(run, "category", "Hti@1")
+
+
+def test_runs_without_the_metric(three: list[Run], run: Run) -> None:
+    other = replace(three[1], values={"t2i/MedR": three[1]["t2i/MedR"]})
+    with pytest.raises(UnknownNameError, match="metric in 'v1' 't2i/Hit@1'"):
+        chart([three[0], other], "task", "Hit@1")
+    assert chart([three[0], other], "task").metric == "t2i/MedR"
+    with pytest.raises(UsageError, match="no metric by task in common"):
+        chart([replace(three[0], values={"t2i/Hit@1": three[0]["t2i/Hit@1"]}), other], "task")
+
+
+# In a browser
+
+
+def test_the_page_draws_everything_and_asks_for_nothing(
+    three: list[Run], tmp_path: Path, browser_page: Watched
+) -> None:
+    named = [*three[:2], replace(three[2], name=NASTY)]
+    tasks = pl.col("task").replace("ocr", NASTY)
+    runs = [replace(run, columns={"t2i": run.columns["t2i"].with_columns(tasks)}) for run in named]
+    path = chart(runs, "task", "t2i/Hit@1").save(tmp_path / "tasks.html")
+    page = browser_page.page
+    page.goto(path.as_uri())
+    assert page.locator("svg .bar").count() == len(runs) * len(TASKS)
+    assert page.locator("svg .key").count() == len(runs)
+    assert any(NASTY in text for text in page.locator("svg text").all_text_contents()), "names are shown as they are"
+    assert page.locator(".block tbody tr").count() == len(runs) * len(TASKS)
+    assert browser_page.complaints == []
+    assert browser_page.requests == [path.as_uri()], "nothing but the page itself"
