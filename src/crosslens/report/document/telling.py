@@ -51,8 +51,10 @@ def telling_failures(context: ReportContext, name: str) -> list[TellingFailure]:
         explained = [*explain_queries(run, dataset, [row["query"] for row in rows], context.direction)]
     except CrosslensError as error:
         context.notes.append(f"The failures of {name} are not explained: {error.problem}.")
-    suspect = context.read_stored(lambda: _suspect_labels(context, name), "the first screen", {})
-    fitting = context.read_stored(lambda: _unannotated_pairs(context, name), "the first screen", set())
+    no_labels: dict[str, str] = {}
+    no_pairs: set[tuple[str, str]] = set()
+    suspect = context.read_stored(lambda: _suspect_labels(context, name), "the first screen", no_labels)
+    fitting = context.read_stored(lambda: _unannotated_pairs(context, name), "the first screen", no_pairs)
     judged = []
     for row, explanation in zip(rows, explained, strict=True):
         failure = _judged(row, explanation)
@@ -117,7 +119,7 @@ def _suspect_labels(context: ReportContext, name: str) -> dict[str, str]:
     result = stage_of(context, "label-quality", name)
     if result is None:
         return {}
-    rows: list[Mapping[str, Any]] = list(result.payload.get("review", ()))
+    rows: Sequence[Mapping[str, Any]] = list(result.payload.get("review", ()))
     if result.folder is not None and (file := result.folder / "review.csv").exists():
         rows = pl.read_csv(file, infer_schema=False).to_dicts()
     reasons = {str(row["caption"]): set(str(row["reason"]).split(" + ")) - _BY_MODELS for row in rows if row["caption"]}

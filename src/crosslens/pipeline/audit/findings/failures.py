@@ -51,7 +51,7 @@ def brittle(payload: Payload) -> Iterator[Statement]:
             cost = f"{change} costs {points(row['drop'], row)} of {_METRIC}"
             half = ": more than half of it" if row["drop"] > row["before"] / 2 else ""
             yield Statement(
-                f"{cost}, which was {percent({'mean': row['before']})}{half}.", surprise(row["drop"], row["before"])
+                f"{cost}, which was {percent({'mean': row['before']})}{half}.", surprise(row["low"], row["before"])
             )
         elif name.startswith(_MAY_CHANGE) and (row["applied_share"] or 0) > 0.5 and row["before"] > 0.1:
             what = "reads word order" if name.startswith("shuffle_") else "notices"
@@ -69,7 +69,7 @@ def explained(payload: Payload) -> Iterator[Statement]:
         text = f"In {100 * first['main_share']:.0f} % of the {misses} {_CAUSES[first['cause']]}"
         if others:
             text += f"; in {100 * others[0]['main_share']:.0f} % {_CAUSES[others[0]['cause']]}"
-        yield Statement(f"{text}.", 0.6)
+        yield Statement(f"{text}.", 0.56)
     if payload["query_atlas"]:
         pair = payload["query_atlas"][0]
         yield Statement(

@@ -51,7 +51,7 @@ def surely_above(figure: Payload, limit: float = 0.0) -> bool:
 def surprise(lost: float, whole: float) -> float:
     """The importance of a loss, in a group or by a change, by its share: half of a figure is 0.85, a quarter 0.75.
 
-    What is said of every run, such as its mean, is below these.
+    Of a loss that has an interval, its sure part counts. What is said of every run, such as its mean, is below these.
     """
     return round(0.5 + 0.5 * min(1.0, max(0.0, lost / whole) ** 0.5), 4) if whole > 0 else 0.5
 

@@ -98,7 +98,7 @@ def grouped(payload: Payload) -> Iterator[Statement]:
             yield Statement(
                 f"By {table['by']}, {name} is lowest for {worst}: {percent(groups[worst])}, against "
                 f"{percent(groups[best])} for {best}.",
-                surprise(whole - groups[worst]["mean"], whole),
+                surprise(whole - groups[worst]["high"], whole),
             )
 
 

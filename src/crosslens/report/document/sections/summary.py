@@ -106,7 +106,9 @@ def _failures(context: ReportContext, name: str) -> str:
     said = dataset.described.captions.filter(pl.col("image").is_in(list(images)))
     texts: dict[str, list[str]] = dict(said.group_by("image", maintain_order=True).agg("text").iter_rows())
     cards = [_card(context, failure, context.dataset_label(run), texts) for failure in telling]
-    about = "The run was sure, the right answer is far down, and what is wrong can be said."
+    about = "The run was sure, and the right answer is far down."
+    if all(failure.kind and not failure.doubt for failure in telling):
+        about = "The run was sure, the right answer is far down, and what is wrong can be said."
     return f'<h4>Telling failures</h4>{paragraph(about, "facts")}<div class="misses">{"".join(cards)}</div>'
 
 
