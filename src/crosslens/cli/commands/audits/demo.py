@@ -21,7 +21,7 @@ from crosslens.encode import EncodeOptions
 
 METRIC = "t2i/Hit@1"
 _COLUMN = "task"
-_START_UP, _DRAWN, _AUDITED = 18.0, 0.12, 0.3
+_START_UP, _DRAWN, _AUDITED = 22.0, 0.12, 0.3
 """Processor seconds: in any case, and for each scene with its twin and those like it, to draw and to audit."""
 _PROBED, _PER_PICTURE = 12, 0.008
 """Pictures that are drawn to see how fast this machine is now, and the processor seconds of each."""
