@@ -224,7 +224,7 @@ def _encoded(
     }  # fmt: skip
     if image_text is not None:
         captions = encode_captions(dataset, encoder, **how)
-        gallery = images_from_captions(dataset, captions, encoder, image_text, **how)
+        gallery = images_from_captions(dataset, encoder, image_text, captions=captions, **how)
         return _Sources(dataset, gallery, captions, encoder.logit_scale, {})
     require_modality(encoder, IMAGES)
     encoded = encode_dataset(dataset, encoder, image_folder=options.image_folder, skip_bad=options.skip_bad, **how)

@@ -29,7 +29,7 @@ from crosslens.cli.console import (
     terminal_width,
 )
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, DatasetOptions, load_datasets, picture_files
-from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
+from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
 from crosslens.core import EngineOptions, Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
@@ -131,12 +131,7 @@ def discriminability(
         ..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS
     ),
     model: str | None = option(None, "A model that encodes (see crosslens encode --list).", metavar="KIND:SOURCE"),
-    image_text: str | None = option(
-        None,
-        "For a model of texts: an image is the mean of its captions' vectors (mean), or a summary of them "
-        "(extractive).",
-        metavar="HOW",
-    ),
+    image_text: str | None = option(None, IMAGE_TEXT.format("a model"), metavar="HOW"),
     image_embeddings: list[str] | None = option(
         None, "Instead of a model, image vectors: a file or folder per dataset, in their order.", metavar="FILE"
     ),

@@ -20,8 +20,8 @@ from crosslens.web.judging.database.judging import answer_taken_back, new_assign
 from crosslens.web.judging.database.progress import (
     EXPIRED,
     GIVEN,
-    AnnotatorProgress,
     AccountStanding,
+    AnnotatorProgress,
     is_vacant,
     standing,
 )
