@@ -60,9 +60,9 @@ article.failure { margin: 12px 0; }
 figure { margin: 0; min-width: 0; }
 .hits figure { border: 2px solid var(--line); border-radius: 6px; padding: 6px; font-size: 13px; }
 .hits figure.truth { border-style: dashed; } .hits figure.right { border: 4px double var(--good); padding: 4px; }
-.frame { display: block; width: 100%; height: 130px; background: var(--frame); border-radius: 3px; }
+.frame { display: block; width: 100%; height: 130px; border-radius: 3px; }
 .frame text { fill: var(--soft); font-size: 13px; }
-.missing { display: grid; place-items: center; color: var(--soft); font-size: 13px; }
+.missing { display: grid; place-items: center; color: var(--soft); background: var(--frame); font-size: 13px; }
 figcaption { margin-top: 4px; overflow-wrap: anywhere; }
 .badge { background: var(--good); color: var(--paper); border-radius: 3px; padding: 0 5px; white-space: nowrap; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(280px, 100%), 1fr)); gap: 14px; }
@@ -70,7 +70,6 @@ figcaption { margin-top: 4px; overflow-wrap: anywhere; }
 .boxes svg .frame { fill: var(--frame); stroke: var(--line); }
 .boxes svg .box { fill: none; stroke-width: 2.5; vector-effect: non-scaling-stroke; }
 .boxes svg text { fill: #fff; font-family: system-ui, Arial, sans-serif; }
-.boxes svg text.empty { fill: var(--soft); text-anchor: middle; }
 mark { background: none; color: inherit; padding: 0 1px; border-bottom: 2px solid var(--line); }
 mark.satisfied { border-color: var(--good); } mark.satisfied sup { color: var(--good); }
 mark.violated { border-color: var(--bad); color: var(--bad); }

@@ -41,6 +41,14 @@ class PictureDesk:
             return f'<div class="frame missing" {name}>{_EMPTY}</div>'
         return f'<svg class="frame" {name}><!--picture {number} frame--></svg>'
 
+    def photo(self, dataset: str, image: str, alternative: str, importance: float = 0.0) -> str:
+        """The picture alone, in the shape that it has. Nothing where there is none."""
+        number = self._request(dataset, image, importance)
+        if number is None:
+            return ""
+        shape = f'<!--picture {number} shape--> role="img" aria-label="{escape(alternative)}"'
+        return f"<svg {shape}><!--picture {number} below--></svg>"
+
     def below(self, dataset: str, image: str, importance: float = 0.0) -> str:
         """The picture inside a drawing that has its size: what boxes are drawn on. Nothing where there is none."""
         number = self._request(dataset, image, importance)
@@ -66,11 +74,13 @@ class PictureDesk:
 
         def place(mark: re.Match[str]) -> str:
             picture = drawn.get(mark[1])
+            if mark[2] == "shape":
+                return 'class="missing"' if picture is None else f'viewBox="0 0 {picture.width:g} {picture.height:g}"'
+            if picture is not None:
+                return f'<use href="#p{mark[1]}" width="100%" height="100%"/>'
             if mark[2] == "below":
-                return "" if picture is None else f'<use href="#p{mark[1]}" width="100%" height="100%"/>'
-            if picture is None:
-                return f'<text x="50%" y="50%" text-anchor="middle">{_EMPTY}</text>'
-            return f'<use href="#p{mark[1]}" width="100%" height="100%"/>'
+                return '<rect class="frame" width="100%" height="100%"/>'
+            return f'<text x="50%" y="50%" text-anchor="middle">{_EMPTY}</text>'
 
         return _MARK.sub(place, page), _definitions(drawn)
 
