@@ -51,6 +51,10 @@ def test_unknown_words_are_no_objects(word: str) -> None:
     assert word not in text
 
 
+def test_a_word_that_is_a_place_and_a_garment_is_an_object() -> None:
+    assert "a jersey, which no caption" in explained("A man in a jersey .", ["A man in a coat ."])
+
+
 def test_what_a_caption_says_inside_a_name_is_not_missing() -> None:
     text = explained("A towel in a bathroom .", ["A toy sits in a bathroom stall ."])
     assert "a towel, which no caption" in text

@@ -98,10 +98,11 @@ def meaning(name: str) -> str | None:
 
 def is_object_word(name: str) -> bool:
     """Whether a word can name an object: WordNet knows it as a noun, and it is no *down*, *standing* or *Spain*."""
-    synset = meaning(name)
-    if synset is None or name in STOP_WORDS or (name.endswith("ing") and not is_tangible(name)):
+    if meaning(name) is None or name in STOP_WORDS or (name.endswith("ing") and not is_tangible(name)):
         return False
-    return not (is_hyponym(synset, PLACE) and load_wordnet().lemmas(synset)[0].istitle())
+    # A name of places and nothing else: a jersey is a garment, too.
+    places = (is_hyponym(synset, PLACE) and load_wordnet().lemmas(synset)[0][0].isupper() for synset in senses(name))
+    return len(senses(name)) == 0 or not all(places)
 
 
 def is_tangible(name: str) -> bool:

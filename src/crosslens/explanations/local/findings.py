@@ -126,6 +126,8 @@ def _asked(check: MentionCheck, mentions: QueryMentions) -> str:
             end = word.end
         elif word.end < start and _LISTED.fullmatch(mentions.text[word.end : start]):
             start = word.start
+    if (start, end) == (check.word.start, check.word.end):
+        return check.word.text.lower()
     return re.sub(r"\s+,", ",", mentions.text[start:end].lower())
 
 
