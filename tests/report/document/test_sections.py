@@ -323,7 +323,9 @@ def test_numbers_of_stages_are_on_the_page(whole: Report, drawn: Drawn) -> None:
     assert f"In {100 * cause['share']:.0f} % " in text
     assert f"of {payload['explain']['failures']} failures" in text
     assert f"{payload['missing-positives']['pairs']:,} pairs outside the ground truth" in text
-    assert f"{payload['label-quality']['suspects']:,} labels of scenes-v0 should be reviewed" in text
+    suspects = f"{payload['label-quality']['suspects']:,} suspect labels"
+    assert f"{suspects} of scenes-v0 should be reviewed" in text
+    assert f"failures come from the {suspects} of the dataset" in text
     words = payload["granularity"]["datasets"][0]["features"]["words"]
     assert f"words {words['mean']:.2f} [{words['low']:.2f}, {words['high']:.2f}]" in text
     cases = payload["hard-negatives"]["results"][0]

@@ -84,7 +84,6 @@ figcaption { margin-top: 4px; overflow-wrap: anywhere; }
 .boxes svg .frame { fill: var(--frame); stroke: var(--line); }
 .boxes svg .box { fill: none; stroke-width: 2.5; vector-effect: non-scaling-stroke; }
 .boxes svg text { fill: #fff; font-family: system-ui, Arial, sans-serif; }
-.boxes svg text.empty { fill: var(--soft); text-anchor: middle; }
 mark { background: none; color: inherit; padding: 0 1px; border-bottom: 2px solid var(--line); }
 mark.satisfied { border-color: var(--good); } mark.satisfied sup { color: var(--good); }
 mark.violated { border-color: var(--bad); color: var(--bad); }
