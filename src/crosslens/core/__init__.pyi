@@ -171,6 +171,7 @@ from crosslens.core.parts import (
     Cloud as Cloud,
     FactList as FactList,
     Figure as Figure,
+    Gauge as Gauge,
     Heat as Heat,
     Histogram as Histogram,
     Lines as Lines,

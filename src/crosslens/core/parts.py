@@ -251,6 +251,23 @@ class Bars(Chart):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Gauge(Chart):
+    """One figure on its axis, with its interval; ``limits`` are the ends of the axis (default: from the figure)."""
+
+    figure: Figure
+    limits: tuple[float, float] | None = None
+
+    @property
+    def table(self) -> Table:
+        """The value and the ends of its interval."""
+        ends = (
+            replace(self.figure, value=end, low=math.nan, high=math.nan) for end in (self.figure.low, self.figure.high)
+        )
+        value = replace(self.figure, low=math.nan, high=math.nan)
+        return Table(("value", "low", "high"), ((value, *ends),), "rrr", title=self.title)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Shares(Chart):
     """A strip per group, divided among levels: ``counts[group][level]``."""
 

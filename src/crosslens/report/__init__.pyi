@@ -9,12 +9,6 @@ from crosslens.report.audits import (
     audit_with_report as audit_with_report,
     write_audit_report as write_audit_report,
 )
-from crosslens.report.charts.bars import bar_chart as bar_chart
-from crosslens.report.charts.drawing import ChartHtml as ChartHtml, Point as Point
-from crosslens.report.charts.heat_maps import heat_map as heat_map
-from crosslens.report.charts.histograms import histogram as histogram
-from crosslens.report.charts.lines import line_chart as line_chart
-from crosslens.report.charts.rank_strips import rank_strip as rank_strip
 from crosslens.report.charts.theme import CHART_STYLE as CHART_STYLE, THEME_STYLE as THEME_STYLE
 from crosslens.report.document.collect import is_audit as is_audit, report_inputs as report_inputs
 from crosslens.report.document.files import WrittenReport as WrittenReport, write_report as write_report

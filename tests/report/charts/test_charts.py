@@ -11,20 +11,39 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.report import ChartHtml, Point, bar_chart, heat_map, histogram, line_chart, rank_strip
-from crosslens.report.charts.drawing import fitting, ticks
-from crosslens.report.charts.intervals import interval_chart
-from crosslens.report.charts.rank_strips import BANDS, rank_bands
+from crosslens.core import Bars, Chart, Cloud, Figure, Gauge, Heat, Histogram, Lines, Scatter, Series, Shares, cell_text
+from crosslens.report import chart_html
+from crosslens.report.document.sections.summary import BANDS, rank_bands
+from crosslens.report.forms.charts import draw
+from crosslens.report.forms.drawing import drawn_file, fitting, ticks
 
+PLAIN = Figure(None, digits=4, plain=True)
 NASTY = "<script>alert('x')</script> \"&\" שלום"
 
 
-def percent(value: float) -> str:
-    return f"{100 * value:.1f}"
+def percents(*values: float) -> Figure:
+    return Figure.percent(*values)
 
 
-def drawing(chart: ChartHtml) -> ElementTree.Element:
-    return ElementTree.fromstring(chart.svg)
+def plain(value: float) -> Figure:
+    return Figure(value, digits=0)
+
+
+def series(**figures: list[Figure]) -> tuple[Series, ...]:
+    return tuple(Series(name, tuple(own)) for name, own in figures.items())
+
+
+def strip(groups: dict[str, list[int]]) -> Shares:
+    counts = tuple(tuple(map(float, rank_bands(ranks))) for ranks in groups.values())
+    return Shares(title="t", groups=tuple(groups), levels=BANDS, counts=counts)
+
+
+def drawing(chart: Chart) -> ElementTree.Element:
+    return ElementTree.fromstring(draw(chart).svg)
+
+
+def rows_of(chart: Chart) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(map(cell_text, row)) for row in chart.table.rows)
 
 
 def numbers(element: ElementTree.Element | None, *names: str) -> list[float]:
@@ -32,40 +51,43 @@ def numbers(element: ElementTree.Element | None, *names: str) -> list[float]:
     return [float(str(element.get(name))) for name in names]
 
 
-def every_chart(name: str) -> list[ChartHtml]:
-    point = Point(0.5, 0.4, 0.6)
+def every_chart(name: str) -> list[Chart]:
+    figure = percents(0.5, 0.4, 0.6)
+    two = (Series(name, (figure, figure)), Series("b", (figure, figure)))
     return [
-        bar_chart(name, [name], {name: [point], "other": [point]}, number=percent, axis=name, heading=name),
-        line_chart(name, [1, 2], {name: [point, point], "b": [point, point]}, axis=name, number=percent, about=name),
-        heat_map(name, [name], [name], [[point]], number=percent, heading=name),
-        histogram(name, [0, 1, 2], [3, 4], axis=name, number=percent, noun=name),
-        rank_strip(name, {name: [1, 2, 30]}),
-        interval_chart(name, point, number=percent, limits=(0, 1), unit=name),
-    ]
+        Bars(title=name, groups=(name, "c"), series=two, axis=name, heading=name, mark=two[0]),
+        Lines(title=name, across=(1, 2), series=two, axis=name, about=name, band=(1, 2, name)),
+        Heat(title=name, rows=(name,), columns=(name,), cells=((figure,),), heading=name),
+        Histogram(title=name, edges=(0, 1, 2), counts=(3, 4), axis=name, noun=name),
+        Shares(title=name, groups=(name, "b"), levels=(name, "c"), counts=((1, 2), (3, 4))),
+        Gauge(title=name, figure=figure, limits=(0, 1)),
+        Scatter(title=name, clouds=(Cloud(name, ((1.0, 2.0), (2.0, 3.0))),), axis=name, up=name,
+                trends=(Cloud("b", ((1.0, 2.0), (2.0, 2.5))),)),
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(7))
 def test_every_chart_has_a_name_a_description_and_a_table_and_names_stay_text(number: int) -> None:
     chart = every_chart(NASTY)[number]
-    root = ElementTree.fromstring(str(chart))  # well-formed as XML, too
-    assert "<script" not in chart
+    page = chart_html(chart)
+    root = ElementTree.fromstring(page)  # well-formed as XML, too
+    assert "<script" not in page
     svg = root.find(".//svg")
     assert svg is not None
     assert svg.get("role") == "img"
     assert [child.tag for child in svg[:2]] == ["title", "desc"]
     assert svg.findtext("title") == NASTY
     assert svg.findtext("desc")
-    assert "style=" not in chart, "a page may forbid styles in its markup"
+    assert "style=" not in page, "a page may forbid styles in its markup"
     rows = root.findall("./details//tbody/tr")
-    assert len(rows) == len(chart.grid.rows) > 0
-    for row, cells in zip(rows, chart.grid.rows, strict=True):
+    assert len(rows) == len(chart.table.rows) > 0
+    for row, cells in zip(rows, rows_of(chart), strict=True):
         assert tuple("".join(cell.itertext()) for cell in row) == cells
-    assert chart.__html__() == str(chart)
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(7))
 def test_a_chart_in_a_file_of_its_own_needs_no_variables(number: int) -> None:
-    text = every_chart("t")[number].file()
+    text = drawn_file([draw(every_chart("t")[number])], ".svg").decode()
     root = ElementTree.fromstring(text)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert float(str(root.get("width"))) > 100
@@ -76,8 +98,8 @@ def test_a_chart_in_a_file_of_its_own_needs_no_variables(number: int) -> None:
 
 
 def test_bars_are_as_long_as_their_values() -> None:
-    values = [Point(0.5, 0.25, 0.75), Point(1.0), Point(math.nan)]
-    chart = bar_chart("t", ["a", "b", "c"], {"run": values}, number=percent, limits=(0, 1))
+    values = [percents(0.5, 0.25, 0.75), percents(1.0), percents(math.nan)]
+    chart = Bars(title="t", groups=("a", "b", "c"), series=series(run=values), limits=(0, 1))
     half, whole = (numbers(bar, "x", "width") for bar in drawing(chart).findall(".//rect[@class='bar']"))
     assert half[0] == whole[0]
     assert half[1] * 2 == pytest.approx(whole[1], abs=0.2)
@@ -85,18 +107,18 @@ def test_bars_are_as_long_as_their_values() -> None:
     low, high = numbers(line, "x1", "x2")
     assert low - half[0] == pytest.approx(whole[1] / 4, abs=0.2)
     assert high - half[0] == pytest.approx(whole[1] * 3 / 4, abs=0.2)
-    assert chart.grid.rows == (("a", "50.0 [25.0, 75.0]"), ("b", "100.0"), ("c", "–"))
+    assert rows_of(chart) == (("a", "50.0 [25.0, 75.0]"), ("b", "100.0"), ("c", "–"))
 
 
 def test_bars_of_negative_values_end_where_the_others_begin() -> None:
-    chart = bar_chart("t", ["a", "b"], {"run": [Point(-1.0), Point(1.0)]}, number=str, limits=(-1, 1))
+    chart = Bars(title="t", groups=("a", "b"), series=series(run=[Figure(-1.0), Figure(1.0)]), limits=(-1, 1))
     left, right = (numbers(bar, "x", "width") for bar in drawing(chart).findall(".//rect[@class='bar']"))
     assert left[0] + left[1] == pytest.approx(right[0], abs=0.2)
 
 
 def test_the_marked_point_is_where_its_numbers_are() -> None:
-    series = {"x": [Point(value) for value in (0.0, 5.0, 10.0)]}
-    drawn = drawing(line_chart("x", [10, 20, 40], series, axis="step", number=lambda value: f"{value:g}", marked=1))
+    own = series(x=[plain(value) for value in (0.0, 5.0, 10.0)])
+    drawn = drawing(Lines(title="x", across=(10, 20, 40), series=own, axis="step", marked=1))
     points = drawn.findall(".//circle[@class='point']")
     assert numbers(drawn.find("circle[@class='best']"), "cx", "cy") == numbers(points[1], "cx", "cy")
     left, middle, right = (numbers(point, "cx")[0] for point in points)
@@ -107,10 +129,8 @@ def test_the_marked_point_is_where_its_numbers_are() -> None:
 
 
 def test_what_was_not_measured_is_drawn_and_named_so() -> None:
-    series = {"x": [Point(0.9), Point(0.5), Point(0.3)], "y": [Point(0.8)] * 3}
-    chart = line_chart(
-        "x", [10, 1000, 2e6], series, axis="items", number=percent, logarithmic=True, measured={"x": 1000.0}
-    )
+    own = series(x=[percents(0.9), percents(0.5), percents(0.3)], y=[percents(0.8)] * 3)
+    chart = Lines(title="x", across=(10, 1000, 2e6), series=own, axis="items", logarithmic=True, measured={"x": 1000.0})
     drawn = drawing(chart)
     lines = [str(line.get("class")) for line in drawn.iter("polyline")]
     assert lines == ["curve", "curve beyond", "curve"]
@@ -119,13 +139,13 @@ def test_what_was_not_measured_is_drawn_and_named_so() -> None:
     assert [point.findtext("title") for point in drawn.findall(".//circle[@class='point beyond']")] == [
         "x, items 2,000,000: 30.0 extrapolated"
     ]
-    assert chart.grid.rows[2] == ("2,000,000", "30.0 extrapolated", "80.0")
+    assert rows_of(chart)[2] == ("2,000,000", "30.0 extrapolated", "80.0")
     assert "10⁶" in [text.text for text in drawn.iter("text")]
 
 
 def test_equal_factors_are_equal_steps() -> None:
-    series = {"x": [Point(0.1, 0.0, 0.2)] * 3}
-    drawn = drawing(line_chart("x", [1, 10, 100], series, axis="k", number=percent, logarithmic=True))
+    own = series(x=[percents(0.1, 0.0, 0.2)] * 3)
+    drawn = drawing(Lines(title="x", across=(1, 10, 100), series=own, axis="k", logarithmic=True))
     left, middle, right = (numbers(point, "cx")[0] for point in drawn.findall(".//circle[@class='point']"))
     assert middle - left == pytest.approx(right - middle, abs=0.2)
     band = drawn.find(".//polygon[@class='band']")
@@ -136,10 +156,10 @@ def test_equal_factors_are_equal_steps() -> None:
 @pytest.mark.parametrize("values", [[1.0], [3.0, 3.0], [0.0, 0.0], [-2.0, -2.0], [1e-9, 2e-9], [float("nan"), 2.0], []])
 def test_charts_of_few_or_equal_values(values: list[float]) -> None:
     steps = [10 * (row + 1) for row in range(len(values))]
-    points = [Point(value) for value in values]
-    drawing(line_chart("x", steps, {"x": points}, axis="step", number=str))
-    drawing(bar_chart("x", list(map(str, steps)), {"x": points}, number=str))
-    drawing(heat_map("x", ["r"], list(map(str, steps)), [points], number=str))
+    own, names = series(x=[Figure(value) for value in values]), tuple(map(str, steps))
+    drawing(Lines(title="x", across=tuple(steps), series=own, axis="step"))
+    drawing(Bars(title="x", groups=names, series=own))
+    drawing(Heat(title="x", rows=("r",), columns=names, cells=(own[0].figures,)))
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 30), (283.5, 502.1), (1e-6, 2e-4), (-3, 0.2), (0, 11_250)])
@@ -155,8 +175,8 @@ def test_ticks_are_round_and_enclose_the_values(low: float, high: float) -> None
 
 
 def test_losses_and_gains_have_two_colours_and_uncertain_ones_brackets() -> None:
-    cells = [[Point(0.2, 0.1, 0.3), Point(-0.1, -0.2, -0.05), Point(0.05, -0.1, 0.2), Point(math.nan)]]
-    chart = heat_map("t", ["model"], ["a", "b", "c", "d"], cells, number=percent, worse=True)
+    cells = (percents(0.2, 0.1, 0.3), percents(-0.1, -0.2, -0.05), percents(0.05, -0.1, 0.2), percents(math.nan))
+    chart = Heat(title="t", rows=("model",), columns=("a", "b", "c", "d"), cells=(cells,), worse=True)
     boxes = drawing(chart).findall(".//rect")
     assert [box.get("class") for box in boxes] == ["cell worse", "cell better", "cell worse"]
     assert [numbers(box, "fill-opacity")[0] for box in boxes] == [0.5, 0.25, 0.125]
@@ -165,8 +185,8 @@ def test_losses_and_gains_have_two_colours_and_uncertain_ones_brackets() -> None
 
 
 def test_whole_numbers_have_bars_of_their_own() -> None:
-    chart = histogram("t", [3, 4, 5, 6], [2, 0, 4], axis="words", number=lambda value: f"{value:g}", whole=True)
-    assert chart.grid.rows == (("3", "2"), ("4", "0"), ("5", "4"))
+    chart = Histogram(title="t", edges=(3, 4, 5, 6), counts=(2, 0, 4), axis="words", unit=PLAIN, whole=True)
+    assert rows_of(chart) == (("3", "2"), ("4", "0"), ("5", "4"))
     bars = drawing(chart).findall(".//rect[@class='bar']")
     assert [bar.findtext("title") for bar in bars] == ["3: 2 queries", "4: 0 queries", "5: 4 queries"]
     labels = {text.text: numbers(text, "x")[0] for text in drawing(chart).findall(".//text[@class='soft middle']")}
@@ -177,18 +197,18 @@ def test_whole_numbers_have_bars_of_their_own() -> None:
 def test_names_of_columns_and_runs_have_room() -> None:
     """A long name is turned beside the last column and still inside the drawing; two that differ late stay apart."""
     names = ["clip-vit-base-a", "clip-vit-base-b"]
-    chart = heat_map("t", ["row"], names, [[Point(0.1), Point(0.2)]], number=percent)
+    chart = Heat(title="t", rows=("row",), columns=tuple(names), cells=((percents(0.1), percents(0.2)),))
     texts = [text.text for text in drawing(chart).iter("text")]
     assert set(names) <= set(texts), "whole"
     cells = [numbers(cell, "x", "width") for cell in drawing(chart).findall(".//rect")]
     reach = 7.4 * len(names[1]) * math.cos(math.radians(35))
-    assert chart.size[0] >= cells[-1][0] + cells[-1][1] / 2 + reach - 8
-    strip = rank_strip("t", {"a-rather-long-name-of-a-run": [1, 2], "b": [1, 2]})
-    assert "a-rather-long-name-of-a-run" in [text.text for text in drawing(strip).iter("text")]
+    assert draw(chart).width >= cells[-1][0] + cells[-1][1] / 2 + reach - 8
+    long = strip({"a-rather-long-name-of-a-run": [1, 2], "b": [1, 2]})
+    assert "a-rather-long-name-of-a-run" in [text.text for text in drawing(long).iter("text")]
 
 
 def test_a_value_lies_inside_its_interval_on_the_axis() -> None:
-    chart = interval_chart("t", Point(0.5, 0.25, 1.0), number=percent, limits=(0, 1), unit=" %")
+    chart = Gauge(title="t", figure=Figure.percent(0.5, 0.25, 1.0, unit=" %"), limits=(0, 1))
     spread, value = (numbers(bar, "x", "width") for bar in drawing(chart).findall(".//rect[@class='bar']"))
     axis = next(line for line in drawing(chart).findall("line[@class='grid']") if line.get("y1") == line.get("y2"))
     start, end = numbers(axis, "x1", "x2")
@@ -197,20 +217,20 @@ def test_a_value_lies_inside_its_interval_on_the_axis() -> None:
     assert value[0] + value[1] / 2 == pytest.approx((start + end) / 2, abs=0.2)
     texts = [text.text for text in drawing(chart).iter("text")]
     assert texts == ["0", "20", "40", "60", "80", "100 %", "25.0", "100.0"]
-    assert len(drawing(interval_chart("t", Point(3.0), number=percent)).findall(".//rect[@class='bar']")) == 1
+    assert len(drawing(Gauge(title="t", figure=percents(3.0))).findall(".//rect[@class='bar']")) == 1
 
 
 def test_a_strip_alone_has_no_name_beside_it() -> None:
-    alone = [text.text for text in drawing(rank_strip("t", {"run": [1, 2]})).iter("text")]
+    alone = [text.text for text in drawing(strip({"run": [1, 2]})).iter("text")]
     assert "run" not in alone
 
 
 def test_counts_are_heights() -> None:
-    chart = histogram("t", [0, 1, 2, 3], [2, 0, 4], axis="x", number=lambda value: f"{value:g}")
+    chart = Histogram(title="t", edges=(0, 1, 2, 3), counts=(2, 0, 4), axis="x", unit=PLAIN)
     first, empty, last = (numbers(bar, "height")[0] for bar in drawing(chart).findall(".//rect[@class='bar']"))
     assert empty == 0
     assert first * 2 == pytest.approx(last, abs=0.2)
-    assert chart.grid.rows == (("0 to 1", "2"), ("1 to 2", "0"), ("2 to 3", "4"))
+    assert rows_of(chart) == (("0 to 1", "2"), ("1 to 2", "0"), ("2 to 3", "4"))
 
 
 def slow_band(rank: int) -> str:
@@ -230,7 +250,7 @@ def test_bands_of_ranks(ranks: list[int]) -> None:
 
 
 def test_strips_fill_their_row() -> None:
-    chart = rank_strip("t", {"a": [1, 1, 3, 500], "b": [-1]})
+    chart = strip({"a": [1, 1, 3, 500], "b": [-1]})
     boxes = [numbers(box, "y", "width") for box in drawing(chart).findall("rect")][len(BANDS) :]
     first = [wide for y, wide in boxes if y == boxes[0][0]]
     second = [wide for y, wide in boxes if y != boxes[0][0]]
@@ -253,5 +273,5 @@ def test_names_that_differ_at_their_end_stay_apart() -> None:
 
 def test_a_long_name_is_whole_under_the_pointer() -> None:
     name = "a very long name of a group that no axis has room for"
-    chart = bar_chart("t", [name], {"run": [Point(1.0)]}, number=str)
-    assert f"<title>{name}</title>" in unescape(chart.svg)
+    chart = Bars(title="t", groups=(name,), series=series(run=[Figure(1.0)]))
+    assert f"<title>{name}</title>" in unescape(draw(chart).svg)

@@ -13,9 +13,7 @@ import crosslens as cl
 from crosslens.core.errors import ConflictError, InputError, UsageError
 from crosslens.report import is_audit, report_inputs, write_report
 from crosslens.report.document import files
-from crosslens.report.document.vector_files import find_browser, pdf_of
 from tests.commands import Call as Call, call as call
-from tests.report.browser import chromium
 
 from .conftest import Study, command
 
@@ -80,11 +78,11 @@ def test_two_datasets_are_answered_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_every_chart_and_table_becomes_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "find_browser", lambda: None)
+    monkeypatch.setattr(files, "find_spec", lambda name: None)
     written = write_report(small_run("<m>"), tmp_path / "r.html", figures=tmp_path / "figures")
     kinds = {file.suffix for file in written.figures}
     assert kinds == {".svg", ".tex"}
-    assert files.NO_BROWSER in written.notes
+    assert files.NO_PDF in written.notes
     page = (tmp_path / "r.html").read_text()
     svgs = [file for file in written.figures if file.suffix == ".svg"]
     assert len(svgs) == page.count('<figure class="chart-figure')
@@ -100,28 +98,14 @@ def test_every_chart_and_table_becomes_a_file(tmp_path: Path, monkeypatch: pytes
     assert "\\toprule" in main
 
 
-@pytest.mark.slow
-def test_a_chart_as_pdf_is_the_same_twice() -> None:
-    chromium()
-    browser = find_browser()
-    assert browser is not None
-    chart = cl.report.rank_strip("ranks", {"a": [1, 2, 30]})
-    first = pdf_of(chart, browser)
-    assert first.startswith(b"%PDF")
-    assert b"/Subtype /Image" not in first, "vectors, not pixels"
-    assert pdf_of(chart, browser) == first
-    box = re.search(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", first)
-    assert box is not None
-    assert float(box[1]) / float(box[2]) == pytest.approx(chart.size[0] / chart.size[1], rel=0.03)
-
-
-def test_a_browser_that_does_not_draw(tmp_path: Path) -> None:
-    broken = tmp_path / "browser"
-    broken.write_text("#!/bin/sh\necho no display >&2\nexit 1\n")
-    broken.chmod(0o755)
-    chart = cl.report.rank_strip("ranks", {"a": [1]})
-    with pytest.raises(cl.CrosslensError, match="did not draw the chart: no display"):
-        pdf_of(chart, str(broken))
+def test_charts_are_vectors_in_pdf_files(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="pip install 'crosslens[pictures]'")
+    written = write_report(small_run("m"), tmp_path / "r.html", figures=tmp_path / "figures")
+    documents = [file.read_bytes() for file in written.figures if file.suffix == ".pdf"]
+    assert len(documents) == sum(file.suffix == ".svg" for file in written.figures)
+    for document in documents:
+        assert document.startswith(b"%PDF")
+        assert b"/Subtype /Image" not in document, "vectors, not pixels"
 
 
 # The command

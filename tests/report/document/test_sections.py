@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
+from crosslens.core import Lines
 from crosslens.core.errors import UsageError
 from crosslens.pipeline import Finding, StageResult
 from crosslens.report import Report, ReportInputs, report_inputs, report_page
@@ -223,8 +224,9 @@ def test_the_curve_over_sizes_ends_at_the_hit_rate(study: Study, inputs: ReportI
     run = cl.Run.load(study.runs[0])
     section = gallery(ReportContext(inputs))
     assert section is not None
-    rows = re.findall(r'<tr><th scope="row" class="number">([\d,]+)</th><td class="number">([\d.]+)', str(section))
-    assert rows[-1] == (f"{IMAGES:,}", f"{100 * run['t2i/Hit@1'].mean:.1f}")
+    *_, chart = section.figures()
+    assert isinstance(chart, Lines)
+    assert (chart.across[-1], chart.series[0].figures[-1].value) == (IMAGES, pytest.approx(run["t2i/Hit@1"].mean))
     ranks = slow_ranks(study, "first model")
     for k in (1, 5, 10):
         assert hit_rate(ranks, k) == pytest.approx(run[f"t2i/Hit@{k}"].mean)

@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Dataset, Run, UsageError, refuse_existing, write_text
+from crosslens.core import Chart, Dataset, Run, UsageError, refuse_existing, write_text
 from crosslens.pipeline import Audit
-from crosslens.report.charts.drawing import ChartHtml
 from crosslens.report.document.collect import Source, report_inputs
 from crosslens.report.document.inputs import QUERIES, SIZE_BUDGET, ReportInputs
 from crosslens.report.document.page import Report
-from crosslens.report.document.parts import RowHtml, Section, TableHtml
-from crosslens.report.document.vector_files import find_browser, pdf_of
+from crosslens.report.document.parts import ReportSection
 from crosslens.report.export.files import write_changed
-from crosslens.report.export.tables import grid_latex
+from crosslens.report.forms.charts import draw
+from crosslens.report.forms.drawing import drawn_file
+from crosslens.report.forms.tables import BOOKTABS, latex_table
 
 _MEGABYTE = 1_000_000
-NO_BROWSER = "no .pdf: install Chromium or Google Chrome, or name it in CROSSLENS_CHROMIUM; the .svg files are complete"
+NO_PDF = "no .pdf: install crosslens[pictures]; the .svg files are complete"
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def write_report(
 
     ``dataset`` and ``image_folder`` are by default those of the runs' recipes. ``size_budget`` is the size of the page
     in MB: its pictures are made to fit. ``queries`` of each kind are shown. ``figures`` is a folder for every chart
-    (.svg, and .pdf where there is a browser) and every table (.tex).
+    (.svg, and .pdf with crosslens[pictures]) and every table (.tex).
     """
     output = Path(output)
     if output.suffix.lower() not in (".html", ".htm"):
@@ -89,37 +90,27 @@ def write_inputs(
     write_text(Path(output), report.page)
     notes, drawn = list(report.notes), []
     if figures is not None:
-        if find_browser() is None:
-            notes.append(NO_BROWSER)
-        drawn = write_changed(dict(_figure_files(report.sections, Path(figures))), overwrite)
+        endings = [".svg", *([".pdf"] if find_spec("vl_convert") is not None else [])]
+        notes += [] if ".pdf" in endings else [NO_PDF]
+        drawn = write_changed(dict(_figure_files(report.sections, Path(figures), endings)), overwrite)
     return WrittenReport(
         Path(output), len(content), tuple(section.target for section in report.sections), report.pictures,
         report.pictures_wanted - report.pictures, tuple(sorted(drawn)), tuple(notes),
     )  # fmt: skip
 
 
-def _figure_files(sections: Sequence[Section], folder: Path) -> Iterator[tuple[Path, bytes]]:
+def _figure_files(
+    sections: Sequence[ReportSection], folder: Path, endings: Sequence[str]
+) -> Iterator[tuple[Path, bytes]]:
     """Every chart and table under the name of its section and its title."""
     taken: set[str] = set()
-    browser = find_browser()
     for section in sections:
-        for part in _leaves(section.parts):
-            if not isinstance(part, ChartHtml | TableHtml):
-                continue
-            name = _file_name(f"{section.target}-{part.name}", taken)
-            yield folder / f"{name}.tex", grid_latex(part.grid).encode()
-            if isinstance(part, ChartHtml):
-                yield folder / f"{name}.svg", part.file().encode()
-                if browser is not None:
-                    yield folder / f"{name}.pdf", pdf_of(part, browser)
-
-
-def _leaves(parts: Sequence[str]) -> Iterator[str]:
-    for part in parts:
-        if isinstance(part, RowHtml):
-            yield from _leaves(part.parts)
-        else:
-            yield part
+        for part in section.figures():
+            name = _file_name(f"{section.target}-{part.title}", taken)
+            table = part.table if isinstance(part, Chart) else part
+            yield folder / f"{name}.tex", f"{BOOKTABS}{latex_table(table)}".encode()
+            if isinstance(part, Chart):
+                yield from ((folder / f"{name}{ending}", drawn_file([draw(part)], ending)) for ending in endings)
 
 
 def _file_name(title: str, taken: set[str]) -> str:

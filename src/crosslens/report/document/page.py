@@ -10,7 +10,7 @@ from crosslens.metrics import format_count
 from crosslens.report.charts.theme import CHART_STYLE, THEME_STYLE
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.inputs import ReportInputs
-from crosslens.report.document.parts import Section
+from crosslens.report.document.parts import ReportSection
 from crosslens.report.document.sections.captions import captions
 from crosslens.report.document.sections.causes import causes
 from crosslens.report.document.sections.comparison import leaderboard
@@ -23,9 +23,10 @@ from crosslens.report.document.sections.queries import queries
 from crosslens.report.document.sections.robustness import robustness
 from crosslens.report.document.sections.summary import summary
 from crosslens.report.document.style import SCRIPT, STYLE
+from crosslens.report.forms.page import part_html
 from crosslens.report.html import html_page
 
-SECTIONS: tuple[Callable[[ReportContext], Section | None], ...] = (
+SECTIONS: tuple[Callable[[ReportContext], ReportSection | None], ...] = (
     summary, leaderboard, recalls, graded, groups, robustness, gallery, captions, causes, queries, labels, everything,
     provenance, reproduction,
 )  # fmt: skip
@@ -56,14 +57,14 @@ def report_page(inputs: ReportInputs) -> str:
     return Report(inputs).page
 
 
-def _built(build: Callable[[ReportContext], Section | None], context: ReportContext) -> Section | None:
+def _built(build: Callable[[ReportContext], ReportSection | None], context: ReportContext) -> ReportSection | None:
     """The section; a stored result that cannot be read costs that section, not the report."""
     if build not in _FROM_STAGES:
         return build(context)
     return context.read_stored(lambda: build(context), f"the section “{build.__name__}”", None)
 
 
-def _page(context: ReportContext, sections: tuple[Section, ...]) -> str:
+def _page(context: ReportContext, sections: tuple[ReportSection, ...]) -> str:
     inputs = context.inputs
     entries = "".join(f'<li><a href="#{section.target}">{escape(section.title)}</a></li>' for section in sections)
     contents = f'<nav class="contents" aria-label="Contents"><ol>{entries}</ol></nav>'
@@ -93,7 +94,7 @@ def _page(context: ReportContext, sections: tuple[Section, ...]) -> str:
     )  # fmt: skip
 
 
-def _section(section: Section) -> str:
-    inside = "\n".join(section.parts)
+def _section(section: ReportSection) -> str:
+    inside = "\n".join(part if isinstance(part, str) else part_html(part) for part in section.parts)
     heading = f'<h2 id="{section.target}-title">{escape(section.title)}</h2>'
     return f'<section id="{section.target}" aria-labelledby="{section.target}-title">\n{heading}\n{inside}\n</section>'

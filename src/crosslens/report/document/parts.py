@@ -1,52 +1,47 @@
-"""What sections consist of: paragraphs, tables and charts as HTML; the last two know their content, too."""
+"""What the sections of the report consist of: parts as every result has them, and HTML where pictures need it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
-from crosslens.core import Grid, MetricValues
-from crosslens.metrics import format_figure
-from crosslens.report.charts.drawing import Number, Point
-from crosslens.report.html import folded, grid_table
+from crosslens.core import Chart, Figure, Grid, MetricValues, Part, Row, Series, Table
+from crosslens.metrics import metric_figure
+from crosslens.report.html import folded
 
-_PERCENT = "\u00a0%"
-"""The sign stays with its number at the end of a line."""
+Content = Part | str
+"""A part, or HTML."""
+
+
+class Html(str):
+    """HTML with charts in it, which are also written as files."""
+
+    charts: tuple[Chart, ...] = ()
 
 
 @dataclass(frozen=True)
-class Section:
-    """A part of the report: its place in the address, its heading, and its content as HTML."""
+class ReportSection:
+    """A section of the report: its place in the address, its heading, and its content."""
 
     target: str
     title: str
-    parts: tuple[str, ...]
+    parts: tuple[Content, ...]
+
+    def figures(self) -> Iterator[Chart | Table]:
+        """Its charts and tables, which are written as files."""
+        for part in self.parts:
+            if isinstance(part, Row | Html):
+                yield from part.charts
+            elif isinstance(part, Chart | Table):
+                yield part
 
 
-class TableHtml(str):
-    """A table as HTML; it also has the grid, for other formats."""
-
-    name: str
-    grid: Grid
-
-    def __new__(
-        cls, title: str, grid: Grid, *, best: Collection[tuple[int, int]] = (), shown: bool = True
-    ) -> TableHtml:
-        """``best`` are rows and columns of cells that are marked; a table that is not ``shown`` is folded."""
-        inside = grid_table(grid, title, best=best)
-        framed = f"<h4>{escape(title)}</h4>\n{inside}" if shown else folded(title, inside)
-        table = super().__new__(cls, f'<div class="block">{framed}</div>')
-        table.name, table.grid = title, grid
-        return table
-
-
-def paragraph(text: str, kind: str = "") -> str:
-    """A paragraph of plain text."""
-    look = f' class="{kind}"' if kind else ""
-    return f"<p{look}>{escape(text.replace(' %', _PERCENT))}</p>"
+def table_of(title: str, grid: Grid, *, best: Collection[tuple[int, int]] = (), shown: bool = True) -> Table:
+    """A table of texts; ``best`` are rows and columns of cells that are marked; not ``shown``, it is folded."""
+    return Table(grid.header, grid.rows, grid.align, title=title, best=frozenset(best), folded=not shown)
 
 
 def notes(lines: Sequence[str], summary: str = "Notes") -> str:
@@ -60,36 +55,25 @@ def quote(text: str | None) -> str:
     return f'<q dir="auto">{escape(text)}</q>' if text else ""
 
 
-class RowHtml(str):
-    """Charts among other content; it also has the charts."""
-
-    parts: tuple[str, ...]
-
-    def __new__(cls, html: str, parts: Sequence[str]) -> RowHtml:
-        row = super().__new__(cls, html)
-        row.parts = tuple(parts)
-        return row
+def side_by_side(charts: Sequence[Chart]) -> Content:
+    """Charts in a row where there is room; nothing without any."""
+    return Row(tuple(charts)) if charts else ""
 
 
-def side_by_side(parts: Sequence[str]) -> RowHtml:
-    """Charts in a row where there is room; empty without any."""
-    return RowHtml(f'<div class="charts">{"".join(parts)}</div>' if parts else "", parts)
+def series_of(figures: Mapping[str, Sequence[Figure]]) -> tuple[Series, ...]:
+    """The figures of a chart by the names of their series."""
+    return tuple(Series(name, tuple(own)) for name, own in figures.items())
 
 
-def point_of(values: MetricValues) -> Point:
-    """A metric's value and interval."""
-    return Point(values.mean, values.low, values.high)
+def figure_of(values: MetricValues | None, metric: str = "") -> Figure:
+    """A metric's value and interval; one that is absent where there are no values."""
+    if values is None:
+        return metric_figure(metric, None)
+    return metric_figure(values.name, values.mean, values.low, values.high)
 
 
-def stored_point(figures: Mapping[str, Any], value: str = "mean", low: str = "low", high: str = "high") -> Point:
-    """The same from JSON, where a missing number is None."""
-    return Point(*(_number(figures.get(name)) for name in (value, low, high)))
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)
-
-
-def figure(metric: str) -> Number:
-    """How values of a metric are written."""
-    return lambda value: format_figure(metric, value)
+def stored_figure(figures: Mapping[str, Any] | None, unit: Figure, value: str = "mean") -> Figure:
+    """A figure from JSON, where a missing number is None, written as ``unit`` is."""
+    number, *ends = ((figures or {}).get(name) for name in (value, "low", "high"))
+    low, high = (math.nan if end is None else float(end) for end in ends)
+    return replace(unit, value=number, low=low, high=high)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from functools import singledispatch
 
-from crosslens.core import FORMS, Bars, Chart, Figure, Heat, Histogram, Lines, Scatter, Series, Shares
+from crosslens.core import FORMS, Bars, Chart, Figure, Gauge, Heat, Histogram, Lines, Scatter, Series, Shares
 from crosslens.report.forms.drawing import (
     ChartDrawing,
     Plane,
@@ -71,9 +71,43 @@ def _bars(chart: Bars) -> ChartDrawing:
 
 
 @draw.register
+def _gauge(chart: Gauge) -> ChartDrawing:
+    width, left, right, middle, high = 408.0, 30.0, 34.0, 28.0, 20.0
+    figure = chart.figure
+    marks = ticks(*(chart.limits or range_of([figure], 0.0)))
+    ends = " to ".join(tick_text(figure, end) for end in (marks[0], marks[-1]))
+    drawing = ChartDrawing(
+        chart.title, chart.about or f"{figure} on an axis from {ends}.", width, middle + high / 2 + 20
+    )
+
+    def across(value: float) -> float:
+        return left + (value - marks[0]) / (marks[-1] - marks[0]) * (width - left - right)
+
+    drawing.line(across(marks[0]), middle, across(marks[-1]), middle)
+    for mark in marks:
+        drawing.line(across(mark), middle - 4, across(mark), middle + 4)
+        text = tick_text(figure, mark)
+        shown = text if mark == marks[-1] else text.removesuffix(figure.unit)
+        drawing.text(across(mark), middle + high / 2 + 14, shown, "soft middle")
+    drawing.add('<g class="s1">')
+    if figure.bounded:
+        low, top = (figure.write(end).removesuffix(figure.unit) for end in (figure.low, figure.high))
+        wide = across(figure.high) - across(figure.low)
+        told = f"interval {low} to {top}{figure.unit}"
+        drawing.rectangle(across(figure.low), middle - high / 2, wide, high, "bar", told, fill_opacity=0.35)
+        drawing.text(across(figure.low) + 2, middle - high / 2 - 5, low, "end")
+        drawing.text(across(figure.high) - 2, middle - high / 2 - 5, top)
+    if figure.value is not None and figure.known:
+        drawing.rectangle(across(figure.value) - 1.5, middle - high / 2, 3, high, "bar", figure.number)
+    drawing.add("</g>")
+    return drawing
+
+
+@draw.register
 def _shares(chart: Shares) -> ChartDrawing:
     strip, high, gap, opacities = 392.0, 24.0, 10.0, (1.0, 0.5, 0.36, 0.22, 0.1)
-    labels = 12 + max(60.0, widest(chart.groups, 240.0))
+    alone = len(chart.groups) == 1  # its title says whose it is
+    labels = 8.0 if alone else 12 + max(60.0, widest(chart.groups, 240.0))
     told = chart.about or f"From left to right the shares of {chart.noun}: {', '.join(chart.levels)}."
     drawing = ChartDrawing(chart.title, told, labels + strip + 8, 26 + (high + gap) * len(chart.groups))
     shades = [opacities[min(index, len(opacities) - 1)] for index in range(len(chart.levels))]
@@ -83,7 +117,8 @@ def _shares(chart: Shares) -> ChartDrawing:
         drawing.text(x + 14, 13.5, level, "soft", strip / len(chart.levels) - 16)
     for row, (group, counts) in enumerate(zip(chart.groups, chart.counts, strict=True)):
         y, x, total = 26 + (high + gap) * row, labels, sum(counts) or 1
-        drawing.text(labels - 8, y + high / 2 + 4, group, "end", labels - 12)
+        if not alone:
+            drawing.text(labels - 8, y + high / 2 + 4, group, "end", labels - 12)
         for level, shade, count in zip(chart.levels, shades, counts, strict=True):
             wide, percent = strip * count / total, 100 * count / total
             drawing.rectangle(
@@ -100,7 +135,8 @@ def _shares(chart: Shares) -> ChartDrawing:
 @draw.register
 def _lines(chart: Lines) -> ChartDrawing:
     drawing = ChartDrawing(chart.title, chart.about or f"{len(chart.across)} points from left to right.", Plane.width)
-    zero = [0.0] if 2 * min(chart.across) <= max(chart.across) else []  # values far from 0 have an axis of their own
+    near = not chart.across or 2 * min(chart.across) <= max(chart.across)  # others have an axis of their own
+    zero = [0.0] if near else []
     columns = powers(chart.across) if chart.logarithmic else ticks(*finite_range([*zero, *chart.across]))
     figures = [figure for own in chart.series for figure in own.figures]
     rows = ticks(*(chart.limits or range_of(figures)))
@@ -110,7 +146,8 @@ def _lines(chart: Lines) -> ChartDrawing:
         start, end, words = chart.band
         (x1, top), (x2, bottom) = plane.position(start, rows[-1]), plane.position(end, rows[0])
         drawing.rectangle(x1, top, x2 - x1, bottom - top, "zone", words)
-    plane.axes(chart.axis, lambda value: tick_text(figures[0], value))
+    unit = figures[0] if figures else Figure(None)
+    plane.axes(chart.axis, lambda value: tick_text(unit, value))
     for order, own in enumerate(chart.series):
         drawing.add(f'<g class="{series_class(order)}">')
         _line(plane, chart, own)

@@ -12,10 +12,13 @@ _LATEX_CHARACTERS = str.maketrans({
 })  # fmt: skip
 
 
+BOOKTABS = "% needs \\usepackage{booktabs}\n"
+
+
 def latex(sections: Iterable[Section]) -> str:
     """A booktabs table for each table, with what its columns mean as a comment."""
     tables = [table for section in sections for table in section.tables if not table.folded]
-    return "% needs \\usepackage{booktabs}\n" + "\n".join(map(latex_table, tables))
+    return BOOKTABS + "\n".join(map(latex_table, tables))
 
 
 def latex_table(table: Table) -> str:

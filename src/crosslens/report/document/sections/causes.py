@@ -9,14 +9,13 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import CrosslensError, Grid, percent, read_parquet_file
+from crosslens.core import Bars, CrosslensError, Figure, Grid, read_parquet_file
 from crosslens.explanations import AnnotatedImage, Explanation, explain_queries, synset_word
 from crosslens.metrics import format_count
 from crosslens.pipeline import StageResult
-from crosslens.report.charts.bars import bar_chart
-from crosslens.report.charts.drawing import Point
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.parts import Section, TableHtml, notes, paragraph, quote, stored_point
+from crosslens.report.document.parts import Content, ReportSection, notes, quote, series_of, stored_figure, table_of
+from crosslens.report.forms.page import paragraph
 from crosslens.report.pages.explanations import concept_colours, draw_boxes, marked_text
 from crosslens.report.text.explanations import picture_names
 from crosslens.report.text.failures import total_grid
@@ -26,12 +25,12 @@ _IMPORTANCE = 10.0
 """Of the pictures here, above those of single queries: boxes say nothing without them."""
 
 
-def causes(context: ReportContext) -> Section | None:
+def causes(context: ReportContext) -> ReportSection | None:
     """Shares of causes with all runs beside each other; then per run what is confused, and examples."""
     results = context.inputs.stage("explain")
     if not results:
         return None
-    parts: list[str] = [
+    parts: list[Content] = [
         paragraph(
             "A failure has a cause where the first hit contradicts something that the query mentions; it may have "
             "several, or none that the annotation shows."
@@ -43,36 +42,38 @@ def causes(context: ReportContext) -> Section | None:
     best = context.best(next(iter(context.inputs.by_dataset().values())))
     parts += _examples(context, next((result for result in results if _name(result) == best), results[0]))
     lines = dict.fromkeys(str(line) for result in results for line in result.payload.get("notes", ()))
-    return Section("causes", "Why queries fail", (*parts, notes(list(lines), "What the annotation cannot decide")))
+    return ReportSection(
+        "causes", "Why queries fail", (*parts, notes(list(lines), "What the annotation cannot decide"))
+    )
 
 
 def _name(result: StageResult) -> str:
     return result.model or str(result.payload.get("run", ""))
 
 
-def _shares(results: list[StageResult]) -> Iterator[str]:
+def _shares(results: list[StageResult]) -> Iterator[Content]:
     names = list(dict.fromkeys(row["cause"] for result in results for row in result.payload["causes"]))
-    series: dict[str, list[Point]] = {}
+    series: dict[str, list[Figure]] = {}
     for result in results:
         by_cause = {row["cause"]: row for row in result.payload["causes"]}
-        series[_name(result)] = [stored_point(by_cause.get(name, {}), "share") for name in names]
+        series[_name(result)] = [stored_figure(by_cause.get(name), Figure.percent(None), "share") for name in names]
     if names:
         counts = ", ".join(
             f"{_name(result)} {format_count(result.payload['failures'], 'failure')}" for result in results
         )
-        yield bar_chart(
-            "Causes, as a share of failures", names, series, number=percent, heading="cause",
+        yield Bars(
+            title="Causes, as a share of failures", groups=tuple(names), series=series_of(series), heading="cause",
             axis="percent of failures", about=f"The share of failures with each cause: {counts}.",
         )  # fmt: skip
 
 
-def _totals(result: StageResult) -> Iterator[str]:
+def _totals(result: StageResult) -> Iterator[Content]:
     if totals := result.payload.get("totals"):
         grid = total_grid(result.payload["metrics"], totals)
-        yield TableHtml(f"Concepts over all failures of {_name(result)}", grid, shown=False)
+        yield table_of(f"Concepts over all failures of {_name(result)}", grid, shown=False)
 
 
-def _confusions(result: StageResult) -> Iterator[str]:
+def _confusions(result: StageResult) -> Iterator[Content]:
     rows = result.payload.get("query_atlas") or result.payload.get("atlas") or ()
     cells = tuple(
         (synset_word(row["expected"]), synset_word(row["shown"]), f"{row['count']:,}", ", ".join(row["examples"][:3]))
@@ -80,10 +81,10 @@ def _confusions(result: StageResult) -> Iterator[str]:
     )
     if cells:
         grid = Grid(("asked for", "shown instead", "failures", "for example"), cells, "llrl")
-        yield TableHtml(f"What {_name(result)} confuses", grid, shown=False)
+        yield table_of(f"What {_name(result)} confuses", grid, shown=False)
 
 
-def _examples(context: ReportContext, result: StageResult) -> Iterator[str]:
+def _examples(context: ReportContext, result: StageResult) -> Iterator[Content]:
     """One failure of each main cause, with both pictures and their boxes."""
     name = next((name for name in (_name(result), *context.inputs.runs) if name in context.inputs.runs), None)
     dataset = None if name is None else context.inputs.dataset_of(context.inputs.runs[name])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from crosslens.core import Grid
 from crosslens.metrics import format_figure, format_interval, unit_sentence
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.parts import Section, TableHtml, notes, paragraph
+from crosslens.report.document.parts import Content, ReportSection, notes, table_of
+from crosslens.report.forms.page import paragraph
 from crosslens.report.text.comparison import CORRECTIONS, p_value
 from crosslens.report.text.results.leaderboard import mark, marks_sentence
 from crosslens.report.text.runs import difference_cells
@@ -17,14 +18,14 @@ _MOST_COLUMNS = 8
 _FIRST = ("t2i/Hit@1", "i2t/Hit@1", "t2i/Hit@5", "i2t/Hit@5", "t2i/Hit@10", "i2t/Hit@10", "Rsum")
 
 
-def leaderboard(context: ReportContext) -> Section | None:
+def leaderboard(context: ReportContext) -> ReportSection | None:
     """The leaderboard that an audit computed; without one, the runs of each dataset compared in pairs."""
     stored = [_board(result.payload) for result in context.inputs.stage("leaderboard")]
     parts = [part for board in stored for part in board] or list(_pairs(context))
-    return Section("leaderboard", "Leaderboard", tuple(parts)) if parts else None
+    return ReportSection("leaderboard", "Leaderboard", tuple(parts)) if parts else None
 
 
-def _board(payload: Mapping[str, Any]) -> Sequence[str]:
+def _board(payload: Mapping[str, Any]) -> list[Content]:
     cells = {(cell["model"], cell["dataset"], cell["metric"]): cell for cell in payload["cells"]}
     every = list(payload["metrics"])
     room = max(1, _MOST_COLUMNS // len(payload["datasets"]))
@@ -47,7 +48,7 @@ def _board(payload: Mapping[str, Any]) -> Sequence[str]:
         f"{marks_sentence(payload['level'])} Paired permutation test over images, {correction}, "
         f"{payload['permutations']:,} permutations. {unit_sentence(chosen)}"
     )
-    return [TableHtml("Models and datasets", grid, best=best), paragraph(about, "facts"), notes(payload["notes"])]
+    return [table_of("Models and datasets", grid, best=best), paragraph(about, "facts"), notes(payload["notes"])]
 
 
 def _standing(cell: Mapping[str, Any] | None, name: str, alone: bool) -> str:
@@ -59,8 +60,8 @@ def _standing(cell: Mapping[str, Any] | None, name: str, alone: bool) -> str:
     return f"{format_figure(name, cell['mean'])} {mark(cell['best'], cell['significant'], alone)}".rstrip() + interval
 
 
-def _pairs(context: ReportContext) -> Sequence[str]:
-    parts: list[str] = []
+def _pairs(context: ReportContext) -> list[Content]:
+    parts: list[Content] = []
     for dataset, comparison in context.comparisons.items():
         results = comparison.results
         differences = difference_cells((entry.metric, entry.difference, entry.low, entry.high) for entry in results)
@@ -79,5 +80,5 @@ def _pairs(context: ReportContext) -> Sequence[str]:
             f"p {correction}. {unit_sentence(entry.metric for entry in results)}"
         )
         title = f"Runs compared{f' on {dataset}' if dataset else ''}"
-        parts += [TableHtml(title, Grid(header, rows, "lllrrlrr")), paragraph(about, "facts"), notes(comparison.notes)]
+        parts += [table_of(title, Grid(header, rows, "lllrrlrr")), paragraph(about, "facts"), notes(comparison.notes)]
     return [part for part in parts if part]

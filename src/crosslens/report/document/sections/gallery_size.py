@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import nan
 from typing import Any
 
 import numpy as np
 
-from crosslens.core import Ranking, Run, percent
+from crosslens.core import Chart, Figure, Lines, Ranking, Run
 from crosslens.metrics import SubGalleries, parse_metric
 from crosslens.pipeline import round_sizes
-from crosslens.report.charts.drawing import Point
-from crosslens.report.charts.lines import line_chart
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.parts import Section, paragraph, side_by_side
+from crosslens.report.document.parts import ReportSection, series_of, side_by_side
+from crosslens.report.forms.page import paragraph
 
 _CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 _FIRST = parse_metric("Hit@1").spec
@@ -31,7 +29,7 @@ def hit_rate(ranks: Sequence[int] | np.ndarray[Any, Any], k: int) -> float:
     return float(((own >= 1) & (own <= k)).mean())
 
 
-def gallery(context: ReportContext) -> Section | None:
+def gallery(context: ReportContext) -> ReportSection | None:
     """Both curves, for every run that keeps its ranks."""
     series, sizes = {}, {}
     for name, run in context.inputs.runs.items():
@@ -43,15 +41,16 @@ def gallery(context: ReportContext) -> Section | None:
         return None
     deepest = max(len(items.item_ids) for run in context.inputs.runs.values() if (items := context.ranking(run)))
     cutoffs = [k for k in _CUTOFFS if k <= deepest]
-    charts: list[str] = []
+    charts: list[Chart] = []
     if len(cutoffs) > 1:
-        shown = {name: [Point(hit_rate(ranks, k)) for k in cutoffs] for name, ranks in series.items()}
-        charts.append(line_chart(
-            f"Hit@k, {context.direction}", cutoffs, shown, axis="k", number=percent, logarithmic=True, limits=(0, 1),
+        shown = {name: [Figure.percent(hit_rate(ranks, k)) for k in cutoffs] for name, ranks in series.items()}
+        charts.append(Lines(
+            title=f"Hit@k, {context.direction}", across=tuple(cutoffs), series=series_of(shown), axis="k",
+            logarithmic=True, limits=(0, 1),
             about="The share of queries with a right item among the first k; in percent.",
         ))  # fmt: skip
     charts += _size_chart(context, {name: ranking for name, ranking in sizes.items() if ranking is not None})
-    return Section("gallery", "Gallery and depth", (paragraph(_ABOUT), side_by_side(charts))) if charts else None
+    return ReportSection("gallery", "Gallery and depth", (paragraph(_ABOUT), side_by_side(charts))) if charts else None
 
 
 def _complete(context: ReportContext, run: Run) -> Ranking | None:
@@ -62,7 +61,7 @@ def _complete(context: ReportContext, run: Run) -> Ranking | None:
     return ranking if (ranking.relevant_counts > 0).any() else None
 
 
-def _size_chart(context: ReportContext, rankings: dict[str, Ranking]) -> list[str]:
+def _size_chart(context: ReportContext, rankings: dict[str, Ranking]) -> list[Chart]:
     galleries = {name: SubGalleries(ranking) for name, ranking in rankings.items()}
     if not galleries:
         return []
@@ -70,12 +69,15 @@ def _size_chart(context: ReportContext, rankings: dict[str, Ranking]) -> list[st
     if len(across) < 2:
         return []
     shown = {
-        name: [Point(float(np.nanmean(own.values(_FIRST, size))) if size <= own.gallery else nan) for size in across]
+        name: [
+            Figure.percent(float(np.nanmean(own.values(_FIRST, size))) if size <= own.gallery else None)
+            for size in across
+        ]
         for name, own in galleries.items()
     }
     smallest = min(own.gallery for own in galleries.values())
     about = f"The share of queries with a right item first; the whole gallery has {smallest:,} items or more."
-    return [line_chart(
-        f"Hit@1 against the size of the gallery, {context.direction}", across, shown, axis="items in the gallery",
-        number=percent, logarithmic=True, limits=(0, 1), about=about,
+    return [Lines(
+        title=f"Hit@1 against the size of the gallery, {context.direction}", across=tuple(across),
+        series=series_of(shown), axis="items in the gallery", logarithmic=True, limits=(0, 1), about=about,
     )]  # fmt: skip

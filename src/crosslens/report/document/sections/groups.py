@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from crosslens.core import CrosslensError, Grid, Run, percent
+from crosslens.core import Bars, Chart, CrosslensError, Figure, Grid, Run
 from crosslens.pipeline import StageResult
 from crosslens.report.added_columns import add_columns, read_columns
-from crosslens.report.charts.bars import bar_chart
-from crosslens.report.charts.drawing import Point
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.parts import (
-    Section,
-    TableHtml,
-    figure,
-    paragraph,
-    point_of,
+    Content,
+    ReportSection,
+    figure_of,
+    series_of,
     side_by_side,
-    stored_point,
+    stored_figure,
+    table_of,
 )
+from crosslens.report.forms.page import paragraph
 from crosslens.report.groups import group_metrics
 
 _LEVELS = "difficulty"
@@ -27,7 +26,7 @@ _FEWER = 3
 """Columns of each dataset, where there are several."""
 
 
-def groups(context: ReportContext) -> Section | None:
+def groups(context: ReportContext) -> ReportSection | None:
     """A chart per column and dataset, with the runs beside each other."""
     charts = [
         chart
@@ -41,10 +40,10 @@ def groups(context: ReportContext) -> Section | None:
         "The same metric over parts of the queries. Intervals of small groups are wide: groups whose intervals overlap "
         "widely may not differ."
     )
-    return Section("groups", "Groups, tasks, difficulty", (lead, side_by_side(charts), *difficulty))
+    return ReportSection("groups", "Groups, tasks, difficulty", (lead, side_by_side(charts), *difficulty))
 
 
-def _charts(context: ReportContext, runs: dict[str, Run], dataset: str) -> Iterator[str]:
+def _charts(context: ReportContext, runs: dict[str, Run], dataset: str) -> Iterator[Chart]:
     first = next(iter(runs.values()))
     metric = context.headline(first)
     if metric is None:
@@ -55,26 +54,24 @@ def _charts(context: ReportContext, runs: dict[str, Run], dataset: str) -> Itera
         if len(names) < 2:
             continue
         sizes = {group: next(own[group].n for own in values.values() if group in own) for group in names}
-        series = {
-            name: [point_of(own[group]) if group in own else stored_point({}) for group in names]
-            for name, own in values.items()
-        }
-        yield bar_chart(
-            f"{metric} by {column}{f', {dataset}' if dataset else ''}",
-            [f"{group} ({sizes[group]:,})" for group in names], series, number=figure(metric), heading=column,
+        series = {name: [figure_of(own.get(group), metric) for group in names] for name, own in values.items()}
+        yield Bars(
+            title=f"{metric} by {column}{f', {dataset}' if dataset else ''}",
+            groups=tuple(f"{group} ({sizes[group]:,})" for group in names), series=series_of(series), heading=column,
             axis=metric, limits=(0, 1), about=f"{metric} over the queries of each {column}; in brackets how many.",
         )  # fmt: skip
 
 
-def _difficulty(context: ReportContext) -> Iterator[str]:
+def _difficulty(context: ReportContext) -> Iterator[Content]:
     """How many pairs are easy or hard for the models together, and the metric on each level."""
     for result in context.inputs.stage("difficulty"):
         levels = result.payload["levels"]
         where = f" of {result.payload['dataset']}" if result.payload.get("dataset") else ""
         rows = tuple(
-            (name, f"{level['pairs']:,}", stored_point(level, "share").words(percent)) for name, level in levels.items()
+            (name, f"{level['pairs']:,}", str(stored_figure(level, Figure.percent(None), "share")))
+            for name, level in levels.items()
         )
-        yield TableHtml(f"Pairs{where} by difficulty", Grid(("level", "pairs", "share, %"), rows, "lrr"))
+        yield table_of(f"Pairs{where} by difficulty", Grid(("level", "pairs", "share, %"), rows, "lrr"))
         yield paragraph(
             "A level says how many models score a caption and its image above their thresholds: "
             f"{result.payload['mapping']} of {', '.join(result.payload['models'])}.",
@@ -83,14 +80,14 @@ def _difficulty(context: ReportContext) -> Iterator[str]:
         yield from _by_level(context, result)
 
 
-def _by_level(context: ReportContext, result: StageResult) -> Iterator[str]:
+def _by_level(context: ReportContext, result: StageResult) -> Iterator[Content]:
     """The main metric on each level, where the table of pairs is there."""
     table = next((Path(file) for file in result.payload.get("files", ()) if str(file).endswith(".parquet")), None)
     if result.folder is not None and (table is None or not table.exists()):
         table = next(iter(sorted(result.folder.glob("*.parquet"))), None)
     if table is None or not table.exists():
         return
-    series: dict[str, dict[str, Point]] = {}
+    series: dict[str, dict[str, Figure]] = {}
     metric = None
     for name, run in context.inputs.runs.items():
         metric = context.headline(run)
@@ -100,8 +97,11 @@ def _by_level(context: ReportContext, result: StageResult) -> Iterator[str]:
             grouped = group_metrics(add_columns(run, read_columns(table))[0], _LEVELS, [metric])
         except CrosslensError:
             continue
-        series[name] = {group: point_of(values) for group, values in grouped.values.get(metric, {}).items()}
+        series[name] = {group: figure_of(values) for group, values in grouped.values.get(metric, {}).items()}
     names = list(dict.fromkeys(group for own in series.values() for group in own))
     if metric is not None and names:
-        shown = {name: [own.get(group, stored_point({})) for group in names] for name, own in series.items()}
-        yield bar_chart(f"{metric} by difficulty", names, shown, number=figure(metric), heading=_LEVELS, limits=(0, 1))
+        shown = {name: [own.get(group, figure_of(None, metric)) for group in names] for name, own in series.items()}
+        yield Bars(
+            title=f"{metric} by difficulty", groups=tuple(names), series=series_of(shown), heading=_LEVELS,
+            limits=(0, 1),
+        )  # fmt: skip

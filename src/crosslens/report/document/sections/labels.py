@@ -10,34 +10,35 @@ from crosslens.core import Grid
 from crosslens.metrics import format_count, format_figure
 from crosslens.pipeline import StageResult
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.parts import Section, TableHtml, notes, paragraph
+from crosslens.report.document.parts import Content, ReportSection, notes, table_of
+from crosslens.report.forms.page import paragraph
 
 _MOST_LISTED = 10
 
 
-def labels(context: ReportContext) -> Section | None:
+def labels(context: ReportContext) -> ReportSection | None:
     """What a person should look at before the model is blamed."""
     parts = [
         *(part for result in context.inputs.stage("label-quality") for part in _quality(result)),
         *(part for result in context.inputs.stage("missing-positives") for part in _missing(result)),
         *_ties(context),
     ]
-    return Section("labels", "Label problems", tuple(part for part in parts if part)) if parts else None
+    return ReportSection("labels", "Label problems", tuple(part for part in parts if part)) if parts else None
 
 
-def _quality(result: StageResult) -> Iterator[str]:
+def _quality(result: StageResult) -> Iterator[Content]:
     payload = result.payload
     where = f" of {payload['dataset']}" if payload.get("dataset") else ""
     yield paragraph(f"{format_count(payload['suspects'], 'suspect label')}{where} should be reviewed by a person.")
     reasons = tuple((name, REASONS.get(name, ""), f"{count:,}") for name, count in payload["reasons"].items())
     if reasons:
-        yield TableHtml("Why labels are suspect", Grid(("reason", "meaning", "labels"), reasons, "llr"))
+        yield table_of("Why labels are suspect", Grid(("reason", "meaning", "labels"), reasons, "llr"))
     runs = tuple(
         (row["run"], f"{row['failures']:,}", f"{row['annotation']:,}", f"{row['model']:,}") for row in payload["runs"]
     )
     if runs:
         header = ("run", "failures", "from suspect labels", "the model's")
-        yield TableHtml("Whose failures they are", Grid(header, runs, "lrrr"))
+        yield table_of("Whose failures they are", Grid(header, runs, "lrrr"))
     review = tuple(
         (str(row["caption"]), str(row["text"]), str(row["reason"]), str(row["evidence"]), str(row["proposal"]))
         for row in payload["review"][:_MOST_LISTED]
@@ -45,11 +46,11 @@ def _quality(result: StageResult) -> Iterator[str]:
     )
     if review:
         columns = ("caption", "text", "reason", "evidence", "proposal")
-        yield TableHtml("The most suspect labels", Grid(columns, review, "lllll"), shown=False)
+        yield table_of("The most suspect labels", Grid(columns, review, "lllll"), shown=False)
     yield notes(payload.get("notes", ()))
 
 
-def _missing(result: StageResult) -> Iterator[str]:
+def _missing(result: StageResult) -> Iterator[Content]:
     payload = result.payload
     where = f" in {payload['dataset']}" if payload.get("dataset") else ""
     yield paragraph(
@@ -59,15 +60,15 @@ def _missing(result: StageResult) -> Iterator[str]:
     levels = tuple((f"{row['threshold']:.3g}", f"{row['pairs']:,}") for row in payload["levels"])
     if levels:
         grid = Grid(("φ at least", "pairs"), levels, "rr")
-        yield TableHtml("Likely missing positives by threshold", grid, shown=False)
+        yield table_of("Likely missing positives by threshold", grid, shown=False)
     misses: Mapping[str, Any] = payload.get("misses") or {}
     rows = tuple((name, f"{row['misses']:,}", f"{row['fitting']:,}") for name, row in misses.items())
     if rows:
         header = ("run", "failures", "first hit is a likely missing positive")
-        yield TableHtml("Failures that may be right answers", Grid(header, rows, "lrr"))
+        yield table_of("Failures that may be right answers", Grid(header, rows, "lrr"))
 
 
-def _ties(context: ReportContext) -> Iterator[str]:
+def _ties(context: ReportContext) -> Iterator[Content]:
     for result in context.inputs.stage("ties"):
         modes = result.payload.get("modes", {})
         names = list(dict.fromkeys(name for figures in modes.values() for name in figures))
@@ -78,7 +79,7 @@ def _ties(context: ReportContext) -> Iterator[str]:
             (name, *(_figure(figures.get(name), name) for figures in modes.values())) for name in names if spread[name]
         )
         title = f"What the rule for ties changes{f', {result.model}' if result.model else ''}"
-        yield TableHtml(title, Grid(("metric", *modes), rows, "l" + "r" * len(modes)))
+        yield table_of(title, Grid(("metric", *modes), rows, "l" + "r" * len(modes)))
 
 
 def _spread(modes: Mapping[str, Any], name: str) -> bool:

@@ -9,11 +9,12 @@ from typing import Any
 from crosslens import __version__
 from crosslens.core import Grid, Run
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.parts import Section, TableHtml, notes, paragraph
+from crosslens.report.document.parts import Content, ReportSection, notes, table_of
+from crosslens.report.forms.page import paragraph
 from crosslens.report.html import folded
 
 
-def provenance(context: ReportContext) -> Section:
+def provenance(context: ReportContext) -> ReportSection:
     """What every run was made from."""
     runs = context.inputs.runs
     facts = {name: _facts(run) for name, run in runs.items()}
@@ -21,13 +22,13 @@ def provenance(context: ReportContext) -> Section:
         (label, *(own.get(label, "–") for own in facts.values()))
         for label in dict.fromkeys(label for own in facts.values() for label in own)
     )
-    parts = [
+    parts: list[Content] = [
         paragraph(f"Written by crosslens {__version__}. Everything below is stored in the run folders."),
-        TableHtml("Runs", Grid(("", *runs), rows, "l" * (1 + len(runs)))),
+        table_of("Runs", Grid(("", *runs), rows, "l" * (1 + len(runs)))),
         *(notes([str(line) for line in run.provenance.get("notes", ())], f"Notes of {name}")
           for name, run in runs.items()),
     ]  # fmt: skip
-    return Section("provenance", "Provenance", tuple(part for part in parts if part))
+    return ReportSection("provenance", "Provenance", tuple(part for part in parts if part))
 
 
 def _facts(run: Run) -> dict[str, str]:
@@ -68,7 +69,7 @@ def _source(relevance: Any) -> str | None:
     return str(relevance["source"]) if "source" in relevance else None
 
 
-def reproduction(context: ReportContext) -> Section | None:
+def reproduction(context: ReportContext) -> ReportSection | None:
     """Commands, each of which computes a part of the report by itself; and the recipes."""
     runs = context.inputs.runs
     commands = [
@@ -87,4 +88,4 @@ def reproduction(context: ReportContext) -> Section | None:
     lead = paragraph("The same seed gives the same numbers. Each of these commands computes a part of this report:")
     text = escape("\n".join(commands))
     shown = [lead, f'<pre tabindex="0"><code>{text}</code></pre>'] if commands else []
-    return Section("reproduce", "How to reproduce", (*shown, *recipes))
+    return ReportSection("reproduce", "How to reproduce", (*shown, *recipes))

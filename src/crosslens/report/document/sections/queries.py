@@ -11,26 +11,27 @@ import polars as pl
 from crosslens.core import Dataset, Run
 from crosslens.report.document.choice import QueryGroup, choose_queries, similarity_of_hits
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.parts import Section, paragraph, quote
+from crosslens.report.document.parts import Content, ReportSection, quote
+from crosslens.report.forms.page import paragraph
 
 _MOST_RUNS = 4
 """Runs whose first hits stand beside each other."""
 
 
-def queries(context: ReportContext) -> Section | None:
+def queries(context: ReportContext) -> ReportSection | None:
     """Every kind of query, with pictures where there are any."""
-    parts: list[str] = []
+    parts: list[Content] = []
     several = len(context.inputs.by_dataset()) > 1
     for name, runs in context.inputs.by_dataset().items():
         parts += [f"<h3>{escape(name)}</h3>"] if several else []
         parts += _dataset(context, runs)
-    if not any("<article" in part for part in parts):
+    if not any("<article" in str(part) for part in parts):
         return None
     lead = paragraph("A few queries of each kind. A double frame and “✓ right” mark a right answer.")
-    return Section("queries", "The most instructive queries", (lead, *parts))
+    return ReportSection("queries", "The most instructive queries", (lead, *parts))
 
 
-def _dataset(context: ReportContext, runs: dict[str, Run]) -> Iterator[str]:
+def _dataset(context: ReportContext, runs: dict[str, Run]) -> Iterator[Content]:
     outcomes = {name: own for name in runs if (own := context.outcomes(name)) is not None}
     if not outcomes:
         return

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crosslens.analyze import ACCURACY
-from crosslens.core import Grid, percent, split_name
-from crosslens.metrics import format_count, format_figure, unit_of
+from crosslens.core import Bars, Figure, Grid, Heat, split_name
+from crosslens.metrics import format_count, format_figure, metric_figure, unit_of
 from crosslens.pipeline import StageResult
-from crosslens.report.charts.bars import bar_chart
-from crosslens.report.charts.drawing import Point
-from crosslens.report.charts.heat_maps import heat_map
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.facts import main_drops
-from crosslens.report.document.parts import Section, TableHtml, figure, paragraph, stored_point
+from crosslens.report.document.parts import Content, ReportSection, series_of, stored_figure, table_of
+from crosslens.report.forms.page import paragraph
 from crosslens.report.text.drop_table import percent_cells
 from crosslens.report.text.runs import difference_cells
 
@@ -25,16 +23,16 @@ _ABOUT = (
 )
 
 
-def robustness(context: ReportContext) -> Section | None:
+def robustness(context: ReportContext) -> ReportSection | None:
     """A heat map, the captions that lost most, and hard negatives."""
     results = context.inputs.stage("robustness")
-    parts = [*_map(context, results), *_brittle(results)]
+    parts: list[Content] = [*_map(context, results), *_brittle(results)]
     parts = [paragraph(_ABOUT), *parts] if parts else []
     parts += [part for result in context.inputs.stage("hard-negatives") for part in _hard_negatives(result)]
-    return Section("robustness", "Robustness", tuple(parts)) if parts else None
+    return ReportSection("robustness", "Robustness", tuple(parts)) if parts else None
 
 
-def _map(context: ReportContext, results: Sequence[StageResult]) -> Iterator[str]:
+def _map(context: ReportContext, results: Sequence[StageResult]) -> Iterator[Content]:
     """Several models: a column each. One: a column per metric."""
     rows = [
         (_model(result, row), row) for result in results for row in main_drops(result.payload, context.direction)[1]
@@ -52,13 +50,17 @@ def _map(context: ReportContext, results: Sequence[StageResult]) -> Iterator[str
         kept = [row for row in every if split_name(row["metric"])[0] == direction and unit_of(row["metric"]) == "share"]
         cells |= {(row["perturbation"], row["metric"]): row for row in kept}
         columns = list(dict.fromkeys(str(row["metric"]) for row in kept)) or columns
-    points = [[stored_point(cells.get((name, column), {}), "drop") for column in columns] for name in names]
+    points = [
+        [stored_figure(cells.get((name, column)), metric_figure(metric, None), "drop") for column in columns]
+        for name in names
+    ]
     order = sorted(range(len(names)), key=lambda row: -_first(points[row]))
-    yield heat_map(
-        title, [names[row] for row in order], columns, [points[row] for row in order], number=figure(metric),
-        heading="change", worse=True, about="Rows are changes, the costliest first; positive numbers are losses.",
+    yield Heat(
+        title=title, rows=tuple(names[row] for row in order), columns=tuple(columns),
+        cells=tuple(tuple(points[row]) for row in order), heading="change", worse=True,
+        about="Rows are changes, the costliest first; positive numbers are losses.",
     )  # fmt: skip
-    yield TableHtml(f"Drop of {metric}, in points and in percent of the figure before", _drops_grid(metric, rows))
+    yield table_of(f"Drop of {metric}, in points and in percent of the figure before", _drops_grid(metric, rows))
 
 
 def _drops_grid(metric: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Grid:
@@ -82,11 +84,11 @@ def _model(result: StageResult, row: Mapping[str, Any]) -> str:
     return result.model if alone and result.model else str(row["model"])
 
 
-def _first(points: Sequence[Point]) -> float:
-    return points[0].value if points and points[0].value == points[0].value else float("-inf")
+def _first(figures: Sequence[Figure]) -> float:
+    return figures[0].value if figures and figures[0].value is not None else float("-inf")
 
 
-def _brittle(results: Sequence[StageResult]) -> Iterator[str]:
+def _brittle(results: Sequence[StageResult]) -> Iterator[Content]:
     rows: list[Mapping[str, Any]] = [row for result in results for row in result.payload.get("brittle", ())]
     changed = [row for row in rows if row.get("text") and row["text"] != row.get("original")]
     worst = sorted(changed, key=lambda row: -(row.get("drop") or 0.0))[:_MOST_BRITTLE]
@@ -97,31 +99,33 @@ def _brittle(results: Sequence[StageResult]) -> Iterator[str]:
             for row in worst
         )  # fmt: skip
         header = ("caption", "changed to", "change", "rank before", "rank after", "run")
-        yield TableHtml("Captions that lost most", Grid(header, cells, "lllrrl"))
+        yield table_of("Captions that lost most", Grid(header, cells, "lllrrl"))
 
 
 def _rank(value: Any) -> str:
     return "–" if value is None else f"{value:,.0f}"
 
 
-def _hard_negatives(stage: StageResult) -> Iterator[str]:
+def _hard_negatives(stage: StageResult) -> Iterator[Content]:
     results = stage.payload["results"]
-    kinds: dict[str, dict[str, Point]] = {}
+    kinds: dict[str, dict[str, Figure]] = {}
     for result in results:
         for row in result["figures"]:
             name = str(row["category"] or "all cases")
             measure = "" if row["measure"] in ACCURACY else f" ({row['measure']})"
             if row["grouping"] != "macro":
-                kinds.setdefault(f"{name}{measure}", {})[result["model"]] = stored_point(row, "value")
+                kinds.setdefault(f"{name}{measure}", {})[result["model"]] = stored_figure(
+                    row, Figure.percent(None), "value"
+                )
     if not kinds:
         return
     models = list(dict.fromkeys(result["model"] for result in results))
-    series = {model: [own.get(model, stored_point({})) for own in kinds.values()] for model in models}
+    series = {model: [own.get(model, Figure.percent(None)) for own in kinds.values()] for model in models}
     first = results[0]
     chance = dict.fromkeys(f"{100 * row['chance']:.0f} %" for row in first["figures"] if row.get("chance") is not None)
-    yield bar_chart(
-        f"Captions that are nearly right: {first['set']}", list(kinds), series, number=percent, heading="cases",
-        axis="percent", limits=(0, 1),
+    yield Bars(
+        title=f"Captions that are nearly right: {first['set']}", groups=tuple(kinds), series=series_of(series),
+        heading="cases", axis="percent", limits=(0, 1),
     )  # fmt: skip
     yield paragraph(
         f"How often the right caption scores higher than a wrong one, over {format_count(first['cases'], 'case')}; "

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 
 import polars as pl
 
-from crosslens.core import Grid, Run, percent, split_name
+from crosslens.core import UNRANKED, Chart, Gauge, Grid, Run, Shares, percent, split_name
 from crosslens.metrics import facts_of, format_count, format_figure
-from crosslens.report.charts.drawing import ChartHtml
-from crosslens.report.charts.intervals import interval_chart
-from crosslens.report.charts.rank_strips import rank_strip
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.facts import (
     annotation_sentence,
@@ -21,8 +19,9 @@ from crosslens.report.document.facts import (
     tie_sentence,
     weakest_group,
 )
-from crosslens.report.document.parts import RowHtml, Section, TableHtml, figure, paragraph, point_of, quote
+from crosslens.report.document.parts import Content, Html, ReportSection, figure_of, quote, table_of
 from crosslens.report.document.telling import TellingFailure, telling_failures
+from crosslens.report.forms.page import chart_html, paragraph
 from crosslens.report.text.runs import run_grid, value_cells
 
 _TABLE = ("Hit@1", "Hit@5", "Hit@10", "MedR", "mAP@R")
@@ -37,11 +36,14 @@ _MOST_TEXTS = 2
 """Captions that stand for a picture."""
 _IMPORTANCE = 20.0
 """Of the pictures here, above all others."""
+_LAST_RANKS = (1, 5, 10, 100)
+"""The last rank of each band; what is ranked lower, or not listed, is the band behind."""
+BANDS = ("rank 1", "2–5", "6–10", "11–100", "below 100")
 _ITEMS = {"t2i": ("image", "caption"), "i2t": ("caption", "image"), "t2t": ("image", "caption")}
 """Per direction: what is retrieved, and what the queries are."""
 
 
-def summary(context: ReportContext) -> Section:
+def summary(context: ReportContext) -> ReportSection:
     """Of every run its figure, its ranks and its most telling failures; then what surprises, and three answers."""
     runs = context.inputs.runs
     shown = (
@@ -49,25 +51,20 @@ def summary(context: ReportContext) -> Section:
     )
     panels = [_panel(context, name, failures=name in shown) for name in runs]
     inside = "".join(html for html, _ in panels)
-    parts: list[str] = [
-        RowHtml(f'<div class="panels{" alone" if len(runs) == 1 else ""}">{inside}</div>', [
-            chart for _, charts in panels for chart in charts
-        ]),
-        _findings(context),
-        _answers(context),
-        _table(context),
-    ]  # fmt: skip
-    return Section("summary", "In short", tuple(part for part in parts if part))
+    first = Html(f'<div class="panels{" alone" if len(runs) == 1 else ""}">{inside}</div>')
+    first.charts = tuple(chart for _, charts in panels for chart in charts)
+    parts: list[Content] = [first, _findings(context), _answers(context), _table(context)]
+    return ReportSection("summary", "In short", tuple(part for part in parts if part))
 
 
-def _panel(context: ReportContext, name: str, *, failures: bool) -> tuple[str, list[ChartHtml]]:
+def _panel(context: ReportContext, name: str, *, failures: bool) -> tuple[str, list[Chart]]:
     """The headline figure of a run, large and with its interval; where its right items are; what goes wrong."""
     run = context.inputs.runs[name]
     several, datasets = len(context.inputs.runs) > 1, len(context.inputs.by_dataset()) > 1
     where = f" on {context.dataset_label(run)}" if datasets and context.dataset_label(run) else ""
     item, _ = _ITEMS.get(context.direction, ("item", "query"))
     metric, ranks = context.headline(run), context.first_ranks(run)
-    charts: list[ChartHtml] = []
+    charts: list[Chart] = []
     score = ""
     if metric is not None and run[metric].mean == run[metric].mean:
         share = facts_of(metric).unit == "share"
@@ -76,15 +73,26 @@ def _panel(context: ReportContext, name: str, *, failures: bool) -> tuple[str, l
         score = f'<p class="score">{large} {escape(_meaning(metric, values.n))}</p>'
         title = f"{metric} and its {100 * values.level:g} % interval"
         limits = (0.0, 1.0) if share else None
-        charts.append(interval_chart(title, point_of(values), number=figure(metric), limits=limits, unit=unit))
+        charts.append(Gauge(title=title, figure=replace(figure_of(values), unit=unit), limits=limits))
     if ranks is not None and len(ranks):
-        charts.append(rank_strip(f"Rank of the first right {item}", {name: ranks.tolist()}))
-    for chart in charts if several else ():
-        chart.name = f"{chart.name}, {name}"  # in a file of its own
+        title = f"Rank of the first right {item}"
+        counts = tuple(map(float, rank_bands(ranks.tolist())))
+        charts.append(Shares(title=title, groups=(name,), levels=BANDS, counts=(counts,), heading="run"))
     heading = f"<h3>{escape(name)}{escape(where)}</h3>" if several else ""
-    drawn = f'<div class="charts">{"".join(charts)}</div>'
+    drawn = f'<div class="charts">{"".join(map(chart_html, charts))}</div>'
     told = _failures(context, name) if failures else ""
-    return f'<div class="panel">{heading}{score}{drawn}{told}</div>', charts
+    # As a file of its own a chart says whose it is.
+    named = [replace(chart, title=f"{chart.title}, {name}") if several else chart for chart in charts]
+    return f'<div class="panel">{heading}{score}{drawn}{told}</div>', named
+
+
+def rank_bands(ranks: Sequence[int]) -> list[int]:
+    """How many ranks are in each of ``BANDS``; a rank of −1 (not listed) is in the last."""
+    counts = [0] * len(BANDS)
+    for rank in ranks:
+        band = next((index for index, last in enumerate(_LAST_RANKS) if rank <= last), len(_LAST_RANKS))
+        counts[len(_LAST_RANKS) if rank == UNRANKED else band] += 1
+    return counts
 
 
 def _meaning(metric: str, queries: int) -> str:
@@ -226,7 +234,7 @@ def _how_sure(context: ReportContext, runs: dict[str, Run], best: str) -> Iterat
     metric = context.headline(run)
     if metric is None:
         return
-    values, point = run[metric], point_of(run[metric])
+    values, point = run[metric], figure_of(run[metric])
     images = len(set(values.clusters.tolist()))
     if point.bounded and facts_of(metric).unit == "share":
         wide = 100 * (point.high - point.low)
@@ -271,20 +279,20 @@ def _where(context: ReportContext, runs: dict[str, Run], best: str) -> Iterator[
             yield "Every query has a right item first."
 
 
-def _table(context: ReportContext) -> str:
+def _table(context: ReportContext) -> Content:
     runs = dict(context.inputs.runs)
     several = len(context.inputs.by_dataset()) > 1
     chosen = _TABLE if len(runs) == 1 else _TABLE[:_SHARED]
     metrics = context.shared_metrics(list(runs.values()), chosen) or list(next(iter(runs.values())))[:6]
     if len(runs) == 1:
         name, run = next(iter(runs.items()))
-        return TableHtml(f"The main figures: {name}", run_grid(run, [name for name in metrics if name in run.values]))
+        return table_of(f"The main figures: {name}", run_grid(run, [name for name in metrics if name in run.values]))
     columns = [value_cells([run.values.get(metric) for run in runs.values()]) for metric in metrics]
     rows = tuple(zip(runs, *columns, strict=True))
     grid = Grid(("run", *metrics), rows, "l" * (1 + len(metrics)))
     if several:  # what is best on one dataset says nothing about another
-        return TableHtml("The main figures", grid)
-    return TableHtml("The main figures; the best of each column is bold", grid, best=_best_cells(runs, metrics))
+        return table_of("The main figures", grid)
+    return table_of("The main figures; the best of each column is bold", grid, best=_best_cells(runs, metrics))
 
 
 def _best_cells(runs: dict[str, Run], metrics: list[str]) -> set[tuple[int, int]]:
