@@ -59,13 +59,10 @@ _MODELS = "runs/tiny runs/noisy runs/noisier"
 _RESAMPLES = "--resamples 50"
 
 CASES: dict[str, tuple[Case, ...]] = {
-    "demo": (Case("demo", "demo --images 12 -o demo", part="demos", keeps=("demo/audit/report.html", "demo/audit/audit.md")),),
+    "demo": (Case("demo", "demo --images 12 -o demo", part="demos"),),
     "audit": (
         Case("list", "audit --list", part=""),
-        Case(
-            "tiny", "audit --dataset scenes --model tiny --quick -o audits/tiny", part="audits",
-            keeps=("audits/tiny/*.html", "audits/tiny/*.md"),
-        ),
+        Case("tiny", "audit --dataset scenes --model tiny --quick -o audits/tiny", part="audits"),
     ),
     "evaluate": (
         Case("model", f"evaluate --dataset scenes --model tiny {_RESAMPLES}", files="-o out/run"),
@@ -119,7 +116,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     "report": (
         Case("runs", "report runs/tiny runs/noisy --title 'Two models' --queries 2 -o out/report.html", forms=("80", "json")),
         Case("one", "report runs/noisy --queries 2 -o out/report.html", forms=("80",), slow=True),
-        Case("figures", "report runs/tiny --queries 2 -o out/report.html --figures out/figures", forms=("80",), slow=True),
+        Case("figures", "report runs/tiny --queries 2 -o report.html --figures out/figures", forms=("80",), slow=True),
         Case("audit", "report audits/tiny --queries 2 -o out/report.html", part="audits", forms=("80", "json")),
     ),
     "leaderboard": (
@@ -384,7 +381,9 @@ PRINTED: dict[str, Callable[[], object]] = {
     "description": lambda: cl.describe(cl.load_dataset("few")),
     "groups": lambda: cl.by(_runs()[0], "style", "t2i/Hit@1"),
     "comparison": lambda: cl.compare(*_runs()[:2], metrics="t2i/Hit@1", permutations=500),
-    "leaderboard": lambda: cl.leaderboard({(run.name, "scenes"): run for run in _runs()}, "t2i/Hit@1", permutations=500),
+    "leaderboard": lambda: cl.leaderboard(
+        {(run.name, "scenes"): run for run in _runs()}, "t2i/Hit@1", permutations=500
+    ),
     "robustness": lambda: cl.Robustness.load("runs/rob"),
     "robustness-table": lambda: cl.robustness_table({"rob": cl.Robustness.load("runs/rob")}),
     "gallery-curve": lambda: cl.gallery_curve(_runs()[:1], "t2i/Hit@1", sizes=(5, 24), resamples=50),

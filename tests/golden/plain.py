@@ -168,7 +168,9 @@ def _page(text: str) -> str:
     reader = _Lines()
     reader.feed(text)
     reader.close()
-    return "\n".join(reader.lines)
+    # Where a browser drew the picture, places and sizes are its own: its words stay.
+    drawn = 'class="main-svg"' in text and text.lstrip().startswith("<svg")
+    return "\n".join(line for line in reader.lines if not (drawn and line.startswith("<")))
 
 
 class _Lines(HTMLParser):

@@ -234,6 +234,8 @@ PARTS: dict[str, Callable[[Path], None]] = {
 }
 """Each is prepared in a copy of what it needs, and holds all of that."""
 NEEDS = {"tables": "scenes", "studies": "tables", "judging": "tables", "builds": "scenes", "audits": "scenes"}
+BOUND = ("audits", "demos")
+"""Parts that are resumed only where they were made: an audit is another one if its dataset lies elsewhere."""
 
 
 class Study:
@@ -244,13 +246,10 @@ class Study:
 
     def part(self, name: str) -> Path:
         """The folder of a part, prepared by the first who asks."""
-        folder = self.root / name
-        needed = None if name not in NEEDS else self.part(NEEDS[name])
-        self.root.mkdir(exist_ok=True)
-        with (self.root / f"{name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        folder, needed = self.root / name, None if name not in NEEDS else self.part(NEEDS[name])
+        with self._locked(name):
             if not folder.exists():
-                working = self.root / f"{name}-begun"
+                working = self._place(name)
                 shutil.rmtree(working, ignore_errors=True)
                 _copy(needed, working)
                 PARTS[name](working)
@@ -259,13 +258,27 @@ class Study:
 
     @contextlib.contextmanager
     def copy(self, part: str, folder: Path) -> Iterator[Path]:
-        """A copy to work in."""
-        _copy(self.part(part) if part else None, folder)
-        (folder / "out").mkdir()
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder)
+        """A copy to work in: ``folder``, or where the part was made if what it holds is bound to that place."""
+        source = self.part(part) if part else None
+        with self._locked(part) if part in BOUND else contextlib.nullcontext():
+            folder = self._place(part) if part in BOUND else folder
+            shutil.rmtree(folder, ignore_errors=True)
+            _copy(source, folder)
+            (folder / "out").mkdir()
+            try:
+                yield folder
+            finally:
+                shutil.rmtree(folder)
+
+    def _place(self, part: str) -> Path:
+        return self.root / f"{part}-place"
+
+    @contextlib.contextmanager
+    def _locked(self, part: str) -> Iterator[None]:
+        self.root.mkdir(exist_ok=True)
+        with (self.root / f"{part}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
 
 def _copy(source: Path | None, target: Path) -> None:
