@@ -206,7 +206,7 @@ def _builds(folder: Path) -> None:
     pool.select("text", pl.col("image").replace_strict(files)).write_parquet(folder / "captions.parquet")
     _do(IMP, folder)
     shutil.copytree(folder / "bench" / "imp", folder / "bench" / "waiting")
-    for sheet, odd in (("annotate-1.csv", 7), ("annotate-2.csv", 5)):
+    for sheet, odd in (("annotate-1.csv", 7), ("annotate-2.csv", 5), ("agree.csv", 4)):
         _do(IMP, folder)
         table = pl.read_csv(folder / "bench" / "imp" / sheet, infer_schema=False)
         verdicts = ["bad" if row % odd == 3 else "good" for row in range(table.height)]
