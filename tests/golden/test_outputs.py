@@ -1,0 +1,287 @@
+"""What every command prints and writes, compared with what it printed and wrote when that was last recorded.
+
+``python -m pytest tests/golden --record`` records the outputs anew and lists the files that changed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import platform
+import re
+import shlex
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reference_pages.commands import commands
+from tests.build.generators.test_http import Server, content
+from tests.golden.cases import CASES, NO_OUTPUT, PRINTED, Case
+from tests.golden.plain import SHOWN, plain_file, plain_json, plain_text
+from tests.golden.study import Study, call
+
+HERE = Path(__file__).parent
+MACHINE = HERE / "machine.txt"
+"""Where figures were recorded: on another kind of processor the last digit that is shown may be another."""
+PYTHON = "python"
+"""The folder of results that Python prints."""
+RECORD = "python -m pytest tests/golden --record"
+TEXT = {".html", ".svg", ".parquet", ".npy", ".png", ".pdf"}
+"""Endings of files that are recorded as text of another form."""
+
+ALL = [(command, case, made) for command, cases in CASES.items() for case in cases for made in case.calls]
+_NUMBER = re.compile(r"(?<![\w@.#])[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.]*\w)")
+
+
+def folder_of(command: str) -> Path:
+    return HERE / command.replace(" ", "-")
+
+
+def parameters() -> Iterator[Any]:
+    for command, case, made in ALL:
+        marks = [pytest.mark.slow] if case.is_slow(made) else []
+        yield pytest.param(command, case, made, id=f"{command}/{case.name}/{made}", marks=marks)
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[str]:
+    """A vision-language model that finds everything good."""
+    server = Server()
+    labels = {"labels": ["good"]}
+    failure = {"labels": ["details"], "rating": 4}
+    server.answer = lambda body: content(json.dumps(failure if "rating" in json.dumps(body) else labels))
+    yield server.address
+    server.httpd.shutdown()
+    server.httpd.server_close()
+
+
+@pytest.mark.parametrize(("command", "case", "made"), list(parameters()))
+def test_output(
+    command: str, case: Case, made: str, study: Study, tmp_path: Path, request: pytest.FixtureRequest,
+    record_property: Any,
+) -> None:  # fmt: skip
+    if made.endswith((".png", ".pdf", ".svg")):
+        pytest.importorskip("kaleido", reason="pip install 'crosslens[plot-static]'")
+    words = case.typed(made)
+    if "{endpoint}" in words:
+        words = words.replace("{endpoint}", request.getfixturevalue("endpoint"))
+    with study.copy(case.part, tmp_path / "work") as folder:
+        columns = int(made) if made.isdecimal() else None if made == "json" else 80
+        done = call(words, folder, columns, colour=case.colour)
+        assert done.code == case.code, f"crosslens {words}\n{done.err}"
+        texts = outputs(case, made, done.out, done.err, folder)
+    stored = {file.name: file for file in folder_of(command).glob("*") if is_of(file.name, case, made)}
+    if request.config.getoption("--record", False):
+        record(folder_of(command), texts, stored, partial(record_property, "recorded"), case)
+    else:
+        check(f"crosslens {words}", texts, stored, case)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_printed_result(
+    name: str, study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,
+    record_property: Any,
+) -> None:  # fmt: skip
+    """What ``print(result)`` shows in Python."""
+    case = Case(name, "", part="studies")
+    with study.copy(case.part, tmp_path / "work") as folder, monkeypatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("CROSSLENS_CACHE", str(folder / "cache"))
+        result = PRINTED[name]()
+        kind = type(result)
+        has_text = kind.__str__ is not object.__str__ and "polars" not in kind.__module__
+        shown = str(result) if has_text else "no text of its own"
+        texts = {f"{name}.txt": plain_text(f"{kind.__name__}\n\n{shown}\n", folder)}
+    stored = {file.name: file for file in (HERE / PYTHON).glob(f"{name}.txt")}
+    if request.config.getoption("--record", False):
+        record(HERE / PYTHON, texts, stored, partial(record_property, "recorded"), case)
+    else:
+        check(f"print({name})", texts, stored, case)
+
+
+def check(what: str, texts: dict[str, str], stored: dict[str, Path], case: Case) -> None:
+    strict = MACHINE.read_text().strip() == platform.machine()
+    differences = [
+        text
+        for name in sorted({*texts, *stored})
+        if (text := difference(name, stored.get(name), texts.get(name), case, strict=strict))
+    ]
+    assert not differences, "\n".join([what, *differences, f"if this is intended: {RECORD}"])
+
+
+def outputs(case: Case, made: str, out: str, err: str, folder: Path) -> dict[str, str]:
+    """What a call made, by the names under which it is recorded."""
+    texts = {}
+    if made == "json":
+        return {f"{case.name}.json": plain_json(out, folder)}
+    if made in case.forms:
+        printed = out + (f"\n[standard error]\n{err.lstrip()}" if err.strip() else "")
+        texts[f"{case.name}.{made}.txt"] = plain_text(printed, folder)
+    if made == "120":
+        return texts
+    kept = [file for pattern in case.keeps for file in folder.glob(pattern)] if made in case.forms else []
+    files = {file: file.relative_to(folder) for file in kept}
+    written = sorted(file for file in (folder / "out").rglob("*") if file.is_file())
+    listed = [file.relative_to(folder / "out") for file in written]
+    files |= {
+        file: path
+        for file, path in zip(written, listed, strict=True)
+        if len(path.parts) == 1 or (path.suffix in SHOWN and "images" not in path.parts)
+    }
+    for file, path in files.items():
+        texts[recorded_name(case, path)] = plain_file(file, folder)
+    folders = sorted({path.parts[0] for path in listed if len(path.parts) > 1})
+    for top in folders:
+        texts[f"{case.name}.{top}.files.txt"] = "".join(
+            f"{plain_text(str(path), folder)}" for path in listed if path.parts[0] == top and path.suffix != ".png"
+        )
+    return texts
+
+
+def recorded_name(case: Case, path: Path) -> str:
+    return f"{case.name}.{'.'.join(path.parts)}" + (".txt" if path.suffix in TEXT else "")
+
+
+def is_of(name: str, case: Case, made: str) -> bool:
+    """Whether a recorded file is one that this call makes, by its name alone."""
+    if not name.startswith(f"{case.name}."):
+        return False
+    rest = name.removeprefix(f"{case.name}.")
+    if made == "json":
+        return rest == "json"
+    if rest == f"{made}.txt":
+        return True
+    if made == "120" or rest == "json" or re.fullmatch(r"\d+\.txt", rest):
+        return False
+    if made in case.forms[1:]:
+        return False
+    if made in case.forms and any(
+        fnmatchcase(rest.removesuffix(".txt"), pattern.replace("/", ".")) for pattern in case.keeps
+    ):
+        return True
+    for word in shlex.split(case.typed(made)):
+        if word.startswith("out/"):
+            path = Path(word.removeprefix("out/"))
+            exact = re.escape(path.stem) + r"(-i2t|-t2i)?" + re.escape(path.suffix)
+            if re.fullmatch(rf"{exact}(\.txt|\.json)?", rest) or (not path.suffix and rest.startswith(f"{path}.")):
+                return True
+    return False
+
+
+def record(folder: Path, texts: dict[str, str], stored: dict[str, Path], note: Any, case: Case) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, text in texts.items():
+        file = folder / name
+        before = file.read_text(encoding="utf-8") if file.exists() else None
+        if before is None or settled(text, before, case, strict=True) != before:
+            file.write_text(text, encoding="utf-8")
+            note(f"{'new' if before is None else 'changed'}: {file.relative_to(HERE)}")
+    for name in stored.keys() - texts.keys():
+        stored[name].unlink()
+        note(f"removed: {stored[name].relative_to(HERE)}")
+    MACHINE.write_text(f"{platform.machine()}\n")
+
+
+def difference(name: str, stored: Path | None, text: str | None, case: Case, *, strict: bool) -> str:
+    """How an output differs from the recorded one; empty where it does not."""
+    if stored is None:
+        return f"{name}: nothing is recorded under this name"
+    if text is None:
+        return f"{name}: no longer made"
+    before = stored.read_text(encoding="utf-8")
+    after = settled(text, before, case, strict=strict)
+    if after == before:
+        return ""
+    shown = str(stored.relative_to(HERE))
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), shown, "now", lineterm="", n=2)
+    return "\n".join(lines)
+
+
+def settled(text: str, before: str, case: Case, *, strict: bool) -> str:
+    """The text, with the recorded lines where nothing but the rounding of a computation differs."""
+    if text == before:
+        return text
+    new, old = text.splitlines(), before.splitlines()
+    matcher = difflib.SequenceMatcher(None, [outline(line) for line in old], [outline(line) for line in new], False)
+    for kind, first, last, start, _ in matcher.get_opcodes():
+        if kind == "equal":
+            for row, line in enumerate(old[first:last], start=start):
+                if is_near(line, new[row], case, strict=strict):
+                    new[row] = line
+    return "\n".join(new) + "\n" * text.endswith("\n")
+
+
+def outline(line: str) -> str:
+    return _NUMBER.sub("#", line)
+
+
+def is_near(old: str, new: str, case: Case, *, strict: bool) -> bool:
+    if not strict and case.part == "training":
+        return True  # training amplifies every rounding
+    pairs = zip(_NUMBER.findall(old), _NUMBER.findall(new), strict=True)
+    return all(one == two or _near(one, two, strict=strict) for one, two in pairs)
+
+
+def _near(old: str, new: str, *, strict: bool) -> bool:
+    """Long numbers agree to five digits or to a millionth; short ones, which people read, to every digit."""
+    one, two = (float(number.replace(",", "")) for number in (old, new))
+    mantissa = old.lower().partition("e")[0]
+    digits = len(re.sub(r"\D", "", mantissa).lstrip("0"))
+    if ("." in mantissa and digits >= 5) or "e" in old:
+        return abs(one - two) <= 1e-6 + 2e-5 * abs(one)
+    unit = 10.0 ** -len(mantissa.partition(".")[2])
+    return not strict and "." in mantissa and abs(one - two) <= 1.01 * unit
+
+
+def test_every_command_has_a_case() -> None:
+    existing = {path.removeprefix("crosslens ") for path, _ in commands()}
+    without = {path.removeprefix("crosslens ") for path in NO_OUTPUT}
+    assert existing == {*CASES, *without}
+
+
+def test_words_of_a_case_call_its_command() -> None:
+    assert not [
+        case.words
+        for command, cases in CASES.items()
+        for case in cases
+        if not f"{case.words} ".startswith(f"{command} ")
+    ]
+    for command, cases in CASES.items():
+        assert len({case.name for case in cases}) == len(cases), command
+
+
+def test_every_recorded_file_is_still_made(request: pytest.FixtureRequest) -> None:
+    owned = {(folder_of(command), case, made) for command, case, made in ALL}
+    abandoned = [
+        file
+        for file in sorted(HERE.glob("*/*"))
+        if file.parent.name not in ("__pycache__", PYTHON)
+        and not any(folder == file.parent and is_of(file.name, case, made) for folder, case, made in owned)
+    ]
+    abandoned += [file for file in (HERE / PYTHON).glob("*") if file.stem not in PRINTED]
+    if request.config.getoption("--record", False):
+        for file in abandoned:
+            file.unlink()
+        abandoned = []
+    assert not abandoned, "no case makes these any more: delete them"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("mean 0.123456 of 5", "mean 0.123457 of 5", True),
+        ("mean 0.123456 of 5", "mean 0.123556 of 5", False),
+        ("mean 0.123456 of 5", "mean 0.123456 of 6", False),
+        ("Hit@1  40.5", "Hit@1  40.6", False),
+        ("Hit@1  40.5", "Hit@1   40.5", False),
+        ("Hit@1  40.5 *", "Hit@1  40.5", False),
+        ("p 2.00001e-05", "p 2.00002e-05", True),
+    ],
+)
+def test_what_counts_as_the_same(old: str, new: str, same: bool) -> None:
+    case = Case("", "")
+    assert (settled(new, old, case, strict=True) == old) == same
