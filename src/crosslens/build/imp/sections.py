@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from crosslens.core import Cards, FactList, Figure, Part, PictureCard, Presented, Section, Table, Text
+from crosslens.core import Cards, Cell, FactList, Figure, Part, PictureCard, Presented, Section, Table, Text
 
 if TYPE_CHECKING:
     from crosslens.build.imp.benchmark import Imp
@@ -72,13 +72,12 @@ def imp_sections(imp: Imp) -> Iterator[Section]:
 
 
 def _counts(imp: Imp) -> list[Part]:
-    spreads = tuple(
-        (spread.space, *(Figure(value, digits=4) for value in (
-            spread.nearest_mean, spread.nearest_min, spread.covered_mean, spread.covered_max)))
-        for spread in imp.spreads
-    )  # fmt: skip
+    spreads: list[tuple[Cell, ...]] = []
+    for spread in imp.spreads:
+        values = spread.nearest_mean, spread.nearest_min, spread.covered_mean, spread.covered_max
+        spreads.append((spread.space, *(Figure(value, digits=4) for value in values)))
     header = ("sampled in", "nearest, mean", "least", "coverage, mean", "most")
-    return [Table(("stage", ""), tuple(imp.counts.items()), "lr"), Table(header, spreads, "lrrrr")]
+    return [Table(("stage", ""), tuple(imp.counts.items()), "lr"), Table(header, tuple(spreads), "lrrrr")]
 
 
 @dataclass(frozen=True)

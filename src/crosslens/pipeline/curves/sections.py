@@ -50,12 +50,12 @@ def curve_sections(curves: Curves) -> Iterator[Section]:
         ),
         axis="m, how many of the most similar items count",
     )  # fmt: skip
-    rows = tuple(
+    rows: list[tuple[Cell, ...]] = [
         (str(m), *(metric_figure(own[index].name, own[index].mean) for *_, own in columns))
         for index, m in enumerate(curves.counts)
-    )
+    ]
     table = Table(
-        ("m", *(f"{run} {family}" for run, family, _ in columns)), rows, "r" * (1 + len(columns)),
+        ("m", *(f"{run} {family}" for run, family, _ in columns)), tuple(rows), "r" * (1 + len(columns)),
         most=_MOST_COUNTS,
     )  # fmt: skip
     yield Section(curve_title(curves), (lines, table, Text.of(f"In percent. {about}.")))
