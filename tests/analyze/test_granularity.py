@@ -15,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 import crosslens as cl
 from crosslens.analyze.granularity.features import FEATURES
 from crosslens.analyze.granularity.measure import Granularity, compare_granularity, measure_granularity as granularity
+from crosslens.core import Lines
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.data.subsets import captions_by, captions_where
 from crosslens.language.parsing import parse_texts
@@ -256,6 +257,19 @@ def test_sets_of_one_name_are_told_apart() -> None:
     assert "[" not in result.text()
     with pytest.raises(UsageError, match="no captions"):
         compare_granularity([])
+
+
+def test_every_feature_has_a_chart_of_all_sets() -> None:
+    coarse, fine = two_sets()
+    result = compare_granularity([granularity(coarse), granularity(fine)], resamples=0, permutations=1)
+    (section,) = result.only(["words", "concept_depth"]).sections()
+    words, depth = section.charts
+    assert isinstance(words, Lines)
+    assert (words.title, depth.title) == ("words", "concept depth")
+    assert [own.name for own in words.series] == ["coarse", "fine"]
+    at = dict(zip(words.across, words.series[0].figures, strict=True))
+    assert {across: figure.value for across, figure in at.items() if figure.value} == {2.0: 0.5, 3.0: 0.5}
+    assert words.across == tuple(float(n) for n in range(2, 13)), "whole numbers stand alone"
 
 
 def test_captions_by_a_column() -> None:

@@ -22,6 +22,7 @@ from crosslens.core.embeddings import Embeddings
 from crosslens.core.errors import CrosslensError, InputError, UsageError
 from crosslens.core.ranking import Ranking
 from crosslens.pipeline.evaluation import evaluate
+from crosslens.report import label_quality_text
 
 Array = np.ndarray[Any, Any]
 
@@ -218,6 +219,29 @@ def test_no_model_excuses_itself() -> None:
         ("dog#0", "another image + far", "keep", 6)
     ]
     assert len(result.relevance().items) == len(dataset.texts)
+
+
+def test_a_weak_models_misses_make_no_label_suspect() -> None:
+    """What one model misses, without words or copies against it, is the model's: counted nowhere as a suspect label."""
+    random = np.random.default_rng(0)
+    dataset = Dataset.of({f"im{n}": [f"dog x{n} on a sofa y{m}" for m in range(5)] for n in range(40)})
+    dataset = with_texts(dataset, {7: dataset.texts[100], 11: "dog"})
+    runs = {"weak": rankings(random.random((40, 200)), dataset)}
+    result = label_quality(dataset, runs, words=False)
+    assert result.runs["failures"][0] > 150
+    suspects = {dataset.caption_ids[row] for row in (7, 100, 11)}
+    assert set(result.table.head(result.suspects)["caption"]) == suspects
+    payload = result.as_dict()
+    assert payload["suspects"] == result.suspects == len(suspects)
+    assert payload["reasons"]["same caption"] == 2
+    assert payload["reasons"]["says nothing"] == 1
+    assert max(payload["reasons"].values()) <= len(suspects)
+    rest = result.table.slice(result.suspects)
+    assert payload["missed"] == rest.height
+    assert set(rest["signals"]) == {0}
+    assert rest["reason"].str.contains("far").all(), "a rank among the first is a mere miss"
+    text = label_quality_text(result, 80)
+    assert text.startswith("captions: 3 suspect labels to review")
 
 
 def test_a_clean_dataset_has_nothing_to_review() -> None:

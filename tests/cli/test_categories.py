@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core import Dataset
+from crosslens.analyze import category_results
+from crosslens.core import Bars, Dataset, Run
 from crosslens.data import write_dataset
 
 from .conftest import Call
@@ -39,7 +41,7 @@ def study(tmp_path: Path, call: Call) -> Path:
 def test_a_panel_in_the_terminal_and_in_files(study: Path, call: Call) -> None:
     words = ("analyze", "categories", study / "runs/strong", study / "runs/weak", "--difficulty")
     words = (*words, study / "levels.parquet", "--metrics", "Hit@1 MedR[all]", "--resamples", "20")
-    outcome = call(*words, "--negatives", "2", "-o", study / "t.csv", "--plot", study / "p.html")
+    outcome = call(*words, "--negatives", "2", "-o", study / "t.csv", "--write", study / "p.html")
     assert outcome.code == 0, outcome.err
     assert max(map(len, outcome.out.splitlines())) <= 80
     assert "text → image, of all queries" in outcome.out
@@ -53,8 +55,40 @@ def test_a_panel_in_the_terminal_and_in_files(study: Path, call: Call) -> None:
     assert parts == pytest.approx(shares.filter(pl.col("category") == "total")["value"][0])
     assert "mean ± sd" in (study / "p.html").read_text()
     assert call(*words, "-o", study / "t.csv").code != 0  # exists
-    assert call(*words, "-o", study / "t.tex").code == 0
-    assert r"t2i & all & Hit@1 & strong" in (study / "t.tex").read_text()
+    assert call(*words, "--write", study / "t.tex", "--write", study / "w.csv").code == 0
+    latex = (study / "t.tex").read_text()
+    assert "% text → image, of all queries" in latex
+    assert re.search(r"Hit@1 & strong & [0-9.]+ & .*\n & weak & ", latex)
+    written = pl.read_csv(study / "w.csv")
+    assert written.select("metric", "model").rows()[1] == ("Hit@1", "weak"), "a name is in every row of data"
+
+
+def test_charts_hold_the_figures_of_the_tables(study: Path, call: Call) -> None:
+    run = Run.load(study / "runs/weak")
+    result = category_results({"weak": run, "other": run}, study / "levels.parquet", metrics=["Hit@1"], resamples=20)
+    (section,) = result.sections()
+    left, right = section.charts
+    assert isinstance(right, Bars)
+    assert (left.title, right.title) == ("Hit@1, image → text", "Hit@1, text → image")
+    assert [own.name for own in right.series] == ["weak", "other", "mean ± sd"]
+    for own in right.series[:2]:
+        expected = [
+            result.value("weak", "Hit@1", name, direction="t2i", denominator="category") for name in result.categories
+        ]
+        assert [figure.value for figure in own.figures] == expected
+    for mean, figure in zip(right.series[2].figures, right.series[0].figures, strict=True):
+        assert (mean.low, mean.value, mean.high) == (figure.value,) * 3, "equal models have no spread"
+
+
+def test_a_narrow_terminal_repeats_the_names_of_rows(study: Path) -> None:
+    run = Run.load(study / "runs/weak")
+    result = category_results({"weak": run, "other": run}, study / "levels.parquet", metrics=["Hit@1"], resamples=0)
+    blocks = result.text(34).split("\n\n")
+    headers = [block.splitlines()[-5] for block in blocks if "weak" in block]
+    assert [header.split() for header in headers[:2]] == [
+        ["metric", "model", "total", "easy"], ["metric", "model", "medium", "hard"]
+    ]  # fmt: skip
+    assert max(map(len, "\n".join(blocks).splitlines())) <= 34
 
 
 def test_json_holds_fractions_and_the_panel(study: Path, call: Call) -> None:
@@ -82,7 +116,7 @@ def test_rejected_captions_with_scores_in_tables(study: Path, call: Call) -> Non
 def test_mistakes_are_explained(study: Path, call: Call) -> None:
     words = ("analyze", "categories", study / "runs/strong", "--difficulty", study / "levels.parquet")
     assert "unknown column 'colour'" in call(*words, "--by", "colour").err
-    assert "use .csv, .parquet or .tex" in call(*words, "-o", study / "t.xlsx").err
+    assert "end the name in .parquet or .csv" in call(*words, "-o", study / "t.xlsx").err
     assert "pass a number from 1, or all" in call(*words, "--negatives", "none").err
     assert "unknown area 'circle'" in call(*words, "--area", "circle").err
     assert "neither runs nor scored pairs" in call("analyze", "categories", *words[3:]).err

@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 
 import crosslens as cl
+from crosslens.analyze import compare_discriminability
+from crosslens.core import Lines
 
 from .conftest import Call
 
@@ -54,21 +56,36 @@ def test_two_side_by_side(study: Path, call: Call) -> None:
     assert first["least"][0]["dis"] >= first["most"][0]["dis"]
 
 
-def test_the_plot_is_a_page_with_its_numbers(study: Path, tmp_path: Path, call: Call) -> None:
-    pytest.importorskip("plotly")
+def test_the_page_has_the_histogram_and_its_numbers(study: Path, tmp_path: Path, call: Call) -> None:
     page = tmp_path / "dis.html"
-    assert call(*words(study), *settings(), "--plot", page).code == 0
+    assert call(*words(study), *settings(), "--write", page).code == 0
     text = page.read_text(encoding="utf-8")
     assert "How well captions single out an image" in text
     assert "least discriminable" in text
     assert "kept at η = 0.8" in text
+    assert text.count('<svg class="chart"') == 1
+
+
+def test_the_chart_and_the_bars_count_every_caption(study: Path) -> None:
+    dataset = cl.load_dataset("coco", captions=str(study / "captions.json"))
+    vectors = {side: np.load(study / f"model-a-{file}.npy") for side, file in (("images", "img"), ("captions", "cap"))}
+    measured = cl.discriminability(dataset, k=5, temperature=0.1, **vectors)
+    first, second = compare_discriminability([measured], resamples=0, permutations=1).sections()
+    (chart,) = first.charts
+    assert isinstance(chart, Lines)
+    assert sum(figure.value or 0 for figure in chart.series[0].figures) == pytest.approx(1)
+    assert chart.band is not None
+    assert chart.band[:2] == measured.band
+    assert sum(row[1] for row in second.tables[0].rows) == len(dataset.caption_ids)  # type: ignore[misc, arg-type]
+    marked = [str(row[0]).endswith("·") for row in second.tables[0].rows]
+    assert marked == [False] * 2 + [True] * 16 + [False] * 2, "η = 0.8 keeps the middle four fifths"
 
 
 @pytest.mark.parametrize(
     ("extra", "problem"),
     [
         (["-o", "dis.txt"], "neither .parquet nor .csv"),
-        (["--plot", "dis.doc"], "unknown figure format"),
+        (["--write", "dis.doc"], "unknown form .doc"),
         (["--k", "40"], "40 neighbours among 39 other items"),
         (["--model", "tiny"], "both a model and embeddings"),
         (["--caption-embeddings", "more.npy"], "--caption-embeddings is given 2 times for 1 datasets"),

@@ -143,6 +143,8 @@ def test_clusters_as_a_page(folder: Path, call: Call, tmp_path: Path) -> None:
     assert 'href="#d1-c3"' in content
     assert 'id="d1-c3"' in content
     assert "a dog number" in content
+    assert content.count('<figure class="in-words">') == 18, "no pictures: six images of each cluster in words"
+    assert "missing" not in content.split("</style>")[1].split("</script>")[-1]
     assert pl.read_csv(images)["cluster"].n_unique() >= 3
     clusters = call(*words(folder, "plain"), "--clusters", "--min-cluster-size", "5", "--json").json["datasets"][0][
         "clusters"
@@ -182,6 +184,16 @@ def test_figures_show_what_was_measured() -> None:
     assert all(np.trapezoid(trace.y, trace.x) == pytest.approx(1, abs=0.01) for trace in densities)
 
 
+def test_densities_have_axes() -> None:
+    drawn = density_figure([measured("first", 0)[1]]).to_dict()["layout"]
+    axes = [axis for name, axis in drawn.items() if name.startswith(("xaxis", "yaxis"))]
+    assert [axis["title"]["text"] for axis in axes] == ["cosine", "density (pairs per unit)"] * 2
+    for axis in axes:
+        assert axis["showline"]
+        assert axis["ticks"] == "outside"
+        assert axis.get("showticklabels", True)
+
+
 def test_many_sizes_make_a_short_table() -> None:
     rng = np.random.default_rng(0)
     dataset = cl.Dataset.of({f"i{row}": ["text"] for row in range(60)}, "many")
@@ -218,6 +230,26 @@ def test_models_encode(tmp_path: Path, call: Call) -> None:
     assert outcome.code != 0
 
 
+def test_captions_may_stand_for_images(tmp_path: Path, call: Call) -> None:
+    """Without a picture: as where the mean of the captions' vectors is given as the images' vectors."""
+    from crosslens.encode import load_encoder
+
+    given = [word for word in pictures(tmp_path) if word not in ("--image-folder", tmp_path)]
+    outcome = call(*given, "--model", "tiny", "--image-text", "mean")
+    assert outcome.code == 0, outcome.err
+    (told,) = outcome.json["datasets"]
+    dataset = cl.load_dataset(tmp_path / "set.jsonl")
+    captions = np.asarray(load_encoder("tiny").encode_texts(dataset.texts))
+    images = captions.reshape(4, 2, -1).mean(axis=1)
+    expected = cl.polysemy(dataset, images=images, captions=captions, sizes=[2], resamples=0).as_dict()["curves"][0]
+    for name in ("image_similarity", "caption_distance"):
+        assert told["curves"][0][name]["mean"] == pytest.approx(expected[name]["mean"], abs=1e-6)
+    assert "co_caption_cosine" in told["diversity"]
+    assert "pair_cosine" not in told["diversity"], "an image made of its captions is no witness of them"
+    outcome = call(*given, "--model", "tiny", "--image-text", "extractive")
+    assert outcome.code == 0, outcome.err
+
+
 @pytest.mark.slow
 def test_a_sentence_encoder_matches_words(tmp_path: Path, call: Call) -> None:
     """F from the definition, one cosine at a time, over the encoder's own word vectors."""
@@ -249,6 +281,7 @@ def test_a_sentence_encoder_matches_words(tmp_path: Path, call: Call) -> None:
         (("--sizes", "30"), "R must be at most 23, the number of other images in plain; it is 30"),
         (("--sizes", "0"), "cannot read the values of R '0'"),
         (("--model", "tiny"), "both a model and embeddings"),
+        (("--image-text", "mean"), "--image-text requires --model"),
         (("--caption-embeddings", "x.npy"), "--caption-embeddings must be given once per dataset: 2 for 1"),
         (("--visual-model", "tiny", "--visual-embeddings", "x.npy"), "both --visual-model and --visual-embeddings"),
         (("--purity-by", "kind"), "--purity-by requires --clusters or --page"),

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core import Dataset
+from crosslens.analyze import compare_scorers
+from crosslens.core import Dataset, Lines, Scatter
 
 from .conftest import Call
 
@@ -39,7 +40,7 @@ def study(tmp_path: Path, call: Call) -> Path:
 def test_two_scorers_in_the_terminal_and_in_files(study: Path, call: Call) -> None:
     words = ("analyze", "scorers", study / "runs/clip", "--scores", study / "vqa.csv", "--difficulty")
     words = (*words, study / "levels.csv", "--resamples", "20", "--form", "clipscore")
-    outcome = call(*words, "-o", study / "s.csv", "--plot", study / "s.html", "--page", study / "page.html")
+    outcome = call(*words, "-o", study / "s.csv", "--write", study / "page.html", "--show", "40")
     assert outcome.code == 0, outcome.err
     for expected in ("clip and vqa: 36 pairs", "Scores by difficulty", "Spearman", "Bland–Altman: vqa − clip"):
         assert expected in outcome.out
@@ -47,10 +48,29 @@ def test_two_scorers_in_the_terminal_and_in_files(study: Path, call: Call) -> No
     cosines = np.load(study / "cosines.npy")[np.arange(36) // 3, np.arange(36)]
     np.testing.assert_allclose(table["score[clip]"], np.maximum(100 * cosines.astype(float), 0), rtol=1e-6)
     page = (study / "page.html").read_text()
-    assert page.count("<article>") == 36
+    assert page.count("<figure><img") == 36
+    assert page.count('<svg class="chart"') == 4
     assert "data:image/jpeg;base64," in page
     assert "view &lt;0&gt;" in page
-    assert "Bland–Altman" in (study / "s.html").read_text()
+    assert "Bland–Altman, rank" in page
+
+
+def test_charts_hold_the_scores(study: Path) -> None:
+    dataset = Dataset.load(study / "data")
+    scores = {"one": np.arange(36.0), "other": np.arange(36.0)[::-1]}
+    result = compare_scorers(dataset, scores, study / "levels.csv", resamples=0)
+    section = next(iter(result.sections()))
+    first, second, scatter, agreement = section.charts
+    assert isinstance(first, Lines)
+    assert [own.name for own in first.series] == ["easy", "medium", "hard"]
+    for own in first.series:
+        assert sum(figure.value or 0 for figure in own.figures) == pytest.approx(1)
+    assert isinstance(scatter, Scatter)
+    assert {point for cloud in scatter.clouds for point in cloud.points} == {(n, 35.0 - n) for n in range(36)}
+    assert isinstance(agreement, Scatter)
+    limits = [result.agreement["rank"].mean.mean, result.agreement["rank"].lower.mean]
+    assert [trend.points[0][1] for trend in agreement.trends[:2]] == limits
+    assert second.title == "other"
 
 
 def test_phi_and_json(study: Path, call: Call) -> None:
@@ -66,8 +86,8 @@ def test_mistakes_are_explained(study: Path, call: Call) -> None:
     assert "1 of two scorers" in call(*words).err
     assert "1 of two scorers" in call("analyze", "scorers", "--phi", "cider").err
     two = (*words, "--scores", study / "vqa.csv")
-    assert "neither .csv nor .parquet" in call(*two, "-o", study / "s.txt").err
-    assert "does not end in .html" in call(*two, "--page", study / "s.txt").err
+    assert "neither .parquet nor .csv" in call(*two, "-o", study / "s.txt").err
+    assert "unknown form .xls" in call(*two, "--write", study / "s.xls").err
     assert "form" in call(*two, "--form", "sine").err
     (study / "bad.csv").write_text("caption,score\n1,none\n")
     assert "the score is 'none'" in call(*words, "--scores", study / "bad.csv").err

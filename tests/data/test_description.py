@@ -122,3 +122,17 @@ def test_real_dataset(shared_data: Path) -> None:
     found = describe(load_dataset("flickr", captions=shared_data / "flickr8k" / "Flickr8k.token.txt"))
     assert found.captions_histogram == {"5": 8092}
     assert 10 < found.words.mean < 13
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Two dogs play in the snow .", 6),
+        ("A man's long-sleeved shirt, isn't it?", 9),
+        ("At 10:30 a U.S. flag , 3,000 feet up !", 8),
+        ("Ein Mädchen - im Café …", 4),
+        (". - !", 0),
+    ],
+)
+def test_words_are_tokens_that_are_not_punctuation(text: str, words: int) -> None:
+    assert describe(Dataset.of({"a": [text]})).words.mean == words

@@ -165,11 +165,19 @@ def test_pictures_are_embedded_where_they_can_be_read(explanations: list[Explana
     assert str(tmp_path) not in page
 
 
-def test_pictures_without_boxes_say_so() -> None:
+def test_without_boxes_there_is_the_photo_alone_in_its_own_shape(tmp_path: Path) -> None:
     pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
+    image = pytest.importorskip("PIL.Image", reason="pip install 'crosslens[encoders]'")
+    image.new("RGB", (200, 300), "navy").save(tmp_path / "portrait.png")
     data = dataset_with({"park": ["a dog"], "beach": ["a boat"]}, boxes=False)
-    page = explanation_page(explained(data, ["park#0"]), "one")
-    assert page.count(">no boxes</text>") == 2
+    page = explanation_page(explained(data, ["park#0"]), "one", {"park": str(tmp_path / "portrait.png")})
+    assert "no boxes" not in re.sub(r"<p.*?</p>", "", page)
+    (drawing,) = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert 'viewBox="0 0 200 300"' in drawing
+    assert drawing.count("<image") == 1
+    assert "<rect" not in drawing
+    assert "<text" not in drawing
+    assert page.count("<figcaption>") == 2, "the other picture has no file: its captions stand alone"
     assert "Boxes with the same number" not in page
 
 

@@ -56,7 +56,7 @@ CHARTS: tuple[Chart, ...] = (
     Histogram(title="histogram", edges=(0.0, 1.0, 2.0), counts=(3, 0), axis="value"),
     Histogram(title="whole", edges=(0.0, 1.0, 2.0), counts=(3, 4), axis="value", whole=True),
     Scatter(title="scatter", clouds=(Cloud("c", ((0.0, 1.0), (2.0, 3.0)), ("x", "y")),), axis="a", up="b",
-            trend=Cloud("trend", ((0.0, 1.0), (2.0, 2.0)))),
+            trends=(Cloud("trend", ((0.0, 1.0), (2.0, 2.0))),), spread=0.3),
 )  # fmt: skip
 
 
@@ -234,3 +234,23 @@ def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "b.md").mkdir()
     with pytest.raises(ConflictError, match="is a folder"):
         result.save(tmp_path / "b.md")
+
+
+def test_names_of_rows_are_said_once_and_open_every_block() -> None:
+    rows = (("a", "x", 1000, 2), ("a", "y", 3, 4), ("b", "y", 5, 6))
+    table = Table(("group", "name", "first", "second"), rows, names=2)
+    assert [line[0] for line in table.lines] == ["a", "", "b"]
+    assert table.frame["group"].to_list() == ["a", "a", "b"]
+    text = Shown((table,)).text(24)
+    assert text.splitlines()[2:7] == [
+        "group   name   first", "a       x      1,000", "        y          3", "b       y          5", ""
+    ]  # fmt: skip
+    assert "group   name   second\na       x           2" in text
+
+
+def test_points_that_lie_on_one_another_are_drawn_apart() -> None:
+    cloud = Cloud("c", ((1.0, 1.0),) * 50 + ((2.0, 2.0),))
+    drawn = draw(Scatter(title="s", clouds=(cloud,), axis="a", up="b", spread=0.2)).svg
+    assert len({line for line in drawn.splitlines() if line.startswith("<circle")}) == 51
+    assert "<circle" in drawn
+    assert {row[2].value for row in Scatter(title="s", clouds=(cloud,), axis="a", up="b").table.rows} == {1.0, 2.0}  # type: ignore[union-attr]

@@ -28,7 +28,19 @@ def test_pairs_come_hardest_first_with_every_verdict(page: str) -> None:
     assert facts == [("0", "hard", "b"), ("1", "medium", "c"), ("2", "easy", "a")]
     articles = page.split("<article>")[1:]
     assert [article.count("✗ no match") for article in articles] == [2, 1, 0]
-    assert "no picture of b" in articles[0]
+
+
+def test_without_pictures_the_other_captions_stand_for_them() -> None:
+    dataset = cl.Dataset.of({"a": ["one <b>", "two", "two"], "b": ["alone"]})
+    scores = {"only": np.array([[0.1, 0.2, 0.3, 0.0], [0.0, 0.0, 0.0, 0.9]])}
+    page = hardest_pairs_page(cl.difficulty(dataset, scores, {"only": 0.5}), dataset)
+    articles = page.split("<article>")[1:]
+    words = [re.findall(r'<div class="in-words">.*?</div>', article) for article in articles]
+    assert [re.findall(r'<q dir="auto">(.*?)</q>', "".join(own)) for own in words] == [
+        ["two"], ["one &lt;b&gt;"], ["one &lt;b&gt;"], [],
+    ]  # fmt: skip
+    assert "no picture" not in page
+    assert "missing" not in page, "no grey box"
 
 
 def test_captions_and_names_are_not_markup(page: str) -> None:

@@ -25,7 +25,6 @@ from crosslens.analyze.categories.negatives import (
     classification_pairs as classification_pairs,
 )
 from crosslens.analyze.categories.results import (
-    AUPRC as AUPRC,
     CategoryResults as CategoryResults,
     category_results as category_results,
 )

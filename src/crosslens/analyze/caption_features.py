@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from math import isfinite
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import polars as pl
 
 from crosslens.core import (
+    Cell,
+    Figure,
     Ids,
-    Printable,
+    Part,
+    Presented,
+    Table,
+    Text,
     UnknownNameError,
     UsageError,
     derive_seed,
@@ -20,6 +26,7 @@ from crosslens.core import (
     json_form,
     match_ids,
 )
+from crosslens.metrics import format_count
 from crosslens.statistics import Bootstrap, Estimate, Samples, paired_samples
 
 Array = np.ndarray[Any, Any]
@@ -101,7 +108,7 @@ class FeatureChange:
 
 
 @dataclass(frozen=True)
-class FeatureComparison(Printable, Generic[Features]):
+class FeatureComparison(Presented, Generic[Features]):
     """Several sets; ``means`` and ``changes`` by set and feature, in order. The first set has no changes."""
 
     sets: tuple[Features, ...]
@@ -125,6 +132,46 @@ class FeatureComparison(Printable, Generic[Features]):
     def table(self) -> pl.DataFrame:
         """One row per caption of every set, with the name of its set."""
         return pl.concat([part.table.select(pl.lit(part.name).alias("dataset"), pl.all()) for part in self.sets])
+
+    def feature_parts(
+        self,
+        labels: Mapping[str, str],
+        mean: Callable[[str, Estimate], Figure],
+        change: Callable[[str, FeatureChange], Figure],
+    ) -> tuple[Part, ...]:
+        """A table of means, one of changes against the first set, and what both are."""
+        means: tuple[tuple[Cell, ...], ...] = tuple(
+            (labels[feature], *(mean(feature, own[feature]) for own in self.means.values()))
+            for feature in self.features
+        )
+        changes: tuple[tuple[Cell, ...], ...] = tuple(
+            (labels[feature], *(change(feature, own[feature]) for own in self.changes.values()))
+            for feature in self.features
+        )
+        first = self.sets[0].name
+        moved = [Table(("feature", *self.changes), changes, title=f"Change against {first}")] if self.changes else []
+        return Table(("feature", *self.means), means), *moved, Text(tuple(self._explanation()), note=True)
+
+    def _explanation(self) -> Iterator[str]:
+        sizes = [
+            f"{format_count(len(captions.caption_ids), 'caption')} of "
+            f"{format_count(len(np.unique(captions.clusters)), 'image')}"
+            for captions in self.sets
+        ]
+        if len(set(sizes)) == 1:
+            listed = sizes[0] + (" each" if len(sizes) > 1 else "")
+        else:
+            listed = ", ".join(f"{captions.name} {size}" for captions, size in zip(self.sets, sizes, strict=True))
+        yield f"Means per caption: {listed}."
+        if any(isfinite(estimate.low) for means in self.means.values() for estimate in means.values()):
+            yield f"In brackets: {100 * self.level:g}% intervals from resampling images."
+        first = self.sets[0].name
+        paired = [name for name, changes in self.changes.items() if all(change.paired for change in changes.values())]
+        unpaired = [name for name in self.changes if name not in paired]
+        if paired:
+            yield f"Changes against {first} are paired by image: {', '.join(paired)}."
+        if unpaired:
+            yield f"Not the same images as {first}, so drawn apart: {', '.join(unpaired)}."
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""

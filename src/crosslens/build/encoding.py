@@ -139,7 +139,9 @@ def encode_candidates(
     notes: list[str] = []
     if encoders.image_text is not None:
         # None is left out: a description is never compared with its own image.
-        vectors["gallery"] = images_from_captions(dataset, captions, encoders.texts, encoders.image_text, **how)
+        vectors["gallery"] = images_from_captions(
+            dataset, encoders.texts, encoders.image_text, captions=captions, **how
+        )
         if "pictures" not in vectors:
             notes.append("no encoder looks at images: their likeness to each other is that of their captions")
             missing = len(dataset.image_ids) - len(vectors["gallery"].ids)

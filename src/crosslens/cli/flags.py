@@ -50,6 +50,7 @@ Plugins = Annotated[
 
 OUTPUT = ("-o", "--output")
 """The spelling of the flag that says where results are written."""
+IMAGE_TEXT = "For {} of texts: an image is the mean of its captions' vectors (mean), or a summary of them (extractive)."
 
 _ENGINE_FLAGS = tuple(f"--{name.replace('_', '-')}" for name in declarations(EngineOptions))
 _TYPES = {"str": str, "Path": Path, "int": int, "float": float, "bool": bool}

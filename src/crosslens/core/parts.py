@@ -139,9 +139,9 @@ class FactList:
 class Table:
     """Cells in rows and columns. ``align`` has one letter per column, ``l`` or ``r``; by default numbers are right.
 
-    ``best`` are rows and columns of cells that are marked. A table that is ``folded`` is on pages under a line to click
-    on, and neither in a terminal nor in LaTeX. Of more than ``most`` rows a terminal shows so many, evenly spread, and
-    pages fold the table. ``notes`` say what its columns mean.
+    The first ``names`` columns name a row. ``best`` are rows and columns of cells that are marked. A table that is
+    ``folded`` is on pages under a line to click on, and neither in a terminal nor in LaTeX. Of more than ``most`` rows
+    a terminal shows so many, evenly spread, and pages fold the table. ``notes`` say what its columns mean.
     """
 
     header: tuple[str, ...]
@@ -152,6 +152,7 @@ class Table:
     best: frozenset[tuple[int, int]] = frozenset()
     folded: bool = False
     most: int | None = None
+    names: int = 1
 
     @property
     def overview(self) -> Table:
@@ -160,6 +161,17 @@ class Table:
             return self
         kept = (round(step * (len(self.rows) - 1) / (self.most - 1)) for step in range(self.most))
         return replace(self, rows=tuple(self.rows[index] for index in kept))
+
+    @cached_property
+    def lines(self) -> tuple[tuple[Cell, ...], ...]:
+        """The rows as people read them: of several names, those that the row above has too are left out."""
+        before: Sequence[Cell] = ()
+        lines = []
+        for row in self.rows:
+            kept = next((n for n in range(self.names - 1) if row[: n + 1] != before[: n + 1]), self.names - 1)
+            lines.append((*("",) * kept, *row[kept:]))
+            before = row
+        return tuple(lines)
 
     @cached_property
     def sides(self) -> str:
@@ -352,12 +364,16 @@ class Cloud:
 
 @dataclass(frozen=True, kw_only=True)
 class Scatter(Chart):
-    """Points by two values; ``trend`` joins the points of a line through them. ``bare`` axes have no numbers."""
+    """Points by two values; each of ``trends`` joins its points by a line. ``bare`` axes have no numbers.
+
+    Where many points lie on one another, they are drawn up to ``spread`` above or below their place.
+    """
 
     clouds: tuple[Cloud, ...]
     axis: str
     up: str
-    trend: Cloud | None = None
+    trends: tuple[Cloud, ...] = ()
+    spread: float = 0.0
     bare: bool = False
 
     @property
@@ -456,9 +472,9 @@ class Presented:
         html: str = FORMS["html"].value(self.sections())
         return html
 
-    @property
+    @cached_property
     def table(self) -> pl.DataFrame:
-        """The first table, its values unrounded."""
+        """The first table, its values unrounded. A dataclass may have a field of this name: ``table: … = field()``."""
         return next(table for section in self.sections() for table in section.tables).frame
 
     def to_pandas(self) -> Any:

@@ -52,11 +52,12 @@ _NARROWEST = 30
 
 @dataclass(frozen=True)
 class Grid:
-    """Text in rows and columns. ``align`` has one letter per column: ``l`` or ``r``."""
+    """Text in rows and columns. ``align`` has one letter per column: ``l`` or ``r``; the first ``names`` name rows."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     align: str
+    names: int = 1
 
     @property
     def width(self) -> int:
@@ -68,7 +69,7 @@ class Grid:
         """Columns padded to their widest cell; those past ``width`` continue in a further block below."""
         lines = self._lines()
         sizes = _sizes(lines)
-        return "\n\n".join(self._block(lines, columns, sizes) for columns in _fit(sizes, width))
+        return "\n\n".join(self._block(lines, columns, sizes) for columns in _fit(sizes, width, self.names))
 
     def _lines(self) -> list[list[str]]:
         """Header and rows as they are printed: a cell is one line, whatever is in it."""
@@ -95,15 +96,15 @@ def two_columns(rows: Sequence[tuple[str, str]], width: int = PAGE_WIDTH, indent
     return "\n".join(lines)
 
 
-def _fit(sizes: Sequence[int], width: int | None) -> list[list[int]]:
-    """Which columns are in which block; the first column opens every block."""
-    blocks: list[list[int]] = [[0]]
-    used = sizes[0]
-    for column in range(1, len(sizes)):
+def _fit(sizes: Sequence[int], width: int | None, names: int) -> list[list[int]]:
+    """Which columns are in which block; the first ``names`` columns open every block."""
+    blocks = [list(range(names))]
+    opening = used = sum(sizes[:names]) + len(_GAP) * (names - 1)
+    for column in range(names, len(sizes)):
         needed = len(_GAP) + sizes[column]
-        if width is not None and len(blocks[-1]) > 1 and used + needed > width:
-            blocks.append([0])
-            used = sizes[0]
+        if width is not None and len(blocks[-1]) > names and used + needed > width:
+            blocks.append(list(range(names)))
+            used = opening
         blocks[-1].append(column)
         used += needed
     return blocks

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from crosslens.core import Dataset, Printable
+from crosslens.language import count_words
 
 _MOST_GROUPS = 100
 _MOST_BINS = 12
@@ -71,7 +72,7 @@ def describe(dataset: Dataset) -> DatasetDescription:
         "images_without_captions": int((per_image == 0).sum()),
         "captions_per_image": _spread(per_image),
         "captions_histogram": _histogram(per_image),
-        "words": _spread(texts.str.count_matches(r"\S+")),
+        "words": _spread(count_words(texts)),
         "characters": _spread(texts.str.len_chars()),
         "repeated_within": within,
         "repeated_across": across,
@@ -149,7 +150,7 @@ def _problems(dataset: Dataset, facts: Mapping[str, Any]) -> list[str]:
         "captions whose text another image has too: {}; retrieval cannot tell those images apart by them": facts[
             "repeated_across"
         ],
-        "captions of fewer than three words: {}": int((texts.str.count_matches(r"\S+") < 3).sum()),
+        "captions of fewer than three words: {}": int((count_words(texts) < 3).sum()),
         "captions with a line break or a tab: {}": int(texts.str.contains(r"[\n\r\t]").sum()),
         "captions with the replacement character \ufffd: {}; their encoding was damaged earlier": int(
             texts.str.contains("\ufffd", literal=True).sum()

@@ -119,19 +119,12 @@ def text_only(
     require_modality(encoder, TEXTS)
     texts = text_queries(dataset, query, queries, shared_images=shared_images)
     encoding: dict[str, Any] = {"cache": cache, "batch_size": batch_size, "precision": precision, "progress": progress}
-    groups = caption_rows(texts.corpus)
-    if image_text == MEAN:
-        vectors = np.asarray(encode_captions(texts.corpus, encoder, **encoding).vectors)
-        gallery = np.stack([vectors[rows].mean(axis=0) for rows in groups])
-    else:
-        summarise = load_summariser(image_text) if isinstance(image_text, str) else image_text
-        summaries = summarise([[texts.corpus.texts[row] for row in rows] for rows in groups])
-        gallery = encode_texts(encoder, summaries, **encoding).rows
+    gallery = images_from_captions(texts.corpus, encoder, image_text, **encoding)
     sentences = encode_captions(texts.sentences, encoder, **encoding)
     asked = texts.average(np.asarray(sentences.vectors))
     return TextOnly(
         texts.dataset,
-        Embeddings(texts.dataset.image_ids, gallery, model=label(encoder)),
+        gallery,
         Embeddings(texts.dataset.caption_ids, asked, model=label(encoder)),
         texts,
         sentences,
@@ -140,19 +133,30 @@ def text_only(
 
 
 def images_from_captions(
-    dataset: Dataset, captions: Embeddings, encoder: Encoder, image_text: str, **encoding: Any
+    dataset: Dataset,
+    encoder: Encoder,
+    image_text: str | Summariser = MEAN,
+    *,
+    captions: Embeddings | None = None,
+    **encoding: Any,
 ) -> Embeddings:
-    """One vector per image that has captions, made of all of them: their mean, or a summariser's text."""
+    """One vector per image that has captions, made of all of them: their mean, or a summariser's text.
+
+    ``captions`` are their vectors, where they are encoded already.
+    """
     rows_of = {image: rows for image, rows in zip(dataset.image_ids, caption_rows(dataset), strict=True) if rows}
     if not rows_of:
         expected = "captions that represent the images"
         raise InputError("no image has a caption", expected=expected, fix="check the captions of the dataset")
     ids, groups = tuple(rows_of), list(rows_of.values())
     if image_text == MEAN:
-        vectors = np.stack([np.asarray(captions.vectors)[rows].mean(axis=0) for rows in groups])
-        return Embeddings(ids, vectors, model=captions.model)
-    texts = load_summariser(image_text)([[dataset.texts[row] for row in rows] for rows in groups])
-    return Embeddings(ids, encode_texts(encoder, texts, **encoding).rows, model=captions.model)
+        encoded = encode_captions(dataset, encoder, **encoding) if captions is None else captions
+        vectors = np.stack([np.asarray(encoded.vectors)[rows].mean(axis=0) for rows in groups])
+    else:
+        summarise = load_summariser(image_text) if isinstance(image_text, str) else image_text
+        summaries = summarise([[dataset.texts[row] for row in rows] for rows in groups])
+        vectors = encode_texts(encoder, summaries, **encoding).rows
+    return Embeddings(ids, vectors, model=label(encoder))
 
 
 def text_queries(

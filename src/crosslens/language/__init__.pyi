@@ -24,6 +24,7 @@ from crosslens.language.scene_graphs import (
     scene_graph as scene_graph,
 )
 from crosslens.language.scene_words import (
+    ALWAYS_PAIRS as ALWAYS_PAIRS,
     CO_CAPTION_QUANTITIES as CO_CAPTION_QUANTITIES,
     COLOURS as COLOURS,
     COUNTED_AS as COUNTED_AS,
@@ -43,5 +44,5 @@ from crosslens.language.scene_words import (
 )
 from crosslens.language.spacy_pipeline import find_pipeline as find_pipeline
 from crosslens.language.stop_words import STOP_WORDS as STOP_WORDS
-from crosslens.language.tokens import tokenize as tokenize, tokenizer as tokenizer
+from crosslens.language.tokens import count_words as count_words, tokenize as tokenize, tokenizer as tokenizer
 from crosslens.language.wordnet import load_wordnet as load_wordnet

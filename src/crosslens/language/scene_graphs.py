@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from crosslens.language.grammar import Grammar
 from crosslens.language.parse import Parse
-from crosslens.language.scene_words import LIGHT_VERBS
+from crosslens.language.scene_words import COLOURS, LIGHT_VERBS, SIZES
 from crosslens.language.wordnet import load_wordnet
 
 
@@ -36,13 +36,16 @@ class SceneGraph:
 class PositionedGraph(NamedTuple):
     """A scene graph over the positions of tokens in ``parse``.
 
-    ``objects`` maps each token that is an object to its name; the others name an object by its token.
+    ``objects`` maps each token that is an object to its name; the others name an object by its token. ``loose`` are
+    words that may describe an object or only stand before it: those of another word before it (*a long haired girl*),
+    and those that the parser may have attached to the wrong noun.
     """
 
     parse: Parse
     objects: dict[int, str]
     attributes: tuple[tuple[int, str], ...]
     relations: tuple[tuple[int, str, int], ...]
+    loose: frozenset[tuple[int, str]] = frozenset()
 
 
 def positioned_graph(parse: Parse) -> PositionedGraph:
@@ -51,7 +54,9 @@ def positioned_graph(parse: Parse) -> PositionedGraph:
     reading.graph()
     names = {token: reading.grammar.names[token] for token in sorted(reading.grammar.objects())}
     attributes, relations = dict.fromkeys(sorted(reading.attributes)), dict.fromkeys(sorted(reading.relations))
-    return PositionedGraph(reading.parse, names, tuple(attributes), tuple(relations))
+    stated = set(attributes) - reading.loose
+    loose = reading.loose.union((token, word) for token in names for word in reading.words_before(token)) - stated
+    return PositionedGraph(reading.parse, names, tuple(attributes), tuple(relations), frozenset(loose))
 
 
 def scene_graph(parse: Parse) -> SceneGraph:
@@ -64,6 +69,9 @@ def scene_graphs(parses: Iterable[Parse]) -> list[SceneGraph]:
     return [scene_graph(parse) for parse in parses]
 
 
+_BEFORE_NOUN = frozenset(("ADJ", "ADV", "CCONJ", "NOUN", "NUM", "PROPN", "PUNCT"))
+
+
 class _Reading:
     """Goes through a parse once, collecting tuples over token positions."""
 
@@ -72,6 +80,7 @@ class _Reading:
         self.parse = self.grammar.parse
         self.attributes: list[tuple[int, str]] = []
         self.relations: list[tuple[int, str, int]] = []
+        self.loose: set[tuple[int, str]] = set()
 
     def graph(self) -> SceneGraph:
         for token in range(len(self.parse)):
@@ -121,11 +130,31 @@ class _Reading:
 
     def _describe(self, nouns: list[int], word: int) -> None:
         """An adjective, participle or noun as an attribute; *full of food* relates as well."""
-        self.attributes += [(noun, self._attribute(word)) for noun in nouns]
+        described = [(noun, self._attribute(word)) for noun in nouns]
+        self.attributes += described
+        objects = self.grammar.objects()
+        after = next((text.lower() for text in self.parse.words[word + 1 :] if text != "-"), "")
+        of_another = after.endswith("ed") and after not in COLOURS  # a long haired girl
+        self.loose.update(
+            pair for pair in described if of_another or any(word < between < pair[0] for between in objects)
+        )
         for other in self.grammar.below(word, "amod"):  # a bright orange jacket
             self._describe(nouns, other)
+            if self.parse.pos[word] != "ADJ" or self.parse.words[word].lower().endswith("ed"):  # a long haired girl
+                self.loose.update((noun, self._attribute(other)) for noun in nouns)
         for name, others in self.grammar.prepositions(word):
             self._relate(nouns, f"{self._attribute(word)} {name}", others)
+
+    def words_before(self, noun: int) -> list[str]:
+        """The colours and sizes before a noun, wherever the parser attached them: *brown and white dog*."""
+        words = []
+        for token in range(noun - 1, -1, -1):
+            word = self.parse.words[token].lower()
+            if word in COLOURS or word in SIZES:
+                words.append(word)
+            elif self.parse.pos[token] not in _BEFORE_NOUN or token in self.grammar.objects():
+                break
+        return words
 
     def _attribute(self, token: int) -> str:
         word, lemma = self.parse.words[token].lower(), self.parse.lemmas[token]

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
+import polars as pl
+
 from crosslens.core import UnknownNameError
 
 
@@ -200,6 +202,18 @@ def _written(token: str) -> str:
 def split_tokens(text: str) -> list[str]:
     """Lowercase, cut at white space; punctuation stays where it is."""
     return text.lower().split()
+
+
+WORD = r"(?:\p{L}\.){2,}|\d+(?:[.,:]\d+)+|[\p{L}\p{M}\p{N}]+"
+
+
+def count_words(texts: pl.Series) -> pl.Series:
+    """The number of words of each text: tokens that are not punctuation, without parsing.
+
+    A word is a run of letters and digits; so *man's*, *don't* and *long-sleeved* are two, as for a tagger.
+    Abbreviations (*U.S.*) and numbers (*3,000*, *10:30*) are one.
+    """
+    return texts.str.count_matches(WORD)
 
 
 TOKENIZERS: Mapping[str, Callable[[str], list[str]]] = {"ptb": ptb_tokens, "split": split_tokens}

@@ -17,7 +17,7 @@ SEED = 7
 """Scenes of this seed were never among those that ``tiny`` was trained on."""
 HARDEST = VERSIONS[-1]
 GALLERY_FACTOR = 8
-"""Pictures of the hardest version for every scene: drawing them takes half of the demo's time."""
+"""Pictures of the hardest version for every scene: drawing them takes a quarter of the demo's time."""
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,6 @@ from crosslens.report.pages.caption_changes import (
     changes_page as changes_page,
     counterfactuals_page as counterfactuals_page,
 )
-from crosslens.report.pages.disagreements import disagreements_page as disagreements_page
 from crosslens.report.pages.explanations import (
     explanation_article as explanation_article,
     explanation_page as explanation_page,
@@ -72,30 +71,21 @@ from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_p
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.pages.polysemy import clusters_page as clusters_page
 from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
-from crosslens.report.plots.categories import (
-    categories_figure as categories_figure,
-    write_categories_plot as write_categories_plot,
-)
 from crosslens.report.plots.difficulty import (
     write_precision_recall as write_precision_recall,
     write_shares as write_shares,
 )
-from crosslens.report.plots.entropies import write_entropies as write_entropies
 from crosslens.report.plots.filter_loss import write_filter_loss as write_filter_loss
 from crosslens.report.plots.heat_maps import (
     write_atlas as write_atlas,
     write_drop_map as write_drop_map,
     write_heat_map as write_heat_map,
 )
-from crosslens.report.plots.panels import write_distributions as write_distributions, write_scatter as write_scatter
+from crosslens.report.plots.panels import write_scatter as write_scatter
 from crosslens.report.plots.polysemy import (
     write_caption_map as write_caption_map,
     write_densities as write_densities,
     write_polysemy as write_polysemy,
-)
-from crosslens.report.plots.scorers import (
-    scorers_figure as scorers_figure,
-    write_scorers_plot as write_scorers_plot,
 )
 from crosslens.report.plots.style import LEVEL_COLOURS as LEVEL_COLOURS, figure_suffix as figure_suffix
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
@@ -124,10 +114,6 @@ from crosslens.report.text.failures import (
     concepts_grid as concepts_grid,
     concepts_text as concepts_text,
     overview_text as overview_text,
-)
-from crosslens.report.text.panels.categories import (
-    check_categories_file as check_categories_file,
-    results_grid as results_grid,
 )
 from crosslens.report.text.polysemy import (
     clusters_text as clusters_text,

@@ -159,7 +159,8 @@ def drops_by(study: Robustness, labels: Mapping[str, str], column: str, level: f
             rows.append({"model": model, "perturbation": perturbation, "group": group, "queries": own.height,
                          "change": drop.mean, "low": drop.low, "high": drop.high})  # fmt: skip
             mean, low, high = (decimal(value, 1, signed=True) for value in (drop.mean, drop.low, drop.high))
-            line.append(f"{mean}{f' [{low}, {high}]' * np.isfinite(drop.low)}" if np.isfinite(drop.mean) else "–")
+            interval = f" [{low}, {high}]" if np.isfinite(drop.low) else ""
+            line.append(f"{mean}{interval}" if np.isfinite(drop.mean) else "–")
         cells.append(tuple(line))
     grid = Grid(("model", "perturbation", *groups), tuple(cells), "ll" + "l" * len(groups))
     note = f"Change of Hit@1 + Hit@5 + Hit@10 ({study.direction}) in points, by {column}; intervals over images."

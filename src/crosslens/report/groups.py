@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import BOTH, PAGE_WIDTH, Grid, MetricValues, Run, UnknownNameError, UsageError, split_name
+from crosslens.language import count_words
 from crosslens.metrics import bounds_of, facts_of, format_count
 from crosslens.report.selection import metric_names, select_metrics
 from crosslens.report.text.runs import DIRECTION_LABELS, table_notes, value_cells
@@ -20,7 +21,6 @@ RowIndices = np.ndarray[Any, np.dtype[np.int64]]
 NO_VALUE = "(none)"
 CAPTION_LENGTH = "caption_length"
 """The words of a caption query: a column that every run with captions has."""
-_WORD = r"\S*\w\S*"
 _MOST_NUMBERS = 12
 """A column of numbers with more distinct values than this is split at its quartiles."""
 
@@ -113,7 +113,7 @@ def grouping_columns(run: Run, direction: str) -> pl.DataFrame:
     table = run.columns.get(direction, pl.DataFrame())
     if "text" not in table.columns or CAPTION_LENGTH in table.columns:
         return table
-    return table.with_columns(pl.col("text").str.count_matches(_WORD).alias(CAPTION_LENGTH))
+    return table.with_columns(count_words(table["text"]).alias(CAPTION_LENGTH))
 
 
 def _column_names(run: Run) -> set[str]:

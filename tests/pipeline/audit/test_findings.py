@@ -194,6 +194,34 @@ def test_curves_that_cross() -> None:
     assert not texts(counted_relevance({"m": [1], "runs": {"a": {"SR": [figure(0.5)]}}}))
 
 
+def test_what_surprises_comes_before_the_mean() -> None:
+    """A group far below, a change that halves the figure, a lead that is chance, doubtful labels: then the mean."""
+    groups = {"cats": figure(0.1, 0.05, 0.15, n=40), "dogs": figure(0.5, 0.45, 0.55, n=160)}
+    cell = {"dataset": "d", "metric": "t2i/Hit@1", **figure(0.42, 0.38, 0.46)}
+    cells = [{**cell, "model": "a", "best": True, "difference": None, "significant": None},
+             {**cell, "model": "b", "best": False, "difference": -0.01, "significant": False}]  # fmt: skip
+    labels = {"runs": [{"run": "tiny", "queries": 200, "failures": 100, "annotation": 40}], "reasons": {}}
+    results = [
+        StageResult("evaluate", {"metrics": {"t2i/Hit@1": figure(0.42, 0.38, 0.46)}}, "", model="tiny"),
+        StageResult("groups", {"groups": [{"by": "kind", "metrics": {"t2i/Hit@1": groups}}]}, "", model="tiny"),
+        StageResult("robustness", {"drops": [drop("char_swap", 0.35, 0.3, 0.4)]}, "", model="tiny"),
+        StageResult("leaderboard", {"metrics": ["t2i/Hit@1"], "datasets": ["d"], "cells": cells}, ""),
+        StageResult("label-quality", labels, "", dataset="d"),
+    ]
+    findings = findings_of(results)
+    assert findings[-1].stage == "evaluate"
+    assert findings[0].stage in ("groups", "leaderboard")
+    halved = next(finding for finding in findings if finding.stage == "robustness")
+    assert halved.text.endswith("of t2i/Hit@1, which was 60 %: more than half of it.")
+
+
+def test_a_larger_share_lost_is_a_larger_surprise() -> None:
+    (small,), (large,) = (
+        list(brittle({"drops": [drop("char_swap", lost, lost - 0.02, lost + 0.02)]})) for lost in (0.06, 0.3)
+    )
+    assert 0.5 < small.importance < large.importance < 1
+
+
 def test_the_most_important_comes_first_and_one_stage_does_not_fill_the_list() -> None:
     drops = {"drops": [drop(f"mine{number}", 0.3, 0.2, 0.4) for number in range(12)]}
     atlas = {"failures": 10, "causes": [{"cause": "object", "main_share": 0.6}], "query_atlas": []}
@@ -207,8 +235,8 @@ def test_the_most_important_comes_first_and_one_stage_does_not_fill_the_list() -
     assert [finding.importance for finding in findings] == sorted(
         (finding.importance for finding in findings), reverse=True
     )
-    assert findings[0].stage == "evaluate"
-    assert "explain" in [finding.stage for finding in findings[:4]]
+    assert findings[0].stage == "robustness"
+    assert {"explain", "evaluate"} <= {finding.stage for finding in findings[:5]}
     assert {finding.model for finding in findings} == {"tiny"}
     assert all(0 <= finding.importance <= 1 for finding in findings)
 

@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 
 from crosslens.report import ChartHtml, Point, bar_chart, heat_map, histogram, line_chart, rank_strip
 from crosslens.report.charts.drawing import fitting, ticks
+from crosslens.report.charts.intervals import interval_chart
 from crosslens.report.charts.rank_strips import BANDS, rank_bands
 
 NASTY = "<script>alert('x')</script> \"&\" שלום"
@@ -39,10 +40,11 @@ def every_chart(name: str) -> list[ChartHtml]:
         heat_map(name, [name], [name], [[point]], number=percent, heading=name),
         histogram(name, [0, 1, 2], [3, 4], axis=name, number=percent, noun=name),
         rank_strip(name, {name: [1, 2, 30]}),
+        interval_chart(name, point, number=percent, limits=(0, 1), unit=name),
     ]
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(6))
 def test_every_chart_has_a_name_a_description_and_a_table_and_names_stay_text(number: int) -> None:
     chart = every_chart(NASTY)[number]
     root = ElementTree.fromstring(str(chart))  # well-formed as XML, too
@@ -61,7 +63,7 @@ def test_every_chart_has_a_name_a_description_and_a_table_and_names_stay_text(nu
     assert chart.__html__() == str(chart)
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(6))
 def test_a_chart_in_a_file_of_its_own_needs_no_variables(number: int) -> None:
     text = every_chart("t")[number].file()
     root = ElementTree.fromstring(text)
@@ -183,6 +185,24 @@ def test_names_of_columns_and_runs_have_room() -> None:
     assert chart.size[0] >= cells[-1][0] + cells[-1][1] / 2 + reach - 8
     strip = rank_strip("t", {"a-rather-long-name-of-a-run": [1, 2], "b": [1, 2]})
     assert "a-rather-long-name-of-a-run" in [text.text for text in drawing(strip).iter("text")]
+
+
+def test_a_value_lies_inside_its_interval_on_the_axis() -> None:
+    chart = interval_chart("t", Point(0.5, 0.25, 1.0), number=percent, limits=(0, 1), unit=" %")
+    spread, value = (numbers(bar, "x", "width") for bar in drawing(chart).findall(".//rect[@class='bar']"))
+    axis = next(line for line in drawing(chart).findall("line[@class='grid']") if line.get("y1") == line.get("y2"))
+    start, end = numbers(axis, "x1", "x2")
+    assert spread[0] == pytest.approx(start + (end - start) / 4, abs=0.2)
+    assert sum(spread) == pytest.approx(end, abs=0.2)
+    assert value[0] + value[1] / 2 == pytest.approx((start + end) / 2, abs=0.2)
+    texts = [text.text for text in drawing(chart).iter("text")]
+    assert texts == ["0", "20", "40", "60", "80", "100 %", "25.0", "100.0"]
+    assert len(drawing(interval_chart("t", Point(3.0), number=percent)).findall(".//rect[@class='bar']")) == 1
+
+
+def test_a_strip_alone_has_no_name_beside_it() -> None:
+    alone = [text.text for text in drawing(rank_strip("t", {"run": [1, 2]})).iter("text")]
+    assert "run" not in alone
 
 
 def test_counts_are_heights() -> None:

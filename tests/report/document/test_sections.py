@@ -120,6 +120,59 @@ def slow_ranks(study: Study, name: str) -> list[int]:
     return ranks
 
 
+def panels(report: Report) -> list[str]:
+    return re.split(r'<div class="panel">', re.split(r'<div class="answers">|<div class="findings">', report.page)[0])[
+        1:
+    ]
+
+
+def test_the_first_screen_has_a_panel_per_run(report: Report, inputs: ReportInputs) -> None:
+    """A large figure with its interval drawn, the strip of ranks, and three failures with both pictures."""
+    assert len(panels(report)) == 2
+    for panel, run in zip(panels(report), inputs.runs.values(), strict=True):
+        values = run["t2i/Hit@1"]
+        text = plain(panel)
+        assert f"{100 * values.mean:.1f} % of 72 captions have a right image first" in text
+        drawn = re.findall(r"<svg class=.chart.*?</svg>", panel, re.DOTALL)
+        assert len(drawn) == 2
+        assert {f"{100 * values.low:.1f}", f"{100 * values.high:.1f}"} <= set(re.findall(r">([\d.]+)</text>", drawn[0]))
+        assert "below 100" in drawn[1]
+        cards = re.findall(r'<article class="miss">.*?</article>', panel, re.DOTALL)
+        assert len(cards) == 3
+        for card in cards:
+            assert re.findall(r"<figcaption>(.*?)</figcaption>", card) == ["Expected", "Retrieved first"]
+            assert len(re.findall(r'<use href="#p\d+"', card)) == 2
+            assert re.search(r"The expected one is at rank \d+ of 24\.", plain(card))
+    text = plain(report.page)
+    assert text.index("Where does it fail?") > text.index("The expected one"), "sentences come below"
+
+
+def test_a_report_without_pictures_shows_captions_in_their_place(study: Study) -> None:
+    page = Report(report_inputs([study.runs[0]], queries=2)).page
+    assert "no picture" not in page
+    assert 'class="missing"' not in page
+    card = next(iter(re.findall(r'<article class="miss">.*?</article>', page, re.DOTALL)))
+    assert "<svg" not in card
+    query = re.search(r'<p class="query" dir="auto">(.*?)</p>', card)
+    assert query is not None
+    told = re.findall(r'<q dir="auto">(.*?)</q>', card)
+    assert len(told) == 4, "two captions of each image"
+    assert query[1] not in told
+
+
+def test_of_many_runs_the_best_alone_has_its_failures_on_the_first_screen(study: Study, inputs: ReportInputs) -> None:
+    first, second = inputs.runs.values()
+    runs = {f"run {number}": replace(first if number else second, name=f"run {number}") for number in range(5)}
+    shown = Report(replace(inputs, runs=runs, sources={}))
+    assert len(panels(shown)) == 5
+    best = ReportContext(replace(inputs, runs=runs)).best(runs)
+    assert [('class="miss"' in panel) for panel in panels(shown)] == [name == best for name in runs]
+
+
+def test_all_metrics_are_folded(report: Report) -> None:
+    assert "<details><summary>All metrics</summary>" in report.page
+
+
 def test_the_first_screen_says_what_counting_says(report: Report, study: Study) -> None:
     text = plain(report.page)
     shares = {name: np.mean(np.array(slow_ranks(study, name)) == 1) for name in study.scores}
@@ -270,7 +323,9 @@ def test_numbers_of_stages_are_on_the_page(whole: Report, drawn: Drawn) -> None:
     assert f"In {100 * cause['share']:.0f} % " in text
     assert f"of {payload['explain']['failures']} failures" in text
     assert f"{payload['missing-positives']['pairs']:,} pairs outside the ground truth" in text
-    assert f"{payload['label-quality']['suspects']:,} labels of scenes-v0 should be reviewed" in text
+    suspects = f"{payload['label-quality']['suspects']:,} suspect labels"
+    assert f"{suspects} of scenes-v0 should be reviewed" in text
+    assert f"failures come from the {suspects} of the dataset" in text
     words = payload["granularity"]["datasets"][0]["features"]["words"]
     assert f"words {words['mean']:.2f} [{words['low']:.2f}, {words['high']:.2f}]" in text
     cases = payload["hard-negatives"]["results"][0]

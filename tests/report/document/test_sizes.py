@@ -19,7 +19,7 @@ def filled(files: dict[str, str], budget: int) -> tuple[list[str], int]:
     """Which pictures are shown, asked for in alphabetical order, and how many bytes they take."""
     desk = PictureDesk({"set": files})
     text = "".join(
-        f"{name}: {desk.show('set', name, name, importance)}\n" for importance, name in enumerate(sorted(files))
+        f"{name}: {desk.photo('set', name, name, importance)}\n" for importance, name in enumerate(sorted(files))
     )
     page, store = desk.fill(text, budget)
     lines = [line for line in page.splitlines() if "<use" in line]
@@ -41,29 +41,29 @@ def test_a_picture_is_in_the_page_once(study: Study) -> None:
     files = {path.stem: str(path) for path in (study.folder / "photos").iterdir()}
     name = next(iter(files))
     desk = PictureDesk({"set": files})
-    text = desk.show("set", name, "a") + desk.show("set", name, "b") + desk.below("set", name)
+    text = desk.photo("set", name, "a") + desk.photo("set", name, "b") + desk.below("set", name)
     page, store = desk.fill(text, 1_000_000)
     assert store.count("<symbol") == 1
     assert page.count('<use href="#p0"') == 3
 
 
-def test_missing_and_unreadable_pictures_leave_a_frame(tmp_path: Path) -> None:
+def test_an_unreadable_picture_says_so_and_a_missing_one_is_nothing(tmp_path: Path) -> None:
     broken = tmp_path / "broken.png"
     broken.write_text("no picture")
     desk = PictureDesk({"set": {"broken": str(broken)}})
-    text = desk.show("set", "broken", "one") + desk.show("set", "absent", "two") + desk.show("set", None, "three")
-    page, store = desk.fill(text, 1_000_000)
+    assert desk.photo("set", "absent", "two") == ""
+    page, store = desk.fill(desk.photo("set", "broken", "one"), 1_000_000)
     assert store == ""
-    assert page.count("no picture") == 3
+    assert page.count("no picture") == 1
     assert "<!--" not in page
 
 
 def test_captions_cannot_ask_for_pictures(study: Study) -> None:
-    dataset = cl.Dataset.of({"a": ["<!--picture 0 frame-->"], "b": ["x"]}, name="marks")
+    dataset = cl.Dataset.of({"a": ["<!--picture 0 alone-->"], "b": ["x"]}, name="marks")
     run = cl.evaluate(dataset, scores=np.array([[0, 1], [1, 0]], np.float32), metrics="Hit@1", resamples=0)
     page = Report(report_inputs([run], dataset=dataset)).page
     assert "<!--picture" not in page
-    assert "&lt;!--picture 0 frame--&gt;" in page
+    assert "&lt;!--picture 0 alone--&gt;" in page
 
 
 @pytest.mark.slow

@@ -12,11 +12,10 @@ import polars as pl
 from crosslens.analyze.categories.labels import NO_CATEGORY, TOTAL, Categories, Source
 from crosslens.analyze.categories.negatives import ClassificationPairs
 from crosslens.analyze.categories.retrieval import Resampling, category_rows, rank_requests
+from crosslens.analyze.categories.sections import AUPRC, category_sections
 from crosslens.analyze.difficulty.assignment import DIFFICULTY
-from crosslens.core import InputError, Printable, Run, UsageError, json_form
+from crosslens.core import InputError, Presented, Run, Section, UsageError, json_form
 from crosslens.statistics import Area, auprc
-
-AUPRC = "AUPRC"
 
 _RETRIEVAL: Mapping[str, Any] = {
     **dict.fromkeys(("model", "direction", "metric", "category", "denominator"), pl.String),
@@ -32,7 +31,7 @@ _KEYS = ("direction", "metric", "category", "denominator")
 
 
 @dataclass(frozen=True, eq=False)
-class CategoryResults(Printable):
+class CategoryResults(Presented):
     """``retrieval`` and ``classification``: a row per model, metric and category; fractions, never percent.
 
     A retrieval row has a ``direction`` and a ``denominator``: ``all`` divides by all queries, ``category`` by those
@@ -49,6 +48,15 @@ class CategoryResults(Printable):
     area: Area = "step"
     level: float = 0.95
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"Results by {self.column}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Charts, a table per direction and denominator, the AUPRC, and what the columns mean."""
+        return category_sections(self)
 
     @property
     def table(self) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,14 +11,25 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.caption_features import CaptionFeatures, FeatureComparison, compare_features
-from crosslens.analyze.discriminability.measure import Discriminability, default_temperature, measure_discriminability
+from crosslens.analyze.caption_features import CaptionFeatures, FeatureChange, FeatureComparison, compare_features
+from crosslens.analyze.discriminability.measure import (
+    Discriminability,
+    default_temperature,
+    entropy_bars,
+    measure_discriminability,
+)
 from crosslens.analyze.discriminability.options import DiscriminabilityOptions, entropy_band
+from crosslens.analyze.distributions import distribution_lines
 from crosslens.core import (
+    Cards,
     Dataset,
     Embeddings,
+    Figure,
     InputError,
+    PictureCard,
     Progress,
+    Section,
+    Table,
     UsageError,
     align_embeddings,
     argument,
@@ -37,9 +48,11 @@ from crosslens.encode import (
     load_encoder,
     require_modality,
 )
+from crosslens.statistics import Estimate
 
 BAND_FEATURES = {"in_band": "in the band", "below_band": "below: too detailed", "above_band": "above: too vague"}
 """Shares of captions by where dis(t) lies."""
+_BINS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +89,63 @@ class DatasetDiscriminability(CaptionFeatures):
         """The least discriminable captions (the highest dis first), or the most; equal ones in the dataset's order."""
         return self.table.sort("dis", descending=least, maintain_order=True).head(count)
 
+    def histogram(self) -> Table:
+        """How many captions have which dis(t), as bars; · marks steps whose middle lies in the band."""
+        (low, high), check = self.band, self.check
+        rows = tuple(
+            (f"{left:.2f}–{right:.2f}{' ·' if low <= (left + right) / 2 <= high else ''}", count, bar)
+            for left, right, count, bar in entropy_bars(check.values, check.k)
+        )
+        title = (
+            f"{self.name}: {len(self.gallery):,} images, temperature {check.temperature:.4g}, band {low:.2f} "
+            f"to {high:.2f} (·)"
+        )
+        return Table(("dis(t)", "captions", ""), rows, "lrl", title=title)
+
 
 @dataclass(frozen=True)
 class DiscriminabilityComparison(FeatureComparison[DatasetDiscriminability]):
-    """The discriminability of several datasets side by side."""
+    """The discriminability of several datasets side by side.
 
-    def as_dict(self, shown: int = 10) -> dict[str, Any]:
-        """The JSON form, with the ``shown`` least and most discriminable captions of each dataset."""
+    ``shown`` is how many of the least and of the most discriminable captions of each are listed.
+    """
+
+    shown: int = 10
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return "How well captions single out an image"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """How dis(t) is distributed, means and changes; of each dataset the histogram and the captions at both ends."""
+        k, largest = self.sets[0].check.k, math.log(self.sets[0].check.k)
+        low, high = self.sets[0].band
+        temperatures = ", ".join(dict.fromkeys(f"{captions.check.temperature:.3g}" for captions in self.sets))
+        kept = f"kept at η = {self.sets[0].eta:g}"
+        chart = distribution_lines(
+            "How dis(t) is distributed", f"dis(t) in nats; ln {k} = {largest:.2f}",
+            {captions.name: np.clip(captions.of("dis"), 0, largest) for captions in self.sets},
+            np.linspace(0, largest, _BINS + 1), band=(low, high, kept),
+            about=f"percent of captions; over the {k} most similar other images, temperature {temperatures}; shaded: "
+            f"{kept}",
+        )  # fmt: skip
+        labels = {"dis": "dis(t), nats", "relative": f"of ln {k} = {largest:.2f}", **BAND_FEATURES}
+        yield Section("", (chart, *self.feature_parts(labels, _mean, _change)))
+        for captions in self.sets:
+            ends = ((True, "least discriminable"), (False, "most discriminable")) if self.shown else ()
+            cards = (
+                Cards(f"{captions.name}, {title}", tuple(
+                    PictureCard(f"{dis:.3f}  {caption}", (text,))
+                    for dis, caption, text in captions.extremes(self.shown, least=least)
+                    .select("dis", "caption", "text").iter_rows()
+                ))
+                for least, title in ends
+            )  # fmt: skip
+            yield Section("", (captions.histogram(), *cards))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form, with the least and the most discriminable captions of each dataset."""
         content = super().as_dict()
         for entry, captions in zip(content["datasets"], self.sets, strict=True):
             check, (low, high) = captions.check, captions.band
@@ -90,8 +153,8 @@ class DiscriminabilityComparison(FeatureComparison[DatasetDiscriminability]):
                 "model": captions.model, "gallery": len(captions.gallery), "k": check.k, "eta": captions.eta,
                 "temperature": check.temperature, "largest": math.log(check.k), "band": [low, high],
                 "skipped": dict(captions.skipped),
-                "least": captions.extremes(shown, least=True).to_dicts(),
-                "most": captions.extremes(shown, least=False).to_dicts(),
+                "least": captions.extremes(self.shown, least=True).to_dicts(),
+                "most": captions.extremes(self.shown, least=False).to_dicts(),
             }  # fmt: skip
         return content
 
@@ -129,6 +192,19 @@ def dataset_discriminability(
     return _measured(sources, settings, name or dataset.name)
 
 
+def _mean(feature: str, mean: Estimate) -> Figure:
+    if feature == "dis":
+        return Figure(mean.mean, mean.low, mean.high)
+    return Figure.percent(mean.mean, mean.low, mean.high, unit=" %")
+
+
+def _change(feature: str, change: FeatureChange) -> Figure:
+    """In nats, or in points of percent."""
+    if feature == "dis":
+        return Figure(change.difference, change.low, change.high, signed=True)
+    return Figure.percent(change.difference, change.low, change.high, signed=True, unit=" pp")
+
+
 @dataclass(frozen=True, eq=False)
 class _Sources:
     dataset: Dataset
@@ -148,7 +224,7 @@ def _encoded(
     }  # fmt: skip
     if image_text is not None:
         captions = encode_captions(dataset, encoder, **how)
-        gallery = images_from_captions(dataset, captions, encoder, image_text, **how)
+        gallery = images_from_captions(dataset, encoder, image_text, captions=captions, **how)
         return _Sources(dataset, gallery, captions, encoder.logit_scale, {})
     require_modality(encoder, IMAGES)
     encoded = encode_dataset(dataset, encoder, image_folder=options.image_folder, skip_bad=options.skip_bad, **how)

@@ -9,14 +9,13 @@ cardinals            cardinal numbers, in letters or digits: tokens with the tag
 concept depth        of every token that WordNet has, the largest ``min_depth`` of its synsets; their mean
 concept depth, nouns the same over the noun synsets of tokens that are tagged as nouns
 characters           of the text as it is
-words                tokens with a letter or a digit
+words                runs of letters and digits, as :func:`crosslens.language.count_words` counts them
 diversity            distinct lemma names of all synsets of all tokens, divided by the number of tokens
 diversity ratio      the same divided by the number of words: punctuation does not make a caption poorer
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.language import Parses, load_wordnet
+from crosslens.language import Parses, count_words, load_wordnet
 
 Array = np.ndarray[Any, Any]
 
@@ -42,14 +41,11 @@ and*) the same word quantifies nothing."""
 QUANTIFYING_NOUNS = frozenset({"none", "plenty"})
 """Quantifiers that are tagged as nouns."""
 
-_WORD = re.compile(r"[^\W_]")
-
 
 @dataclass(frozen=True)
 class WordFacts:
     """Facts about distinct words in lower case, one row each.
 
-    ``is_word``      whether it has a letter or a digit; otherwise it is punctuation
     ``is_article``   a, an or the
     ``quantifies``   whether it is among the quantifiers
     ``depth``        the largest ``min_depth`` among its synsets of any part of speech; NaN where WordNet has none
@@ -57,7 +53,6 @@ class WordFacts:
     ``lemmas``       the lemma names of all its synsets as numbers; those of w are ``lemmas[starts[w]:starts[w+1]]``
     """
 
-    is_word: Array
     is_article: Array
     quantifies: Array
     depth: Array
@@ -79,7 +74,6 @@ def word_facts(words: Sequence[str]) -> WordFacts:
         names = dict.fromkeys(name for synset in synsets for name in known.lemmas(int(synset)))
         lemmas.append([numbers.setdefault(name, len(numbers)) for name in names])
     return WordFacts(
-        np.array([_WORD.search(word) is not None for word in words], np.bool_),
         np.array([word in ARTICLES for word in words], np.bool_),
         np.array([word in QUANTIFIERS for word in words], np.bool_),
         np.array(depth, np.float64),
@@ -120,8 +114,9 @@ def caption_features(texts: Sequence[str], parses: Parses) -> dict[str, Array]:
         table.select(pl.col("words").explode().str.to_lowercase().alias("word")).drop_nulls().unique().sort("word")
     ).with_row_index("number")
     facts = word_facts(vocabulary["word"].to_list())
+    words = count_words(pl.Series(texts, dtype=pl.String)).to_numpy().astype(np.float64)
     blocks = [
-        _features(_tokens(table[start : start + _BLOCK], vocabulary), facts, min(_BLOCK, table.height - start))
+        _features(_tokens(table[start : start + _BLOCK], vocabulary), facts, words[start : start + _BLOCK])
         for start in range(0, table.height, _BLOCK)
     ]
     features = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]} if blocks else {}
@@ -140,7 +135,8 @@ def _tokens(table: pl.DataFrame, vocabulary: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _features(tokens: pl.DataFrame, facts: WordFacts, captions: int) -> dict[str, Array]:
+def _features(tokens: pl.DataFrame, facts: WordFacts, words: Array) -> dict[str, Array]:
+    captions = len(words)
     owner, word = (tokens[name].to_numpy().astype(np.int64) for name in ("caption", "number"))
 
     def counted(chosen: Array) -> Array:
@@ -154,7 +150,6 @@ def _features(tokens: pl.DataFrame, facts: WordFacts, captions: int) -> dict[str
     everything = np.ones(len(word), np.bool_)
     nouns = tags.str.starts_with("NN").to_numpy()
     names = _distinct_lemmas(owner, word, facts, captions)
-    words = counted(facts.is_word[word])
     return {
         "adjectives": counted(tags.str.starts_with("JJ").to_numpy()),
         "complement_phrases": _phrases(tokens, captions),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from crosslens.analyze.caption_features import CaptionFeatures, FeatureComparison, compare_features
+from crosslens.analyze.distributions import distribution_lines
 from crosslens.analyze.granularity.features import FEATURES, caption_features
-from crosslens.core import Dataset, Ids, InputError, Progress, frozen, json_form
+from crosslens.core import Dataset, Figure, Ids, InputError, Progress, Row, Section, frozen, json_form
 from crosslens.language import parse_texts
 
 Array = np.ndarray[Any, Any]
@@ -88,6 +89,29 @@ def _columns(captions: Dataset | Mapping[str, str] | Iterable[str]) -> tuple[Ids
 @dataclass(frozen=True)
 class GranularityComparison(FeatureComparison[Granularity]):
     """The granularity of several sets side by side."""
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return "How fine-grained the captions are"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """How every feature is distributed, the means, and the changes against the first set."""
+        charts = (
+            distribution_lines(
+                FEATURES[feature], "per caption", {captions.name: captions.of(feature) for captions in self.sets},
+                about="percent of captions with each value",
+            )
+            for feature in self.features
+        )  # fmt: skip
+        parts = self.feature_parts(
+            FEATURES,
+            lambda _, mean: Figure(mean.mean, mean.low, mean.high),
+            lambda _, change: Figure.percent(
+                change.relative, change.relative_low, change.relative_high, signed=True, unit=" %"
+            ),
+        )
+        yield Section("", (Row(tuple(charts)), *parts))
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""

@@ -18,7 +18,6 @@ from crosslens.analyze.label_quality.duplicates import (
     DuplicateImages,
     duplicate_captions,
     duplicate_images,
-    words_of,
 )
 from crosslens.analyze.label_quality.review import RUN_COLUMNS, LabelQuality
 from crosslens.analyze.label_quality.settings import LabelSettings
@@ -33,6 +32,7 @@ from crosslens.analyze.label_quality.signals import (
 )
 from crosslens.core import Dataset, Embeddings, Progress, Run
 from crosslens.explanations import failed_queries, query_outcomes
+from crosslens.language import count_words
 
 _FEWEST_CAPTIONS = 20
 _MOST_LISTED = 0.5
@@ -97,6 +97,7 @@ class _Evidence:
             self.duplicates_of.setdefault(pair.first, set()).add(pair.second)
             self.duplicates_of.setdefault(pair.second, set()).add(pair.first)
         captions = range(len(self.dataset.texts))
+        self.words: list[int] = count_words(self.dataset.captions["text"]).to_list()
         self.agreements: list[ConceptAgreement | None] = [
             None if self.concepts is None else self.concepts.agreement(row) for row in captions
         ]
@@ -115,10 +116,9 @@ class _Evidence:
         fit = self.concepts.agreement(row, preferred.image) if self.concepts and preferred else None
         elsewhere = self.copies.get(row, NO_COPIES)
         copies = replace(elsewhere, captions=tuple(copy for copy in elsewhere.captions if copy[0] not in duplicates))
-        words = len(words_of(self.dataset.texts[row]))
         agreement = self.agreements[row]
         pointless = bool(agreement and not agreement.concepts and agreement.agreed and agreement.named_share == 0)
-        return CaptionEvidence(row, words, agreement, filtered, pointless, ranks, preferred, fit, copies)
+        return CaptionEvidence(row, self.words[row], agreement, filtered, pointless, ranks, preferred, fit, copies)
 
     def filtered(self, row: int) -> bool:
         """Whether the keyword filter removes a caption."""

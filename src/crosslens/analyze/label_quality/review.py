@@ -49,7 +49,11 @@ _NEEDED = ("verdict", "image", "caption", "suggested_image")
 
 @dataclass(frozen=True, eq=False)
 class LabelQuality(Printable):
-    """Labels to review, the most suspect first (``table``), and what remains of each run's failures (``runs``)."""
+    """Labels to review, the most suspect first (``table``), and what remains of each run's failures (``runs``).
+
+    The first ``suspects`` rows are those that words, copies or pictures speak against; the others are only missed by
+    models: ranked far down in every run, or below an image that has all that the caption names.
+    """
 
     dataset: Dataset
     table: pl.DataFrame
@@ -61,9 +65,14 @@ class LabelQuality(Printable):
         return self.table.height
 
     @property
+    def suspects(self) -> int:
+        """The number of suspect labels."""
+        return int((self.table["signals"] > 0).sum())
+
+    @property
     def reasons(self) -> dict[str, int]:
-        """How often each reason applies."""
-        every = self.table["reason"].str.split(" + ").explode().value_counts(sort=True)
+        """How often each reason applies to a suspect label."""
+        every = self.table.head(self.suspects)["reason"].str.split(" + ").explode().value_counts(sort=True)
         return dict(zip(every["reason"].to_list(), every["count"].to_list(), strict=True))
 
     def write(self, path: str | Path, limit: int | None = None) -> Path:
@@ -103,7 +112,8 @@ class LabelQuality(Printable):
         """Everything as plain values."""
         content = {
             "dataset": self.dataset.name,
-            "suspects": len(self),
+            "suspects": self.suspects,
+            "missed": len(self) - self.suspects,
             "reasons": self.reasons,
             "runs": self.runs.to_dicts(),
             "settings": self.settings,

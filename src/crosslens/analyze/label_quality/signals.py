@@ -119,7 +119,9 @@ REASONS: Mapping[str, str] = {
     SAME_PICTURE: "another id has this picture too",
 }
 """Why a label is suspect, in the order in which reasons are listed."""
-SIGNAL_GROUPS = ((WORDS, EMPTY), (ANOTHER_IMAGE, FAR, SAME_CAPTION))
+BY_MODELS = frozenset((ANOTHER_IMAGE, FAR))
+"""That models miss a caption makes no label suspect by itself; it adds to what words or copies say against it."""
+SIGNAL_GROUPS = (frozenset((WORDS, EMPTY)), BY_MODELS | {SAME_CAPTION})
 """Reasons of one group count once: that models prefer the other image of a copied caption is no second signal."""
 
 KEEP, REMOVE, ALSO_FITS, MOVE = "keep", "remove", "also-fits", "move"
@@ -134,7 +136,10 @@ REVIEW_COLUMNS: Mapping[str, Any] = {
     **dict.fromkeys(("rank", "best_rank"), pl.Int64),
     "lead": pl.Float64,
 }
-"""The columns of the list; ``verdict`` is empty, for the person who reviews it. ``rank`` is the worst of the runs."""
+"""The columns of the list; ``verdict`` is empty, for the person who reviews it. ``rank`` is the worst of the runs.
+
+A label with 0 ``signals`` is not suspect: models miss it, no more.
+"""
 
 _FITS = 0.5
 """A filtered caption is moved to the preferred image if at least this share of its concepts occurs there."""
@@ -204,13 +209,18 @@ def review_table(
     far: float,
     shortest: int,
 ) -> pl.DataFrame:
-    """One list of captions and of pairs of images: by number of signals, then by severity, then in dataset order."""
+    """One list of captions and of pairs of images: by number of signals, then by severity, then in dataset order.
+
+    Captions that models miss and nothing else speaks against come last, and only those that every run ranks far down or
+    whose words fit the preferred image too.
+    """
     texts = label_texts(dataset)
     first = {int(image): text for text, image in reversed(list(zip(texts.texts, texts.caption_image, strict=True)))}
     rows = [
         _caption_row(dataset, first, caption, reasons, caption.severity(shortest))
         for caption in captions
         if (reasons := caption.reasons(far, shortest))
+        and (reasons != (ANOTHER_IMAGE,) or _proposal(caption, reasons) == ALSO_FITS)
     ]
     rows += [_duplicate_row(dataset, first, pair) for pair in duplicates]
     rows.sort(key=lambda row: (-row["signals"], -row["severity"]))
@@ -236,7 +246,9 @@ def _caption_row(
         "proposal": _proposal(caption, reasons),
         "suggested_image": None if suggested is None else dataset.image_ids[suggested],
         "suggested_text": None if suggested is None else first.get(suggested),
-        "signals": sum(any(reason in reasons for reason in group) for group in SIGNAL_GROUPS),
+        "signals": 0
+        if BY_MODELS.issuperset(reasons)
+        else sum(not group.isdisjoint(reasons) for group in SIGNAL_GROUPS),
         "severity": severity,
         "concept_share": None if caption.agreement is None else caption.agreement.share,
         "rank": max(ranks, default=None),

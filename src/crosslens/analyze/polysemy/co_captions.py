@@ -87,7 +87,7 @@ class CaptionDiversity:
 def measure_caption_diversity(
     dataset: Dataset,
     *,
-    images: Any,
+    images: Any | None,
     captions: Any,
     sentences: Any | None = None,
     words: WordVectors | None = None,
@@ -101,10 +101,11 @@ def measure_caption_diversity(
 
     ``images`` and ``captions`` are vectors of a joint space, ``sentences`` the captions' vectors of a text encoder, and
     ``words`` gives a vector for each word of a text; without one of the two its quantity is left out, as CIDEr is with
-    ``cider=False``. An image with a single caption has no co-captions and counts for ``pair_cosine`` alone.
+    ``cider=False``, and ``pair_cosine`` without ``images``: of images that are made of their captions it would compare
+    a caption with itself. An image with a single caption has no co-captions and counts for ``pair_cosine`` alone.
     """
     progress = progress or SilentProgress()
-    left, right, _ = joint_vectors(dataset, images, captions)
+    right = single_vectors(captions, dataset.caption_ids, "caption")
     owner, first, second = co_caption_pairs(dataset)
     compared: dict[str, PairValues] = {"co_caption_cosine": PairValues(_cosines(right, first, right, second), owner)}
     if sentences is not None:
@@ -114,9 +115,10 @@ def measure_caption_diversity(
         compared["co_caption_words"] = PairValues(_matched(dataset.texts, first, second, words, progress), owner)
     if cider:
         compared["co_caption_cider"] = PairValues(_cider(dataset, first, second), owner)
-    own = np.arange(len(right))
-    compared["pair_cosine"] = PairValues(_cosines(left, dataset.caption_image, right, own), dataset.caption_image)
-    means = np.stack([pairs.means(len(left)) for pairs in compared.values()], axis=1)
+    if images is not None:
+        left, owners = joint_vectors(dataset, images, captions)[0], dataset.caption_image
+        compared["pair_cosine"] = PairValues(_cosines(left, owners, right, np.arange(len(right))), owners)
+    means = np.stack([pairs.means(len(dataset.image_ids)) for pairs in compared.values()], axis=1)
     draws = Bootstrap(np.argsort(np.argsort(dataset.image_ids)), resamples, seed)
     estimates = dict(zip(compared, draws.estimate_columns(means, level=level), strict=True))
     return CaptionDiversity(dataset.name, dataset.image_ids, compared, estimates, level)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ import polars as pl
 from crosslens.analyze.categories.labels import NO_CATEGORY, TOTAL, Categories, Source
 from crosslens.analyze.difficulty.assignment import DIFFICULTY
 from crosslens.analyze.pair_scores import ImageCaptionPairs
-from crosslens.core import Dataset, InputError, Printable, UsageError, json_form
+from crosslens.analyze.scorers.sections import scorer_sections
+from crosslens.core import Dataset, InputError, Presented, Section, UsageError, json_form
 from crosslens.statistics import COEFFICIENTS, SCALES, BlandAltman, Estimate, bland_altman, correlations, rescaled
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
@@ -25,18 +26,19 @@ _DISTRIBUTION: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, eq=False)
-class ScorerComparison(Printable):
+class ScorerComparison(Presented):
     """``table`` has a row per pair: ``caption``, ``image``, ``text``, ``category``, both scores (``score[NAME]``), and
     ``rank_difference``: the share of pairs that the second scorer puts below this one, less that of the first.
 
     ``distributions`` describes both scores per category. ``correlations`` has the coefficients over all pairs and in
     each category, ``agreement`` the Bland–Altman figures of second − first on every scale. Intervals are over images.
+    ``shown`` is how many disagreements are listed, ``pictures`` are the files of images that pages show with them.
     """
 
     dataset: str
     first: str
     second: str
-    table: pl.DataFrame
+    table: pl.DataFrame = field()
     distributions: pl.DataFrame
     correlations: Mapping[str, Mapping[str, Estimate]]
     agreement: Mapping[str, BlandAltman]
@@ -44,6 +46,17 @@ class ScorerComparison(Printable):
     categories: tuple[str, ...] = ()
     left_out: int = 0
     level: float = 0.95
+    shown: int = 5
+    pictures: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"{self.first} and {self.second}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Distributions, correlations, Bland–Altman figures, and the largest disagreements."""
+        return scorer_sections(self)
 
     def __len__(self) -> int:
         return self.table.height
@@ -57,7 +70,7 @@ class ScorerComparison(Printable):
         order = pl.col("rank_difference").abs()
         return self.table.sort(order, pl.col("caption"), descending=[True, False]).head(most)
 
-    def as_dict(self, most: int = 10) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return dict(
             json_form(
@@ -81,7 +94,7 @@ class ScorerComparison(Printable):
                         }
                         for scale, figure in self.agreement.items()
                     },
-                    "disagreements": self.disagreements(most).to_dicts(),
+                    "disagreements": self.disagreements(self.shown).to_dicts(),
                 }
             )
         )  # fmt: skip

@@ -72,10 +72,11 @@ def imp_sections(imp: Imp) -> Iterator[Section]:
 
 
 def _counts(imp: Imp) -> list[Part]:
-    spreads: list[tuple[Cell, ...]] = []
-    for spread in imp.spreads:
-        values = spread.nearest_mean, spread.nearest_min, spread.covered_mean, spread.covered_max
-        spreads.append((spread.space, *(Figure(value, digits=4) for value in values)))
+    spreads: list[tuple[Cell, ...]] = [
+        (spread.space, *(Figure(value, digits=4) for value in (
+            spread.nearest_mean, spread.nearest_min, spread.covered_mean, spread.covered_max)))
+        for spread in imp.spreads
+    ]  # fmt: skip
     header = ("sampled in", "nearest, mean", "least", "coverage, mean", "most")
     return [Table(("stage", ""), tuple(imp.counts.items()), "lr"), Table(header, tuple(spreads), "lrrrr")]
 

@@ -16,8 +16,9 @@ import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.analyze import DiscriminabilityOptions, LabelSettings
+from crosslens.cli.answers import wrote
 from crosslens.cli.commands.evaluate import open_cache
-from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json
+from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, with_protocol
 from crosslens.cli.console import (
     check_outputs,
     print_json,
@@ -28,7 +29,7 @@ from crosslens.cli.console import (
     terminal_width,
 )
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, DatasetOptions, load_datasets, picture_files
-from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
+from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
 from crosslens.core import EngineOptions, Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     "crosslens analyze granularity --dataset captions.jsonl",
     'crosslens analyze granularity --dataset "coco captions=val2014.json" \\',
     '    --dataset "fine_grained captions=coco_fg.json coco_ids=true" \\',
-    "    --plot fine.html",
+    "    --write fine.html",
     "crosslens analyze granularity --dataset scenes --by style -o captions.csv",
 )
 def granularity(
@@ -53,19 +54,18 @@ def granularity(
         None, PROTOCOL_HELP.format("brit") + " Only the columns of its Table 1 are shown.", metavar="NAME"
     ),
     by: str | None = option(None, "Split one dataset's captions by this column, such as style.", metavar="COLUMN"),
-    plot: Path | None = option(None, "Plot the distributions: .html, .svg, .png or .pdf.", metavar="FILE"),
     output: Path | None = option(None, "Every caption's values: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
     threads: Threads = None,
     overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+) -> core.Presented:
     """Measure how fine-grained captions are.
 
     Adjectives, complement phrases, determiners, quantifiers, cardinals, depth of concepts, length and diversity: means
     per caption with intervals. Several datasets stand side by side, with the change against the first; where they
     describe the same images, the change is paired by image.
     """
-    check_files(plot, output, overwrite=overwrite)
+    check_outputs(output, overwrite=overwrite)
+    check_table_name(output)
     paper, record = followed(protocol, "granularity")
     sets = caption_sets(load_datasets(dataset, source), by)
     progress = progress_bar()
@@ -75,15 +75,9 @@ def granularity(
     )
     if paper is not None:
         comparison = comparison.only(paper.setting("granularity", "features"))
-    written = [] if output is None else [_write_comparison(comparison, output)]
-    if plot is not None:
-        written.append(report.write_distributions(comparison, plot, overwrite=overwrite))
-    if json:
-        print_json({**comparison.as_dict(), **protocol_json(record), "files": list(map(str, written))})
-        return
-    print_result(comparison.text(terminal_width()))
-    print_protocol(record)
-    print_written(written)
+    if output is not None:
+        wrote(analyze.write_table(comparison.table, output))
+    return with_protocol(comparison, record)
 
 
 def caption_sets(datasets: list[core.Dataset], by: str | None) -> list[core.Dataset]:
@@ -98,22 +92,10 @@ def caption_sets(datasets: list[core.Dataset], by: str | None) -> list[core.Data
     return parts
 
 
-def check_files(plot: Path | None, table: Path | None, *, overwrite: bool) -> None:
-    """Raise for a name that cannot be written, before the work begins."""
-    check_outputs(plot, table, overwrite=overwrite)
-    check_table_name(table)
-    if plot is not None:
-        report.figure_suffix(plot)
-
-
 def check_table_name(output: Path | None) -> None:
     """Raise for a table's file that is neither Parquet nor CSV."""
     if output is not None and output.suffix.lower() not in (".parquet", ".csv"):
         raise UsageError(f"{output} is neither .parquet nor .csv", fix="end the name in .parquet or .csv")
-
-
-def _write_comparison(comparison: analyze.FeatureComparison[Any], output: Path) -> Path:
-    return write_tables({part.name: part.table for part in comparison.sets}, output)
 
 
 def write_tables(tables: Mapping[str, pl.DataFrame], output: Path) -> Path:
@@ -134,7 +116,7 @@ def write_tables(tables: Mapping[str, pl.DataFrame], output: Path) -> Path:
     "crosslens analyze discriminability --dataset scenes --model tiny",
     'crosslens analyze discriminability --dataset "coco captions=val2014.json" \\',
     "    --dataset captions.jsonl --model sentence:all-MiniLM-L6-v2 \\",
-    "    --image-text mean --temperature 0.05 --plot dis.html",
+    "    --image-text mean --temperature 0.05 --write dis.html",
     "crosslens analyze discriminability --dataset captions.jsonl \\",
     "    --image-embeddings images.npy --caption-embeddings captions.npy \\",
     "    --temperature 0.01 -o dis.parquet",
@@ -149,29 +131,23 @@ def discriminability(
         ..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS
     ),
     model: str | None = option(None, "A model that encodes (see crosslens encode --list).", metavar="KIND:SOURCE"),
-    image_text: str | None = option(
-        None,
-        "For a model of texts: an image is the mean of its captions' vectors (mean), or a summary of them "
-        "(extractive).",
-        metavar="HOW",
-    ),
+    image_text: str | None = option(None, IMAGE_TEXT.format("a model"), metavar="HOW"),
     image_embeddings: list[str] | None = option(
         None, "Instead of a model, image vectors: a file or folder per dataset, in their order.", metavar="FILE"
     ),
     caption_embeddings: list[str] | None = option(None, "The captions' vectors, likewise.", metavar="FILE"),
-    show: int = option(10, "Print the N least and the N most discriminable captions.", metavar="N", minimum=0),
-    plot: Path | None = option(None, "Plot the histograms: .html, .svg, .png or .pdf.", metavar="FILE"),
+    show: int = option(10, "Show the N least and the N most discriminable captions.", metavar="N", minimum=0),
     output: Path | None = option(None, "Every caption's values: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
     overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+) -> analyze.DiscriminabilityComparison:
     """Measure how well captions single out an image.
 
     dis(t) is the entropy of a model's guess which of the k most similar images, its own left out, a caption means: 0
     where it is sure of one, ln k where all fit equally well. Several datasets stand side by side, with the change
     against the first; where they describe the same images, the change is paired by image.
     """
-    check_files(plot, output, overwrite=overwrite)
+    check_outputs(output, overwrite=overwrite)
+    check_table_name(output)
     loaded = load_datasets(dataset, source)
     encoding = replace(encode, cache=open_cache(encode), notify=print_note)
     given = _embeddings(loaded, image_embeddings, caption_embeddings)
@@ -184,14 +160,9 @@ def discriminability(
     for part in measured:
         pipeline.note_skipped(dict(part.skipped), print_note)
     comparison = analyze.compare_discriminability(measured, **vars(intervals))
-    written = [] if output is None else [_write_comparison(comparison, output)]
-    if plot is not None:
-        written.append(report.write_entropies(comparison, plot, overwrite=overwrite))
-    if json:
-        print_json({**comparison.as_dict(show), "files": list(map(str, written))})
-        return
-    print_result(comparison.text(terminal_width(), shown=show))
-    print_written(written)
+    if output is not None:
+        wrote(analyze.write_table(comparison.table, output))
+    return replace(comparison, shown=show)
 
 
 def _embeddings(

@@ -26,7 +26,7 @@ from crosslens.cli.console import (
     terminal_width,
 )
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_datasets, picture_files
-from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, command
+from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, IntervalOptions, Json, Overwrite, command
 from crosslens.core import EngineOptions, Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
@@ -38,6 +38,7 @@ class VectorOptions(Options):
     """Which vectors the datasets have: a model's, or files, one per dataset."""
 
     model: str | None = option(None, "The joint encoder of images and captions.", metavar="KIND:SOURCE")
+    image_text: str | None = option(None, IMAGE_TEXT.format("a --model"), metavar="HOW")
     visual_model: str | None = option(
         None, "An image encoder that decides which images are similar. [default: --model]", metavar="KIND:SOURCE"
     )
@@ -56,6 +57,8 @@ class VectorOptions(Options):
         if bool(files) == (self.model is not None):
             problem = "both a model and embeddings" if files else "no vectors of images and captions"
             raise UsageError(problem, fix="pass --model, or --image-embeddings and --caption-embeddings")
+        if self.image_text is not None and self.model is None:
+            raise UsageError("--image-text requires --model", fix="pass --model, or drop --image-text")
         if self.visual_model is not None and self.visual_embeddings:
             raise UsageError("both --visual-model and --visual-embeddings", fix="pass one of them")
         for name in ("image", "caption") if files else ():
@@ -139,6 +142,8 @@ class _Measured:
     "crosslens analyze polysemy --dataset captions.jsonl \\",
     "    --image-embeddings img.npy --caption-embeddings cap.npy \\",
     "    --page clusters.html --purity-by category",
+    "crosslens analyze polysemy --dataset captions.jsonl \\",
+    "    --model sentence:all-MiniLM-L6-v2 --image-text mean",
 )
 def polysemy(
     source: Annotated[DatasetOptions, Flags(without=("dataset",))],
@@ -212,6 +217,8 @@ class _DatasetVectors:
     visual: Any = None
     sentences: Any = None
     words: Any = None
+    from_texts: bool = False
+    """Whether the vector of an image is made of its captions."""
 
 
 class _Models:
@@ -224,8 +231,12 @@ class _Models:
             None if name is None else encoders.load_encoder(name, options)
             for name in (vectors.model, vectors.visual_model, vectors.text_model)
         )
+        self._image_text: Any = vectors.image_text
+        if vectors.image_text not in (None, encoders.MEAN):
+            self._image_text = encoders.load_summariser(str(vectors.image_text), replace(options, precision="fp32"))
+        images = () if vectors.image_text is not None else (encoders.IMAGES,)
         for encoder, kinds in (
-            (self._joint, (encoders.IMAGES, encoders.TEXTS)),
+            (self._joint, (*images, encoders.TEXTS)),
             (self._visual, (encoders.IMAGES,)),
             (self._text, (encoders.TEXTS,)),
         ):
@@ -250,7 +261,15 @@ class _Models:
         images = self._stored(given.image_embeddings, number, "image")
         captions = self._stored(given.caption_embeddings, number, "caption")
         visual = self._stored(given.visual_embeddings, number, "image")
-        if self._joint is not None:
+        if self._joint is not None and self._image_text is not None:
+            captions = encoders.encode_captions(dataset, self._joint, **self._texts)
+            images = encoders.images_from_captions(
+                dataset, self._joint, self._image_text, captions=captions, **self._texts
+            )
+            if silent := len(dataset.image_ids) - len(images.ids):
+                print_note(f"note: {silent:,} images without captions are left out: no text stands for them")
+                dataset = dataset.select(images.ids)
+        elif self._joint is not None:
             encoded = encoders.encode_dataset(dataset, self._joint, **self._images)
             pipeline.note_skipped(encoded.skipped, print_note)
             dataset, images, captions = encoded.dataset, encoded.images, encoded.captions
@@ -260,7 +279,7 @@ class _Models:
         sentences = None if self._text is None else encoders.encode_captions(dataset, self._text, **self._texts)
         teller = self._text or self._joint
         words = None if teller is None else encoders.word_encoder(teller)
-        return _DatasetVectors(dataset, images, captions, visual, sentences, words)
+        return _DatasetVectors(dataset, images, captions, visual, sentences, words, given.image_text is not None)
 
     def _stored(self, paths: Sequence[Path], number: int, side: Literal["image", "caption"]) -> Any:
         """Vectors under their ids: a file without them is in the order of its whole dataset."""
@@ -287,7 +306,7 @@ def _measure(
         sentences=given.sentences,
         words=given.words,
         cider=not measures.no_cider,
-        **joint,
+        **{**joint, "images": None if given.from_texts else given.images},
         **vars(intervals),
     )
     if not measures.clusters:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from crosslens.core import UsageError
-from crosslens.language import COLOURS, SIDES, SIZES, load_wordnet
+from crosslens.language import COLOURS, SIDES, SIZES, STOP_WORDS, load_wordnet
 
 Array = np.ndarray[Any, Any]
 
@@ -77,6 +77,7 @@ def canonical_synset(synset: str) -> str:
 PERSON = "person.n.01"
 """Annotators call every human a person: it is what a query's *man* or *girl* is annotated as."""
 PHYSICAL = "physical_entity.n.01"
+PLACE = "location.n.01"
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -85,14 +86,23 @@ def word_set(text: str) -> frozenset[str]:
 
 
 _IMAGE_NOUNS = word_set(
-    """air area background corner distance foreground image part photo photograph picture scene shot snapshot something
-    stuff thing view"""
+    """air area background corner distance foreground image midair part photo photograph picture scene shot snapshot
+    something stuff thing view"""
 ).union(SIDES)
 
 
 def meaning(name: str) -> str | None:
     """The synset that a query's noun means; WordNet's *people* is a folk, a caption's are persons."""
     return PERSON if name == "people" else synset_of_name(name)
+
+
+def is_object_word(name: str) -> bool:
+    """Whether a word can name an object: WordNet knows it as a noun, and it is no *down*, *standing* or *Spain*."""
+    if meaning(name) is None or name in STOP_WORDS or (name.endswith("ing") and not is_tangible(name)):
+        return False
+    # A name of places and nothing else: a jersey is a garment, too.
+    places = (is_hyponym(synset, PLACE) and load_wordnet().lemmas(synset)[0][0].isupper() for synset in senses(name))
+    return len(senses(name)) == 0 or not all(places)
 
 
 def is_tangible(name: str) -> bool:

@@ -13,7 +13,7 @@ import polars as pl
 
 from crosslens.core import Dataset, Ids, InputError, Progress, UsageError, frozen, positions
 from crosslens.explanations.concepts.lexicon import Array, canonical_synset, plain_name, synset_of_name
-from crosslens.language import NUMBERS, SceneGraph, is_number, parse_texts, scene_graph
+from crosslens.language import NUMBERS, PositionedGraph, is_number, parse_texts, positioned_graph
 
 Source = Literal["annotations", "captions"]
 AREAS = ("share", "pixels")
@@ -31,6 +31,7 @@ class ImageObjects:
     ``attributes``  per object, as annotated
     ``source``      what the objects come from: ``"annotations"``, or ``"captions"`` where none are annotated
     ``ids``         per object its id in the dataset; empty where it has none
+    ``loose``       per object words that captions have near it and that need not describe it; empty for annotations
     """
 
     image_ids: Ids
@@ -43,6 +44,7 @@ class ImageObjects:
     attributes: tuple[tuple[str, ...], ...]
     source: Source = "annotations"
     ids: tuple[str, ...] = ()
+    loose: tuple[tuple[str, ...], ...] = ()
 
     @property
     def images(self) -> int:
@@ -105,6 +107,7 @@ class ImageObjects:
         *,
         source: Source = "annotations",
         ids: Sequence[str] = (),
+        loose: Sequence[tuple[str, ...]] = (),
     ) -> ImageObjects:
         """From one entry per object, the objects of each image together; ``counts`` says how many each has."""
         distinct = tuple(sorted({synset for synset in synsets if synset is not None}))
@@ -120,6 +123,7 @@ class ImageObjects:
             tuple(attributes),
             source,
             tuple(ids),
+            tuple(loose),
         )
 
 
@@ -196,19 +200,24 @@ def _areas(dataset: Dataset, table: pl.DataFrame, areas: str) -> Array:
 
 @dataclass
 class CaptionObject:
-    """An object that captions of an image mention: the largest number stated, and all attributes."""
+    """An object that captions of an image mention: the largest number stated, and all attributes.
+
+    ``stated`` are the attributes that modify its noun in a caption; ``loose`` words need not.
+    """
 
     name: str
     count: int = 1
     attributes: dict[str, None] = field(default_factory=dict)
+    stated: set[str] = field(default_factory=set)
+    loose: set[str] = field(default_factory=set)
 
 
 def caption_objects(dataset: Dataset, *, progress: Progress | None = None) -> ImageObjects:
     """The objects that an image's captions mention: no boxes, counts only where a caption states them."""
-    graphs: list[list[SceneGraph]] = [[] for _ in dataset.image_ids]
+    graphs: list[list[PositionedGraph]] = [[] for _ in dataset.image_ids]
     parses = parse_texts(dataset.texts, progress=progress)
     for image, parse in zip(dataset.caption_image, parses, strict=True):
-        graphs[int(image)].append(scene_graph(parse))
+        graphs[int(image)].append(positioned_graph(parse))
     by_image = [[item for item in _mentioned_objects(own) for _ in range(item.count)] for own in graphs]
     objects = [item for items in by_image for item in items]
     no_boxes = np.full((len(objects), 4), np.nan)
@@ -221,20 +230,26 @@ def caption_objects(dataset: Dataset, *, progress: Progress | None = None) -> Im
         no_boxes[:, 0],
         [tuple(item.attributes) for item in objects],
         source="captions",
+        loose=[tuple(sorted(item.loose - item.stated)) for item in objects],
     )
 
 
-def _mentioned_objects(graphs: Iterable[SceneGraph]) -> Iterable[CaptionObject]:
+def _mentioned_objects(graphs: Iterable[PositionedGraph]) -> Iterable[CaptionObject]:
     """Captions of one image mention the same objects: *bike* and *bicycle* are one, of one synset."""
     objects: dict[str, CaptionObject] = {}
     for graph in graphs:
-        for name in graph.objects:
-            objects.setdefault(synset_of_name(name) or name, CaptionObject(name))
-        for name, word in graph.attributes:
-            if (mentioned := objects.get(synset_of_name(name) or name)) is None:
+        by_token = {
+            token: objects.setdefault(synset_of_name(name) or name, CaptionObject(name))
+            for token, name in graph.objects.items()
+        }
+        for token, word in graph.attributes:
+            if (mentioned := by_token.get(token)) is None:
                 continue
             if is_number(word):
                 mentioned.count = max(mentioned.count, NUMBERS.index(word) if word in NUMBERS else 1)
             else:
                 mentioned.attributes[word] = None
+                mentioned.stated.update({word} if (token, word) not in graph.loose else ())
+        for token, word in graph.loose:
+            by_token[token].loose.add(word)
     return objects.values()

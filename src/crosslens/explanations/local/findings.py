@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES, are_related, is_tangible
+from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES, are_related, is_object_word, is_tangible
 from crosslens.explanations.words.checks import SATISFIED, VIOLATED, MentionCheck
 from crosslens.explanations.words.images import AnnotatedImage, ImageObject
 from crosslens.explanations.words.mentions import QueryMentions
 from crosslens.language import is_plural
+
+_LISTED = re.compile(r"\s*,?\s*(?:and\s+)?|\s*[/-]\s*")
 
 
 class ObjectPhrase(NamedTuple):
@@ -93,11 +96,17 @@ def mention_findings(
             if check.word.kind == "count" and check.number and check.word.number is not None
         ),
         "wrong_values": tuple(
-            WrongValue(
-                phrases[check.word.noun], check.word.kind, check.word.text.lower(), check.observed, check.number or 1
+            dict.fromkeys(
+                WrongValue(
+                    phrases[check.word.noun],
+                    check.word.kind,
+                    _asked(check, mentions),
+                    check.observed,
+                    check.number or 1,
+                )
+                for check in wrong
+                if check.word.kind in ATTRIBUTE_FAMILIES and check.observed
             )
-            for check in wrong
-            if check.word.kind in ATTRIBUTE_FAMILIES and check.observed
         ),
         "misplaced": tuple(
             (check.word.noun, check.side, check.word.other)
@@ -106,6 +115,20 @@ def mention_findings(
         ),
         "fitting": _fitting([check for check in objects if check.verdict == SATISFIED], phrases),
     }
+
+
+def _asked(check: MentionCheck, mentions: QueryMentions) -> str:
+    """A value with those that are listed with it: of a *black and white dog*, both."""
+    start, end = check.word.start, check.word.end
+    listed = [word for word in mentions.of(check.word.kind) if word.noun == check.word.noun]
+    for word in [*listed, *reversed(listed)]:
+        if end < word.start and _LISTED.fullmatch(mentions.text[end : word.start]):
+            end = word.end
+        elif word.end < start and _LISTED.fullmatch(mentions.text[word.end : start]):
+            start = word.start
+    if (start, end) == (check.word.start, check.word.end):
+        return check.word.text.lower()
+    return re.sub(r"\s+,", ",", mentions.text[start:end].lower())
 
 
 def _fitting(satisfied: Sequence[MentionCheck], phrases: Mapping[str, ObjectPhrase]) -> tuple[ObjectPhrase, ...]:
@@ -152,7 +175,7 @@ def _by_name(image: AnnotatedImage) -> dict[str, list[ImageObject]]:
     """The objects by name, those that fill most of the image first."""
     objects: dict[str, list[ImageObject]] = {}
     for item in image.objects:
-        if image.source == "annotations" or is_tangible(item.name):
+        if image.source == "annotations" or (is_object_word(item.name) and is_tangible(item.name)):
             objects.setdefault(item.name, []).append(item)
     size = {name: sum(item.area or 0.0 for item in items) for name, items in objects.items()}
     return dict(sorted(objects.items(), key=lambda entry: (-size[entry[0]], entry[0])))
@@ -171,7 +194,7 @@ def _only(
 
 def _is_absent(name: str, objects: Sequence[ImageObject], image: AnnotatedImage) -> bool:
     """Whether an image has nothing of that name, no synonym of it, and nothing that may be the same after all."""
-    if image.of(name) or image.may_have(name):
+    if image.of(name) or image.may_have(name) or (image.source == "captions" and image.says(name)):
         return False
     if any(item.synset is None for item in objects):  # what it is is unknown
         return False

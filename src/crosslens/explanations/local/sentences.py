@@ -10,7 +10,7 @@ from math import isfinite
 from crosslens.explanations.concepts.lexicon import word_set
 from crosslens.explanations.local.explanation import Claim, Sentence
 from crosslens.explanations.local.findings import Findings, ObjectPhrase, WrongValue
-from crosslens.language import NUMBERS, is_plural, pluralise, takes_an
+from crosslens.language import ALWAYS_PAIRS, NUMBERS, is_plural, pluralise, takes_an
 
 _MASS = word_set(
     """air asphalt bacon beer bread broccoli butter cardboard cement cheese chocolate clothing coffee concrete corn
@@ -21,6 +21,8 @@ _MASS = word_set(
 )
 """Nouns without an article or a plural."""
 _CAPITALS = {"tv": "TV", "atm": "ATM", "suv": "SUV", "dvd": "DVD", "cd": "CD", "pc": "PC", "usb": "USB", "atv": "ATV"}
+_ALWAYS_PLURAL = {word[:-2] if word.endswith("sses") else word[:-1]: word for word in ALWAYS_PAIRS - {"glasses"}}
+"""Lemmas that are no words of their own: a *jean*."""
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _DIGITS = 3
 
@@ -29,8 +31,9 @@ _DIGITS = 3
 
 
 def spelled(name: str) -> str:
-    """Names are kept in lower case; a few have capitals."""
-    return " ".join(_CAPITALS.get(word, word) for word in name.split(" "))
+    """Names are kept in lower case, as lemmas; a few have capitals or are always plural."""
+    *words, head = name.split(" ")
+    return " ".join(_CAPITALS.get(word, word) for word in (*words, _ALWAYS_PLURAL.get(head, head)))
 
 
 def with_article(name: str) -> str:

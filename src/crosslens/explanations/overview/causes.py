@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import Dataset, Progress, SilentProgress, stage
-from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES
+from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES, is_object_word
 from crosslens.explanations.concepts.objects import ImageObjects
 from crosslens.explanations.overview.evidence import Evidence
 from crosslens.explanations.words.checks import OPEN, SATISFIED, VIOLATED, Vocabulary, check_mention
@@ -141,7 +141,7 @@ class _Judge:
 
     def _object(self, noun: str) -> MentionJudgement | None:
         """Missing where the annotation of the right image has it, and neither annotation nor captions of the wrong."""
-        if noun in GENERIC_NOUNS:
+        if noun in GENERIC_NOUNS or (self.source == "captions" and not is_object_word(noun)):
             return None
         if self.evidence.has(self.wrong, noun):
             return MentionJudgement("object", True, self.source)

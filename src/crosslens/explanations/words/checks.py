@@ -14,6 +14,7 @@ from crosslens.explanations.concepts.lexicon import (
     ATTRIBUTE_FAMILIES,
     Array,
     attribute_values,
+    is_object_word,
     is_tangible,
     meaning,
     plain_name,
@@ -111,6 +112,8 @@ def _check_presence(word: Mention, image: AnnotatedImage, vocabulary: Vocabulary
     """Whether the object that a mention is about is there."""
     from_captions = image.source == "captions"
     how = "mentioned" if from_captions else "annotated"
+    if from_captions and not is_object_word(word.noun):
+        return MentionCheck(word, OPEN, "no known object")
     if objects := image.of(word.noun):
         names = tuple(sorted({item.name for item in objects}))
         why = f"{how}: {', '.join(names)}"
@@ -122,6 +125,8 @@ def _check_presence(word: Mention, image: AnnotatedImage, vocabulary: Vocabulary
         return MentionCheck(word, OPEN, "nothing that can be seen")
     if compounds := sorted({item.name for item in image.objects if item.name.endswith(f" {word.noun}")}):
         return MentionCheck(word, OPEN, f"only {', '.join(compounds)} is {how}")
+    if from_captions and image.says(word.noun):
+        return MentionCheck(word, OPEN, "mentioned inside another name")
     if not vocabulary.has(word.noun):
         return MentionCheck(word, OPEN, "never annotated as such")
     why = f"no caption mentions {word.noun}" if from_captions else f"no {word.noun} there"
@@ -150,14 +155,18 @@ def _check_count(
 
 
 def _check_attribute(word: Mention, objects: Sequence[ImageObject], image: AnnotatedImage) -> MentionCheck:
-    """A colour, size or material: violated only where every such object has another value."""
+    """A colour, size or material: violated only where every such object has another value.
+
+    What captions have near the noun without describing it decides nothing, neither for nor against.
+    """
     family = ATTRIBUTE_FAMILIES.index(word.kind)
-    values = [attribute_values(item.attributes)[family] for item in objects]
+    loose = frozenset[str]().union(*(attribute_values(item.loose)[family] for item in objects))
+    values = [attribute_values(item.attributes)[family] - attribute_values(item.loose)[family] for item in objects]
     observed = tuple(sorted(frozenset[str]().union(*values)))
     listed = ", ".join(observed)
     if word.value in observed:
         return MentionCheck(word, SATISFIED, f"{word.noun}: {listed}", observed)
-    if not all(values) or image.may_have(word.noun):
+    if not all(values) or word.value in loose or image.may_have(word.noun):
         return MentionCheck(word, OPEN, f"partly {listed}" if observed else f"the {word.kind} is not annotated")
     return MentionCheck(word, VIOLATED, f"{word.noun}: {listed}", observed, len(objects))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +13,16 @@ import polars as pl
 from crosslens.core import Dataset
 from crosslens.explanations.concepts.lexicon import is_hyponym, meaning, plain_name, senses, synset_word
 from crosslens.explanations.concepts.objects import ImageObjects, Source, in_image_order
+from crosslens.language import pluralise
 
+_NO_LETTER = re.compile(r"\W+")
 Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
 class ImageObject:
-    """One object; ``crowd`` where its box is drawn around many of them."""
+    """One object; ``crowd`` where its box is drawn around many of them, ``loose`` words near it in captions that need
+    not describe it."""
 
     name: str
     synset: str | None
@@ -26,6 +30,7 @@ class ImageObject:
     area: float | None = None
     attributes: tuple[str, ...] = ()
     crowd: bool = False
+    loose: tuple[str, ...] = ()
 
     def is_a(self, name: str) -> bool:
         """Whether a noun names it: by its own name, by a synonym, or by a hypernym."""
@@ -62,10 +67,16 @@ class AnnotatedImage:
         """Whether an object is annotated so generally that the noun may name it."""
         return any(item.may_be_a(name) and not item.is_a(name) for item in self.objects)
 
+    def says(self, name: str) -> bool:
+        """Whether a caption has the word, if only inside another name: a *bathroom stall* is in a bathroom."""
+        forms = {name, pluralise(name)}
+        return any(f" {form} " in f" {_NO_LETTER.sub(' ', text.lower())} " for text in self.captions for form in forms)
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         about = {"image": self.image, "file": self.file, "width": self.width, "height": self.height}
-        return {**about, "captions": self.captions, "objects": [vars(item) for item in self.objects]}
+        objects = [{name: value for name, value in vars(item).items() if name != "loose"} for item in self.objects]
+        return {**about, "captions": self.captions, "objects": objects}
 
 
 def annotated_image(dataset: Dataset, objects: ImageObjects, image: str, crowds: Any = None) -> AnnotatedImage:
@@ -101,7 +112,9 @@ def image_object(objects: ImageObjects, index: int, name: str, crowds: Any) -> I
     x, y, width, height = (float(value) for value in objects.boxes[index])
     box = None if np.isnan([x, y, width, height]).any() else (x, y, width, height)
     crowd = crowds is not None and bool(crowds[index])
-    return ImageObject(name, objects.synset(index), box, finite(objects.areas[index]), objects.attributes[index], crowd)
+    loose = objects.loose[index] if objects.loose else ()
+    area, attributes = finite(objects.areas[index]), objects.attributes[index]
+    return ImageObject(name, objects.synset(index), box, area, attributes, crowd, loose)
 
 
 def crowd_flags(dataset: Dataset, objects: ImageObjects) -> Any:

@@ -117,7 +117,7 @@ def _mentions(text: str, parse: Parse) -> tuple[Mention, ...]:
     spans = _TokenSpans(text, graph._replace(objects=nouns))
     mentions = [Mention("object", *spans.name(token), noun, meaning(noun), noun) for token, noun in nouns.items()]
     for token, attribute in graph.attributes:
-        if (noun := nouns.get(token)) is None:
+        if (noun := nouns.get(token)) is None or (token, attribute) in graph.loose:
             continue
         span, is_verb = spans.attribute(token, attribute)
         if is_number(attribute) and spans.belongs_between(span, token):

@@ -28,11 +28,11 @@ def rank_bands(ranks: Sequence[int]) -> list[int]:
 
 
 def rank_strip(title: str, series: Mapping[str, Sequence[int]], *, about: str = "") -> ChartHtml:
-    """A strip per series: the ranks of the first relevant items, as shares of its queries."""
+    """A strip per series: the ranks of the first relevant items, as shares of its queries; one alone has no name."""
     counted = {name: rank_bands(ranks) for name, ranks in series.items()}
     height = 26 + (_HIGH + _GAP) * len(series)
     told = about or "From left to right the shares of queries at rank 1, 2–5, 6–10, 11–100 and below."
-    labels = 12 + max(_LEAST, widest(series, _MOST))
+    labels = _RIGHT if len(series) == 1 else 12 + max(_LEAST, widest(series, _MOST))
     drawing = SvgDrawing(title, told, labels + _STRIP + _RIGHT, height)
     for index, band in enumerate(BANDS):
         x = labels + _STRIP * index / len(BANDS)
@@ -40,7 +40,8 @@ def rank_strip(title: str, series: Mapping[str, Sequence[int]], *, about: str = 
         drawing.text(x + 14, 13.5, band, "soft")
     for row, (name, counts) in enumerate(counted.items()):
         y, x, total = 26 + (_HIGH + _GAP) * row, labels, max(1, sum(counts))
-        drawing.text(labels - 8, y + _HIGH / 2 + 4, name, "end", labels - 12)
+        if len(series) > 1:
+            drawing.text(labels - 8, y + _HIGH / 2 + 4, name, "end", labels - 12)
         for band, opacity, count in zip(BANDS, _OPACITIES, counts, strict=True):
             wide = _STRIP * count / total
             words = f"{name}, {band}: {count:,} of {total:,} ({100 * count / total:.1f} %)"

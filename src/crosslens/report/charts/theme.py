@@ -52,6 +52,7 @@ CHART_STYLE = f"""
 .chart g .point.beyond {{ fill: var(--paper); stroke-width: 1.4; }}
 .chart .band {{ fill-opacity: 0.18; }}
 .chart .mark {{ stroke: var(--ink); stroke-width: 2; }}
+.chart .trend {{ fill: none; stroke: var(--ink); stroke-width: 1.6; }}
 .chart .zone {{ fill: var(--line); fill-opacity: 0.45; }}
 .chart .faint {{ fill-opacity: 0.45; }}
 .chart .interval {{ stroke: var(--ink); stroke-width: 1.4; }}

@@ -12,7 +12,7 @@ from crosslens.core import IMAGE_TO_TEXT, CrosslensError, Dataset
 from crosslens.similarity import relevance_pairs
 
 PHI = "cider"
-_FAILED = pl.col("rank").is_null() | (pl.col("rank") != 1)
+FAILED = pl.col("rank").is_null() | (pl.col("rank") != 1)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def choose_queries(
     query (``query``, ``phi``).
     """
     chosen: set[str] = set()
-    failures = outcomes[best].filter(_FAILED)
+    failures = outcomes[best].filter(FAILED)
     groups = [_confident(failures, chosen, most, best), _similar(failures, phi, chosen, most)]
     names = list(outcomes)
     if len(names) > 1:
@@ -109,7 +109,7 @@ def _rank(rank: int | None) -> str:
 
 def similarity_of_hits(outcomes: pl.DataFrame, dataset: Dataset, direction: str) -> pl.DataFrame | None:
     """φ of every failure's first hit; None where it cannot be computed."""
-    failures = outcomes.filter(_FAILED)
+    failures = outcomes.filter(FAILED)
     image = {name: row for row, name in enumerate(dataset.image_ids)}
     caption = {name: row for row, name in enumerate(dataset.caption_ids)}
     images, captions = ("query", "item") if direction == IMAGE_TO_TEXT else ("item", "query")

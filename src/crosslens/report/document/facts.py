@@ -109,10 +109,11 @@ def annotation_sentence(context: ReportContext, name: str) -> str:
     result = stage_of(context, "label-quality", name)
     rows = list(result.payload.get("runs", ())) if result else []
     own = next((row for row in rows if row.get("run") == name), rows[0] if len(rows) == 1 else {})
-    if not own.get("failures"):
+    if result is None or not own.get("failures"):
         return ""
     failures = format_count(own["failures"], "failure")
-    return f"{own['annotation']:,} of {failures} come from suspect labels, not from the model."
+    suspects = format_count(result.payload["suspects"], "suspect label")
+    return f"{own['annotation']:,} of {failures} come from the {suspects} of the dataset, not from the model."
 
 
 def missing_sentence(context: ReportContext, name: str) -> str:

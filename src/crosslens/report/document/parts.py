@@ -61,16 +61,19 @@ def quote(text: str | None) -> str:
 
 
 class RowHtml(str):
-    """Charts beside each other where there is room; it also has the charts."""
+    """Charts among other content; it also has the charts."""
 
     parts: tuple[str, ...]
 
+    def __new__(cls, html: str, parts: Sequence[str]) -> RowHtml:
+        row = super().__new__(cls, html)
+        row.parts = tuple(parts)
+        return row
+
 
 def side_by_side(parts: Sequence[str]) -> RowHtml:
-    """Charts in a row; empty without any."""
-    row = RowHtml(f'<div class="charts">{"".join(parts)}</div>' if parts else "")
-    row.parts = tuple(parts)
-    return row
+    """Charts in a row where there is room; empty without any."""
+    return RowHtml(f'<div class="charts">{"".join(parts)}</div>' if parts else "", parts)
 
 
 def point_of(values: MetricValues) -> Point:

@@ -30,12 +30,27 @@ p { margin: 6px 0; max-width: 80ch; overflow-wrap: anywhere; }
          border: 1px solid var(--line); border-radius: 6px; padding: 4px 12px; cursor: pointer; }
 section { padding: 22px 0; border-top: 1px solid var(--line); scroll-margin-top: 8px; }
 section:first-of-type { border-top: 0; padding-top: 8px; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); gap: 14px; }
+.panel { border: 1px solid var(--line); border-radius: 8px; padding: 12px 16px; min-width: 0; }
+.panel h3 { margin: 0; } .alone .panel { border: 0; padding: 0; }
+.score { margin: 0; } .score b { font-size: 44px; line-height: 1.15; margin-right: 6px; white-space: nowrap; }
+.panel .charts { grid-template-columns: 1fr; gap: 0; } .panel .chart-figure { margin: 6px 0; }
+.panel .chart-figure > figcaption { font-weight: 400; font-size: 13px; color: var(--soft); margin: 0; }
+.panel .chart-figure details { margin: 2px 0; } .panel .chart-figure summary { font-size: 12px; }
+.alone .panel .charts { grid-template-columns: repeat(auto-fit, minmax(min(340px, 100%), 1fr)); gap: 0 28px; }
+.misses { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(280px, 100%), 1fr)); gap: 12px; }
+.two { display: grid; grid-template-columns: repeat(auto-fit, minmax(110px, 1fr)); gap: 10px; }
+.miss svg, .hits svg { display: block; width: 100%; max-height: 170px; border-radius: 3px; }
+.miss figcaption { font-size: 13px; color: var(--soft); margin: 0 0 4px; } .miss q { font-size: 14px; margin: 0 0 6px; }
+.miss p { font-size: 14px; } .miss .query { font-size: 15px; } .miss .facts { font-size: 13px; }
+.doubt { border-left: 3px solid var(--bad); padding-left: 8px; }
 .answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(260px, 100%), 1fr)); gap: 14px; }
 .answer, .findings { background: var(--panel); border: 1px solid var(--line); border-radius: 8px;
                      padding: 4px 16px 10px; }
 .answer h3, .findings h3 { margin: 10px 0 4px; color: var(--accent); }
 .answer h4 { margin: 8px 0 0; color: var(--soft); }
-.findings { margin: 14px 0; } .findings ol { margin: 6px 0; padding-left: 22px; } .findings li { margin: 3px 0; }
+.answers, .findings { margin: 14px 0; }
+.findings ol { margin: 6px 0; padding-left: 22px; } .findings li { margin: 3px 0; }
 table { border-collapse: collapse; font-size: 14px; }
 th, td { padding: 4px 16px 4px 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line);
          font-variant-numeric: tabular-nums; }
@@ -58,11 +73,10 @@ article.failure { margin: 12px 0; }
 .query { font-size: 16px; font-weight: 600; margin: 4px 0; }
 .hits { display: grid; grid-template-columns: repeat(auto-fit, minmax(130px, 1fr)); gap: 10px; margin-top: 8px; }
 figure { margin: 0; min-width: 0; }
+.hits img { max-width: 100%; height: auto; }
 .hits figure { border: 2px solid var(--line); border-radius: 6px; padding: 6px; font-size: 13px; }
 .hits figure.truth { border-style: dashed; } .hits figure.right { border: 4px double var(--good); padding: 4px; }
-.frame { display: block; width: 100%; height: 130px; background: var(--frame); border-radius: 3px; }
-.frame text { fill: var(--soft); font-size: 13px; }
-.missing { display: grid; place-items: center; color: var(--soft); font-size: 13px; }
+svg.missing { background: var(--frame); } svg.missing text { fill: var(--soft); font-size: 13px; }
 figcaption { margin-top: 4px; overflow-wrap: anywhere; }
 .badge { background: var(--good); color: var(--paper); border-radius: 3px; padding: 0 5px; white-space: nowrap; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(280px, 100%), 1fr)); gap: 14px; }
@@ -70,7 +84,6 @@ figcaption { margin-top: 4px; overflow-wrap: anywhere; }
 .boxes svg .frame { fill: var(--frame); stroke: var(--line); }
 .boxes svg .box { fill: none; stroke-width: 2.5; vector-effect: non-scaling-stroke; }
 .boxes svg text { fill: #fff; font-family: system-ui, Arial, sans-serif; }
-.boxes svg text.empty { fill: var(--soft); text-anchor: middle; }
 mark { background: none; color: inherit; padding: 0 1px; border-bottom: 2px solid var(--line); }
 mark.satisfied { border-color: var(--good); } mark.satisfied sup { color: var(--good); }
 mark.violated { border-color: var(--bad); color: var(--bad); }
@@ -88,13 +101,13 @@ footer { color: var(--soft); font-size: 13px; border-top: 1px solid var(--line);
   body { font-size: 10.5pt; } .contents, .theme, .skip { display: none; } .layout { display: block; }
   main { padding: 0; } a { color: inherit; text-decoration: none; }
   section { padding: 10pt 0; } h2, h3, h4, figcaption { break-after: avoid; }
-  article, figure, tr, .answer, .findings { break-inside: avoid; }
+  article, figure, tr, .answer, .findings, .panel .score { break-inside: avoid; }
   .wide, .chart-scroll, pre { overflow: visible; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   .chart-figure.natural .chart { max-width: 100%; } td.figure { white-space: normal; }
   .wide table { font-size: 8.5pt; } .wide td, .wide th { padding-right: 8pt; overflow-wrap: anywhere; }
   details > summary { list-style: none; } details::details-content { content-visibility: visible; display: block; }
-  .chart, .frame, .boxes svg, .badge, .answer { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  .frame { height: 100pt; } .boxes svg { max-height: 160pt; }
+  .chart, .boxes svg, .badge, .answer { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  .miss svg, .hits svg { max-height: 110pt; } .boxes svg { max-height: 160pt; }
 }
 """
 

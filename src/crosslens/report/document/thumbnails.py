@@ -10,7 +10,6 @@ from html import escape
 from crosslens.report.pages.pictures import EmbeddedImage, embed_thumbnails
 
 _MARK = re.compile(r"<!--picture (\d+) (\w+)-->")
-_EMPTY = "no picture"
 _SYMBOL, _USE = 160, 40
 """Bytes around a picture, and around each of its frames, at most."""
 
@@ -33,13 +32,13 @@ class PictureDesk:
         self._requests: list[_Request] = []
         self.shown = 0
 
-    def show(self, dataset: str, image: str | None, alternative: str, importance: float = 0.0) -> str:
-        """The picture in a frame, or a frame that says it is missing; a higher importance is served first."""
+    def photo(self, dataset: str, image: str, alternative: str, importance: float = 0.0) -> str:
+        """The picture alone, in the shape that it has. Nothing where there is none."""
         number = self._request(dataset, image, importance)
-        name = f'role="img" aria-label="{escape(alternative)}"'
         if number is None:
-            return f'<div class="frame missing" {name}>{_EMPTY}</div>'
-        return f'<svg class="frame" {name}><!--picture {number} frame--></svg>'
+            return ""
+        shape = f'<!--picture {number} shape--> role="img" aria-label="{escape(alternative)}"'
+        return f"<svg {shape}><!--picture {number} alone--></svg>"
 
     def below(self, dataset: str, image: str, importance: float = 0.0) -> str:
         """The picture inside a drawing that has its size: what boxes are drawn on. Nothing where there is none."""
@@ -66,11 +65,13 @@ class PictureDesk:
 
         def place(mark: re.Match[str]) -> str:
             picture = drawn.get(mark[1])
+            if mark[2] == "shape":
+                return 'class="missing"' if picture is None else f'viewBox="0 0 {picture.width:g} {picture.height:g}"'
+            if picture is not None:
+                return f'<use href="#p{mark[1]}" width="100%" height="100%"/>'
             if mark[2] == "below":
-                return "" if picture is None else f'<use href="#p{mark[1]}" width="100%" height="100%"/>'
-            if picture is None:
-                return f'<text x="50%" y="50%" text-anchor="middle">{_EMPTY}</text>'
-            return f'<use href="#p{mark[1]}" width="100%" height="100%"/>'
+                return '<rect class="frame" width="100%" height="100%"/>'
+            return '<text x="50%" y="50%" text-anchor="middle">no picture</text>'
 
         return _MARK.sub(place, page), _definitions(drawn)
 

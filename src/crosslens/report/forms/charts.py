@@ -20,6 +20,8 @@ from crosslens.report.forms.drawing import (
     widest,
 )
 
+_GOLDEN = (math.sqrt(5) - 1) / 2
+"""Its multiples modulo 1 fill the interval evenly."""
 _MOST_POINTS = 60
 """Points of a line that have a dot of their own; with more of them the line is enough."""
 
@@ -98,7 +100,8 @@ def _shares(chart: Shares) -> ChartDrawing:
 @draw.register
 def _lines(chart: Lines) -> ChartDrawing:
     drawing = ChartDrawing(chart.title, chart.about or f"{len(chart.across)} points from left to right.", Plane.width)
-    columns = powers(chart.across) if chart.logarithmic else ticks(*finite_range([0.0, *chart.across]))
+    zero = [0.0] if 2 * min(chart.across) <= max(chart.across) else []  # values far from 0 have an axis of their own
+    columns = powers(chart.across) if chart.logarithmic else ticks(*finite_range([*zero, *chart.across]))
     figures = [figure for own in chart.series for figure in own.figures]
     rows = ticks(*(chart.limits or range_of(figures)))
     above = drawing.legend([own.name for own in chart.series], Plane.left, 4)
@@ -206,22 +209,24 @@ def _histogram(chart: Histogram) -> ChartDrawing:
 
 @draw.register
 def _scatter(chart: Scatter) -> ChartDrawing:
-    clouds = [*chart.clouds, *([] if chart.trend is None else [chart.trend])]
     drawing = ChartDrawing(chart.title, chart.about or f"{chart.up} against {chart.axis}.", Plane.width)
-    across, up = (finite_range([point[axis] for cloud in clouds for point in cloud.points]) for axis in (0, 1))
-    above = drawing.legend([cloud.name for cloud in clouds], Plane.left, 4)
-    plane = Plane(drawing, ticks(*across), ticks(*up), above=above)
+    points = [point for cloud in (*chart.clouds, *chart.trends) for point in cloud.points]
+    across, (low, high) = (finite_range([point[axis] for point in points]) for axis in (0, 1))
+    above = drawing.legend([cloud.name for cloud in chart.clouds], Plane.left, 4)
+    plane = Plane(drawing, ticks(*across), ticks(low - chart.spread, high + chart.spread), above=above)
     numbers: Callable[[float], str] = Figure(None, digits=4, plain=True).write
     plane.axes(chart.axis, None if chart.bare else lambda value: f"{float(numbers(value).replace(',', '')):,g}")
     drawing.text(Plane.left, Plane.top + above - 4, chart.up, "soft")
-    for order, cloud in enumerate(clouds):
+    for order, cloud in enumerate(chart.clouds):
         drawing.add(f'<g class="{series_class(order)}">')
-        if cloud is chart.trend:
-            drawing.path([plane.position(*point) for point in cloud.points], "curve")
-        for index, point in enumerate(cloud.points):
-            told = cloud.labels[index] if cloud.labels else ""
-            drawing.dot(*plane.position(*point), "point faint" if cloud is not chart.trend else "point", told)
+        for index, (x, y) in enumerate(cloud.points):
+            moved = chart.spread * (2 * (index * _GOLDEN % 1) - 1)
+            drawing.dot(*plane.position(x, y + moved), "point faint", cloud.labels[index] if cloud.labels else "")
         drawing.add("</g>")
+    for trend in chart.trends:
+        line = [plane.position(*point) for point in trend.points]
+        drawing.path(line, "trend")
+        drawing.text(line[-1][0], line[-1][1] - 5, trend.name, "end")
     return drawing
 
 

@@ -29,6 +29,8 @@ from crosslens.report.pages.pictures import EmbeddedImage, embed_thumbnails
 
 _BUDGET = 6_000_000
 """Bytes that the pictures of a page may take."""
+_MOST_ROWS = 500
+"""Of the table behind a chart: the points of a larger scatter nobody reads."""
 _PERCENT = "\u00a0%"
 """The sign stays with its number at the end of a line."""
 
@@ -95,7 +97,7 @@ def _rows(table: Table) -> str:
         f'<th scope="col"{_class(side)}>{escape(name)}</th>' for name, side in zip(table.header, sides, strict=True)
     )
     rows = []
-    for number, row in enumerate(table.rows):
+    for number, row in enumerate(table.lines):
         cells = [f'<th scope="row"{_class(sides[0])}>{escape(cell_text(row[0]))}</th>'] if row else []
         for column, cell in enumerate(row[1:], start=1):
             mark = "best" if (number, column) in table.best else ""
@@ -117,7 +119,9 @@ def _cell(cell: Cell) -> str:
 def chart_html(chart: Chart) -> str:
     """A chart, and the table behind it under a line to click on."""
     drawing = draw(chart)
-    table = folded(f"Table: {chart.title}", f'<div class="wide">{_rows(chart.table)}</div>')
+    rows = chart.table
+    table = folded(f"Table: {chart.title}", f'<div class="wide">{_rows(rows)}</div>')
+    table = table if len(rows.rows) <= _MOST_ROWS else ""
     svg, kind = drawing.svg, "chart-figure"
     if drawing.natural:
         kind += " natural"

@@ -23,7 +23,7 @@ def latex_table(table: Table) -> str:
     comments = [f"% {' '.join(line.split())}" for line in (table.title, *table.notes) if line]
     rows = [
         " & ".join(_latex_cell(cell, (number, column) in table.best) for column, cell in enumerate(row)) + r" \\"
-        for number, row in enumerate(table.rows)
+        for number, row in enumerate(table.lines)
     ]
     head = " & ".join(map(latex_text, table.header)) + r" \\"
     lines = [f"\\begin{{tabular}}{{{table.sides}}}", "\\toprule", head, "\\midrule", *rows, "\\bottomrule"]
@@ -69,7 +69,7 @@ def markdown_table(table: Table) -> str:
     rows = [
         [f"**{_markdown_cell(cell)}**" if (number, column) in table.best else _markdown_cell(cell)
          for column, cell in enumerate(row)]
-        for number, row in enumerate(table.rows)
+        for number, row in enumerate(table.lines)
     ]  # fmt: skip
     return "\n".join(f"| {' | '.join(line)} |" for line in ([*map(_markdown_cell, table.header)], rule, *rows))
 

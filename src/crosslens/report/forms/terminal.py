@@ -38,10 +38,10 @@ def terminal(sections: Iterable[Section], width: int | None = None) -> str:
             if isinstance(part, Text):
                 blocks.append("\n".join(_wrapped(sentence, wrapped) for sentence in part.sentences))
             elif isinstance(part, FactList):
-                title = f"{part.title}\n" if part.title else ""
+                title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
                 blocks.append(title + two_columns(part.rows, wrapped, 2 if title else 0))
             elif isinstance(part, Table) and not part.folded:
-                title = f"{part.title}\n" if part.title else ""
+                title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
                 blocks.append(title + text_grid(part.overview).text(width).lstrip("\n"))
                 blocks.append("\n".join(_wrapped(note, wrapped) for note in part.notes))
             elif isinstance(part, Cards):
@@ -53,14 +53,14 @@ def text_grid(table: Table) -> Grid:
     """A table of texts: figures of a column with their numbers under each other, intervals beside them."""
     columns, sides = [], ""
     for index, side in enumerate(table.sides):
-        cells = [row[index] for row in table.rows]
+        cells = [row[index] for row in table.lines]
         if any(isinstance(cell, Figure) and cell.interval for cell in cells):
             columns.append(_with_intervals(cells))
             sides += "l"
         else:
             columns.append([cell_text(cell) for cell in cells])
             sides += side
-    return Grid(table.header, tuple(zip(*columns, strict=True)) if table.rows else (), sides)
+    return Grid(table.header, tuple(zip(*columns, strict=True)) if table.rows else (), sides, table.names)
 
 
 def _with_intervals(cells: Sequence[Cell]) -> list[str]:
@@ -72,7 +72,7 @@ def _with_intervals(cells: Sequence[Cell]) -> list[str]:
 
 def _card(card: PictureCard, width: int) -> list[str]:
     indent = 4 * " "
-    lines = [f"  {card.title}"]
+    lines = textwrap.wrap(card.title, width, initial_indent="  ", subsequent_indent="  ") if card.title else []
     for line in card.lines:
         lines += textwrap.wrap(" ".join(line.split()), width, initial_indent=indent, subsequent_indent=2 * indent)
     return lines

@@ -42,15 +42,20 @@ def draw_boxes(
     *,
     content: str | None = None,
 ) -> str:
-    """The picture (or an empty frame of its proportions) with a box around every object that has one.
+    """The picture with a box around every object that has one; without a picture, boxes in a frame of its proportions.
 
     ``numbers`` maps an object's index to the number that it shares with its match; boxes without are dashed.
-    ``content`` is markup that shows the picture, for a page that has it elsewhere.
+    ``content`` is markup that shows the picture below boxes, for a page that has it elsewhere. Nothing where there is
+    neither a picture nor a box.
     """
-    width, height = _size(picture, drawn)
     boxed = [(index, obj) for index, obj in enumerate(picture.objects) if obj.box is not None]
+    if not boxed and drawn is None:
+        return ""
+    # Boxes are in the pixels that the dataset states; a photo alone has the shape of its file.
+    width, height = (drawn.width, drawn.height) if drawn and not boxed else _size(picture, drawn)
     size = f'width="{width:g}" height="{height:g}"'
-    shown = f'<image href="{escape(drawn.address)}" {size} preserveAspectRatio="none"/>' if drawn else content or ""
+    image = f'<image href="{escape(drawn.address)}" {size} preserveAspectRatio="none"/>' if drawn else content
+    shown = image or f'<rect class="frame" {size}/>'
     every = len(boxed) <= _MOST_LABELS
     order = sorted(boxed, key=lambda indexed: -(indexed[1].area or 0.0))
     first = {obj.name: index for index, obj in reversed(boxed)}
@@ -63,11 +68,8 @@ def draw_boxes(
         for position, text, (_, obj) in zip(labels, texts, labelled, strict=True)
         if position is not None
     ]
-    empty = "" if boxed else _empty(width, height, picture)
-    return (
-        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(title)}">\n'
-        f'<rect class="frame" {size}/>{shown}\n' + "\n".join(parts) + empty + "\n</svg>"
-    )
+    about = f'viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(title)}"'
+    return "\n".join([f"<svg {about}>", shown, *parts, "</svg>"])
 
 
 def _size(picture: AnnotatedImage, drawn: EmbeddedImage | None) -> tuple[float, float]:
@@ -143,14 +145,6 @@ def _label(position: LabelPosition, text: str, colour: str) -> str:
     return (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{long:.1f}" height="{position.high:.1f}" fill="{colour}"/>'
         f'<text x="{x + letter * 0.25:.1f}" y="{y + letter * 0.95:.1f}" font-size="{letter:.1f}">{escape(text)}</text>'
-    )
-
-
-def _empty(width: float, height: float, picture: AnnotatedImage) -> str:
-    text = "no boxes" if picture.objects else "no objects"
-    return (
-        f'\n<text class="empty" x="{width / 2:g}" y="{height / 2:g}" font-size="{max(width, height) / 20:.1f}">'
-        f"{text}</text>"
     )
 
 
@@ -295,7 +289,6 @@ svg { width: 100%; max-height: 70vh; display: block; }
 svg .frame { fill: #f1f1f1; stroke: #bbb; }
 svg .box { fill: none; stroke-width: 2.5; vector-effect: non-scaling-stroke; }
 svg text { fill: #fff; font-family: Helvetica, Arial, "Liberation Sans", "DejaVu Sans", sans-serif; }
-svg text.empty { fill: #666; text-anchor: middle; }
 .key, .note { color: #555; }
 mark { padding: 0 2px; border-radius: 2px; }
 mark.satisfied { background: #dff3e2; color: #0d4d1e; }

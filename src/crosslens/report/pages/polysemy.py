@@ -19,7 +19,8 @@ from crosslens.similarity import references_of
 _TITLE = "Clusters of similar images"
 _MOST_ROWS = 200
 _THUMBNAIL = 220
-_CAPTIONS = 2
+_CAPTIONS, _MOST = 2, 5
+"""Captions that are shown of an image with a picture, and of one without."""
 
 
 def clusters_page(
@@ -99,14 +100,14 @@ def _cluster(
 
 
 def _picture(image: str, captions: Sequence[str], file: str | Path | None) -> str:
+    """The picture and some captions; without a picture, more of them under the name of the image."""
     picture = embed_image(file, _THUMBNAIL)
-    shown = (
-        f'<img src="{picture.address}" alt="{escape(image)}" loading="lazy">'
-        if picture is not None
-        else f'<div class="missing">{escape(image)}</div>'
-    )
-    quotes = "".join(f'<q dir="auto">{escape(caption)}</q>' for caption in captions[:_CAPTIONS])
-    return f"<figure>{shown}<figcaption>{quotes}</figcaption></figure>"
+    quotes = [f'<q dir="auto">{escape(caption)}</q>' for caption in captions]
+    if picture is None:
+        told = f"<b>{escape(image)}</b>{''.join(quotes[:_MOST])}"
+        return f'<figure class="in-words"><figcaption>{told}</figcaption></figure>'
+    shown = f'<img src="{picture.address}" alt="{escape(image)}" loading="lazy">'
+    return f"<figure>{shown}<figcaption>{''.join(quotes[:_CAPTIONS])}</figcaption></figure>"
 
 
 _STYLE = """
@@ -117,6 +118,7 @@ figure { margin: 0; }
 table { font-variant-numeric: tabular-nums; }
 .pictures { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: 12px; }
 .pictures img { width: 100%; height: 130px; object-fit: contain; background: #f1f1f1; }
-.missing { height: 60px; background: #f1f1f1; color: #666; padding: 8px; overflow: hidden; overflow-wrap: anywhere; }
+.pictures:has(.in-words) { grid-template-columns: repeat(auto-fill, minmax(260px, 1fr)); }
+.in-words { border-left: 3px solid #ccc; padding-left: 10px; overflow-wrap: anywhere; }
 figcaption q { display: block; margin: 4px 0; font-size: 13px; line-height: 1.35; }
 """

@@ -12,15 +12,11 @@ from crosslens.analyze import (
     ALL_PAIRS,
     BINARY,
     COEFFICIENT_LABELS,
-    FEATURES,
     OUTSIDE_GROUND_TRUTH,
     SUBSET_TITLES,
-    Granularity,
-    GranularityComparison,
     HumanAgreement,
 )
-from crosslens.core import UsageError, percent, random_stream
-from crosslens.metrics import format_count
+from crosslens.core import UsageError, random_stream
 from crosslens.report.html import folded_table
 from crosslens.report.plots import style
 from crosslens.statistics import Estimate
@@ -89,41 +85,6 @@ def write_scatter(agreement: HumanAgreement, output: str | Path, *, overwrite: b
         lambda: [_coefficients(agreement, part) for part in agreement.subsets],
         overwrite=overwrite,
     )
-
-
-def distribution_figure(comparison: GranularityComparison) -> Any:
-    """A plotly figure: the value across, the share of captions up; a dotted line stands at each set's mean."""
-    style.check_series_count(len(comparison.sets), "caption sets")
-    columns = 3
-    rows = ceil(len(FEATURES) / columns)
-    drawn = style.panel_figure(list(FEATURES.values()), columns, horizontal_spacing=0.07, vertical_spacing=0.3 / rows)
-    objects = style.plotly_objects()
-    for index, feature in enumerate(FEATURES):
-        at = {"row": index // columns + 1, "col": index % columns + 1}
-        edges = _edges([granularity.of(feature) for granularity in comparison.sets])
-        for number, granularity in enumerate(comparison.sets):
-            drawn.add_trace(_line(objects, granularity, feature, edges, number, first=index == 0), **at)
-            drawn.update_xaxes(dtick=1 if len(edges) <= _SINGLE else None, **at)
-            drawn.add_vline(
-                x=granularity[feature], line={"color": style.COLOURS[number], "width": 1, "dash": "dot"}, **at
-            )
-    style.style_panels(drawn)
-    drawn.update_yaxes(tickformat=".0%", rangemode="tozero")
-    subtitle = f"the share of captions with each value; dotted: the mean; {_sizes(comparison)}"
-    top, inner, bottom = 128, rows * 210, 40
-    drawn.update_layout(
-        **style.figure_layout(_GRANULARITY, subtitle, top + inner + bottom, font_size=12, title_top=30),
-        margin={"t": top, "r": 30, "b": bottom, "l": 50},
-        showlegend=len(comparison.sets) > 1,
-        legend={"orientation": "h", "x": 0, "y": 1 + 34 / inner, "yanchor": "bottom"},
-    )
-    return drawn
-
-
-def write_distributions(comparison: GranularityComparison, output: str | Path, *, overwrite: bool = False) -> Path:
-    """Draw the distributions into a file: a page (``.html``) that opens without a network, or an image."""
-    figures, tables = (lambda: [distribution_figure(comparison)]), (lambda: [_means_table(comparison)])
-    return style.write_figures(output, _GRANULARITY, figures, tables, overwrite=overwrite)
 
 
 def _dots(objects: Any, across: Array, up: Array, words: str, colour: str, *, first: bool) -> Any:
@@ -209,59 +170,3 @@ def _cell(estimate: Estimate) -> str:
     if not isfinite(estimate.mean):
         return "–"
     return f"{estimate.mean:.3f}" + (f" [{estimate.low:.3f}, {estimate.high:.3f}]" if isfinite(estimate.low) else "")
-
-
-def _edges(values: list[Array]) -> Array:
-    """The bounds of the steps: around whole numbers where there are few, else equal parts of what there is."""
-    together = np.concatenate([array[~np.isnan(array)] for array in values])
-    if not len(together):
-        return np.array([-0.5, 0.5])
-    low, high = np.quantile(together, [1 - _OUTER, _OUTER])
-    if (together == np.round(together)).all():
-        low, high = np.floor(low), np.ceil(high)
-        step = max(1, ceil((high - low + 1) / _FEW))
-        return np.arange(low, high + step + 1, step)[: ceil((high - low + 1) / step) + 1] - 0.5
-    return np.linspace(low, high if high > low else low + 1, _STEPS + 1)
-
-
-def _line(objects: Any, granularity: Granularity, feature: str, edges: Array, number: int, *, first: bool) -> Any:
-    values = granularity.of(feature)
-    values = values[~np.isnan(values)]
-    shares = np.histogram(values, edges)[0] / max(1, len(values))
-    return objects.Scatter(
-        x=np.round((edges[1:] + edges[:-1]) / 2, 4),
-        y=np.round(shares, 5),
-        mode="lines+markers" if len(shares) < 12 else "lines",
-        name=style.label(granularity.name),
-        legendgroup=granularity.name,
-        showlegend=first,
-        line={"color": style.COLOURS[number], "width": 2, "dash": style.DASHES[number], "shape": "linear"},
-        marker={"size": 5},
-        hovertemplate=f"{style.label(granularity.name)}: %{{x:.3~g}} %{{y:.1%}}<extra></extra>",
-    )
-
-
-def _sizes(comparison: GranularityComparison) -> str:
-    """How many captions there are, in few words: the subtitle has one line, however many sets there are."""
-    sizes = sorted({len(granularity.caption_ids) for granularity in comparison.sets})
-    each = " each" if len(comparison.sets) > 1 else ""
-    return (
-        f"{sizes[0]:,} to {sizes[-1]:,} captions each"
-        if len(sizes) > 1
-        else f"{format_count(sizes[0], 'caption')}{each}"
-    )
-
-
-def _means_table(comparison: GranularityComparison) -> str:
-    rows = []
-    for feature, words in FEATURES.items():
-        for granularity in comparison.sets:
-            mean, change = (
-                comparison.means[granularity.name][feature],
-                comparison.changes.get(granularity.name, {}).get(feature),
-            )
-            bounds = f"[{mean.low:.3f}, {mean.high:.3f}]" if np.isfinite(mean.low) else ""
-            relative = float("nan") if change is None else change.relative
-            moved = percent(relative, signed=True, unit=" %") if np.isfinite(relative) else ""
-            rows.append((words, granularity.name, f"{mean.mean:.3f}", bounds, moved))
-    return folded_table("The numbers", ("feature", "captions", "mean", "interval", "change"), rows)

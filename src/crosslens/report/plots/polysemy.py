@@ -27,6 +27,9 @@ from crosslens.report.text.polysemy import CURVE_TITLES, cell, diversity_grid, p
 
 _CURVES, _DENSITIES = "Polysemy", "Densities of similarity"
 _PANELS = {IMAGE_SIMILARITY: "image similarity (cosine)", CAPTION_DISTANCE: "caption distance (radians)"}
+_UNITS = {name: "CIDEr" if name.endswith("cider") else "F" if name.endswith("words") else "cosine"
+          for name in CO_CAPTION_QUANTITIES}  # fmt: skip
+"""What the similarities are measured in."""
 _MOST_POINTS = 5_000
 _LETTERS = 110
 """Letters of a caption that the map shows."""
@@ -58,9 +61,7 @@ def polysemy_figure(results: Sequence[Polysemy]) -> Any:
                 if trace is not None:
                     drawn.add_trace(trace, row=1, col=column)
     style.style_panels(drawn)
-    drawn.update_xaxes(
-        title={"text": "R, nearest images", "font": {"size": 12, "color": style.SOFT}}, rangemode="tozero"
-    )
+    drawn.update_xaxes(title=_axis_title("R, nearest images"), rangemode="tozero")
     sizes = ", ".join(
         f"{style.label(result.name)} {format_count(len(result.image_ids), 'image')}" for result in results
     )
@@ -127,9 +128,16 @@ def density_figure(results: Sequence[CaptionDiversity]) -> Any:
             mean = result.estimates[name].mean
             drawn.add_vline(x=mean, line={"color": style.COLOURS[index], "width": 1, "dash": "dot"}, **at)
     style.style_panels(drawn)
-    drawn.update_yaxes(rangemode="tozero", showticklabels=False)
+    axis = {"showline": True, "linecolor": style.SOFT, "ticks": "outside", "tickcolor": style.SOFT}
+    drawn.update_yaxes(title=_axis_title("density (pairs per unit)"), rangemode="tozero", showticklabels=True, **axis)
+    for panel, name in enumerate(names):
+        drawn.update_xaxes(title=_axis_title(_UNITS[name]), **axis, row=panel // 2 + 1, col=panel % 2 + 1)
     subtitle = "density over pairs; dotted: the mean over images; further left: more diverse captions"
     return _with_layout(drawn, _DENSITIES, subtitle, 250 * rows, len(results))
+
+
+def _axis_title(text: str) -> dict[str, Any]:
+    return {"text": text, "font": {"size": 12, "color": style.SOFT}, "standoff": 6}
 
 
 def _drawn_quantities(results: Sequence[CaptionDiversity]) -> list[str]:

@@ -212,7 +212,7 @@ _LABEL_INDENT = 6 * " "
 def label_quality_text(result: LabelQuality, width: int | None = None, *, shown: int = 10) -> str:
     """Everything that a terminal shows."""
     width = width or PAGE_WIDTH
-    parts = [_wrapped(f"{result.dataset.name}: {format_count(len(result), 'label')} to review", width)]
+    parts = [_wrapped(f"{result.dataset.name}: {format_count(result.suspects, 'suspect label')} to review", width)]
     if result.runs.height:
         parts += [failure_grid(result).text(width), _wrapped(_about_failures(result), width)]
     if len(result):
@@ -221,6 +221,12 @@ def label_quality_text(result: LabelQuality, width: int | None = None, *, shown:
             (f"{reason}: {reasons[reason]:,}", f"{words}.") for reason, words in REASONS.items() if reason in reasons
         ]
         parts += [two_columns(rows, width), "\n".join(_first(result, width, shown))]
+    if missed := len(result) - result.suspects:
+        text = (
+            f"Last in the list, and not suspect: {format_count(missed, 'caption')} that every run ranks far down, or "
+            "below an image that has all that the caption names."
+        )
+        parts.append(_wrapped(text, width))
     parts += ["\n".join(_wrapped(f"note: {note}", width) for note in result.notes)] if result.notes else []
     return "\n\n".join(part for part in parts if part)
 
@@ -260,9 +266,9 @@ def _part_of(part: int, whole: int) -> str:
 
 
 def _first(result: LabelQuality, width: int, shown: int) -> Iterator[str]:
-    if shown:
+    if shown and result.suspects:
         yield "The first:"
-    for row in result.table.head(shown).iter_rows(named=True):
+    for row in result.table.head(min(shown, result.suspects)).iter_rows(named=True):
         head = f"{row['place']:>3}. image {row['image']}"
         head += f", caption {row['caption']}" if row["caption"] is not None else f" and image {row['suggested_image']}"
         yield from textwrap.wrap(f"{head}: {row['reason']} → {row['proposal']}", width, subsequent_indent=_LABEL_INDENT)

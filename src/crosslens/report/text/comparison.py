@@ -194,7 +194,7 @@ def _direction_grid(sets: CaptionSets, results: Sequence[MetricChange]) -> Grid:
             _figure(result.metric, result.before),
             _figure(result.metric, result.after),
             difference,
-            percent(result.relative, signed=True, unit=" %" * isfinite(result.relative)),
+            percent(result.relative, signed=True, unit=" %"),
             p_value(result.adjusted_p, sets.permutations),
         )
         for result, difference in zip(results, differences, strict=True)

@@ -10,6 +10,7 @@ import polars as pl
 
 from crosslens.core import TEXT_TO_IMAGE, CrosslensError, Dataset, InputError
 from crosslens.data import describe
+from crosslens.language import count_words
 from crosslens.web.explorer.figures import shown_value
 from crosslens.web.explorer.models import (
     CaptionView,
@@ -117,7 +118,7 @@ class DatasetPages:
 
 def _view(summary: DatasetSummary, dataset: Dataset) -> DatasetView:
     about = describe(dataset)
-    lengths = dataset.captions["text"].str.count_matches(r"\S+").clip(upper_bound=LONGEST)
+    lengths = count_words(dataset.captions["text"]).clip(upper_bound=LONGEST)
     counts = dict(sorted(lengths.value_counts().iter_rows()))
     return DatasetView(
         id=summary.id,

@@ -25,7 +25,17 @@ from crosslens.cli.console import (
     terminal_width,
 )
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import OUTPUT, CopyImages, Flags, Json, Overwrite, RepeatBuild, TrustCodeFlag, command
+from crosslens.cli.flags import (
+    IMAGE_TEXT,
+    OUTPUT,
+    CopyImages,
+    Flags,
+    Json,
+    Overwrite,
+    RepeatBuild,
+    TrustCodeFlag,
+    command,
+)
 from crosslens.core import PAGE_WIDTH, Options, UsageError, code_named_by, declarations, option, trusting
 from crosslens.encode import EncodeOptions
 
@@ -45,12 +55,7 @@ class RecosInputs(Options):
         None, "Encodes the descriptions, where --encoder holds images only (same space).", metavar=MODEL
     )
     image_encoder: str | None = option(None, "Compares images with each other. [default: --encoder]", metavar=MODEL)
-    image_text: str | None = option(
-        None,
-        "For an --encoder of texts: an image is the mean of its captions' vectors (mean), or a summary of "
-        "them (extractive).",
-        metavar="HOW",
-    )
+    image_text: str | None = option(None, IMAGE_TEXT.format("an --encoder"), metavar="HOW")
 
 
 @command(

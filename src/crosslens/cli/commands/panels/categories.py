@@ -10,23 +10,14 @@ import typer
 
 import crosslens.analyze as analyze
 import crosslens.core as core
-import crosslens.data as data
 import crosslens.encode as encoders
-import crosslens.report as report
 import crosslens.statistics as statistics
+from crosslens.cli.answers import wrote
 from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.commands.panels.sources import SourceOptions, StoredRuns, dataset_of, load_runs, scores_of_run
-from crosslens.cli.console import (
-    check_outputs,
-    print_json,
-    print_note,
-    print_result,
-    print_written,
-    progress_bar,
-    terminal_width,
-)
+from crosslens.cli.console import check_outputs, print_note, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns
-from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, TrustCodeFlag, command
+from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Overwrite, TrustCodeFlag, command
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
@@ -50,7 +41,7 @@ class NegativeOptions(Options):
     "crosslens analyze categories runs/clip --difficulty texts.csv --by style \\",
     "    --metrics 'Hit@1 Hit@10' -o styles.csv",
     "crosslens analyze categories runs/clip --difficulty levels.parquet \\",
-    "    --rejected rejected.csv --plot difficulty.html",
+    "    --rejected rejected.csv --write difficulty.html",
 )
 def categories(
     source: DatasetOfRuns,
@@ -66,24 +57,19 @@ def categories(
     metrics: str | None = option(
         None, "Metrics of ranks. [default: Hit@1 Hit@5 Hit@10 MedR[all] MeanR[all] mAP@R]", metavar="NAMES"
     ),
-    output: Path | None = option(None, "The figures: .csv, .parquet or .tex.", metavar="FILE", flags=OUTPUT),
-    plot: Path | None = option(None, "Models by category: .html, .svg, .png or .pdf.", metavar="FILE"),
-    plot_metric: str | None = option(None, "The metric of ranks to draw. [default: Hit@5]", metavar="NAME"),
+    output: Path | None = option(None, "Every figure as a row: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,
-    json: Json = False,
-) -> None:
+) -> analyze.CategoryResults:
     """Show results by level of difficulty, or by any column.
 
     Retrieval from the ranks that runs keep, divided by all queries (the captions' columns add up to the total) and by
     the category's own. With --rejected or --negatives also the area under the precision-recall curve (AUPRC): each
     category's pairs against pairs that do not match. Several runs are a panel, with mean and spread.
     """
-    check_outputs(output, plot, overwrite=overwrite)
+    check_outputs(output, overwrite=overwrite)
     if output is not None:
-        report.check_categories_file(output)
-    if plot is not None:
-        report.figure_suffix(plot)
+        analyze.check_table_file(output)
     if pairs.area not in statistics.AREAS:
         raise core.UnknownNameError("area", pairs.area, statistics.AREAS)
     labels = analyze.Categories.of(difficulty, by)
@@ -101,12 +87,9 @@ def categories(
         {name: run for name, (_, run) in loaded.items()}, labels, metrics=metrics, pairs=labelled, scores=scores,
         area=pairs.area, **vars(intervals),
     )  # fmt: skip
-    written = _write(result, output, plot, plot_metric, overwrite=overwrite)
-    if json:
-        print_json({**result.as_dict(), "files": written})
-        return
-    print_result(result.text(terminal_width()))
-    print_written(written)
+    if output is not None:
+        wrote(analyze.write_table(result.table, output))
+    return result
 
 
 def _scores_of_runs(
@@ -135,22 +118,3 @@ def _scores_of_runs(
         encoder = encoders.load_encoder(member.model, own)
         scores[name] = labelled.pairs.from_model(encoder, own, progress=progress_bar())
     return scores
-
-
-def _write(
-    result: analyze.CategoryResults, output: Path | None, plot: Path | None, metric: str | None, *, overwrite: bool
-) -> list[str]:
-    written = []
-    if output is not None:
-        suffix = report.check_categories_file(output)
-        with data.writing_bytes(output) as out:
-            if suffix == ".csv":
-                result.table.write_csv(out)
-            elif suffix == ".parquet":
-                out.write(core.parquet_bytes(result.table))
-            else:
-                out.write(report.grid_latex(report.results_grid(result)).encode())
-        written.append(str(output))
-    if plot is not None:
-        written.append(str(report.write_categories_plot(result, plot, metric=metric, overwrite=overwrite)))
-    return written

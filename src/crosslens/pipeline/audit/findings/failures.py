@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from crosslens.pipeline.audit.findings.figures import Payload, Statement, percent, points, surely_above
+from crosslens.pipeline.audit.findings.figures import Payload, Statement, percent, points, surely_above, surprise
 
 _CHANGES: Mapping[str, str] = {
     "char_swap": "Swapping two letters",
@@ -49,10 +49,13 @@ def brittle(payload: Payload) -> Iterator[Statement]:
         change = _CHANGES.get(name, f"The change {name}")
         if surely_above(row):
             cost = f"{change} costs {points(row['drop'], row)} of {_METRIC}"
-            yield Statement(f"{cost}, which was {percent({'mean': row['before']})}.", min(0.88, 0.5 + row["drop"]))
+            half = ": more than half of it" if row["drop"] > row["before"] / 2 else ""
+            yield Statement(
+                f"{cost}, which was {percent({'mean': row['before']})}{half}.", surprise(row["low"], row["before"])
+            )
         elif name.startswith(_MAY_CHANGE) and (row["applied_share"] or 0) > 0.5 and row["before"] > 0.1:
             what = "reads word order" if name.startswith("shuffle_") else "notices"
-            yield Statement(f"{change} costs nothing measurable: the model hardly {what}.", 0.6)
+            yield Statement(f"{change} costs nothing measurable: the model hardly {what}.", 0.8)
 
 
 def explained(payload: Payload) -> Iterator[Statement]:
@@ -66,7 +69,7 @@ def explained(payload: Payload) -> Iterator[Statement]:
         text = f"In {100 * first['main_share']:.0f} % of the {misses} {_CAUSES[first['cause']]}"
         if others:
             text += f"; in {100 * others[0]['main_share']:.0f} % {_CAUSES[others[0]['cause']]}"
-        yield Statement(f"{text}.", 0.75)
+        yield Statement(f"{text}.", 0.56)
     if payload["query_atlas"]:
         pair = payload["query_atlas"][0]
         yield Statement(

@@ -48,6 +48,14 @@ def surely_above(figure: Payload, limit: float = 0.0) -> bool:
     return low is not None and low > limit
 
 
+def surprise(lost: float, whole: float) -> float:
+    """The importance of a loss, in a group or by a change, by its share: half of a figure is 0.85, a quarter 0.75.
+
+    Of a loss that has an interval, its sure part counts. What is said of every run, such as its mean, is below these.
+    """
+    return round(0.5 + 0.5 * min(1.0, max(0.0, lost / whole) ** 0.5), 4) if whole > 0 else 0.5
+
+
 def _decimals(value: float) -> int:
     """None, unless rounding would make a small share, or what is missing from all, vanish."""
     return 1 if 0 < abs(value) < 0.05 or 0.95 < abs(value) < 1 else 0

@@ -1,4 +1,4 @@
-"""All findings of an audit, the most important first."""
+"""All findings of an audit, the most important first: what surprises, then what is true of every run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STATEMENTS: Mapping[str, Callable[[Payload], Statements]] = {
 }
 
 
-_FADING = 0.9
+_FADING = 0.8
 """How much less each further finding of a stage matters: ten lines should say ten things."""
 _NOT_BEST = 0.75
 """How much less a finding about a run matters that is not the best on its dataset."""

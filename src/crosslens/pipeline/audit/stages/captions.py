@@ -37,10 +37,10 @@ def label_quality(work: StageWork) -> StageOutput:
     folder = work.stage_folder("label-quality")
     file = folder / "review.csv"
     folder.mkdir(parents=True, exist_ok=True)
-    result.write(file)
+    result.write(file, result.suspects)
     runs = " ".join(str(audited.folder) for audited in work.runs.values())
-    payload = {**result.as_dict(_LISTED), "files": [str(file)]}
-    return StageOutput(payload, f"crosslens analyze labels {runs} -o {file}", folder)
+    payload = {**result.as_dict(min(_LISTED, result.suspects)), "files": [str(file)]}
+    return StageOutput(payload, f"crosslens analyze labels {runs} -o {file} --limit {result.suspects}", folder)
 
 
 def _asks(run: Run, dataset: Dataset) -> bool:

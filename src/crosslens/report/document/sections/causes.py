@@ -97,7 +97,9 @@ def _examples(context: ReportContext, result: StageResult) -> Iterator[str]:
         return
     if explained:
         yield f"<h4>Failures of {escape(name)}</h4>"
-        yield paragraph("Boxes of one number are matched across the pictures; dashed boxes have no match.", "facts")
+        pictures = (picture for item in explained for picture in (item.right, item.other) if picture is not None)
+        if any(entry.box for picture in pictures for entry in picture.objects):
+            yield paragraph("Boxes of one number are matched across the pictures; dashed boxes have no match.", "facts")
     for explanation in explained:
         yield _article(context, explanation, context.dataset_label(context.inputs.runs[name]))
 
@@ -137,9 +139,11 @@ def _figure(
     dataset: str,
 ) -> str:  # fmt: skip
     names: Any = ", ".join(dict.fromkeys(entry.name for entry in picture.objects)) or "no objects"
-    drawn = draw_boxes(
-        picture, colours, numbers, None, f"{title}: {picture.image} ({names})",
-        content=context.pictures.below(dataset, picture.image, _IMPORTANCE),
-    )  # fmt: skip
+    about = f"{title}: {picture.image} ({names})"
+    if any(entry.box for entry in picture.objects):
+        below = context.pictures.below(dataset, picture.image, _IMPORTANCE)
+        drawn = draw_boxes(picture, colours, numbers, None, about, content=below)
+    else:
+        drawn = context.pictures.photo(dataset, picture.image, about, _IMPORTANCE)
     said = quote(next(iter(picture.captions), None))
     return f'<figure class="boxes">{drawn}<figcaption><b>{escape(title)}</b> {said}</figcaption></figure>'

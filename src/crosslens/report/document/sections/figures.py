@@ -127,5 +127,5 @@ def everything(context: ReportContext) -> Section | None:
         for side in dict.fromkeys(split_name(name)[0] for name in hits)
         if (own := [name for name in hits if split_name(name)[0] == side])
     ]  # fmt: skip
-    parts = (side_by_side(charts), TableHtml("All metrics", grid), paragraph(about, "facts"))
+    parts = (side_by_side(charts), TableHtml("All metrics", grid, shown=False), paragraph(about, "facts"))
     return Section("figures", "All figures", tuple(part for part in parts if part))

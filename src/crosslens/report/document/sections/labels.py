@@ -28,7 +28,7 @@ def labels(context: ReportContext) -> Section | None:
 def _quality(result: StageResult) -> Iterator[str]:
     payload = result.payload
     where = f" of {payload['dataset']}" if payload.get("dataset") else ""
-    yield paragraph(f"{format_count(payload['suspects'], 'label')}{where} should be reviewed by a person.")
+    yield paragraph(f"{format_count(payload['suspects'], 'suspect label')}{where} should be reviewed by a person.")
     reasons = tuple((name, REASONS.get(name, ""), f"{count:,}") for name, count in payload["reasons"].items())
     if reasons:
         yield TableHtml("Why labels are suspect", Grid(("reason", "meaning", "labels"), reasons, "llr"))
@@ -41,6 +41,7 @@ def _quality(result: StageResult) -> Iterator[str]:
     review = tuple(
         (str(row["caption"]), str(row["text"]), str(row["reason"]), str(row["evidence"]), str(row["proposal"]))
         for row in payload["review"][:_MOST_LISTED]
+        if row["signals"]
     )
     if review:
         columns = ("caption", "text", "reason", "evidence", "proposal")

@@ -61,10 +61,8 @@ class _View:
         self._rows: dict[str, dict[str, dict[str, Any]]] = {
             name: {row["query"]: row for row in table.to_dicts()} for name, table in outcomes.items()
         }
-        texts = dataset.described.captions.select("image", "text").iter_rows()
-        self._said: dict[str, str] = {}
-        for image, text in texts:
-            self._said.setdefault(image, text)
+        texts = dataset.described.captions.group_by("image", maintain_order=True).agg("text")
+        self._said: dict[str, list[str]] = dict(texts.iter_rows())
 
     def article(self, group: QueryGroup, number: int) -> str:
         """One query: what it asks, the right answer, and the first hit of every run."""
@@ -83,18 +81,22 @@ class _View:
     def _truth(self, row: Mapping[str, Any], importance: float) -> str:
         image = row["ground_truth"]
         what = "Right image" if row["text"] is not None else "Query image"
-        said = "" if row["text"] is not None else quote(self._said.get(image))
-        picture = self._pictures.show(self._dataset, image, f"{what} {image}", importance)
+        picture = self._pictures.photo(self._dataset, image, f"{what} {image}", importance)
+        said = "" if picture and row["text"] is not None else quote(self._text(image, row["text"]))
         return f'<figure class="truth">{picture}<figcaption><b>{what}</b> {said}</figcaption></figure>'
+
+    def _text(self, image: str, query: str | None = None) -> str:
+        """A caption of an image that is not the query itself, if there is one."""
+        return next((text for text in self._said.get(image, ()) if text != query), query or "")
 
     def _hit(self, name: str, row: Mapping[str, Any], importance: float) -> str:
         right = row["rank"] == 1
         state = "right" if right else "not right"
-        picture = self._pictures.show(
+        picture = self._pictures.photo(
             self._dataset, row["retrieved"], f"First hit of {name}: {row['retrieved']}, {state}", importance
         )
         badge = '<span class="badge">✓ right</span>' if right else f"right one at rank {_rank(row['rank'])}"
-        said = quote(row["answer"] or self._said.get(row["retrieved"]))
+        said = quote(row["answer"] or self._text(row["retrieved"], row["text"]))
         return (
             f'<figure class="{"right" if right else "other"}">{picture}<figcaption><b>{escape(name)}</b> '
             f"{badge} {said}</figcaption></figure>"

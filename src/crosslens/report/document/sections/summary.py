@@ -1,12 +1,16 @@
-"""The first screen: how good, how sure, where does it fail; in sentences made of the numbers, and one table."""
+"""The first screen: per run a figure with its interval, the ranks and telling failures; then sentences and a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
+
+import polars as pl
 
 from crosslens.core import Grid, Run, percent, split_name
 from crosslens.metrics import facts_of, format_count, format_figure
+from crosslens.report.charts.drawing import ChartHtml
+from crosslens.report.charts.intervals import interval_chart
 from crosslens.report.charts.rank_strips import rank_strip
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.facts import (
@@ -17,29 +21,128 @@ from crosslens.report.document.facts import (
     tie_sentence,
     weakest_group,
 )
-from crosslens.report.document.parts import Section, TableHtml, paragraph, point_of, side_by_side
+from crosslens.report.document.parts import RowHtml, Section, TableHtml, figure, paragraph, point_of, quote
+from crosslens.report.document.telling import TellingFailure, telling_failures
 from crosslens.report.text.runs import run_grid, value_cells
 
 _TABLE = ("Hit@1", "Hit@5", "Hit@10", "MedR", "mAP@R")
-_PER_DATASET = {"How good?": 2, "How sure?": 2, "Where does it fail?": 2}
+_PER_DATASET = {"Where does it fail?": 2, "How sure?": 2, "How good?": 2}
 """The three answers, and how many sentences of each a dataset gets where there are several."""
 _SHARED = 3
 """Of these, how many per direction stand in the table of several runs."""
 _MOST_FINDINGS = 10
+_MOST_PANELS = 4
+"""Of more runs, only the best of each dataset has its failures on the first screen."""
+_MOST_TEXTS = 2
+"""Captions that stand for a picture."""
+_IMPORTANCE = 20.0
+"""Of the pictures here, above all others."""
 _ITEMS = {"t2i": ("image", "caption"), "i2t": ("caption", "image"), "t2t": ("image", "caption")}
 """Per direction: what is retrieved, and what the queries are."""
 
 
 def summary(context: ReportContext) -> Section:
-    """Three answers, the table behind them, and where the right items are."""
-    figures = [_table(context), *_strip(context)]
-    parts = [_answers(context), *([side_by_side(figures)] if len(context.inputs.runs) == 1 else figures)]
-    if context.inputs.findings:
-        parts.append(_findings(context))
+    """Of every run its figure, its ranks and its most telling failures; then what surprises, and three answers."""
+    runs = context.inputs.runs
+    shown = (
+        set(runs) if len(runs) <= _MOST_PANELS else {context.best(own) for own in context.inputs.by_dataset().values()}
+    )
+    panels = [_panel(context, name, failures=name in shown) for name in runs]
+    inside = "".join(html for html, _ in panels)
+    parts: list[str] = [
+        RowHtml(f'<div class="panels{" alone" if len(runs) == 1 else ""}">{inside}</div>', [
+            chart for _, charts in panels for chart in charts
+        ]),
+        _findings(context),
+        _answers(context),
+        _table(context),
+    ]  # fmt: skip
     return Section("summary", "In short", tuple(part for part in parts if part))
 
 
+def _panel(context: ReportContext, name: str, *, failures: bool) -> tuple[str, list[ChartHtml]]:
+    """The headline figure of a run, large and with its interval; where its right items are; what goes wrong."""
+    run = context.inputs.runs[name]
+    several, datasets = len(context.inputs.runs) > 1, len(context.inputs.by_dataset()) > 1
+    where = f" on {context.dataset_label(run)}" if datasets and context.dataset_label(run) else ""
+    item, _ = _ITEMS.get(context.direction, ("item", "query"))
+    metric, ranks = context.headline(run), context.first_ranks(run)
+    charts: list[ChartHtml] = []
+    score = ""
+    if metric is not None and run[metric].mean == run[metric].mean:
+        share = facts_of(metric).unit == "share"
+        unit, values = " %" if share else "", run[metric]
+        large = f"<b>{format_figure(metric, values.mean)}{unit}</b>"
+        score = f'<p class="score">{large} {escape(_meaning(metric, values.n))}</p>'
+        title = f"{metric} and its {100 * values.level:g} % interval"
+        limits = (0.0, 1.0) if share else None
+        charts.append(interval_chart(title, point_of(values), number=figure(metric), limits=limits, unit=unit))
+    if ranks is not None and len(ranks):
+        charts.append(rank_strip(f"Rank of the first right {item}", {name: ranks.tolist()}))
+    for chart in charts if several else ():
+        chart.name = f"{chart.name}, {name}"  # in a file of its own
+    heading = f"<h3>{escape(name)}{escape(where)}</h3>" if several else ""
+    drawn = f'<div class="charts">{"".join(charts)}</div>'
+    told = _failures(context, name) if failures else ""
+    return f'<div class="panel">{heading}{score}{drawn}{told}</div>', charts
+
+
+def _meaning(metric: str, queries: int) -> str:
+    direction, short = split_name(metric)
+    item, query = _ITEMS.get(direction, ("item", "query"))
+    if short != "Hit@1":
+        return f"{metric} over {format_count(queries, query)}"
+    return f"of {format_count(queries, query)} {'has' if queries == 1 else 'have'} a right {item} first"
+
+
+def _failures(context: ReportContext, name: str) -> str:
+    """The most telling failures: what was asked, expected and retrieved, and what is wrong."""
+    telling = telling_failures(context, name)
+    run = context.inputs.runs[name]
+    dataset = context.inputs.dataset_of(run)
+    if not telling or dataset is None:
+        return ""
+    images = {failure.row[side] for failure in telling for side in ("ground_truth", "retrieved")}
+    said = dataset.described.captions.filter(pl.col("image").is_in(list(images)))
+    texts: dict[str, list[str]] = dict(said.group_by("image", maintain_order=True).agg("text").iter_rows())
+    cards = [_card(context, failure, context.dataset_label(run), texts) for failure in telling]
+    about = "The run was sure, and the right answer is far down."
+    if all(failure.kind and not failure.doubt for failure in telling):
+        about = "The run was sure, the right answer is far down, and what is wrong can be said."
+    return f'<h4>Telling failures</h4>{paragraph(about, "facts")}<div class="misses">{"".join(cards)}</div>'
+
+
+def _card(context: ReportContext, failure: TellingFailure, dataset: str, texts: Mapping[str, Sequence[str]]) -> str:
+    row = failure.row
+    expected, retrieved = row["ground_truth"], row["retrieved"]
+    asked = "" if row["text"] is None else f'<p class="query" dir="auto">{escape(row["text"])}</p>'
+
+    def shown(image: str, title: str) -> str:
+        """The picture, or captions other than the query in its place."""
+        told = [text for text in dict.fromkeys(texts.get(image, ())) if text != row["text"]][:_MOST_TEXTS]
+        return context.pictures.photo(dataset, image, f"{title}: {image}", _IMPORTANCE) or "".join(map(quote, told))
+
+    sides = {"Expected": shown(expected, "Expected"), "Retrieved first": shown(retrieved, "Retrieved first")}
+    if row["text"] is None:
+        own = quote(next(iter(texts.get(expected, ())), None))
+        sides = {
+            "Query image": shown(expected, "Query image"),
+            "Expected": own,
+            "Retrieved first": quote(row["answer"]),
+        }
+    figures = [f"<figure><figcaption>{title}</figcaption>{inside}</figure>" for title, inside in sides.items()]
+    rank = "not in the list" if row["rank"] is None else f"at rank {row['rank']:,}"
+    among = f" of {failure.gallery:,}" if failure.gallery and row["rank"] is not None else ""
+    doubt = f'<p class="doubt"><b>Doubtful label.</b> {escape(failure.doubt)}</p>' if failure.doubt else ""
+    return (
+        f'<article class="miss">{asked}<div class="two">{"".join(figures)}</div>{paragraph(failure.reason)}{doubt}'
+        f"{paragraph(f'The expected one is {rank}{among}.', 'facts')}</article>"
+    )
+
+
 def _findings(context: ReportContext) -> str:
+    if not context.inputs.findings:
+        return ""
     chosen = sorted(context.inputs.findings, key=lambda finding: -finding.importance)[:_MOST_FINDINGS]
     several = len(context.inputs.runs) > 1
     items = ""
@@ -47,7 +150,7 @@ def _findings(context: ReportContext) -> str:
         about = finding.model or finding.dataset
         whose = f"<b>{escape(about)}</b>: " if several and about and about not in finding.text else ""
         items += f"<li>{whose}{escape(finding.text)}</li>"
-    return f'<div class="findings"><h3>What the audit found</h3>\n<ol>{items}</ol></div>'
+    return f'<div class="findings"><h3>What the audit found, the most important first</h3>\n<ol>{items}</ol></div>'
 
 
 def _answers(context: ReportContext) -> str:
@@ -56,7 +159,7 @@ def _answers(context: ReportContext) -> str:
     grouped = context.inputs.by_dataset()
     for dataset, runs in grouped.items():
         best = context.best(runs)
-        told = (_how_good(context, dataset, runs, best), _how_sure(context, runs, best), _where(context, runs, best))
+        told = (_where(context, runs, best), _how_sure(context, runs, best), _how_good(context, dataset, runs, best))
         for question, sentences in zip(answers, map(list, told), strict=True):
             shown = sentences[: _PER_DATASET[question] if len(grouped) > 1 else None]
             heading = f"<h4>{escape(dataset or 'no dataset')}</h4>" if len(grouped) > 1 and shown else ""
@@ -193,9 +296,3 @@ def _best_cells(runs: dict[str, Run], metrics: list[str]) -> set[tuple[int, int]
             target = (max if facts_of(metric).higher_is_better else min)(finite.values())
             cells |= {(row, column) for row, mean in finite.items() if mean == target}
     return cells
-
-
-def _strip(context: ReportContext) -> list[str]:
-    ranks = {name: context.first_ranks(run) for name, run in context.inputs.runs.items()}
-    known = {name: [int(rank) for rank in own] for name, own in ranks.items() if own is not None and len(own)}
-    return [rank_strip(f"Rank of the first right item, {context.direction}", known)] if known else []

@@ -1,1 +1,0 @@
-"""Results of panels of models and of pairs of scorers as text."""
