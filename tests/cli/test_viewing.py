@@ -154,10 +154,10 @@ def test_plot(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
     assert call(*other).code == 5
     assert call(*other, "--overwrite").code == 0
     for words, message in (
-        (("plot", runs[0], "--metric", "Hit@1", "--write", page), "choose i2t/Hit@1 or t2i/Hit@1"),
+        (("plot", runs[0], "--metric", "Hit@1"), "choose i2t/Hit@1 or t2i/Hit@1"),
         (("plot", runs[0], "--by", "category", "--write", tmp_path / "x.jpg"), "end the name in .html"),
-        (("plot", runs[0], "--by", "categry", "--write", page), "did you mean category"),
-        (("plot", runs[0], "--by", "category", "--metric", "Hit@1", "--write", page), "choose i2t/Hit@1 or t2i/Hit@1"),
+        (("plot", runs[0], "--by", "categry"), "did you mean category"),
+        (("plot", runs[0], "--by", "category", "--metric", "Hit@1"), "choose i2t/Hit@1 or t2i/Hit@1"),
     ):
         refused = call(*words)
         assert refused.code == 2

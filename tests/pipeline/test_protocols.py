@@ -12,10 +12,10 @@ import crosslens as cl
 from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
 from crosslens.metrics import parse_metric, parse_metrics
 from crosslens.perturbations import chosen_perturbations
-from crosslens.pipeline import PROTOCOLS, Convention, Protocol, Recipe, add_protocol, find_protocol
+from crosslens.pipeline import PROTOCOLS, Convention, Protocol, ProtocolList, Recipe, add_protocol, find_protocol
 from crosslens.pipeline.protocols import following
 from crosslens.pipeline.protocols.protocol import COMMANDS
-from crosslens.report import EXPORTS, protocol_description, protocol_text, robustness_text, run_table
+from crosslens.report import EXPORTS, protocol_text, robustness_text, run_table
 from tests.pipeline.graded_data import DATASET, SCORES
 from tests.pipeline.robustness_study.letters import Letters, captions, text_study
 
@@ -66,7 +66,7 @@ def test_every_convention_is_a_sentence(entry: object) -> None:
         assert convention.value
         assert len(convention.about.split()) >= 2, convention
         assert set(convention.commands) <= set(protocol.settings), convention
-    assert protocol_description(protocol).startswith(f"{protocol.name}: ")
+    assert str(ProtocolList((protocol,))).startswith(f"{protocol.name}: ")
 
 
 def test_five_has_its_metrics_in_both_directions(five: cl.Run) -> None:

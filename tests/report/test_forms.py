@@ -8,7 +8,7 @@ import json
 import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,12 @@ from crosslens.core import (
     Chart,
     Cloud,
     ConflictError,
+    FactList,
     Figure,
     Heat,
     Histogram,
     Lines,
+    Link,
     PictureCard,
     Presented,
     Row,
@@ -88,6 +90,12 @@ TABLE = Table(
         (Figure(5.0, digits=1, plain=True), "5"),
         (Figure(5.5, digits=1, plain=True), "5.5"),
         (Figure(12345.678), "12345.68"),
+        (Figure.p(0.0139), "0.0139"),
+        (Figure.p(0.00001), "<0.0001"),
+        (Figure.p(0.0002, 100), "<0.001"),
+        (Figure.p(math.nan), "–"),
+        (replace(HALF, mark="*"), "50.0 [40.0, 60.0] *"),
+        (replace(LESS, mark="*"), "25.0 *"),
         (Figure(12345.678, digits=0), "12,346"),
     ],
 )
@@ -118,6 +126,30 @@ def test_texts_wrap_and_tables_break_into_blocks(width: int | None) -> None:
     text = Shown((Text.of("word " * 60), TABLE)).text(width)
     longest = max(map(len, text.splitlines()))
     assert longest <= (80 if width is None else min(width, 80))
+
+
+def test_facts_stand_beside_their_names() -> None:
+    shown = Shown((FactList((("phi", "cider"), ("tokens", "words")), "Protocol five"),))
+    assert shown.text() == "A title\n\nProtocol five\n  phi      cider\n  tokens   words"
+    assert "<td>cider</td>" in shown._repr_html_()
+
+
+def test_a_folded_table_is_for_pages_and_a_long_one_an_overview(tmp_path: Path) -> None:
+    rows = tuple((Link(f"row {number}", f"{number}.html"), number) for number in range(10))
+    named = tuple(("", *row) for row in rows)
+    folded, long = Table(("", "link", "n"), named, title="All", folded=True), Table(("link", "n"), rows, most=4)
+    assert "All" not in Shown((folded,)).text()
+    assert "row 3" not in Shown((folded,)).save(tmp_path / "a.tex").read_text()
+    assert '<a href="3.html">row 3</a>' in Shown((folded,))._repr_html_()
+    assert [line.split()[1] for line in Shown((long,)).text().splitlines()[3:]] == ["0", "3", "6", "9"]
+    assert len(Shown((long,)).save(tmp_path / "a.csv").read_text().splitlines()) == 11
+    assert "<summary>Table of 10 rows</summary>" in Shown((long,))._repr_html_()
+
+
+def test_a_table_without_a_header_begins_with_its_rows() -> None:
+    shown = Shown((Table(("", ""), (("time", "3 s"), ("limit", "network"))),))
+    assert shown.text() == "A title\n\ntime    3 s\nlimit   network"
+    assert "<thead>" not in shown._repr_html_()
 
 
 def test_cards_are_indented_lines() -> None:

@@ -82,7 +82,8 @@ def test_words_say_what_is_shown(three: list[Run]) -> None:
     assert "40 (v0), 80 (v1), 80 (v2) caption queries" in several
     assert "lower is better" in chart(three, "task", "t2i/MedR").facts
     assert bars(alone).title == alone.title
-    assert "95% intervals over images" in bars(alone).about
+    assert "95% intervals over images" in str(alone)
+    assert "over all queries" in bars(alone).about
     assert bars(chart(three, "task", "t2i/MedR")).limits is None
 
 

@@ -98,6 +98,7 @@ from crosslens.pipeline.protocols.protocol import (
     PROTOCOLS as PROTOCOLS,
     Convention as Convention,
     Protocol as Protocol,
+    ProtocolList as ProtocolList,
     ProtocolResult as ProtocolResult,
     add_protocol as add_protocol,
     find_protocol as find_protocol,

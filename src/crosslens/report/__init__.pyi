@@ -114,10 +114,7 @@ from crosslens.report.text.polysemy import (
     curves_text as curves_text,
     diversity_text as diversity_text,
 )
-from crosslens.report.text.protocols import (
-    protocol_description as protocol_description,
-    protocol_text as protocol_text,
-)
+from crosslens.report.text.protocols import protocol_text as protocol_text
 from crosslens.report.text.robustness import ROBUSTNESS_TABLES as ROBUSTNESS_TABLES, robustness_text as robustness_text
 from crosslens.report.text.runs import run_table as run_table, terminal_bars as terminal_bars
 from crosslens.report.tracking.content import TrackedAt as TrackedAt, TrackedRun as TrackedRun, tracked as tracked

@@ -109,9 +109,10 @@ class GroupChart(Presented):
         yield Section(self.title, (self._bars(name, share), table, Text.of(" · ".join(self.facts), note=True)))
 
     def _bars(self, name: str, share: bool) -> Bars:
+        marked = self.column and len(self.series) == 1
         wholes = [_figure(self.metric, own.whole) for own in self.series]
         return Bars(
-            title=self.title, about=" · ".join(self.facts), groups=self.groups,
+            title=self.title, about="| is the figure over all queries" if marked else "", groups=self.groups,
             series=tuple(
                 Series(f"{own.name} ({whole.number} over all)",
                        tuple(_figure(self.metric, own.groups.get(group)) for group in self.groups))
@@ -120,7 +121,7 @@ class GroupChart(Presented):
             heading=self.column or "queries of", axis=f"{name}, %" if share else name,
             limits=(0.0, 1.0) if share else None,
             mark=Series("all queries", (metric_figure(self.metric, self.series[0].whole.mean),) * len(self.groups))
-            if self.column and len(self.series) == 1 else None,
+            if marked else None,
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:

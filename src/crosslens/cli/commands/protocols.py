@@ -9,37 +9,19 @@ import typer
 import crosslens.core as core
 import crosslens.pipeline as pipeline
 import crosslens.report as report
-from crosslens.cli.console import print_json, print_list, print_result, terminal_width
-from crosslens.cli.flags import Json, command
+from crosslens.cli.console import print_result, terminal_width
+from crosslens.cli.flags import command
 
 PROTOCOL_HELP = "Follow a paper and say so beside every figure: {} (see crosslens protocols)."
 
 
 @command("crosslens protocols", "crosslens protocols five", "crosslens protocols --json", reads_files=False)
 def protocols(
-    name: Annotated[str | None, typer.Argument(help="Describe this protocol in full.")] = None, json: Json = False
-) -> None:
+    name: Annotated[str | None, typer.Argument(help="Describe this protocol in full.")] = None,
+) -> pipeline.ProtocolList:
     """List the papers' protocols: metrics and conventions."""
-    chosen = [entry.value for entry in pipeline.PROTOCOLS] if name is None else [pipeline.PROTOCOLS[name].value]
-    if json:
-        print_json({"protocols": [_content(protocol) for protocol in chosen]})
-    elif name is None:
-        print_list([(protocol.name, f"{protocol.summary} {protocol.paper}") for protocol in chosen])
-        print_result("\nWithout --protocol, crosslens follows its own conventions.")
-    else:
-        print_result(report.protocol_description(chosen[0], terminal_width()))
-
-
-def _content(protocol: pipeline.Protocol) -> dict[str, Any]:
-    return {
-        "name": protocol.name,
-        "paper": protocol.paper,
-        "summary": protocol.summary,
-        "metrics": list(protocol.metrics),
-        "tokens": dict(protocol.phi),
-        "settings": {command: dict(settings) for command, settings in protocol.settings.items()},
-        "conventions": [convention._asdict() for convention in protocol.conventions],
-    }
+    chosen = pipeline.PROTOCOLS if name is None else [pipeline.PROTOCOLS[name]]
+    return pipeline.ProtocolList(tuple(entry.value for entry in chosen))
 
 
 def protocol_json(record: dict[str, Any] | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
-from crosslens.core import FactList, Options, Presented, Registry, Section, UsageError, argument, json_form
+from crosslens.core import FactList, Options, Presented, Registry, Section, Text, UsageError, argument, json_form
 from crosslens.metrics import MetricRequest, family_of
 
 Chosen = TypeVar("Chosen", bound=Options)
@@ -129,6 +129,52 @@ def find_protocol(name: str | None, command: str) -> Protocol | None:
             option="protocol",
         )
     return protocol
+
+
+@dataclass(frozen=True)
+class ProtocolList(Presented):
+    """Protocols, a line each; one alone in full: its metrics, what it sets in which command, every convention."""
+
+    protocols: tuple[Protocol, ...]
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return "Protocols"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Names with their papers, or one protocol."""
+        if len(self.protocols) > 1:
+            listed = FactList(tuple((entry.name, f"{entry.summary} {entry.paper}") for entry in self.protocols))
+            yield Section("", (listed, Text.of("Without --protocol, crosslens follows its own conventions.")))
+            return
+        (protocol,) = self.protocols
+        rows = [("metrics", ", ".join(protocol.metrics))]
+        rows += [(f"φ = {name}", f"tokens: {tokens}") for name, tokens in protocol.phi.items()]
+        for command, settings in protocol.settings.items():
+            values = {
+                key: ", ".join(map(str, value)) if isinstance(value, tuple) else value
+                for key, value in settings.items()
+            }
+            rows.append((command, "; ".join(f"{key} = {value}" for key, value in values.items())))
+        rows += [(convention.key, f"{convention.value}: {convention.about}") for convention in protocol.conventions]
+        yield Section(f"{protocol.name}: {protocol.paper}", (FactList(tuple(rows), protocol.summary),))
+
+    def as_dict(self) -> dict[str, Any]:
+        """All there is of each."""
+        listed = [
+            {
+                "name": protocol.name,
+                "paper": protocol.paper,
+                "summary": protocol.summary,
+                "metrics": list(protocol.metrics),
+                "tokens": dict(protocol.phi),
+                "settings": {command: dict(settings) for command, settings in protocol.settings.items()},
+                "conventions": [convention._asdict() for convention in protocol.conventions],
+            }
+            for protocol in self.protocols
+        ]
+        return {"protocols": listed}
 
 
 def protocol_facts(record: Mapping[str, Any]) -> FactList:
