@@ -7,6 +7,7 @@ Parts are values and render nothing. A result yields them as sections, beside th
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,7 +29,8 @@ class Figure:
     """A number with its interval, and how both are written: ``58.3 [56.9, 59.7]``.
 
     ``scale`` is what the value is multiplied with, ``unit`` stands behind the number. A number that is rounded to zero
-    has no sign. ``plain`` leaves out decimals that are all zero, as ranks do.
+    has no sign. ``plain`` leaves out decimals that are all zero, as ranks do; ``short``, the zero before the point of
+    the interval's ends, as coefficients do.
     """
 
     value: float | None
@@ -39,6 +41,7 @@ class Figure:
     unit: str = ""
     signed: bool = False
     plain: bool = False
+    short: bool = False
 
     @classmethod
     def percent(
@@ -78,7 +81,8 @@ class Figure:
         if not (self.known and self.bounded):
             return ""
         low, high = (self.write(end).removesuffix(self.unit) for end in (self.low, self.high))
-        return f"[{low}, {high}]"
+        ends = f"[{low}, {high}]"
+        return re.sub(r"\b0\.", ".", ends) if self.short else ends
 
     def __str__(self) -> str:
         return f"{self.number} {self.interval}".rstrip()

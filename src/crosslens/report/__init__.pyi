@@ -108,7 +108,6 @@ from crosslens.report.plots.learning_curves import (
     sweep_figures as sweep_figures,
     write_learning_curves as write_learning_curves,
 )
-from crosslens.report.plots.panels import write_scatter as write_scatter
 from crosslens.report.plots.polysemy import (
     write_caption_map as write_caption_map,
     write_densities as write_densities,
