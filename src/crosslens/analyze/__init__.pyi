@@ -44,7 +44,6 @@ from crosslens.analyze.difficulty.calibration import (
     write_thresholds as write_thresholds,
 )
 from crosslens.analyze.difficulty.filter_loss import (
-    ALL_LEVELS as ALL_LEVELS,
     FilterLoss as FilterLoss,
     measure_filter_loss as measure_filter_loss,
 )

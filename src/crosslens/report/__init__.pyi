@@ -83,7 +83,6 @@ from crosslens.report.plots.difficulty import (
     write_precision_recall as write_precision_recall,
     write_shares as write_shares,
 )
-from crosslens.report.plots.filter_loss import write_filter_loss as write_filter_loss
 from crosslens.report.plots.gallery_curves import (
     gallery_chart as gallery_chart,
     gallery_curve_suffix as gallery_curve_suffix,
