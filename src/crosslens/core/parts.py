@@ -303,6 +303,7 @@ class Histogram(Chart):
     """``counts[i]`` values lie from ``edges[i]`` up to ``edges[i + 1]``; the last interval includes its end.
 
     With ``whole``, the values are whole numbers and interval i holds ``edges[i]`` alone. ``unit`` writes an edge.
+    ``band`` shades a part of the axis and says why. One that is ``printed`` is bars of text on a terminal.
     """
 
     edges: tuple[float, ...]
@@ -311,6 +312,8 @@ class Histogram(Chart):
     unit: Figure = Figure(None, digits=2, plain=True)
     noun: str = "queries"
     whole: bool = False
+    band: tuple[float, float, str] | None = None
+    printed: bool = False
 
     @property
     def names(self) -> list[str]:
