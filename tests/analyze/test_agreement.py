@@ -147,10 +147,10 @@ def test_text_fits_a_terminal() -> None:
     text = result.text(80)
     assert max(map(len, text.splitlines())) <= 80
     assert "Kendall τ-b" in text
-    assert "Kendall τ-c" in result.text(80, "c")
+    assert "Kendall τ-c" in result.text(80, kendall="c")
     assert "one judge against the mean of the pair's others" in " ".join(text.split())
     assert "Cohen's κ of two judges" in " ".join(text.split())
-    assert f"{result.figure('overlap').mean:.3f} [" in text
+    assert f"{result.figure('overlap').mean:.3f}  [" in text
     assert "  − overlap" in text
     table = result.table
     assert table.height == 3 * 3 * 4

@@ -22,7 +22,7 @@ from crosslens.analyze import (
 )
 from crosslens.analyze.difficulty import calibration as calibration_module
 from crosslens.analyze.difficulty.assignment import assign_levels
-from crosslens.core import CrosslensError, InputError, UsageError, random_stream
+from crosslens.core import CrosslensError, InputError, Lines, UsageError, random_stream
 from crosslens.statistics import cohen_kappa
 from tests.analyze.test_match_threshold import slow_threshold
 from tests.pipeline.small_world import world
@@ -199,6 +199,21 @@ def test_filter_loss_equals_counting() -> None:
         assert row["lost"] == pytest.approx(lost / len(members), nan_ok=True)
         assert row["keeps"] == pytest.approx(np.mean([score >= row["threshold"] for score in web]))
     assert measure_filter_loss(result, "m1").table["threshold"].unique().to_list() == [0.28, 0.3]
+
+
+def test_filter_loss_is_drawn_level_by_level() -> None:
+    result = panel_of_five()
+    loss = measure_filter_loss(result, "m1", thresholds=[0.5, 2.0])
+    (section,) = loss.sections()
+    (chart,) = section.charts
+    assert isinstance(chart, Lines)
+    assert [own.name for own in chart.series] == [*(level for level in loss.levels if level != "all"), "all"]
+    for own in chart.series:
+        expected = loss.curve.filter(level=own.name)["lost"].to_list()
+        assert [figure.value for figure in own.figures] == expected
+    (table,) = section.tables
+    assert [row[0] for row in table.rows] == ["0.5", "2"]
+    assert table.rows[0][1].value == loss.table["lost"][0]  # type: ignore[union-attr]
 
 
 def test_filter_loss_of_what_does_not_fit() -> None:

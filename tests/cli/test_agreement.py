@@ -50,16 +50,15 @@ def test_agreement(folder: Path, call: Call) -> None:
 
 
 def test_agreement_as_a_page(folder: Path, call: Call, tmp_path: Path) -> None:
-    pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
     page = tmp_path / "agreement.html"
     words = words_of(folder, 9)
-    assert call(*words, "-o", page).code == 0
+    assert call(*words, "--write", page).code == 0
     text = page.read_text(encoding="utf-8")
     assert "Agreement with people: pairs on captions" in text
-    assert "<td>cider</td>" in text
-    outcome = call(*words, "-o", page)
+    assert '<th scope="row">cider</th>' in text
+    outcome = call(*words, "--write", page)
     assert (outcome.code, "already exists" in outcome.err) == (5, True)
-    assert call(*words, "-o", page, "--overwrite").code == 0
+    assert call(*words, "--write", page, "--overwrite").code == 0
 
 
 @pytest.mark.parametrize(

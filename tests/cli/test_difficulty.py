@@ -199,19 +199,20 @@ def test_a_calibration_set_with_one_class_is_one_clear_error(call: Call, root: P
 
 
 def test_filter_loss(call: Call, root: Path, tmp_path: Path) -> None:
-    pytest.importorskip("plotly")
     table, web = tmp_path / "d.parquet", tmp_path / "web.npy"
     call("analyze", "difficulty", "--runs", *runs_of(root, "photos"), "--calibration", "self", "-o", table)
     np.save(web, np.linspace(-1, 1, 101))
     outcome = call(
         "analyze", "filter-loss", table, "--model", "good", "--keep", "0.9", "0.4", "--threshold", "0.28",
-        "--web-scores", web, "--plot", tmp_path / "loss.html", "-o", tmp_path / "loss.csv",
+        "--web-scores", web, "--write", tmp_path / "loss.html", "-o", tmp_path / "loss.csv",
     )  # fmt: skip
     assert outcome.code == 0, outcome.err
     assert outcome.out.splitlines()[0].split() == ["threshold", "web", "kept", "all", "easy", "medium", "hard"]
     written = pl.read_csv(tmp_path / "loss.csv")
     assert written["threshold"].unique().sort().to_list() == pytest.approx([-0.8, 0.2, 0.28])
-    assert "throws away" in (tmp_path / "loss.html").read_text()
+    page = (tmp_path / "loss.html").read_text()
+    assert "throws away" in page
+    assert page.count('<svg class="chart"') == 1
     assert json.loads(call("analyze", "filter-loss", table, "--model", "good", "--json").out)["web_pairs"] == 0
     wrong = call("analyze", "filter-loss", table, "--keep", "0.9", "--model", "good")
     assert "a share of web pairs to keep, without their scores" in wrong.err

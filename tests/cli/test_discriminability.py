@@ -10,7 +10,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.analyze import compare_discriminability
-from crosslens.core import Lines
+from crosslens.core import Histogram, Lines
 
 from .conftest import Call
 
@@ -70,15 +70,21 @@ def test_the_chart_and_the_bars_count_every_caption(study: Path) -> None:
     dataset = cl.load_dataset("coco", captions=str(study / "captions.json"))
     vectors = {side: np.load(study / f"model-a-{file}.npy") for side, file in (("images", "img"), ("captions", "cap"))}
     measured = cl.discriminability(dataset, k=5, temperature=0.1, **vectors)
-    first, second = compare_discriminability([measured], resamples=0, permutations=1).sections()
-    (chart,) = first.charts
-    assert isinstance(chart, Lines)
-    assert sum(figure.value or 0 for figure in chart.series[0].figures) == pytest.approx(1)
+    alone = compare_discriminability([measured], resamples=0, permutations=1)
+    (chart,) = [chart for section in alone.sections() for chart in section.charts]
+    assert isinstance(chart, Histogram)
+    assert sum(chart.counts) == len(dataset.caption_ids)
     assert chart.band is not None
     assert chart.band[:2] == measured.band
-    assert sum(row[1] for row in second.tables[0].rows) == len(dataset.caption_ids)  # type: ignore[misc, arg-type]
-    marked = [str(row[0]).endswith("·") for row in second.tables[0].rows]
-    assert marked == [False] * 2 + [True] * 16 + [False] * 2, "η = 0.8 keeps the middle four fifths"
+    lines = [line for line in alone.text().splitlines() if " to " in line and "█" in line]
+    counts = [count for count in chart.counts if count]
+    assert [int(line.replace("·", "").split()[3]) for line in lines] == counts
+    assert max(line.count("█") for line in lines) == 40
+    marked = [line for line in alone.text().splitlines() if line[4:8] == " to " and line[12:14] == " ·"]
+    assert len(marked) == 16, "η = 0.8 keeps the middle four fifths"
+    lines_of_both = next(iter(compare_discriminability([measured] * 2, resamples=0, permutations=1).sections())).charts
+    assert isinstance(lines_of_both[0], Lines)
+    assert sum(figure.value or 0 for figure in lines_of_both[0].series[1].figures) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

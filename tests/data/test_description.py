@@ -82,7 +82,7 @@ def test_prints_and_travels(dataset: Dataset) -> None:
     lines = str(found).splitlines()
     assert lines[0] == "small"
     assert "captions per image       mean 1.50, median 1.5, from 0 to 3" in lines
-    assert "  - boxes that reach beyond their image: 1" in lines
+    assert "- boxes that reach beyond their image: 1" in lines
     assert max(map(len, lines)) <= 80
 
 
@@ -105,6 +105,21 @@ def test_lists_and_objects_group_too(dataset: Dataset) -> None:
 def test_many_captions_share_one_bin() -> None:
     found = describe(Dataset.of({"a": [f"caption number {n}" for n in range(40)], "b": ["just one caption"]}))
     assert found.captions_histogram == {"1": 1, "12+": 1}
+
+
+def test_a_description_is_a_list_with_its_problems_and_notes(tmp_path: Path) -> None:
+    dataset = Dataset.of({"a": ["a dog", "a dog"], "b": ["a cat on a mat"]}, name="pets")
+    described = describe(replace(dataset, card=replace(dataset.card, notes="one image left out")))
+    lines = described.text(80).splitlines()
+    assert lines[:4] == ["pets", "", "images                   2", "captions                 3"]
+    assert "  images by count        1: 1, 2: 1" in lines
+    start = lines.index("problems")
+    assert lines[start + 1] == "- captions that repeat an earlier caption of their image: 1"
+    assert lines[-1] == "note: one image left out"
+    assert described.as_dict()["notes"] == ["one image left out"]
+    page = described.save(tmp_path / "pets.html").read_text(encoding="utf-8")
+    assert '<th scope="row">captions</th><td>3</td>' in page
+    assert "- captions per image: mean 1.50" in described.save(tmp_path / "pets.md").read_text(encoding="utf-8")
 
 
 def test_no_captions_at_all() -> None:

@@ -53,7 +53,7 @@ CHARTS: tuple[Chart, ...] = (
           band=(0.2, 0.4, "kept")),
     Heat(title="heat", rows=("a", "b"), columns=("c", "d"), worse=True,
          cells=((HALF, Figure.percent(-0.1, -0.2, 0.1)), (Figure.percent(math.nan), LESS))),
-    Histogram(title="histogram", edges=(0.0, 1.0, 2.0), counts=(3, 0), axis="value"),
+    Histogram(title="histogram", edges=(0.0, 1.0, 2.0), counts=(3, 0), axis="value", band=(0.5, 1.5, "kept")),
     Histogram(title="whole", edges=(0.0, 1.0, 2.0), counts=(3, 4), axis="value", whole=True),
     Scatter(title="scatter", clouds=(Cloud("c", ((0.0, 1.0), (2.0, 3.0)), ("x", "y")),), axis="a", up="b",
             trends=(Cloud("trend", ((0.0, 1.0), (2.0, 2.0))),), spread=0.3),
@@ -254,3 +254,16 @@ def test_points_that_lie_on_one_another_are_drawn_apart() -> None:
     assert len({line for line in drawn.splitlines() if line.startswith("<circle")}) == 51
     assert "<circle" in drawn
     assert {row[2].value for row in Scatter(title="s", clouds=(cloud,), axis="a", up="b").table.rows} == {1.0, 2.0}  # type: ignore[union-attr]
+
+
+def test_a_histogram_can_be_bars_of_text() -> None:
+    edges = (0.0, 1.0, 2.0, 3.0)
+    chart = Histogram(title="Ages", edges=edges, counts=(80, 0, 1), axis="years", band=(1.0, 2.0, "kept"), printed=True)
+    assert Shown((chart,)).text().splitlines()[2:] == [
+        "Ages",
+        "years      queries",
+        f"0 to 1          80   {'█' * 40}",
+        "1 to 2 ·         0",
+        "2 to 3           1   █",
+    ]
+    assert "Ages" not in Shown((replace(chart, printed=False),)).text()

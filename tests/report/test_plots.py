@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crosslens.analyze import measure_difficulty, measure_filter_loss
+from crosslens.analyze import measure_difficulty
 from crosslens.core import Dataset
 from crosslens.report.plots.difficulty import shares_figure
-from crosslens.report.plots.filter_loss import filter_loss_figure
 from crosslens.report.plots.style import COLOURS, LEVEL_COLOURS, category_colours
 
 pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
@@ -19,17 +18,10 @@ def test_a_level_of_difficulty_has_one_colour_in_all_figures() -> None:
     scores = {"first": np.array([[1, 0, 0], [0, 0, 0]]), "second": np.array([[1, 1, 0], [0, 0, 0]])}
     result = measure_difficulty(dataset, scores, dict.fromkeys(scores, 1.0))
     assert result.counts() == {"easy": 1, "medium": 1, "hard": 1}
-    drawn = {
-        "shares": shares_figure([result]),
-        "filter loss": filter_loss_figure(measure_filter_loss(result, "first")),
-    }
-    for figure in drawn.values():
-        for level, colour in LEVEL_COLOURS.items():
-            traces = [trace for trace in figure.data if trace.name == level]
-            assert traces
-            for trace in traces:
-                look = trace.line if trace.type == "scatter" else trace.marker
-                assert look.color == colour
+    for level, colour in LEVEL_COLOURS.items():
+        traces = [trace for trace in shares_figure([result]).data if trace.name == level]
+        assert traces
+        assert {trace.marker.color for trace in traces} == {colour}
     assert category_colours(("hard", "odd", "(none)"), "categories") == {
         "hard": LEVEL_COLOURS["hard"], "odd": COLOURS[0], "(none)": COLOURS[1]
     }  # fmt: skip

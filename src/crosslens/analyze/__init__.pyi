@@ -1,10 +1,4 @@
 from crosslens.analyze.agreement.measure import (
-    ALL_PAIRS as ALL_PAIRS,
-    BINARY as BINARY,
-    COEFFICIENT_LABELS as COEFFICIENT_LABELS,
-    NOT_A_REFERENCE as NOT_A_REFERENCE,
-    OUTSIDE_GROUND_TRUTH as OUTSIDE_GROUND_TRUTH,
-    SUBSET_TITLES as SUBSET_TITLES,
     AgreementSubset as AgreementSubset,
     HumanAgreement as HumanAgreement,
     measure_agreement as measure_agreement,
@@ -50,7 +44,6 @@ from crosslens.analyze.difficulty.calibration import (
     write_thresholds as write_thresholds,
 )
 from crosslens.analyze.difficulty.filter_loss import (
-    ALL_LEVELS as ALL_LEVELS,
     FilterLoss as FilterLoss,
     measure_filter_loss as measure_filter_loss,
 )

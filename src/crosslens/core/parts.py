@@ -7,6 +7,7 @@ Parts are values and render nothing. A result yields them as sections, beside th
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,7 +30,8 @@ class Figure:
     """A number with its interval, and how both are written: ``58.3 [56.9, 59.7]``.
 
     ``scale`` is what the value is multiplied with, ``unit`` stands behind the number. A number that is rounded to zero
-    has no sign. ``plain`` leaves out decimals that are all zero, as ranks do.
+    has no sign. ``plain`` leaves out decimals that are all zero, as ranks do; ``short``, the zero before the point of
+    the interval's ends, as coefficients do.
     """
 
     value: float | None
@@ -44,6 +46,7 @@ class Figure:
     """Written as below the smallest number of so many digits (``<0.0001``), where it would be rounded to zero."""
     mark: str = ""
     """What stands behind number and interval: a star, which a note explains."""
+    short: bool = False
 
     @classmethod
     def p(cls, value: float | None, permutations: int = 10_000) -> Figure:
@@ -89,7 +92,9 @@ class Figure:
         if not (self.known and self.bounded):
             return self.mark
         low, high = (self.write(end).removesuffix(self.unit) for end in (self.low, self.high))
-        return f"[{low}, {high}] {self.mark}".rstrip()
+        ends = f"[{low}, {high}]"
+        ends = re.sub(r"\b0\.", ".", ends) if self.short else ends
+        return f"{ends} {self.mark}".rstrip()
 
     def __str__(self) -> str:
         return f"{self.number} {self.interval}".rstrip()
@@ -348,6 +353,7 @@ class Histogram(Chart):
     """``counts[i]`` values lie from ``edges[i]`` up to ``edges[i + 1]``; the last interval includes its end.
 
     With ``whole``, the values are whole numbers and interval i holds ``edges[i]`` alone. ``unit`` writes an edge.
+    ``band`` shades a part of the axis and says why. One that is ``printed`` is bars of text on a terminal.
     """
 
     edges: tuple[float, ...]
@@ -356,6 +362,8 @@ class Histogram(Chart):
     unit: Figure = Figure(None, digits=2, plain=True)
     noun: str = "queries"
     whole: bool = False
+    band: tuple[float, float, str] | None = None
+    printed: bool = False
 
     @property
     def names(self) -> list[str]:

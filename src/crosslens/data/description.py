@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, Printable
+from crosslens.core import Dataset, FactList, Presented, Section, Text
 from crosslens.language import count_words
 
 _MOST_GROUPS = 100
@@ -30,8 +30,8 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class DatasetDescription(Printable):
-    """The figures of a dataset; ``problems`` are sentences.
+class DatasetDescription(Presented):
+    """The figures of a dataset; ``problems`` are sentences, and ``notes`` what its reader had to say.
 
     ``captions_histogram`` maps a number of captions to how many images have it; the last key may be ``12+``.
     ``repeated_within`` counts captions that repeat an earlier caption of their image, ``repeated_across`` captions
@@ -54,10 +54,40 @@ class DatasetDescription(Printable):
     relations: int
     groups: Mapping[str, int]
     problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The dataset's name."""
+        return self.name
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A line per statistic, then the problems."""
+
+        def aside(count: int, what: str) -> str:
+            return f" ({count:,} {what})" if count else ""
+
+        repeated = f"{self.repeated_within:,} within an image, {self.repeated_across:,} across images"
+        rows = [
+            ("images", f"{self.images:,}" + aside(self.images_without_captions, "without a caption")),
+            ("captions", f"{self.captions:,}"),
+            ("captions per image", str(self.captions_per_image)),
+            ("  images by count", ", ".join(f"{count}: {n:,}" for count, n in self.captions_histogram.items())),
+            ("words per caption", str(self.words)),
+            ("characters per caption", str(self.characters)),
+            ("repeated captions", repeated),
+            ("objects", f"{self.objects:,}" + aside(self.objects_without_box, "without a box")),
+            ("relations", f"{self.relations:,}"),
+            ("columns to group by", ", ".join(f"{name} ({n})" for name, n in self.groups.items()) or "none"),
+            *([] if self.problems else [("problems", "none")]),
+        ]
+        problems = ("problems", *(f"- {problem}" for problem in self.problems)) if self.problems else ()
+        notes = Text(tuple(f"note: {note}" for note in self.notes), note=True)
+        yield Section(self.name, (FactList(tuple(rows)), Text(problems), notes))
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
-        return {**asdict(self), "problems": list(self.problems)}
+        return {**asdict(self), "problems": list(self.problems), "notes": list(self.notes)}
 
 
 def describe(dataset: Dataset) -> DatasetDescription:
@@ -81,7 +111,8 @@ def describe(dataset: Dataset) -> DatasetDescription:
         "relations": 0 if dataset.relations is None else dataset.relations.height,
         "groups": _groups("images", dataset.images) | _groups("captions", dataset.captions) | _object_names(objects),
     }
-    return DatasetDescription(dataset.name, **facts, problems=tuple(_problems(dataset, facts)))
+    notes = (dataset.card.notes,) if dataset.card.notes else ()
+    return DatasetDescription(dataset.name, **facts, problems=tuple(_problems(dataset, facts)), notes=notes)
 
 
 def _captions_per_image(dataset: Dataset) -> pl.Series:

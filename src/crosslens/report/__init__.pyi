@@ -69,13 +69,11 @@ from crosslens.report.plots.difficulty import (
     write_precision_recall as write_precision_recall,
     write_shares as write_shares,
 )
-from crosslens.report.plots.filter_loss import write_filter_loss as write_filter_loss
 from crosslens.report.plots.heat_maps import (
     write_atlas as write_atlas,
     write_drop_map as write_drop_map,
     write_heat_map as write_heat_map,
 )
-from crosslens.report.plots.panels import write_scatter as write_scatter
 from crosslens.report.plots.polysemy import (
     write_caption_map as write_caption_map,
     write_densities as write_densities,

@@ -25,7 +25,6 @@ from crosslens.core import (
     random_stream,
 )
 from crosslens.explanations import first_relevant, ranking_of
-from crosslens.report.text.dataset_description import shorten
 
 _MOST_MATCHES = 20
 """Queries that a part of their text selects, at most."""
@@ -328,3 +327,9 @@ def _query(query: str, views: Mapping[str, _View], dataset: Dataset, direction: 
         query, text, query if forward else None, () if forward else tuple(relevant), len(relevant), tuple(lists),
         _overlap(list(tops.values())),
     )  # fmt: skip
+
+
+def shorten(text: str, room: int) -> str:
+    """A text in one line of at most ``room`` letters; what is cut off is marked."""
+    line = " ".join(text.split())
+    return line if len(line) <= room else line[: room - 1].rstrip() + "…"

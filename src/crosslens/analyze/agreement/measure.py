@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -11,26 +11,28 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crosslens.analyze.agreement.sections import (
+    ALL_PAIRS,
+    BINARY,
+    NOT_A_REFERENCE,
+    OUTSIDE_GROUND_TRUTH,
+    agreement_sections,
+)
 from crosslens.analyze.ground_truth import ground_truth_of
-from crosslens.core import Dataset, InputError, Printable, Progress, Relevance, UnknownNameError, UsageError, json_form
+from crosslens.core import (
+    Dataset,
+    InputError,
+    Presented,
+    Progress,
+    Relevance,
+    Section,
+    UnknownNameError,
+    UsageError,
+    json_form,
+)
 from crosslens.data import Judgements, read_judgements
 from crosslens.similarity import IdSimilarity, Phi, load_similarity, references_of
 from crosslens.statistics import COEFFICIENTS, Estimate, JudgeAgreement, correlations, judge_agreement
-
-BINARY = "binary"
-"""The φ of ordinary recall: 1 for a pair of the ground truth, 0 for any other."""
-ALL_PAIRS, OUTSIDE_GROUND_TRUTH, NOT_A_REFERENCE = "all", "non-gt", "non-reference"
-SUBSET_TITLES = {
-    ALL_PAIRS: "All pairs",
-    OUTSIDE_GROUND_TRUTH: "Outside the ground truth",
-    NOT_A_REFERENCE: "Caption not among the references",
-}
-COEFFICIENT_LABELS = {
-    "pearson": "Pearson",
-    "spearman": "Spearman",
-    "kendall-b": "Kendall τ-b",
-    "kendall-c": "Kendall τ-c",
-}
 
 Array = np.ndarray[Any, Any]
 Coefficients = Mapping[str, Estimate]
@@ -73,10 +75,11 @@ class AgreementSubset:
 
 
 @dataclass(frozen=True, eq=False)
-class HumanAgreement(Printable):
+class HumanAgreement(Presented):
     """Each φ against people; prints as a table.
 
-    ``values`` holds φ of every judged pair, ``truth`` whether the pair is in the ground truth.
+    ``values`` holds φ of every judged pair, ``truth`` whether the pair is in the ground truth. ``kendall`` is which of
+    Kendall's τ is printed, ``b`` or ``c``.
     """
 
     dataset: str
@@ -86,6 +89,16 @@ class HumanAgreement(Printable):
     subsets: Mapping[str, AgreementSubset]
     pooled: bool = False
     level: float = 0.95
+    kendall: str = "b"
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"Agreement with people: {self.judgements.source} on {self.dataset}"
+
+    def sections(self, kendall: str | None = None, **options: Any) -> Iterator[Section]:
+        """A chart per φ, a table per subset, and what they mean."""
+        return agreement_sections(self, kendall or self.kendall)
 
     @property
     def judges(self) -> JudgeAgreement | None:

@@ -6,8 +6,8 @@ reports the thresholds that keep given shares of its pool. Captions that people 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,20 @@ import polars as pl
 
 from crosslens.analyze.difficulty.assignment import DIFFICULTY, Difficulty
 from crosslens.analyze.difficulty.options import WEB_THRESHOLDS
-from crosslens.core import InputError, Printable, UsageError, json_form
+from crosslens.core import (
+    Cell,
+    Figure,
+    InputError,
+    Lines,
+    Presented,
+    Section,
+    Series,
+    Table,
+    Text,
+    UsageError,
+    json_form,
+)
+from crosslens.metrics import format_count
 from crosslens.statistics import Estimate, share_of_sums
 
 Array = np.ndarray[Any, Any]
@@ -25,7 +38,7 @@ _CURVE_POINTS = 101
 
 
 @dataclass(frozen=True, eq=False)
-class FilterLoss(Printable):
+class FilterLoss(Presented):
     """The share of valid captions that each threshold throws away, by level; prints as a table.
 
     ``table`` has a row per threshold and level (``all``, then the levels): ``threshold``, ``keeps`` (the share of web
@@ -33,7 +46,7 @@ class FilterLoss(Printable):
     the same without intervals over the whole range of scores.
     """
 
-    table: pl.DataFrame
+    table: pl.DataFrame = field()
     curve: pl.DataFrame
     dataset: str
     model: str
@@ -43,6 +56,47 @@ class FilterLoss(Printable):
     @property
     def levels(self) -> tuple[str, ...]:
         return tuple(self.table["level"].unique(maintain_order=True))
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return "Valid captions that a similarity filter throws away"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A line per level over all thresholds, the table, and what its numbers are."""
+        counts = dict(self.table.select("level", "pairs").unique(maintain_order=True).iter_rows())
+        pairs = ", ".join(f"{level} {count:,}" for level, count in counts.items())
+        note = (
+            f"Percent of pairs of {self.dataset} that {self.model} scores below the threshold, with "
+            f"{100 * self.level:g}% intervals over images. Pairs: {pairs}."
+        )
+        web = f"web kept: percent of {format_count(self.web_pairs, 'web pair')} that reach the threshold."
+        yield Section("", (self._lines(), self._losses(), Text.of(note, web if self.web_pairs else "", note=True)))
+
+    def _lines(self) -> Lines:
+        """The levels in their order, as in every chart of levels, then all pairs."""
+        drawn = dict.fromkeys(self.curve["level"])
+        lost = {level: self.curve.filter(pl.col("level") == level)["lost"] for level in drawn}
+        lost[ALL_LEVELS] = lost.pop(ALL_LEVELS)
+        return Lines(
+            title="Pairs below the threshold", about=f"percent of pairs of {self.dataset}, scores of {self.model}",
+            across=tuple(self.curve["threshold"].unique(maintain_order=True)),
+            series=tuple(
+                Series(level, tuple(Figure.percent(share, unit=" %") for share in shares))
+                for level, shares in lost.items()
+            ),
+            axis="threshold", limits=(0.0, 1.0),
+        )  # fmt: skip
+
+    def _losses(self) -> Table:
+        """A row per threshold, a column per level with its interval."""
+        rows: list[tuple[Cell, ...]] = []
+        for part in self.table.partition_by("threshold", maintain_order=True):
+            cells = (Figure.percent(row["lost"], row["low"], row["high"]) for row in part.to_dicts())
+            keeps = (Figure.percent(part["keeps"][0]),) if self.web_pairs else ()
+            rows.append((f"{part['threshold'][0]:.4g}", *keeps, *cells))
+        header = ("threshold", *(("web kept",) if self.web_pairs else ()), *self.levels)
+        return Table(header, tuple(rows), "r" * len(header))
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""

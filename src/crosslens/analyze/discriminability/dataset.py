@@ -15,7 +15,6 @@ from crosslens.analyze.caption_features import CaptionFeatures, FeatureChange, F
 from crosslens.analyze.discriminability.measure import (
     Discriminability,
     default_temperature,
-    entropy_bars,
     measure_discriminability,
 )
 from crosslens.analyze.discriminability.options import DiscriminabilityOptions, entropy_band
@@ -25,11 +24,12 @@ from crosslens.core import (
     Dataset,
     Embeddings,
     Figure,
+    Histogram,
     InputError,
+    Part,
     PictureCard,
     Progress,
     Section,
-    Table,
     UsageError,
     align_embeddings,
     argument,
@@ -52,7 +52,7 @@ from crosslens.statistics import Estimate
 
 BAND_FEATURES = {"in_band": "in the band", "below_band": "below: too detailed", "above_band": "above: too vague"}
 """Shares of captions by where dis(t) lies."""
-_BINS = 40
+_BINS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,18 +89,19 @@ class DatasetDiscriminability(CaptionFeatures):
         """The least discriminable captions (the highest dis first), or the most; equal ones in the dataset's order."""
         return self.table.sort("dis", descending=least, maintain_order=True).head(count)
 
-    def histogram(self) -> Table:
-        """How many captions have which dis(t), as bars; · marks steps whose middle lies in the band."""
-        (low, high), check = self.band, self.check
-        rows = tuple(
-            (f"{left:.2f}–{right:.2f}{' ·' if low <= (left + right) / 2 <= high else ''}", count, bar)
-            for left, right, count, bar in entropy_bars(check.values, check.k)
-        )
-        title = (
-            f"{self.name}: {len(self.gallery):,} images, temperature {check.temperature:.4g}, band {low:.2f} "
-            f"to {high:.2f} (·)"
-        )
-        return Table(("dis(t)", "captions", ""), rows, "lrl", title=title)
+    def histogram(self) -> Histogram:
+        """How many captions have which dis(t), from 0 to ln k."""
+        low, high = self.band
+        edges = np.linspace(0, math.log(self.check.k), _BINS + 1)
+        temperature = f"temperature {self.check.temperature:.4g}"
+        return Histogram(
+            title=f"{self.name}: {len(self.gallery):,} images, {temperature}, band {low:.2f} to {high:.2f} (·)",
+            about=f"over the {self.check.k} most similar other images; shaded: kept at η = {self.eta:g}",
+            edges=tuple(edges.tolist()),
+            counts=tuple(np.histogram(np.clip(self.of("dis"), 0, edges[-1]), edges)[0].tolist()),
+            axis="dis(t)", unit=Figure(None), noun="captions", band=(low, high, f"kept at η = {self.eta:g}"),
+            printed=True,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -120,18 +121,15 @@ class DiscriminabilityComparison(FeatureComparison[DatasetDiscriminability]):
     def sections(self, **options: Any) -> Iterator[Section]:
         """How dis(t) is distributed, means and changes; of each dataset the histogram and the captions at both ends."""
         k, largest = self.sets[0].check.k, math.log(self.sets[0].check.k)
-        low, high = self.sets[0].band
-        temperatures = ", ".join(dict.fromkeys(f"{captions.check.temperature:.3g}" for captions in self.sets))
-        kept = f"kept at η = {self.sets[0].eta:g}"
-        chart = distribution_lines(
-            "How dis(t) is distributed", f"dis(t) in nats; ln {k} = {largest:.2f}",
-            {captions.name: np.clip(captions.of("dis"), 0, largest) for captions in self.sets},
-            np.linspace(0, largest, _BINS + 1), band=(low, high, kept),
-            about=f"percent of captions; over the {k} most similar other images, temperature {temperatures}; shaded: "
-            f"{kept}",
-        )  # fmt: skip
+        charts: tuple[Part, ...] = ()
+        if len(self.sets) > 1:
+            samples = {captions.name: np.clip(captions.of("dis"), 0, largest) for captions in self.sets}
+            band = *self.sets[0].band, f"kept at η = {self.sets[0].eta:g}"
+            about = f"percent of captions; shaded: {band[2]}"
+            edges, axis = np.linspace(0, largest, _BINS + 1), f"dis(t) in nats; ln {k} = {largest:.2f}"
+            charts = (distribution_lines("How dis(t) is distributed", axis, samples, edges, about=about, band=band),)
         labels = {"dis": "dis(t), nats", "relative": f"of ln {k} = {largest:.2f}", **BAND_FEATURES}
-        yield Section("", (chart, *self.feature_parts(labels, _mean, _change)))
+        yield Section("", (*charts, *self.feature_parts(labels, _mean, _change)))
         for captions in self.sets:
             ends = ((True, "least discriminable"), (False, "most discriminable")) if self.shown else ()
             cards = (

@@ -16,13 +16,15 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze.ground_truth import ground_truth_of
+from crosslens.analyze.missing_positives.sections import missing_sections
 from crosslens.analyze.missing_positives.verification import ThresholdCounter, Verification, VerifiedPairs
 from crosslens.core import (
     Dataset,
     InputError,
-    Printable,
+    Presented,
     Progress,
     Relevance,
+    Section,
     SilentProgress,
     UsageError,
     argument,
@@ -57,7 +59,7 @@ class ThresholdCount:
 
 
 @dataclass(frozen=True, eq=False)
-class MissingPositives(Printable):
+class MissingPositives(Presented):
     """Pairs outside the ground truth that are as relevant as annotated ones, the highest φ first; prints as a summary.
 
     ``images`` and ``captions`` are rows of the dataset. ``annotated`` is φ of captions that people wrote about an
@@ -77,6 +79,15 @@ class MissingPositives(Printable):
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"Missing positives: {self.dataset.name}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A summary, the counts at several thresholds, and the first pairs."""
+        return missing_sections(self)
 
     @property
     def left_out(self) -> int:

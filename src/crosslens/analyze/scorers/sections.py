@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crosslens.analyze.agreement.measure import COEFFICIENT_LABELS
+from crosslens.analyze.agreement.sections import COEFFICIENT_LABELS
 from crosslens.analyze.categories.labels import TOTAL
 from crosslens.analyze.distributions import distribution_lines, value_steps
 from crosslens.core import Cards, Cell, Cloud, Figure, PictureCard, Row, Scatter, Section, Table, Text, random_stream

@@ -30,18 +30,12 @@ Reader = Annotated[DatasetOptions, Flags(without=("dataset",))]
     "crosslens data describe captions.jsonl",
     "crosslens data describe flickr --captions Flickr8k.token.txt --json",
 )
-def describe(source: Source, reader: Reader, json: Json = False) -> None:
+def describe(source: Source, reader: Reader) -> data.DatasetDescription:
     """Print what a dataset holds, and likely problems.
 
     Counts, captions per image, lengths, repeated captions, columns to group by, problems.
     """
-    dataset = reader.load(source)
-    description = data.describe(dataset)
-    if json:
-        print_json({**description.as_dict(), "notes": _card_notes(dataset)})
-    else:
-        print_notes(_card_notes(dataset))
-        print_result(str(description))
+    return data.describe(reader.load(source))
 
 
 @command(

@@ -14,6 +14,7 @@ import crosslens.data as data
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.analyze import CalibrationOptions
+from crosslens.cli.answers import wrote
 from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.console import (
     check_outputs,
@@ -251,7 +252,7 @@ _THRESHOLDS = ", ".join(map(str, analyze.WEB_THRESHOLDS))
 @command(
     "crosslens analyze filter-loss difficulty.parquet --model clip-b32",
     "crosslens analyze filter-loss difficulty.parquet --model clip-b32 \\",
-    "    --web-scores datacomp.npy --keep 0.9 0.4 0.1 --plot loss.html",
+    "    --web-scores datacomp.npy --keep 0.9 0.4 0.1 --write loss.html",
 )
 def filter_loss(
     table: Annotated[Path, typer.Argument(help="The table that crosslens analyze difficulty -o wrote.")],
@@ -268,19 +269,15 @@ def filter_loss(
     web_scores: Path | None = option(
         None, "The same model's scores of unfiltered web pairs: .npy, .npz, .safetensors, .pt.", metavar="FILE"
     ),
-    plot: Path | None = option(None, "Curves: .html, .svg, .png or .pdf.", metavar="FILE"),
     output: Path | None = option(None, "The table: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
     overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+) -> analyze.FilterLoss:
     """Measure which valid captions a filter throws away.
 
     Web data are filtered by a model's score of image and text. This is the share of a dataset's pairs that such a
     filter would lose, over all and by level of difficulty.
     """
-    check_outputs(plot, output, overwrite=overwrite)
-    if plot is not None:
-        report.figure_suffix(plot)
+    check_outputs(output, overwrite=overwrite)
     if output is not None:
         analyze.check_table_file(output)
     result = analyze.measure_filter_loss(
@@ -290,11 +287,6 @@ def filter_loss(
         keep=keep or (),
         web_scores=None if web_scores is None else data.read_array(web_scores),
     )
-    written = [] if output is None else [analyze.write_table(result.table, output)]
-    if plot is not None:
-        written.append(report.write_filter_loss(result, plot, overwrite=overwrite))
-    if json:
-        print_json({**result.as_dict(), "files": list(map(str, written))})
-        return
-    print_result(result.text(terminal_width()))
-    print_written(written)
+    if output is not None:
+        wrote(analyze.write_table(result.table, output))
+    return result

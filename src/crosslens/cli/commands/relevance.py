@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,20 +11,10 @@ import crosslens.core as core
 import crosslens.data as data
 import crosslens.encode as encode
 import crosslens.pipeline as pipeline
-import crosslens.report as report
 import crosslens.similarity as similarities
-from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json
-from crosslens.cli.console import (
-    check_outputs,
-    print_file,
-    print_json,
-    print_list,
-    print_note,
-    print_result,
-    print_written,
-    progress_bar,
-    terminal_width,
-)
+from crosslens.cli.answers import wrote
+from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, with_protocol
+from crosslens.cli.console import check_outputs, print_file, print_json, print_list, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, load_dataset_words
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
 from crosslens.core import EngineOptions, UsageError, option
@@ -33,7 +24,7 @@ from crosslens.core import EngineOptions, UsageError, option
     "crosslens agreement --dataset captions.jsonl --judgements pairs.csv \\",
     "    --phi cider --phi semantic",
     "crosslens agreement --dataset flickr --captions Flickr8k.token.txt \\",
-    "    --judgements ExpertAnnotations.txt --phi cider -o agreement.html",
+    "    --judgements ExpertAnnotations.txt --phi cider --write page.html",
     "crosslens agreement --dataset karpathy --captions dataset_coco.json \\",
     "    --split test --judgements sits_test.csv --phi cider",
 )
@@ -57,10 +48,7 @@ def agreement(
     pooled: bool = option(False, "Every judge's score by itself, not the mean of a pair's judges."),
     kendall: str = option("b", "Which of Kendall's τ the table shows; --json has both.", metavar="b|c"),
     threads: Threads = None,
-    output: Path | None = option(None, "A scatter plot: .html, .svg, .png or .pdf.", metavar="FILE", flags=OUTPUT),
-    overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+) -> core.Presented:
     """Correlate relevance functions with human judgements.
 
     Pearson, Spearman and Kendall between φ and the scores that people gave to pairs of an image and a caption: for all
@@ -69,7 +57,6 @@ def agreement(
     """
     if kendall not in ("b", "c"):
         raise UsageError(f"--kendall {kendall}", fix="--kendall must be b or c")
-    check_outputs(output, overwrite=overwrite)
     _, record = followed(protocol, "agreement")
     dataset = source.load()
     result = pipeline.agreement_by_protocol(
@@ -83,14 +70,7 @@ def agreement(
         progress=progress_bar(),
         **vars(intervals),
     )
-    if output is not None:
-        report.write_scatter(result, output, overwrite=overwrite)
-    if json:
-        print_json({**result.as_dict(), **protocol_json(record), "file": None if output is None else str(output)})
-        return
-    print_result(result.text(terminal_width(), kendall=kendall))
-    print_protocol(record)
-    print_written([] if output is None else [output])
+    return with_protocol(replace(result, kendall=kendall), record)
 
 
 @command(
@@ -122,8 +102,7 @@ def missing_positives(
     extra_only: bool = option(False, "Write the missing positives without the ground truth."),
     table: Path | None = option(None, "A .csv of the missing positives with their texts.", metavar="FILE"),
     overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+) -> analyze.MissingPositives:
     """Find matches that nobody annotated.
 
     Pairs outside the ground truth with φ as high as annotated pairs', where each caption is compared with the others of
@@ -149,12 +128,8 @@ def missing_positives(
         data.write_qrels(result.relevance(extra_only=extra_only), output)
     if table is not None:
         result.write_table(table)
-    written = [str(file) for file in (output, table) if file is not None]
-    if json:
-        print_json({**result.as_dict(), "files": written})
-        return
-    print_result(result.text(terminal_width()))
-    print_written(written)
+    wrote(output, table)
+    return result
 
 
 @command(

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from functools import singledispatch
 
+import numpy as np
+
 from crosslens.core import FORMS, Bars, Chart, Figure, Gauge, Heat, Histogram, Lines, Scatter, Series, Shares
 from crosslens.report.forms.drawing import (
     ChartDrawing,
@@ -230,6 +232,10 @@ def _histogram(chart: Histogram) -> ChartDrawing:
     told = chart.about or f"{sum(chart.counts):,g} {chart.noun} in {len(chart.counts)} {kind}."
     drawing = ChartDrawing(chart.title, told, Plane.width)
     plane = Plane(drawing, (0.0, float(max(1, len(chart.counts)))), ticks(*finite_range([0.0, *chart.counts])))
+    if chart.band is not None:
+        start, end = np.interp(chart.band[:2], chart.edges, range(len(chart.edges))).tolist()
+        (x1, top), (x2, bottom) = plane.position(start, plane.rows[-1]), plane.position(end, 0.0)
+        drawing.rectangle(x1, top, x2 - x1, bottom - top, "zone", chart.band[2])
     plane.axes(chart.axis, lambda count: f"{count:,g}", shown=())
     drawing.add('<g class="s1">')
     for index, (name, count) in enumerate(zip(chart.names, chart.counts, strict=True)):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from crosslens.core import (
     FORMS,
@@ -13,6 +15,7 @@ from crosslens.core import (
     FactList,
     Figure,
     Grid,
+    Histogram,
     PictureCard,
     Section,
     Table,
@@ -21,6 +24,9 @@ from crosslens.core import (
     printable,
     two_columns,
 )
+
+_BAR = 40
+"""How long the longest bar of text is."""
 
 
 @FORMS.register("terminal")
@@ -44,6 +50,8 @@ def terminal(sections: Iterable[Section], width: int | None = None) -> str:
                 title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
                 blocks.append(title + text_grid(part.overview).text(width).lstrip("\n"))
                 blocks.append("\n".join(_wrapped(note, wrapped) for note in part.notes))
+            elif isinstance(part, Histogram) and part.printed:
+                blocks.append(f"{_wrapped(part.title, wrapped)}\n{_text_bars(part).text(width)}")
             elif isinstance(part, Cards):
                 blocks.append("\n".join([part.title, *(line for card in part.cards for line in _card(card, wrapped))]))
     return printable("\n\n".join(block for block in blocks if block))
@@ -61,6 +69,16 @@ def text_grid(table: Table) -> Grid:
             columns.append([cell_text(cell) for cell in cells])
             sides += side
     return Grid(table.header, tuple(zip(*columns, strict=True)) if table.rows else (), sides, table.names)
+
+
+def _text_bars(chart: Histogram) -> Grid:
+    """A bar of text per interval; · marks those whose middle lies in the band."""
+    low, high = (math.inf, -math.inf) if chart.band is None else chart.band[:2]
+    most, rows = max(*chart.counts, 1), []
+    for name, count, (start, end) in zip(chart.names, chart.counts, pairwise(chart.edges), strict=True):
+        mark = " ·" if low <= (start + end) / 2 <= high else ""
+        rows.append((name + mark, f"{count:,g}", "█" * math.ceil(_BAR * count / most)))
+    return Grid((chart.axis, chart.noun, ""), tuple(rows), "lrl")
 
 
 def _with_intervals(cells: Sequence[Cell]) -> list[str]:
