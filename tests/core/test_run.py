@@ -31,16 +31,18 @@ def test_names(name: str, parts: tuple[str, str], tmp_path: Path) -> None:
 
 def test_a_run_prints_its_figures() -> None:
     run = Run("my model", {name: values(name, mean) for name, mean in (("t2i/Hit@1", 0.25), ("Rsum", 312.5))})
-    assert str(run).splitlines() == [
+    assert str(run).splitlines()[:5] == [
         "my model",
         "",
-        "metric        figure        low   high   queries",
-        "t2i/Hit@1     0.2500     0.1250    nan         1",
-        "Rsum        312.5000   156.2500    nan         1",
+        "metric        text → image",
+        "Hit@1         25.0",
+        "Rsum (both)   312.5",
     ]
+    assert "In percent, Rsum as a sum of percentages." in str(run)
     assert repr(run) == "Run('my model', 2 metrics)"
     noted = Run("my model", run.values, provenance={"notes": ["equal scores"]})
-    assert str(noted) == f"{run}\nnote: equal scores"
+    assert str(noted) == f"{run}\n\nnote: equal scores"
+    assert "equal scores" in noted._repr_html_()
 
 
 def test_a_different_run_is_not_replaced(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from crosslens.core.run import Run
 from crosslens.pipeline.comparison import compare
 from crosslens.pipeline.evaluation import evaluate
 from crosslens.report.groups import group_metrics
-from crosslens.report.text.runs import run_table
 from crosslens.similarity import relevance_matrix
 from tests.pipeline.graded_data import CAPTIONS, DATASET, IMAGES, METRICS, PHI, RANDOM, SCORES, check, expected
 
@@ -99,7 +98,7 @@ def test_a_query_that_nothing_is_similar_to_is_counted() -> None:
     phi[3] = 0
     run = evaluate(DATASET, scores=SCORES, phi={"mine": phi}, metrics="Hit@1 NCS[mine]@3")
     assert (run["i2t/NCS[mine]@3"].excluded, run["i2t/Hit@1"].excluded) == (1, 0)
-    assert "i2t/NCS[mine]@3: 1 more query skipped, as nothing is similar to them." in run_table(run)
+    assert "i2t/NCS[mine]@3: 1 more query skipped, as nothing is similar to them." in run.text()
 
 
 def test_a_query_that_nothing_is_similar_to_may_count_as_zero() -> None:
@@ -214,6 +213,6 @@ def test_a_query_without_anything_similar_is_not_said_to_lack_ground_truth() -> 
     phi = PHI.copy()
     phi[3] = 0
     run = evaluate(DATASET, scores=SCORES, metrics="i2t/NCS[mine]@3", phi={"mine": phi})
-    assert f"{IMAGES - 1} image queries (1 more without a relevant or a similar item)" in run_table(run)
+    assert f"{IMAGES - 1} image queries (1 more without a relevant or a similar item)" in run.text()
     run = evaluate(DATASET, scores=SCORES, metrics="i2t/NCS[mine]@3 i2t/Hit@1", phi={"mine": phi})
-    assert f"{IMAGES} image queries." in run_table(run)
+    assert f"{IMAGES} image queries." in run.text()

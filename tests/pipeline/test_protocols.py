@@ -15,7 +15,7 @@ from crosslens.perturbations import chosen_perturbations
 from crosslens.pipeline import PROTOCOLS, Convention, Protocol, ProtocolList, Recipe, add_protocol, find_protocol
 from crosslens.pipeline.protocols import following
 from crosslens.pipeline.protocols.protocol import COMMANDS
-from crosslens.report import EXPORTS, protocol_text, robustness_text, run_table
+from crosslens.report import EXPORTS, protocol_text, robustness_text
 from tests.pipeline.graded_data import DATASET, SCORES
 from tests.pipeline.robustness_study.letters import Letters, captions, text_study
 
@@ -101,7 +101,7 @@ def test_run_json_names_phi_tokens_and_variants(five: cl.Run, tmp_path: Path) ->
 
 
 def test_every_table_carries_the_label(five: cl.Run) -> None:
-    table = run_table(five)
+    table = five.text()
     assert table.startswith("model (protocol five)\n\nmetric (protocol five)")
     assert "Protocol five: Biten et al." in table
     assert "tokens: captions in lower case, split at spaces" in table
@@ -123,7 +123,7 @@ def test_without_a_protocol_nothing_is_labelled(tmp_path: Path) -> None:
     run = cl.evaluate(DATASET, scores=SCORES, name="model", metrics="Hit@1", **SMALL)
     assert (run.protocol, run.label) == ({}, "model")
     assert "protocol" not in run.as_dict()
-    assert "protocol" not in run_table(run)
+    assert "protocol" not in run.text()
     (csv,) = EXPORTS["csv"].value([run]).values()
     assert csv.splitlines()[0].endswith(",level")
     assert protocol_text({}) == ""

@@ -9,8 +9,8 @@ import pytest
 
 from crosslens.core.errors import UnknownNameError
 from crosslens.core.run import Run
-from crosslens.report.selection import select_metrics
-from crosslens.report.text.runs import models_grid, run_table
+from crosslens.metrics import select_metrics
+from crosslens.pipeline.run_sections import models_table
 
 WHOLE = """\
 toy model
@@ -29,12 +29,12 @@ Recall@k: relevant items in the top k ÷ all relevant items."""
 
 
 def test_the_whole_table(run: Run) -> None:
-    assert run_table(run).splitlines() == WHOLE.splitlines()
+    assert run.text().splitlines() == WHOLE.splitlines()
 
 
 def test_a_run_without_intervals_says_nothing_of_them(run: Run) -> None:
     bare = replace(run, values={"i2t/Hit@1": replace(run["i2t/Hit@1"], low=math.nan, high=math.nan)})
-    text = run_table(bare)
+    text = bare.text()
     assert "66.7" in text
     assert "[" not in text
     assert "interval" not in text
@@ -54,9 +54,9 @@ def test_models_side_by_side(run: Run) -> None:
     other = replace(
         run, name="other", values={name: values for name, values in run.values.items() if "MedR" not in name}
     )
-    grid = models_grid([run, other], "Hit@1 MedR Rsum")
-    assert grid.header == ("model", "i2t Hit@1", "t2i Hit@1", "Rsum")
-    assert grid.rows[1] == ("other", "66.7", "37.5", "328.1")
+    table = models_table([run, other], "Hit@1 MedR Rsum")
+    assert table.header == ("model", "i2t Hit@1", "t2i Hit@1", "Rsum")
+    assert tuple(map(str, table.rows[1])) == ("other", "66.7", "37.5", "328.1")
 
 
 @pytest.mark.parametrize(("metric", "meant"), [("hit@1", "Hit@1"), ("T2I/HIT@1", "t2i/Hit@1"), ("RSUM", "Rsum")])

@@ -146,6 +146,6 @@ def print_run(
     if json:
         print_json({**run.as_dict(), "notes": notes})
         return
-    print_result(report.run_table(run, width=terminal_width()))
+    print_result(run.text(terminal_width(), notes=False))
     if output is not None:
         print_note(f"\nup to date: {output} (nothing to do)" if unchanged else f"\nwritten to {output}")

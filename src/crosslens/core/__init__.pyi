@@ -164,6 +164,7 @@ from crosslens.core.parts import (
     ENDINGS as ENDINGS,
     FORMS as FORMS,
     PICTURES as PICTURES,
+    SECTIONS as SECTIONS,
     Bars as Bars,
     Cards as Cards,
     Cell as Cell,

@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from crosslens.core.errors import UsageError
 from crosslens.core.registry import Registry
 from crosslens.core.rendering import decimal
 
@@ -469,12 +470,18 @@ FORMS: Registry[Callable[..., Any]] = Registry("form", "forms", ("crosslens.repo
 """Name of a form → a function that turns sections into it: ``terminal``, ``html``, ``chart``, ``content``, ``file``."""
 
 
+SECTIONS: Registry[Callable[..., Iterable[Section]]] = Registry(
+    "result", "sections", ("crosslens.pipeline.run_sections",)
+)
+"""Class name → how it is shown, for results of this package, whose figures only others can read."""
+
+
 class Presented:
     """A result that is shown by its sections: printed, in a notebook, and in files of every form."""
 
     def sections(self, **options: Any) -> Iterable[Section]:
         """What is shown, in order."""
-        raise NotImplementedError
+        return SECTIONS[type(self).__name__].value(self, **options)
 
     @property
     def title(self) -> str:
@@ -509,6 +516,8 @@ class Presented:
     def chart(self, number: int = 0) -> Any:
         """A chart as a drawing: ``.svg`` is its markup, ``.save("x.png")`` writes it; notebooks show it."""
         charts = [chart for section in self.sections() for chart in section.charts]
+        if not 0 <= number < len(charts):
+            raise UsageError(f"chart {number} of a result with {len(charts)}", fix="charts are numbered from 0")
         return FORMS["chart"].value(charts[number])
 
     def content(self, ending: str) -> bytes:

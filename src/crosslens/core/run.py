@@ -22,8 +22,8 @@ from crosslens.core.input_files.tables import read_parquet_file
 from crosslens.core.integrity import verification
 from crosslens.core.output.reading import read_whole
 from crosslens.core.output.workspace import atomic_folder
+from crosslens.core.parts import ENDINGS, Presented
 from crosslens.core.ranking import Ranking
-from crosslens.core.rendering import PAGE_WIDTH, Grid
 from crosslens.core.runs.metric_values import MetricValues, split_name
 from crosslens.core.runs.stored_run import (
     QUERIES_FILE,
@@ -40,7 +40,7 @@ from crosslens.core.storage import FORMAT_VERSION, parquet_bytes, read_manifest,
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Presented):
     """``values`` maps names such as ``t2i/Hit@5`` to :class:`MetricValues`; ``run["t2i/Hit@5"]`` is the same.
 
     ``columns`` are, per direction, the dataset's columns aligned with that direction's queries. ``home`` is the folder
@@ -54,6 +54,11 @@ class Run:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     recipe: str = ""
     home: Path | None = None
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return self.label
 
     def __getitem__(self, metric: str) -> MetricValues:
         if metric not in self.values:
@@ -122,8 +127,13 @@ class Run:
         return grouped
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the folder. A different run in it is replaced only with ``overwrite``."""
+        """Write the folder, or with the ending of a form (``.html``, ``.tex``, …) the figures alone.
+
+        A different run in it is replaced only with ``overwrite``.
+        """
         path = Path(path)
+        if path.suffix.lower() in ENDINGS:
+            return super().save(path, overwrite=overwrite)
         with atomic_folder(path, RUN_LAYOUT) as folder:
             if not overwrite and (path / RUN_FILE).exists() and Run.load(path).fingerprint != self.fingerprint:
                 fix = f"choose another path, or pass {argument('overwrite', True)}"
@@ -183,13 +193,3 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({self.name!r}, {len(self.values)} metrics)"
-
-    def __str__(self) -> str:
-        """The figures as fractions, not the percent of tables for people, and what is noted about them."""
-        header = ("metric", "figure", "low", "high", "queries")
-        rows = [
-            (name, *(f"{number:.4f}" for number in (metric.mean, *metric.interval)), f"{metric.n:,}")
-            for name, metric in self.values.items()
-        ]
-        notes = [f"note: {note}" for note in self.provenance.get("notes", ())]
-        return "\n".join([self.label, "", Grid(header, tuple(rows), "lrrrr").text(PAGE_WIDTH), *notes])

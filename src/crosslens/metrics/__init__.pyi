@@ -50,6 +50,12 @@ from crosslens.metrics.requirements import (
     option_values as option_values,
     requests_naming as requests_naming,
 )
+from crosslens.metrics.selection import (
+    dataset_name as dataset_name,
+    dataset_revision as dataset_revision,
+    metric_names as metric_names,
+    select_metrics as select_metrics,
+)
 from crosslens.metrics.sub_galleries.expectations import (
     SubGalleries as SubGalleries,
     require_expectation as require_expectation,

@@ -152,3 +152,9 @@ from crosslens.pipeline.robustness_study.tables import (
     higher_is_better as higher_is_better,
 )
 from crosslens.pipeline.robustness_study.variants import read_variants as read_variants
+from crosslens.pipeline.run_sections import (
+    DEFINITIONS as DEFINITIONS,
+    run_table as run_table,
+    runs_table as runs_table,
+    table_notes as table_notes,
+)

@@ -81,7 +81,6 @@ from crosslens.report.plots.polysemy import (
 )
 from crosslens.report.plots.style import LEVEL_COLOURS as LEVEL_COLOURS, figure_suffix as figure_suffix
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
-from crosslens.report.selection import select_metrics as select_metrics
 from crosslens.report.text.annotations import (
     label_quality_text as label_quality_text,
     reviewed_text as reviewed_text,
@@ -114,7 +113,7 @@ from crosslens.report.text.polysemy import (
 )
 from crosslens.report.text.protocols import protocol_text as protocol_text
 from crosslens.report.text.robustness import ROBUSTNESS_TABLES as ROBUSTNESS_TABLES, robustness_text as robustness_text
-from crosslens.report.text.runs import run_table as run_table, terminal_bars as terminal_bars
+from crosslens.report.text.runs import terminal_bars as terminal_bars
 from crosslens.report.tracking.content import TrackedAt as TrackedAt, TrackedRun as TrackedRun, tracked as tracked
 from crosslens.report.tracking.to_mlflow import log_to_mlflow as log_to_mlflow
 from crosslens.report.tracking.to_wandb import log_to_wandb as log_to_wandb

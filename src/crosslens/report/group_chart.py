@@ -25,7 +25,7 @@ from crosslens.core import (
     UsageError,
     split_name,
 )
-from crosslens.metrics import facts_of, format_count, metric_figure, unit_of
+from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure, select_metrics, unit_of
 from crosslens.pipeline import run_labels
 from crosslens.report.groups import (
     NO_VALUE,
@@ -35,7 +35,6 @@ from crosslens.report.groups import (
     groupable_metrics,
     grouping_columns,
 )
-from crosslens.report.selection import dataset_name, select_metrics
 
 PREFERRED = "t2i/Hit@1"
 """What is drawn by default, where all runs have it."""

@@ -13,10 +13,9 @@ import polars as pl
 
 from crosslens.core import PAGE_WIDTH, Figure, Grid, Run, UsageError, decimal, json_form, percent, split_name
 from crosslens.explanations import CAUSES, Overview, cause_column
-from crosslens.metrics import format_figure, unit_sentence
+from crosslens.metrics import format_figure, metric_names, select_metrics, unit_sentence
 from crosslens.pipeline import Comparison, Robustness, compare
 from crosslens.report.groups import group_members, groupable_metrics
-from crosslens.report.selection import metric_names, select_metrics
 from crosslens.report.text.comparison import p_value, significance_sentence
 from crosslens.report.text.runs import difference_cells
 from crosslens.statistics import correct, estimate

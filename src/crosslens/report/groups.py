@@ -9,11 +9,21 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import BOTH, PAGE_WIDTH, Grid, MetricValues, Run, UnknownNameError, UsageError, split_name
+from crosslens.core import (
+    BOTH,
+    DIRECTION_LABELS,
+    PAGE_WIDTH,
+    Grid,
+    MetricValues,
+    Run,
+    UnknownNameError,
+    UsageError,
+    split_name,
+)
 from crosslens.language import count_words
-from crosslens.metrics import bounds_of, facts_of, format_count
-from crosslens.report.selection import metric_names, select_metrics
-from crosslens.report.text.runs import DIRECTION_LABELS, table_notes, value_cells
+from crosslens.metrics import bounds_of, facts_of, format_count, metric_names, select_metrics
+from crosslens.pipeline import table_notes
+from crosslens.report.text.runs import value_cells
 from crosslens.statistics import estimate
 
 RowIndices = np.ndarray[Any, np.dtype[np.int64]]

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from crosslens.core import BOTH, PAGE_WIDTH, Grid, MetricValues, Run, UsageError, split_name
-from crosslens.metrics import format_count, format_figure
-from crosslens.pipeline import notes_on_protocols, run_labels
+from crosslens.core import BOTH, DIRECTION_LABELS, PAGE_WIDTH, Grid, MetricValues, Run, UsageError, split_name
+from crosslens.metrics import format_count, format_figure, metric_names, select_metrics
+from crosslens.pipeline import notes_on_protocols, run_labels, table_notes
 from crosslens.report.groups import column_of, group_metrics, groupable_metrics
-from crosslens.report.selection import metric_names, select_metrics
-from crosslens.report.text.runs import DIRECTION_LABELS, table_notes, value_cells
+from crosslens.report.text.runs import value_cells
 
 WHOLE = "(all)"
 """The row with the figure over all queries, under those of the groups."""

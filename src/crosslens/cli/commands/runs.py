@@ -26,6 +26,7 @@ from crosslens.cli.flags import ColumnOptions, Flags, Json, Overwrite, command
 from crosslens.cli.stored_runs import drops_by_column, load_runs, load_studies, print_groups
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
+from crosslens.metrics import select_metrics
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,10 @@ def show(
         _show_groups(run, by, metrics, all_groups=all_groups, json=json)
     elif json:
         content = run.as_dict()
-        print_json(
-            {**content, "metrics": {name: content["metrics"][name] for name in report.select_metrics(run, metrics)}}
-        )
+        print_json({**content, "metrics": {name: content["metrics"][name] for name in select_metrics(run, metrics)}})
     else:
         print_notes(run.provenance.get("notes", ()))
-        print_result(report.run_table(run, metrics, terminal_width()))
+        print_result(run.text(terminal_width(), metrics=metrics, notes=False))
 
 
 def _show_studies(

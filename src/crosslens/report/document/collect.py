@@ -20,9 +20,9 @@ from crosslens.core import (
     read_header,
 )
 from crosslens.explanations import dataset_change, dataset_of_run, image_files_of_run
+from crosslens.metrics import dataset_name
 from crosslens.pipeline import Audit, Finding, StageResult, load_audit
 from crosslens.report.document.inputs import ReportInputs
-from crosslens.report.selection import dataset_name
 
 Source: TypeAlias = Run | Audit | str | Path
 

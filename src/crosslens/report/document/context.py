@@ -22,12 +22,11 @@ from crosslens.core import (
     split_name,
 )
 from crosslens.explanations import first_relevant, query_outcomes, ranking_of
-from crosslens.metrics import facts_of, unit_of
+from crosslens.metrics import dataset_name, facts_of, unit_of
 from crosslens.pipeline import Comparison, compare
 from crosslens.report.document.inputs import ReportInputs
 from crosslens.report.document.thumbnails import PictureDesk
 from crosslens.report.groups import CAPTION_LENGTH, group_metrics, group_names
-from crosslens.report.selection import dataset_name
 
 Value = TypeVar("Value")
 _DAMAGED = (KeyError, TypeError, ValueError, AttributeError, IndexError)

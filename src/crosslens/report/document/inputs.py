@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from crosslens.core import Dataset, Run
+from crosslens.metrics import dataset_name
 from crosslens.pipeline import Finding, StageResult
-from crosslens.report.selection import dataset_name
 
 SIZE_BUDGET = 5_000_000
 """Bytes that a report takes at most; its pictures are made smaller, or fewer, to fit."""

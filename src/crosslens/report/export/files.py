@@ -26,7 +26,7 @@ Files = Mapping[str, str]
 """Content by part: ``""`` for a format of one file, ``i2t`` and ``t2i`` for one file per direction."""
 
 Metrics = str | Sequence[str] | None
-"""The chosen metrics, as :func:`crosslens.report.selection.select_metrics` reads them."""
+"""The chosen metrics, as :func:`crosslens.metrics.select_metrics` reads them."""
 
 Export = Callable[[Sequence[Run], Metrics], Files]
 

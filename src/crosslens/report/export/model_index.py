@@ -9,8 +9,8 @@ from math import isfinite
 from typing import Any
 
 from crosslens.core import MetricValues, Run, UsageError, split_name
+from crosslens.metrics import dataset_name, dataset_revision, select_metrics
 from crosslens.report.export.files import EXPORTS, Files, Metrics
-from crosslens.report.selection import dataset_name, dataset_revision, select_metrics
 
 _TASKS = {"t2i": "Text-to-image retrieval", "i2t": "Image-to-text retrieval", "t2t": "Text-to-text retrieval"}
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from crosslens.core import InputError, Run, UsageError, argument, split_name
+from crosslens.metrics import dataset_name, dataset_revision, select_metrics
 from crosslens.report.export.files import EXPORTS, Files, Metrics
-from crosslens.report.selection import dataset_name, dataset_revision, select_metrics
 
 _MTEB_NAMES = {"Hit": ("cv_recall", "hit_rate"), "Recall": ("recall",), "MRR": ("mrr",)}
 _MTEB_MAIN = ("cv_recall_at_1", "recall_at_1")

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from crosslens.core import Grid, Run, split_name
-from crosslens.metrics import format_figure, format_interval
-from crosslens.pipeline import Comparison
+from crosslens.metrics import format_figure, format_interval, select_metrics
+from crosslens.pipeline import Comparison, runs_table
 from crosslens.report.export.files import EXPORTS, Files, Metrics
-from crosslens.report.selection import select_metrics
+from crosslens.report.forms.tables import BOOKTABS, latex_table, markdown_table
 from crosslens.report.text.comparison import run_letters
-from crosslens.report.text.runs import runs_grid
 
 _CSV_SCHEMA = {
     "run": pl.String, "direction": pl.String, "metric": pl.String, "mean": pl.Float64, "low": pl.Float64,
@@ -41,7 +40,7 @@ def csv(runs: Sequence[Run], metrics: Metrics = None) -> Files:
 @EXPORTS.register("latex", suffix=".tex", several=True)
 def latex(runs: Sequence[Run], metrics: Metrics = None) -> Files:
     """A booktabs table."""
-    return {"": grid_latex(runs_grid(runs, metrics))}
+    return {"": BOOKTABS + latex_table(runs_table(runs, metrics))}
 
 
 def grid_latex(grid: Grid) -> str:
@@ -104,7 +103,7 @@ def latex_text(cell: str) -> str:
 @EXPORTS.register("markdown", suffix=".md", several=True)
 def markdown(runs: Sequence[Run], metrics: Metrics = None) -> Files:
     """A Markdown table with intervals."""
-    return {"": grid_markdown(runs_grid(runs, metrics))}
+    return {"": markdown_table(runs_table(runs, metrics)) + "\n"}
 
 
 def grid_markdown(grid: Grid) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from math import isfinite
 from string import ascii_lowercase
 
-from crosslens.core import BOTH, PAGE_WIDTH, RENDERERS, Grid, percent, split_name
+from crosslens.core import BOTH, DIRECTION_LABELS, PAGE_WIDTH, RENDERERS, Grid, percent, split_name
 from crosslens.metrics import format_count, format_figure, format_interval, unit_of, unit_sentence, with_intervals
 from crosslens.pipeline import CaptionSets, Comparison, MetricChange, MetricComparison, QueryDifference
-from crosslens.report.text.runs import DIRECTION_LABELS, difference_cells
+from crosslens.report.text.runs import difference_cells
 
 _MOST_METRICS = 6
 """With more metrics, the queries that differ most are not listed: they would be a wall of ids."""

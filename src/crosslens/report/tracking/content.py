@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crosslens.core import QUERIES_FILE, RECIPE_FILE, RUN_FILE, Run, fingerprint
-from crosslens.report.selection import dataset_name, dataset_revision, select_metrics
+from crosslens.metrics import dataset_name, dataset_revision, select_metrics
 
 ENDS = ("low", "high")
 

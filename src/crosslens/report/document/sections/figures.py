@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from crosslens.core import Bars, Chart, Figure, Grid, Lines, Run, split_name
+from crosslens.core import DIRECTION_LABELS, Bars, Chart, Figure, Grid, Lines, Run, split_name
 from crosslens.metrics import family_of, spec_of, unit_sentence
+from crosslens.pipeline import DEFINITIONS
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.parts import (
     Content,
@@ -18,7 +19,7 @@ from crosslens.report.document.parts import (
     table_of,
 )
 from crosslens.report.forms.page import paragraph
-from crosslens.report.text.runs import DEFINITIONS, DIRECTION_LABELS, value_cells
+from crosslens.report.text.runs import value_cells
 
 _RECALLS = ("Hit", "Recall", "CappedRecall")
 _MOST_SHOWN = 2

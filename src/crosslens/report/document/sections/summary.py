@@ -10,6 +10,7 @@ import polars as pl
 
 from crosslens.core import UNRANKED, Chart, Gauge, Grid, Run, Shares, percent, split_name
 from crosslens.metrics import facts_of, format_count, format_figure
+from crosslens.pipeline import run_table
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.facts import (
     annotation_sentence,
@@ -22,7 +23,7 @@ from crosslens.report.document.facts import (
 from crosslens.report.document.parts import Content, Html, ReportSection, figure_of, quote, table_of
 from crosslens.report.document.telling import TellingFailure, telling_failures
 from crosslens.report.forms.page import chart_html, paragraph
-from crosslens.report.text.runs import run_grid, value_cells
+from crosslens.report.text.runs import value_cells
 
 _TABLE = ("Hit@1", "Hit@5", "Hit@10", "MedR", "mAP@R")
 _PER_DATASET = {"Where does it fail?": 2, "How sure?": 2, "How good?": 2}
@@ -286,7 +287,8 @@ def _table(context: ReportContext) -> Content:
     metrics = context.shared_metrics(list(runs.values()), chosen) or list(next(iter(runs.values())))[:6]
     if len(runs) == 1:
         name, run = next(iter(runs.items()))
-        return table_of(f"The main figures: {name}", run_grid(run, [name for name in metrics if name in run.values]))
+        table = run_table(run, [metric for metric in metrics if metric in run.values])
+        return replace(table, title=f"The main figures: {name}")
     columns = [value_cells([run.values.get(metric) for run in runs.values()]) for metric in metrics]
     rows = tuple(zip(runs, *columns, strict=True))
     grid = Grid(("run", *metrics), rows, "l" * (1 + len(metrics)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crosslens.core import Run, UnknownNameError, split_name
-from crosslens.metrics import matching_names, split_metrics
+from crosslens.metrics.request import matching_names, split_metrics
 
 
 def select_metrics(run: Run, metrics: str | Sequence[str] | None = None) -> list[str]:
