@@ -104,7 +104,12 @@ class GroupChart(Presented):
         ]
         name = split_name(self.metric)[1]
         runs = ("run",) if several else ()
-        table = Table((self.column or "queries of", *runs, name, "queries"), tuple(rows), "l" * len(runs) + "lrr")
+        table = Table(
+            (self.column or "queries of", *runs, name, "queries"),
+            tuple(rows),
+            "l" * len(runs) + "lrr",
+            names=1 + len(runs),
+        )
         yield Section(self.title, (self._bars(name, share), table, Text.of(" · ".join(self.facts), note=True)))
 
     def _bars(self, name: str, share: bool) -> Bars:

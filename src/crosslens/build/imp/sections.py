@@ -18,7 +18,6 @@ DONE = "done"
 """How far a build has come: sheets are to be filled in, disagreements to be settled, or the benchmark is there."""
 MOST_SHOWN = 100
 """How many images the page shows: pictures are part of it."""
-_MOST_REJECTED = 5
 NEXT = {
     ANNOTATE: "Fill in the column verdict of {sheets} (good, bad, unsure or generic; a corrected text goes into "
     "correction), then run the same command again.",
@@ -100,19 +99,19 @@ class ImpPage(Presented):
         total = len(dataset.image_ids)
         captions: dict[str, list[str]] = {}
         for row in dataset.captions.iter_rows(named=True):
-            captions.setdefault(row["image"], []).append(_caption(row))
-        refused: dict[str, list[str]] = {}
-        for image, text, verdict in imp.rejected.select("image", "text", "verdict").iter_rows():
-            refused.setdefault(image, []).append(f"rejected, {verdict}: {text}")
-        cards = []
-        for image in dataset.image_ids[:MOST_SHOWN]:
-            own = refused.get(image, [])
-            more = [f"{len(own) - _MOST_REJECTED:,} more rejected"] if len(own) > _MOST_REJECTED else []
-            cards.append(PictureCard(image, (*captions[image], *own[:_MOST_REJECTED], *more), image))
+            own = captions.setdefault(row["image"], [])
+            own.append(f"{len(own) + 1}. {_caption(row)}")
+        refused = imp.rejected.select("image", "verdict", "text").rows()
+        counts, shown = Counter(image for image, *_ in refused), dataset.image_ids[:MOST_SHOWN]
+        cards = [PictureCard(image, (*captions[image], f"{counts[image]:,} rejected"), image) for image in shown]
+        table = Table(
+            ("image", "verdict", "caption"), tuple(row for row in refused if row[0] in shown), "lll",
+            title="Captions of these images that people rejected", folded=True,
+        )  # fmt: skip
         files = {image: file for image, file in imp.candidates.images.select("image", "file").iter_rows() if file}
         few = f"The first {MOST_SHOWN} of {total:,} images." if total > MOST_SHOWN else ""
         facts = Text.of(f"{total:,} images, {len(dataset.caption_ids):,} captions.", few)
-        yield Section("", (facts, Cards("", tuple(cards), files)))
+        yield Section("", (facts, Cards("", tuple(cards), files), table))
         distances = (
             "Distances between sampled images (nearest), and from any image to the nearest sampled one (coverage): "
             "1 − cosine in the full space."

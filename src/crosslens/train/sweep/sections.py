@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from crosslens.core import ABSENT, Bars, Cell, Chart, Figure, Lines, Link, Section, Series, Table, Text
+from crosslens.core import ABSENT, Bars, Cell, Chart, Figure, Lines, Link, Row, Section, Series, Table, Text
 from crosslens.metrics import facts_of, format_count, metric_figure, unit_of, unit_sentence
 from crosslens.statistics import CORRECTION_WORDS
 from crosslens.train.stored.model_folder import CURVES
@@ -22,9 +22,9 @@ def sweep_sections(sweep: Sweep) -> Iterator[Section]:
     """A chart per metric, the table, what its columns mean, the trainings that failed, and every training."""
     constant = [f"{entry.name}={entry.values[0]}" for entry in sweep.plan.variables if len(entry.values) == 1]
     title = ", ".join([sweep.plan.name, *constant, format_count(len(sweep.outcomes), "training")])
-    charts = (_chart(sweep, name) for name in sweep.metrics)
+    charts = Row(tuple(_chart(sweep, name) for name in sweep.metrics))
     notes, failures = Text(tuple(_notes(sweep)), note=True), Text(tuple(_failures(sweep)))
-    yield Section(title, (*charts, _table(sweep), notes, failures, _trainings(sweep)))
+    yield Section(title, (charts, _table(sweep), notes, failures, _trainings(sweep)))
 
 
 def _chart(sweep: Sweep, name: str) -> Chart:
@@ -67,22 +67,22 @@ def _table(sweep: Sweep) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name in sweep.metrics or ("",):
         for row in sweep.rows:
-            values = [row.combination.values.get(title, row.combination.recipe.name) for title in titles]
-            key = ", ".join([f"{name}{_arrow(name)}", *values] if several else values)
+            key = [row.combination.values.get(title, row.combination.recipe.name) for title in titles]
+            key = [f"{name}{_arrow(name)}", *key] if several else key
             seeds = f"{row.n} of {row.n + len(row.failures)}" if row.failures else str(row.n)
-            validation = _mean(row.validation_metric, row.validation)
+            best = _mean(row.validation_metric, row.validation)
             if len(measured) > 1:
-                validation = replace(validation, unit=f" {row.validation_metric}")
+                best = replace(best, unit=f" {row.validation_metric}")
             figure = row.test.get(name)
-            cells = (key, seeds, validation, _mean(name, figure))
+            cells: tuple[Cell, ...] = (*key, seeds, best, _mean(name, figure))
             rows.append((*cells, *_tests(name, figure)) if sweep.comparisons else cells)
     shown = "test" if several else f"test {''.join(sweep.metrics)}{''.join(map(_arrow, sweep.metrics))}"
-    header = [
-        ", ".join(["metric", *titles] if several else titles), "seeds",
-        f"validation {measured.pop()}" if len(measured) == 1 else "validation", shown,
-    ]  # fmt: skip
-    tested = ["difference", "p", "p over queries"] if sweep.comparisons else []
-    return Table((*header, *tested), tuple(rows), "lrrr" + "r" * len(tested))
+    titles = ["metric", *titles] if several else titles
+    validation = f"validation {measured.pop()}" if len(measured) == 1 else "validation"
+    header = [*titles, "seeds", validation, shown]
+    header += ["difference", "p", "p over queries"] if sweep.comparisons else []
+    align = "l" * len(titles) + "r" * (len(header) - len(titles))
+    return Table(tuple(header), tuple(rows), align, names=len(titles))
 
 
 def _tests(name: str, figure: SweepFigure | None) -> tuple[Cell, ...]:
