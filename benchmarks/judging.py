@@ -1,13 +1,14 @@
 """Many annotators at once over HTTP: is every acknowledged judgement there, once, and how long does a request take?
 
-    python benchmarks/judging.py                                  # 50 people × 200 judgements, SQLite
+    python benchmarks/judging.py                                  # 50 people × 200 judgements, SQLite; then 10 at ease
     python benchmarks/judging.py --database postgresql://…        # the same on PostgreSQL; --database test starts one
-    python benchmarks/judging.py --kills 20 --judgements 60       # the server is killed (−9) twenty times in between
+    python benchmarks/judging.py --kills 20 --judgements 60 --paced 0    # it is killed (−9) twenty times in between
 
-Each annotator logs in, asks for an item and its picture, answers it and asks again without a pause, so the times are
-those of a server that is fully used; after every tenth answer they look at how far they are. They come one after
-another within ``--arrive`` seconds. Fails where a judgement was lost, counted twice or given to more people than the
-overlap.
+The annotators log in one after another within ``--arrive`` seconds. Then each asks for an item and its picture, answers
+it and asks again; after every tenth answer they look at how far they are. First they do so without a pause: a server
+that is fully used, where everybody waits for everybody else. Then at the pace of people, who look at an item for
+``--pause`` seconds on average. Both are printed, with the processor time of the server and of the annotators, who use
+the same cores. Fails where a judgement was lost, counted twice or given to more people than the overlap.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ import json
 import os
 import random
 import re
-import resource
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
-import httpx
 import polars as pl
 from PIL import Image
 from sqlalchemy import select, update
@@ -53,7 +54,8 @@ _TOKEN = re.compile(r'name="csrf_token" value="([^"]+)"')
 _PICTURE = re.compile(r'src="(/pictures/[^"]+)"')
 _PASSWORD = "the password of every annotator"
 _PICTURES = 24
-_KINDS = ("login", "next item", "picture", "answer", "status")
+_SHOWN_EVERY = 5.0
+"""Seconds between two lines about how far it is."""
 
 
 @dataclass
@@ -62,12 +64,63 @@ class Record:
 
     acknowledged: dict[int, tuple[int, str]] = field(default_factory=dict)
     """Assignment → account and label, for each answer that the server took."""
-    seconds: dict[str, list[float]] = field(default_factory=lambda: {kind: [] for kind in _KINDS})
-    """Of each kind of request."""
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """Of each kind of request, in the present phase."""
     kills: int = 0
     interruptions: int = 0
     again: int = 0
     """Answers that were sent again because the server died before it replied, and had been stored."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back; header names in small letters."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+class Browser:
+    """One connection, kept open, and cookies. A whole HTTP client would take as much processor time as the server."""
+
+    def __init__(self, port: int) -> None:
+        self._port, self._cookies = port, dict[str, str]()
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def request(self, method: str, path: str, data: Mapping[str, str] | None = None) -> Reply:
+        """Raises where the server is gone; the next request connects anew."""
+        body = b"" if data is None else urlencode(data).encode()
+        lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{self._port}"]
+        lines += ["Cookie: " + "; ".join(f"{name}={value}" for name, value in self._cookies.items())]
+        lines += ["Content-Type: application/x-www-form-urlencoded"] if data is not None else []
+        lines += [f"Content-Length: {len(body)}", "", ""]
+        try:
+            if self._streams is None:
+                self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+            reader, writer = self._streams
+            writer.write("\r\n".join(lines).encode() + body)
+            first, *rest = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+            pairs = [(name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in rest if line)]
+            headers = dict(pairs)
+            content = await reader.readexactly(int(headers.get("content-length", 0)))
+        except Exception:
+            self.close()
+            raise
+        if headers.get("connection") == "close":
+            self.close()
+        self._cookies |= [value.partition(";")[0].split("=", 1) for name, value in pairs if name == "set-cookie"]
+        return Reply(int(first.split()[1]), headers, content)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._streams is not None:
+            self._streams[1].close()
+            self._streams = None
 
 
 class Server:
@@ -76,7 +129,6 @@ class Server:
     def __init__(self, folder: Path, database: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
-        self.address = f"http://127.0.0.1:{self.port}"
         self._words = [
             sys.executable, "-m", "crosslens", "serve", str(folder), "--port", str(self.port), "--database", database,
             "--cache", str(folder / "cache"), "--data", str(folder / "balls"),
@@ -88,13 +140,21 @@ class Server:
         self._process = subprocess.Popen(self._words, stderr=subprocess.DEVNULL, env=dict(os.environ))
         for _ in range(1_200):
             try:
-                httpx.get(f"{self.address}/login", timeout=5)
+                urlopen(f"http://127.0.0.1:{self.port}/login", timeout=5).close()
                 return
-            except httpx.HTTPError:
+            except OSError:
                 if self._process.poll() is not None:
                     raise SystemExit("the server did not start") from None
                 time.sleep(0.05)
         raise SystemExit("the server does not answer")
+
+    def processor_seconds(self) -> float | None:
+        """What the present process has taken since its start; None where the system does not say."""
+        try:
+            entries = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()  # type: ignore[union-attr]
+        except OSError:
+            return None
+        return (int(entries[11]) + int(entries[12])) / os.sysconf("SC_CLK_TCK")
 
     def kill(self) -> None:
         """As a power failure of the process: no signal handler runs."""
@@ -109,65 +169,73 @@ class Annotator:
     def __init__(self, server: Server, project: int, account: int, name: str, record: Record) -> None:
         self._project, self._account, self._name, self._record = project, account, name, record
         self._turn = random.Random(account)
-        self._client = httpx.AsyncClient(base_url=server.address, timeout=60)
+        self._browser = Browser(server.port)
 
-    async def work(self, most: int, after: float) -> None:
-        """Judge until nothing is left, from a moment on."""
+    async def arrive(self, after: float) -> None:
+        """Log in, so many seconds from now."""
         await asyncio.sleep(after)
-        async with self._client:
-            await self._again_until_done(self._log_in)
-            for number in range(most):
-                if not await self._again_until_done(self._judge_one):
-                    return
-                if number % 10 == 9:
-                    await self._again_until_done(self._look)
+        await self._again_until_done(self._log_in)
+
+    async def work(self, most: int, pause: float) -> None:
+        """Judge so many items, or until none is left; looking at one takes half to one and a half times the pause."""
+        await asyncio.sleep(pause * self._turn.random())
+        for number in range(most):
+            if not await self._again_until_done(lambda: self._judge_one(pause)):
+                return
+            if number % 10 == 9:
+                await self._again_until_done(self._look)
+
+    def leave(self) -> None:
+        """Close the browser."""
+        self._browser.close()
 
     async def _again_until_done(self, step: Callable[[], Awaitable[bool]]) -> bool:
         while True:
             try:
                 return await step()
-            except httpx.HTTPError:
+            except (OSError, asyncio.IncompleteReadError):
                 self._record.interruptions += 1
                 await asyncio.sleep(0.5)
 
-    async def _timed(self, kind: str, method: str, path: str, **content: Any) -> httpx.Response:
+    async def _timed(self, kind: str, method: str, path: str, data: Mapping[str, str] | None = None) -> Reply:
         start = time.perf_counter()
-        answer = await self._client.request(method, path, **content)
+        answer = await self._browser.request(method, path, data)
         self._record.seconds[kind].append(time.perf_counter() - start)
         return answer
 
     async def _log_in(self) -> bool:
-        token = _TOKEN.search((await self._client.get("/login")).text)
+        token = _TOKEN.search((await self._browser.request("GET", "/login")).text)
         fields = {"name": self._name, "password": _PASSWORD, "csrf_token": "" if token is None else token[1]}
-        answer = await self._timed("login", "POST", "/login", data=fields)
-        if answer.status_code != 303:
-            raise SystemExit(f"unexpected login ({answer.status_code}): {answer.text[:2000]}")
+        answer = await self._timed("login", "POST", "/login", fields)
+        if answer.status != 303:
+            raise SystemExit(f"unexpected login ({answer.status}): {answer.text[:2000]}")
         return True
 
     async def _look(self) -> bool:
         answer = await self._timed("status", "GET", f"/projects/{self._project}")
-        return answer.status_code == 200
+        return answer.status == 200
 
-    async def _judge_one(self) -> bool:
+    async def _judge_one(self, pause: float) -> bool:
         page = await self._timed("next item", "GET", f"/projects/{self._project}/annotate")
         asked, token, picture = (wanted.search(page.text) for wanted in (_ASSIGNMENT, _TOKEN, _PICTURE))
         if asked is None or token is None or picture is None:
             if "Nothing is left" in page.text:
                 return False
-            raise SystemExit(f"unexpected page ({page.status_code}): {page.text[:2000]}")
+            raise SystemExit(f"unexpected page ({page.status}): {page.text[:2000]}")
         seen = await self._timed("picture", "GET", picture[1].replace("&amp;", "&"))
-        if seen.status_code != 200:
-            raise SystemExit(f"unexpected picture ({seen.status_code}): {seen.text[:2000]}")
+        if seen.status != 200:
+            raise SystemExit(f"unexpected picture ({seen.status}): {seen.body[:2000]!r}")
+        await asyncio.sleep(pause * (0.5 + self._turn.random()))
         label = self._turn.choice(("good", "bad"))
         fields = {"assignment": asked[1], "label": label, "csrf_token": token[1]}
-        sent = await self._timed("answer", "POST", f"/projects/{self._project}/judge", data=fields)
+        sent = await self._timed("answer", "POST", f"/projects/{self._project}/judge", fields)
         location = sent.headers.get("location", "")
         if location.endswith("note=again"):
             self._record.again += 1
-        elif sent.status_code == 303 and location.endswith("/annotate"):
+        elif sent.status == 303 and location.endswith("/annotate"):
             self._record.acknowledged[int(asked[1])] = (self._account, label)
         else:
-            raise SystemExit(f"unexpected answer ({sent.status_code}): {location}")
+            raise SystemExit(f"unexpected answer ({sent.status}): {location}")
         return True
 
 
@@ -258,12 +326,6 @@ def address_of(name: str | None, folder: Path) -> Iterator[str]:
         raise SystemExit(NO_SERVER) from None
 
 
-def processor_seconds() -> float:
-    """What the servers took: says more than the time where others use the cores, too."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def milliseconds(seconds: list[float]) -> dict[str, float]:
     """Median, 95th and 99th percentile, and how many there were."""
     cuts = statistics.quantiles(seconds, n=100)
@@ -273,22 +335,65 @@ def milliseconds(seconds: list[float]) -> dict[str, float]:
     }
 
 
+async def show_progress(record: Record, total: int) -> None:
+    """Say on stderr how far it is, until it is cancelled."""
+    start = time.perf_counter()
+    while True:
+        await asyncio.sleep(_SHOWN_EVERY)
+        done = len(record.acknowledged)
+        print(f"{done:,} of {total:,} judgements after {time.perf_counter() - start:.0f} s", file=sys.stderr)
+
+
+async def measure(record: Record, server: Server, *work: Awaitable[None]) -> dict[str, Any]:
+    """Do all of the work at once; how long its requests took, and what server and annotators took of the processor."""
+    record.seconds.clear()
+    done, start = len(record.acknowledged), time.perf_counter()
+    own, used = time.process_time(), server.processor_seconds()
+    await asyncio.gather(*work)
+    taken, judged = time.perf_counter() - start, len(record.acknowledged) - done
+    each = 1000 / max(judged, 1)
+    after = server.processor_seconds()
+    figures: dict[str, Any] = {"seconds": round(taken, 1)}
+    if judged:
+        figures["judgements per second"] = round(judged / taken, 1)
+        if used is not None and after is not None and after > used:  # it was not restarted
+            figures["processor milliseconds of the server per judgement"] = round(each * (after - used), 1)
+        figures["processor milliseconds of the annotators per judgement"] = round(each * (time.process_time() - own), 1)
+    kinds = {kind: milliseconds(seconds) for kind, seconds in record.seconds.items() if len(seconds) > 1}
+    return {**figures, "milliseconds": kinds}
+
+
 async def run(
-    server: Server, project: int, members: Mapping[int, str], judgements: int, *, kills: int, arrive: float
-) -> Record:
-    """All annotators, and the interruptions."""
-    record = Record()
+    server: Server, project: int, members: Mapping[int, str], record: Record, options: argparse.Namespace
+) -> dict[str, dict[str, Any]]:
+    """All annotators, and the interruptions; the figures of each phase."""
     people = [Annotator(server, project, account, name, record) for account, name in members.items()]
-    work = [person.work(judgements, arrive * number / len(people)) for number, person in enumerate(people)]
-    await asyncio.gather(*work, interrupt(server, kills, record, len(members) * judgements))
-    return record
+    total = len(people) * options.judgements
+    shown = asyncio.create_task(show_progress(record, total + len(people) * options.paced))
+    try:
+        arrivals = (person.arrive(options.arrive * number / len(people)) for number, person in enumerate(people))
+        phases = {"logging in": await measure(record, server, *arrivals)}
+        work = [person.work(options.judgements, 0.0) for person in people]
+        phases["without a pause"] = await measure(
+            record, server, *work, interrupt(server, options.kills, record, total)
+        )
+        if options.paced:
+            work = [person.work(options.paced, options.pause) for person in people]
+            phases[f"looking at an item for {options.pause:g} s"] = await measure(record, server, *work)
+        return phases
+    finally:
+        shown.cancel()
+        for person in people:
+            person.leave()
 
 
 def main() -> int:
     """Print the figures as JSON; 1 where something was lost or doubled."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--annotators", type=int, default=50)
-    parser.add_argument("--judgements", type=int, default=200, help="of each annotator")
+    parser.add_argument("--judgements", type=int, default=200, help="of each annotator, without a pause")
+    parser.add_argument("--paced", type=int, default=10, help="judgements of each at the pace of people, after these")
+    parser.add_argument("--pause", type=float, default=2.0, help="seconds for which people look at an item")
     parser.add_argument("--overlap", type=int, default=5)
     parser.add_argument("--kills", type=int, default=0, help="how often the server is killed")
     parser.add_argument("--arrive", type=float, default=10.0, help="seconds within which they log in")
@@ -300,17 +405,14 @@ def main() -> int:
     ):
         dataset = draw_pictures(Path(name))
         database = open_database(url)
-        project, members = prepare(database, dataset, options.annotators, options.judgements, options.overlap)
-        server, before = Server(Path(name), url), processor_seconds()
+        judgements = options.judgements + options.paced
+        project, members = prepare(database, dataset, options.annotators, judgements, options.overlap)
+        server, record = Server(Path(name), url), Record()
         server.start()
-        start = time.perf_counter()
         try:
-            record = asyncio.run(
-                run(server, project, members, options.judgements, kills=options.kills, arrive=options.arrive)
-            )
+            phases = asyncio.run(run(server, project, members, record, options))
         finally:
             server.kill()
-        taken, processor = time.perf_counter() - start, processor_seconds() - before
         faults = check(database, record, options.overlap)
         kind = database.engine.dialect.name
         database.close()
@@ -321,10 +423,7 @@ def main() -> int:
         "kills": record.kills,
         "requests interrupted": record.interruptions,
         "stored before the reply was lost": record.again,
-        "seconds": round(taken, 1),
-        "judgements per second": round(len(record.acknowledged) / taken, 1),
-        "processor milliseconds of the server per judgement": round(1000 * processor / len(record.acknowledged), 1),
-        "milliseconds": {kind: milliseconds(seconds) for kind, seconds in record.seconds.items() if len(seconds) > 1},
+        **phases,
         "faults": faults,
     }
     print(json.dumps(figures, indent=2, ensure_ascii=False))

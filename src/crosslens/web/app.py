@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 
 from fastapi import Depends, FastAPI
 
@@ -35,10 +36,10 @@ def create_app(settings: WebSettings) -> FastAPI:
     app.state.services = services
     static_files.add_to(app)
     app.include_router(picture_routes.router(services))
-    for feature in FEATURES:
-        if find_spec(f"crosslens.web.{feature}") is not None:
-            for router in import_module(f"crosslens.web.{feature}.routes").routers(services):
-                app.include_router(router)
+    installed = [feature for feature in FEATURES if find_spec(f"crosslens.web.{feature}") is not None]
+    routers = [import_module(f"crosslens.web.{feature}.routes").routers(services) for feature in installed]
+    for router in chain.from_iterable(reversed(routers)):  # judging has most visitors, and addresses are tried in turn
+        app.include_router(router)
     if settings.password is not None:
         services.require_login = password_login(settings.password, services.login_limit)
     if not settings.is_local and services.require_login is None:

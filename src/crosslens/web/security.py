@@ -12,6 +12,7 @@ import logging
 import re
 import secrets
 import socket
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -197,6 +198,7 @@ def _with_headers(scope: Scope, send: Send) -> Send:
     return send_with_headers
 
 
+@lru_cache(maxsize=64)
 def host_name(header: str) -> str | None:
     """The name or address of a ``Host`` header; None unless the header is exactly that, with or without a port."""
     match = _HOST.fullmatch(header)

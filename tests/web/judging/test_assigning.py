@@ -5,21 +5,23 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import Connection, Row, select
 
 from crosslens.core import CrosslensError
+from crosslens.web.judging.accounts.revoking import remove_member
 from crosslens.web.judging.database import assigning
 from crosslens.web.judging.database.answers import judgements, judgements_taken_back
 from crosslens.web.judging.database.assigning import Assigned, assigned_item, next_item
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judging import judge, record_judgement, undo
-from crosslens.web.judging.database.progress import annotator_progress, project_progress
+from crosslens.web.judging.database.progress import AccountStanding, annotator_progress, project_progress
 from crosslens.web.judging.database.projects import JudgingProject, ProjectSettings, add_items, items, join, set_overlap
 from crosslens.web.judging.database.tables import AssignmentRow, ItemRow, JudgementRow
 from crosslens.web.judging.tasks.answers import Answer
@@ -30,13 +32,13 @@ from tests.web.judging.samples import item, person, project
 GOOD, BAD = Answer(("good",)), Answer(("bad",))
 
 
-def given_to(database: Database, project: int, account: int) -> Assigned:
+def given_to(database: Database, project: JudgingProject, account: int) -> Assigned:
     assigned = next_item(database, project, account)
     assert assigned is not None
     return assigned
 
 
-def work(database: Database, project: int, account: int, most: int = 1_000) -> list[str]:
+def work(database: Database, project: JudgingProject, account: int, most: int = 1_000) -> list[str]:
     """Judge until nothing is left; the texts in the order in which they came."""
     texts: list[str] = []
     while len(texts) < most and (assigned := next_item(database, project, account)) is not None:
@@ -63,7 +65,7 @@ def test_each_item_goes_to_exactly_n_people(database: Database, people: int, ove
     waiting, turn = set(accounts), random.Random(3)
     while waiting:
         account = turn.choice(sorted(waiting))
-        if not work(database, made.id, account, most=1):
+        if not work(database, made, account, most=1):
             waiting.remove(account)
     check_whole(database, made.id, overlap, 7)
     assert project_progress(database, made.id).done == project_progress(database, made.id).needed == 7 * overlap
@@ -72,34 +74,34 @@ def test_each_item_goes_to_exactly_n_people(database: Database, people: int, ove
 def test_too_few_people_leave_items_vacant(sqlite_database: Database) -> None:
     made = project(sqlite_database, 4, overlap=3)
     who = person(sqlite_database, "ann", project=made.id)
-    assert len(work(sqlite_database, made.id, who)) == 4
-    assert next_item(sqlite_database, made.id, who) is None
+    assert len(work(sqlite_database, made, who)) == 4
+    assert next_item(sqlite_database, made, who) is None
     assert project_progress(sqlite_database, made.id).done == 4
     set_overlap(sqlite_database, made.id, 1)
     other = person(sqlite_database, "ben", project=made.id)
-    assert next_item(sqlite_database, made.id, other) is None
+    assert next_item(sqlite_database, made, other) is None
 
 
 def test_asking_again_gives_the_same_item(database: Database) -> None:
     made = project(database, 5)
     who = person(database, "ann", project=made.id)
-    first = given_to(database, made.id, who)
-    assert given_to(database, made.id, who) == first
+    first = given_to(database, made, who)
+    assert given_to(database, made, who) == first
     assert first.following is not None
     judge(database, first.assignment, who, GOOD)
-    assert given_to(database, made.id, who).item == first.following
+    assert given_to(database, made, who).item == first.following
 
 
 def test_only_members_get_items(sqlite_database: Database) -> None:
     made = project(sqlite_database)
     with pytest.raises(CrosslensError, match="not a member"):
-        next_item(sqlite_database, made.id, person(sqlite_database, "eve"))
+        next_item(sqlite_database, made, person(sqlite_database, "eve"))
 
 
 def test_a_second_submission_is_not_a_second_judgement(database: Database) -> None:
     made = project(database, 2)
     who = person(database, "ann", project=made.id)
-    assigned = given_to(database, made.id, who)
+    assigned = given_to(database, made, who)
     first = judge(database, assigned.assignment, who, GOOD)
     again = judge(database, assigned.assignment, who, BAD)
     assert (first.is_new, again.is_new, again.judgement) == (True, False, first.judgement)
@@ -109,7 +111,7 @@ def test_a_second_submission_is_not_a_second_judgement(database: Database) -> No
 def test_nobody_answers_for_somebody_else(sqlite_database: Database) -> None:
     made = project(sqlite_database, 2)
     ann, eve = (person(sqlite_database, name, project=made.id) for name in ("ann", "eve"))
-    assigned = given_to(sqlite_database, made.id, ann)
+    assigned = given_to(sqlite_database, made, ann)
     for number in (assigned.assignment, 12345):
         with pytest.raises(CrosslensError, match="no longer assigned to you"):
             judge(sqlite_database, number, eve, GOOD)
@@ -120,50 +122,50 @@ def test_nobody_answers_for_somebody_else(sqlite_database: Database) -> None:
 def test_an_abandoned_item_goes_to_somebody_else(database: Database, clock: Clock) -> None:
     made = project(database, 1, settings=ProjectSettings(expires=60))
     ann, ben = (person(database, name, project=made.id) for name in ("ann", "ben"))
-    mine = given_to(database, made.id, ann)
+    mine = given_to(database, made, ann)
     clock.advance(50)
-    assert next_item(database, made.id, ben) is None
-    assert given_to(database, made.id, ann) == mine
+    assert next_item(database, made, ben) is None
+    assert given_to(database, made, ann) == mine
     clock.advance(50)
-    assert next_item(database, made.id, ben) is None, "looking at it again renewed it"
+    assert next_item(database, made, ben) is None, "looking at it again renewed it"
     clock.advance(20)
-    taken = given_to(database, made.id, ben)
+    taken = given_to(database, made, ben)
     assert taken.item.id == mine.item.id
     assert taken.assignment != mine.assignment
     with pytest.raises(CrosslensError, match="no longer assigned"):
         judge(database, mine.assignment, ann, GOOD)
     judge(database, taken.assignment, ben, GOOD)
-    assert next_item(database, made.id, ann) is None
+    assert next_item(database, made, ann) is None
     check_whole(database, made.id, 1, 1)
 
 
 def test_a_late_answer_counts_if_nobody_else_got_the_item(database: Database, clock: Clock) -> None:
     made = project(database, 1, settings=ProjectSettings(expires=60))
     ann, ben = (person(database, name, project=made.id) for name in ("ann", "ben"))
-    mine = given_to(database, made.id, ann)
+    mine = given_to(database, made, ann)
     clock.advance(1_000)
     assert judge(database, mine.assignment, ann, GOOD).is_new
-    assert next_item(database, made.id, ben) is None
+    assert next_item(database, made, ben) is None
     check_whole(database, made.id, 1, 1)
 
 
 def test_undo_takes_back_the_last_judgement_and_keeps_it(database: Database) -> None:
     made = project(database, 3)
     who = person(database, "ann", project=made.id)
-    first = given_to(database, made.id, who)
+    first = given_to(database, made, who)
     judge(database, first.assignment, who, GOOD)
-    second = given_to(database, made.id, who)
+    second = given_to(database, made, who)
     judge(database, second.assignment, who, GOOD)
-    third = given_to(database, made.id, who)
+    third = given_to(database, made, who)
     last = annotator_progress(database, made, who).last
     assert undo(database, made.id, who, last) == second.assignment
     assert undo(database, made.id, who, last) is None, "pressed twice"
-    assert given_to(database, made.id, who).item == second.item
+    assert given_to(database, made, who).item == second.item
     assert undo(database, made.id, who) == first.assignment
     assert undo(database, made.id, who) is None
-    assert given_to(database, made.id, who).item == first.item
+    assert given_to(database, made, who).item == first.item
     for assigned in (first, second, third):
-        assert given_to(database, made.id, who).item == assigned.item
+        assert given_to(database, made, who).item == assigned.item
         assert judge(database, assigned.assignment, who, BAD).is_new
     assert [entry.labels for entry in judgements(database, made.id)] == [("bad",)] * 3
     assert [entry.labels for entry in judgements_taken_back(database, made.id)] == [("good",)] * 2
@@ -175,18 +177,18 @@ def test_practice_comes_first_and_everybody_gets_it(sqlite_database: Database) -
     for name in ("ann", "ben"):
         who = person(sqlite_database, name, project=made.id)
         for text in ("practice 0", "practice 1"):
-            assigned = given_to(sqlite_database, made.id, who)
+            assigned = given_to(sqlite_database, made, who)
             assert assigned.item.content.texts[0].text == text
             judged = judge(sqlite_database, assigned.assignment, who, GOOD if text == "practice 0" else BAD)
             assert judged.is_right is (text == "practice 0")
             assert judged.expected == {"labels": ["good"], "why": f"because of {text}"}
-        assert given_to(sqlite_database, made.id, who).item.kind == "real"
+        assert given_to(sqlite_database, made, who).item.kind == "real"
 
 
 def test_attention_checks_are_interleaved(sqlite_database: Database) -> None:
     made = project(sqlite_database, 40, checks=4, settings=ProjectSettings(check_every=10))
     who = person(sqlite_database, "ann", project=made.id)
-    texts = work(sqlite_database, made.id, who)
+    texts = work(sqlite_database, made, who)
     checks = [number for number, text in enumerate(texts) if text.startswith("check")]
     assert len(texts) == 44
     assert len(set(texts)) == 44
@@ -200,7 +202,7 @@ def test_distractors_are_given_out_like_any_item(sqlite_database: Database) -> N
     made = project(sqlite_database, 4, overlap=2)
     add_items(sqlite_database, made.id, [item(f"distractor {n}", "distractor", ("bad",)) for n in range(2)])
     people = [person(sqlite_database, name, project=made.id) for name in ("ann", "ben", "cem")]
-    orders = [work(sqlite_database, made.id, account) for account in people]
+    orders = [work(sqlite_database, made, account) for account in people]
     assert [len(order) for order in orders] == [6, 6, 0]
     assert project_progress(sqlite_database, made.id).needed == 12
     kinds = Counter(entry.kind for entry in judgements(sqlite_database, made.id))
@@ -210,7 +212,7 @@ def test_distractors_are_given_out_like_any_item(sqlite_database: Database) -> N
 def test_nobody_gets_more_than_the_quota(sqlite_database: Database) -> None:
     made = project(sqlite_database, 9, practice=1, overlap=2, settings=ProjectSettings(per_person=4))
     who = person(sqlite_database, "ann", project=made.id)
-    assert len(work(sqlite_database, made.id, who)) == 5
+    assert len(work(sqlite_database, made, who)) == 5
     progress = annotator_progress(sqlite_database, made, who)
     assert (progress.done, progress.left) == (4, 0)
 
@@ -221,7 +223,7 @@ def test_the_same_seed_gives_the_same_order(sqlite_database: Database) -> None:
     for account, seed, run in ((ann, 1, 0), (ann, 1, 1), (ann, 2, 0), (ben, 1, 0)):
         made = project(sqlite_database, 18, seed=seed)
         join(sqlite_database, made.id, account)
-        orders[account, seed, run] = work(sqlite_database, made.id, account)
+        orders[account, seed, run] = work(sqlite_database, made, account)
     assert orders[ann, 1, 0] == orders[ann, 1, 1]
     assert orders[ann, 1, 0] != orders[ann, 2, 0]
     assert orders[ann, 1, 0] != orders[ben, 1, 0], "people see the items in different orders"
@@ -232,11 +234,11 @@ def test_progress_and_time_left(database: Database) -> None:
     made = project(database, 10, practice=1, overlap=2)
     ann, ben = (person(database, name, project=made.id) for name in ("ann", "ben"))
     assert annotator_progress(database, made, ann).seconds_left is None
-    work(database, made.id, ann, most=4)
+    work(database, made, ann, most=4)
     progress = annotator_progress(database, made, ann)
     assert (progress.done, progress.left, progress.practice_done, progress.practice) == (3, 7, 1, 1)
     assert progress.seconds_left == pytest.approx(7 * 2.0)
-    next_item(database, made.id, ben)
+    next_item(database, made, ben)
     whole = project_progress(database, made.id)
     assert (whole.done, whole.open, whole.needed) == (3, 0, 20)
 
@@ -247,7 +249,7 @@ def test_a_model_takes_nobodys_turn(database: Database) -> None:
     for entry in items(database, made.id):
         assert record_judgement(database, entry.id, model, BAD, source="model").is_new
         assert not record_judgement(database, entry.id, model, GOOD, source="model").is_new
-    assert len(work(database, made.id, ann)) == 3
+    assert len(work(database, made, ann)) == 3
     assert Counter(entry.source for entry in judgements(database, made.id)) == {"model": 3, "person": 3}
     assert project_progress(database, made.id).done == 3
     assert undo(database, made.id, model) is None
@@ -258,15 +260,15 @@ def test_a_recorded_answer_of_a_person_takes_a_turn(sqlite_database: Database) -
     ann, ben = (person(sqlite_database, name, project=made.id) for name in ("ann", "ben"))
     number = items(sqlite_database, made.id)[0].id
     record_judgement(sqlite_database, number, ann, GOOD, source="person")
-    assert len(work(sqlite_database, made.id, ben)) == 2
+    assert len(work(sqlite_database, made, ben)) == 2
 
 
 def test_items_may_be_added_later(sqlite_database: Database) -> None:
     made = project(sqlite_database, 2)
     who = person(sqlite_database, "ann", project=made.id)
-    assert len(work(sqlite_database, made.id, who)) == 2
+    assert len(work(sqlite_database, made, who)) == 2
     add_items(sqlite_database, made.id, [item("late")])
-    assert work(sqlite_database, made.id, who) == ["late"]
+    assert work(sqlite_database, made, who) == ["late"]
 
 
 def test_many_at_once_lose_and_double_nothing(database: Database) -> None:
@@ -280,7 +282,7 @@ def test_many_at_once_lose_and_double_nothing(database: Database) -> None:
     def run(account: int) -> None:
         turn = random.Random(account)
         try:
-            while (assigned := next_item(database, made.id, account)) is not None:
+            while (assigned := next_item(database, made, account)) is not None:
                 senders = [
                     threading.Thread(target=judge, args=(database, assigned.assignment, account, GOOD))
                     for _ in range(2)
@@ -336,16 +338,9 @@ def test_somebody_else_takes_the_item_in_the_last_moment(
     database = open_database(postgresql_server())
     made = project(database, count)
     ann, ben = (person(database, name, project=made.id) for name in ("ann", "ben"))
-    choose, faster = assigning._candidates, []
-
-    def interrupted(session: Session, settings: JudgingProject, account: int) -> list[int]:
-        chosen = choose(session, settings, account)
-        if account == ann and not faster:
-            faster.append(next_item(database, made.id, ben))
-        return chosen
-
-    monkeypatch.setattr(assigning, "_candidates", interrupted)
-    late = next_item(database, made.id, ann)
+    faster: list[Assigned | None] = []
+    meanwhile(monkeypatch, ann, lambda: faster.append(next_item(database, made, ben)))
+    late = next_item(database, made, ann)
     assert faster[0] is not None
     if count == 1:
         assert late is None
@@ -355,3 +350,73 @@ def test_somebody_else_takes_the_item_in_the_last_moment(
     with database.reading() as session:
         assert set(session.scalars(select(ItemRow.vacancies))) == {0}
     database.close()
+
+
+@pytest.mark.parametrize("event", ["opened", "judged", "undone"])
+def test_another_window_of_the_same_person_is_faster(
+    database: Database, monkeypatch: pytest.MonkeyPatch, event: str
+) -> None:
+    made = project(database, 4, overlap=2, settings=ProjectSettings(per_person=2))
+    ann = person(database, "ann", project=made.id)
+    first = given_to(database, made, ann)
+    judge(database, first.assignment, ann, GOOD)
+    other: list[Assigned] = []
+
+    def in_other_window() -> None:
+        if event == "undone":
+            undo(database, made.id, ann)
+        else:
+            other.append(given_to(database, made, ann))
+        if event == "judged":
+            judge(database, other[0].assignment, ann, GOOD)
+
+    meanwhile(monkeypatch, ann, in_other_window)
+    late = next_item(database, made, ann)
+    if event == "judged":
+        assert late is None, "ann has judged as many as she may"
+    else:
+        assert late is not None
+        assert late.assignment == (first if event == "undone" else other[0]).assignment
+    with database.reading() as session:
+        given = session.scalars(select(AssignmentRow.item)).all()
+        assert len(given) == len(set(given)) == (1 if event == "undone" else 2)
+        assert sum(session.scalars(select(ItemRow.vacancies))) == 8 - len(given)
+
+
+@pytest.mark.parametrize("event", ["judged", "removed"])
+def test_an_open_item_changes_while_it_is_looked_up(
+    database: Database, monkeypatch: pytest.MonkeyPatch, event: str
+) -> None:
+    made = project(database, 2)
+    ann = person(database, "ann", project=made.id)
+    first = given_to(database, made, ann)
+    if event == "removed":
+        meanwhile(monkeypatch, ann, lambda: remove_member(database, made.id, ann))
+        with pytest.raises(CrosslensError, match="not a member"):
+            next_item(database, made, ann)
+        with database.reading() as session:
+            assert session.scalars(select(AssignmentRow.id)).all() == []
+    else:
+        meanwhile(monkeypatch, ann, lambda: judge(database, first.assignment, ann, GOOD))
+        assert given_to(database, made, ann).item == first.following
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, account: int, event: Callable[[], object]) -> None:
+    """Let something happen once, after it was read what the account may get and before it gets it."""
+    whole, happened = assigning._at, []
+    standing = assigning.standing
+
+    def looked(connection: Connection, project: JudgingProject, who: int, now: datetime) -> AccountStanding:
+        if who == account and not happened:
+            happened.append(connection)
+        return standing(connection, project, who, now)
+
+    def interrupted(connection: Connection, project: int, positions: Sequence[int]) -> list[Row[Any]]:
+        rows = whole(connection, project, positions)
+        if happened == [connection]:
+            happened.append(connection)
+            event()
+        return rows
+
+    monkeypatch.setattr(assigning, "standing", looked)
+    monkeypatch.setattr(assigning, "_at", interrupted)

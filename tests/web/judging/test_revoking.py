@@ -63,13 +63,13 @@ def everything_in(database: Database) -> str:
 def test_a_member_who_is_removed_is_out_and_open_items_go_to_others(database: Database) -> None:
     made = project(database, 2)
     ann, ben = (person(database, name, project=made.id) for name in ("ann", "ben"))
-    first, _ = next_item(database, made.id, ann), next_item(database, made.id, ben)
+    first, _ = next_item(database, made, ann), next_item(database, made, ben)
     assert first is not None
     judge(database, first.assignment, ann, Answer(("good",)))
     remove_member(database, made.id, ben)
     with pytest.raises(CrosslensError, match="not a member"):
-        next_item(database, made.id, ben)
-    again = next_item(database, made.id, ann)
+        next_item(database, made, ben)
+    again = next_item(database, made, ann)
     assert again is not None, "the item that ben had open"
     remove_member(database, made.id, ann)
     with pytest.raises(CrosslensError, match="no longer assigned"):
@@ -238,10 +238,10 @@ def judged(database: Database, name: str = NAME) -> tuple[int, Account]:
     join(database, made.id, account.id)
     for who in (account.id, person(database, "ann", project=made.id)):
         for _ in range(2):
-            given = next_item(database, made.id, who)
+            given = next_item(database, made, who)
             assert given is not None
             judge(database, given.assignment, who, Answer(("good",)))
-        next_item(database, made.id, who)
+        next_item(database, made, who)
     return made.id, account
 
 
@@ -290,7 +290,7 @@ def test_closing_while_judging_loses_nothing_that_was_acknowledged(database: Dat
 
     def judge_on() -> None:
         try:
-            while (given := next_item(database, made.id, account.id)) is not None:
+            while (given := next_item(database, made, account.id)) is not None:
                 acknowledged.append(judge(database, given.assignment, account.id, Answer(("good",))).judgement)
         except CrosslensError:
             pass
@@ -305,7 +305,7 @@ def test_closing_while_judging_loses_nothing_that_was_acknowledged(database: Dat
     assert stored.height == len(acknowledged)
     ben = person(database, "ben", project=made.id)
     left = 0
-    while (given := next_item(database, made.id, ben)) is not None:
+    while (given := next_item(database, made, ben)) is not None:
         judge(database, given.assignment, ben, Answer(("good",)))
         left += 1
     assert left == 40 - stored.height, "what was open went to others"

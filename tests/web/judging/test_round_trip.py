@@ -118,15 +118,15 @@ def test_judges_get_accounts_that_nobody_can_log_in_to(sqlite_database: Database
     pseudonym = close_account(sqlite_database, account_by_name(sqlite_database, "Cleo").id)  # type: ignore[union-attr]
     (tmp_path / "a.csv").write_bytes(exported(sqlite_database, made, "a.csv"))
     target = open_database(tmp_path / "new.sqlite")
-    copy = create_project(target, "Copy", "validity").id
-    import_items(target, copy, tmp_path / "a.csv", DATASET)
+    copy = create_project(target, "Copy", "validity")
+    import_items(target, copy.id, tmp_path / "a.csv", DATASET)
     kinds = {line.name: (line.kind, line.projects) for line in list_accounts(target)}
     people, models = ("=ann", "Zoë", pseudonym), ("qwen", "import")
     assert kinds == dict.fromkeys(people, ("person", ())) | dict.fromkeys(models, ("model", ()))
     for password in ("", "x", "a long password"):
         with pytest.raises(CrosslensError, match="password is wrong"):
             log_in(target, "Zoë", password)
-    join(target, copy, person(target, "new judge"))
+    join(target, copy.id, person(target, "new judge"))
     assert next_item(target, copy, account_by_name(target, "new judge").id) is not None  # type: ignore[union-attr]
     target.close()
 
@@ -164,13 +164,13 @@ def test_pages_take_no_judgements_of_others(sqlite_database: Database, tmp_path:
 def test_judging_goes_on_where_an_import_ended(sqlite_database: Database, tmp_path: Path) -> None:
     made = filled(sqlite_database)
     (tmp_path / "a.jsonl").write_bytes(exported(sqlite_database, made, "a.jsonl"))
-    copy = create_project(sqlite_database, "Copy", "validity", overlap=4).id
-    import_items(sqlite_database, copy, tmp_path / "a.jsonl", DATASET)
-    who = person(sqlite_database, "new", project=copy)
-    before = load_answers(sqlite_database, copy).table.height
+    copy = create_project(sqlite_database, "Copy", "validity", overlap=4)
+    import_items(sqlite_database, copy.id, tmp_path / "a.jsonl", DATASET)
+    who = person(sqlite_database, "new", project=copy.id)
+    before = load_answers(sqlite_database, copy.id).table.height
     given = 0
     while (shown := next_item(sqlite_database, copy, who)) is not None:
         judge(sqlite_database, shown.assignment, who, Answer(("good",)))
         given += 1
-    assert given == len(items(sqlite_database, copy))
-    assert load_answers(sqlite_database, copy).table.height == before + given
+    assert given == len(items(sqlite_database, copy.id))
+    assert load_answers(sqlite_database, copy.id).table.height == before + given

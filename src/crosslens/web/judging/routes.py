@@ -32,7 +32,7 @@ def routers(services: Services) -> list[APIRouter]:
         services.require_login = require_login
     if context.setup_path is not None:
         services.start_notes.append(f"to judge, make the first account at {{address}}{context.setup_path[1:]}")
-    parts = [account_routes.router(context), annotating_routes.router(context)]
+    parts = [annotating_routes.router(context), account_routes.router(context)]
     if find_spec("crosslens.web.judging.owning") is not None:
         parts.append(import_module("crosslens.web.judging.owning.routes").router(context, services))
     for route in (route for part in parts for route in part.routes):

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse
 
 from crosslens.web.layout.static_files import ROOM, static_address
 from crosslens.web.security import CSRF_FIELD, csrf_token
-from crosslens.web.services import Services, services_of
+from crosslens.web.services import Services
 
 
 class _FeatureLoader(BaseLoader):
@@ -46,12 +46,12 @@ def add_to(app: FastAPI, services: Services) -> None:
     """Give the application its templates; call it when the features have extended the navigation."""
     app.state.templates = make_environment()
     app.state.templates.globals["navigation"] = tuple(services.navigation)
+    app.state.templates.globals["folder_name"] = services.settings.folder.resolve().name
 
 
 def render(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """A page from ``feature/name.html``, which extends ``base.html`` and is given these values and the request."""
     environment: Environment = request.app.state.templates
-    title = services_of(request).settings.folder.resolve().name
-    shown = {"request": request, "page_path": request.scope["path"], "folder_name": title, **values}
+    shown = {"request": request, "page_path": request.scope["path"], **values}
     page = environment.get_template(template).render(shown)
     return HTMLResponse(page, status)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
-from sqlalchemy import Select, and_, delete, or_, select
+from sqlalchemy import and_, bindparam, delete, or_, select
 
 from crosslens.core import CrosslensError
 from crosslens.web.judging.accounts.passwords import is_password
@@ -62,11 +63,41 @@ def open_session(database: Database, account: int, *, verified: str | None = Non
     return token
 
 
+_LOGGED_IN = (
+    select(AccountRow.id.label("account"), AccountRow.name.label("account_name"), AccountRow.is_owner)
+    .join(LoginSessionRow, LoginSessionRow.account == AccountRow.id)
+    .where(
+        LoginSessionRow.token_hash == bindparam("token"),
+        LoginSessionRow.expires > bindparam("now"),
+        AccountRow.closed.is_(None),
+    )
+)
+"""Whose session it is; put together once, as every request asks."""
+_VISIT = (
+    _LOGGED_IN.add_columns(ProjectRow, MembershipRow.role)
+    .outerjoin(ProjectRow, ProjectRow.id == bindparam("project"))
+    .outerjoin(
+        MembershipRow, and_(MembershipRow.project == bindparam("project"), MembershipRow.account == AccountRow.id)
+    )
+)
+_SEES_PICTURE = _LOGGED_IN.with_only_columns(AccountRow.id).where(
+    or_(
+        AccountRow.is_owner,
+        select(ItemPictureRow.item)
+        .join(ItemRow, ItemRow.id == ItemPictureRow.item)
+        .join(MembershipRow, MembershipRow.project == ItemRow.project)
+        .where(ItemPictureRow.picture == bindparam("picture"), MembershipRow.account == AccountRow.id)
+        .correlate(AccountRow)
+        .exists(),
+    )
+)
+
+
 def session_account(database: Database, token: str) -> Account | None:
     """Whose session it is; None for a token that is unknown, has expired or was logged out."""
-    with database.reading() as session:
-        row = session.execute(_logged_in(database, token)).one_or_none()
-        return None if row is None else as_account(row[0])
+    with database.reading_rows() as connection:
+        row = connection.execute(_LOGGED_IN, _whose(database, token)).one_or_none()
+    return None if row is None else Account(*row)
 
 
 @dataclass(frozen=True)
@@ -80,44 +111,22 @@ class Visit:
 
 def session_visit(database: Database, token: str, project: int) -> Visit | None:
     """Whose session it is, and what they are in the project: in one query, as every page of a project asks for it."""
-    query = (
-        _logged_in(database, token)
-        .add_columns(ProjectRow, MembershipRow.role)
-        .outerjoin(ProjectRow, ProjectRow.id == project)
-        .outerjoin(MembershipRow, and_(MembershipRow.project == project, MembershipRow.account == AccountRow.id))
-    )
-    with database.reading() as session:
-        row = session.execute(query).one_or_none()
-        if row is None:
-            return None
-        return Visit(as_account(row[0]), None if row[1] is None else as_project(row[1]), row[2])
-
-
-def _logged_in(database: Database, token: str) -> Select[AccountRow]:
-    return (
-        select(AccountRow)
-        .join(LoginSessionRow, LoginSessionRow.account == AccountRow.id)
-        .where(
-            LoginSessionRow.token_hash == token_hash(token),
-            LoginSessionRow.expires > database.now(),
-            AccountRow.closed.is_(None),
-        )
-    )
+    with database.reading_rows() as connection:
+        row = connection.execute(_VISIT, {**_whose(database, token), "project": project}).one_or_none()
+    if row is None:
+        return None
+    return Visit(Account(*row[:3]), None if row.id is None else as_project(row), row.role)
 
 
 def may_see_picture(database: Database, token: str, dataset: str, image: str) -> bool:
     """Whether this is the session of an owner, or of a member of a project that shows the picture."""
-    shown = (
-        select(ItemPictureRow.item)
-        .join(ItemRow, ItemRow.id == ItemPictureRow.item)
-        .join(MembershipRow, MembershipRow.project == ItemRow.project)
-        .where(ItemPictureRow.picture == picture_key(dataset, image), MembershipRow.account == AccountRow.id)
-        .correlate(AccountRow)
-        .exists()
-    )
-    query = _logged_in(database, token).with_only_columns(AccountRow.id).where(or_(AccountRow.is_owner, shown))
-    with database.reading() as session:
-        return session.scalar(query) is not None
+    asked = {**_whose(database, token), "picture": picture_key(dataset, image)}
+    with database.reading_rows() as connection:
+        return connection.scalar(_SEES_PICTURE, asked) is not None
+
+
+def _whose(database: Database, token: str) -> dict[str, Any]:
+    return {"token": token_hash(token), "now": database.now()}
 
 
 def log_out(database: Database, token: str) -> None:

@@ -14,7 +14,7 @@ from crosslens.web.judging.accounts.people import Account
 from crosslens.web.judging.context import LARGEST_ID, JudgingContext, RowId
 from crosslens.web.judging.database.assigning import assigned_item, next_item
 from crosslens.web.judging.database.judging import judge, own_judgement, undo
-from crosslens.web.judging.database.progress import annotator_progress
+from crosslens.web.judging.database.progress import AnnotatorProgress, annotator_progress
 from crosslens.web.judging.database.projects import JudgingProject, StoredItem, join, projects, role_in
 from crosslens.web.judging.database.tables import OPEN, OWNER
 from crosslens.web.judging.tasks.answers import Answer, InvalidChoice, is_expected
@@ -70,11 +70,11 @@ def _add_judging(routes: APIRouter, context: JudgingContext) -> None:
         account, shown, _ = context.require_member(request, project)
         if account.is_owner and role_in(context.database, project, account.id) is None:
             join(context.database, project, account.id, OWNER)
-        assigned = next_item(context.database, project, account.id)
+        assigned = next_item(context.database, shown, account.id)
         if assigned is None:
             return _finished(request, context, account, shown, NOTES.get(note, ""))
         return _item_page(
-            request, context, account, shown, assigned.assignment, assigned.item,
+            request, account, shown, assigned.assignment, assigned.item, assigned.progress,
             answer=assigned.taken_back, following=assigned.following, note=NOTES.get(note, ""),
         )  # fmt: skip
 
@@ -125,8 +125,9 @@ def _submit(
         held = assigned_item(context.database, assignment, account.id)
         if held is None or held[1] != OPEN or held[0].project != project.id:
             return _to(project.id, "annotate?note=again")
+        progress = annotator_progress(context.database, project, account.id)
         return _item_page(
-            request, context, account, project, assignment, held[0], answer=answer, problem=sentence(error)
+            request, account, project, assignment, held[0], progress, answer=answer, problem=sentence(error)
         )
     except CrosslensError as error:
         if error.code != "no-assignment":
@@ -143,18 +144,17 @@ def _to(project: int, page: str) -> Response:
 
 def _item_page(
     request: Request,
-    context: JudgingContext,
     account: Account,
     project: JudgingProject,
     assignment: int,
     item: StoredItem,
+    progress: AnnotatorProgress,
     *,
     answer: Answer | None = None,
     following: StoredItem | None = None,
     note: str = "",
     problem: str = "",
 ) -> Response:
-    progress = annotator_progress(context.database, project, account.id)
     return render(
         request, "judging/annotating/item.html", status=422 if problem else 200, account=account, project=project,
         form=project.form, assignment=assignment, item=item, answer=answer or Answer(()), progress=progress,

@@ -1,5 +1,5 @@
-"""Which item somebody gets next. Decisions about one person are taken one after another, under the lock of their
-membership; between people, the count of vacancies decides.
+"""Which item somebody gets next. What they may get is read without a lock; it is given to them under the lock of their
+membership, provided that they have got nothing else meanwhile. Between people, the count of vacancies decides.
 
 Every page of an item asks, so its statements are put together once: for a small query that takes longer than to run it.
 """
@@ -9,15 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, func, literal_column, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError
 from crosslens.web.judging.database.engine import Database
-from crosslens.web.judging.database.judging import answer_taken_back
-from crosslens.web.judging.database.projects import JudgingProject, StoredItem, as_item, as_project, locked_project
-from crosslens.web.judging.database.tables import OPEN, AssignmentRow, ItemRow, MembershipRow, ProjectRow
+from crosslens.web.judging.database.judging import answer_taken_back, new_assignment
+from crosslens.web.judging.database.progress import (
+    EXPIRED,
+    GIVEN,
+    AccountStanding,
+    AnnotatorProgress,
+    is_vacant,
+    standing,
+)
+from crosslens.web.judging.database.projects import JudgingProject, StoredItem, as_item, locked_project
+from crosslens.web.judging.database.tables import OPEN, AssignmentRow, ItemRow, MembershipRow
 from crosslens.web.judging.tasks.answers import Answer
 from crosslens.web.judging.tasks.content import SHARED_KINDS
 from crosslens.web.judging.tasks.order import WINDOW, checks_due, in_order
@@ -29,20 +38,11 @@ class Assigned:
 
     assignment: int
     item: StoredItem
+    progress: AnnotatorProgress
     following: StoredItem | None = None
     """What will probably come next, so that its pictures can be loaded already; not given out yet."""
     taken_back: Answer | None = None
     """What the account last answered and took back."""
-
-
-def is_vacant() -> ColumnElement[bool]:
-    """Items that need more people; spelled like the partial index, so that the index is used."""
-    return ItemRow.vacancies > literal_column("0")
-
-
-def in_project(project: ColumnElement[int]) -> ColumnElement[bool]:
-    """Items of a project among those that a person has had: few, which an index of all its items would not find."""
-    return ItemRow.project + literal_column("0") == project
 
 
 _NOT_HAD = ~(
@@ -61,26 +61,15 @@ def _positions_where(condition: ColumnElement[bool]) -> Select[int]:
 
 _PRACTICE, _CHECKS = (_positions_where(ItemRow.kind == kind) for kind in ("practice", "check"))
 _VACANT = _positions_where(is_vacant())
-_MEMBER = (
-    select(ProjectRow)
-    .join(MembershipRow, MembershipRow.project == ProjectRow.id)
-    .where(ProjectRow.id == bindparam("project"), MembershipRow.account == bindparam("account"))
-    .with_for_update(key_share=True, of=MembershipRow)
+_LOCKED_MEMBER = (
+    select(MembershipRow.account)
+    .where(MembershipRow.project == bindparam("project"), MembershipRow.account == bindparam("account"))
+    .with_for_update(key_share=True)
 )
-_EXPIRED = (
-    select(AssignmentRow.id)
-    .join(ItemRow, ItemRow.id == AssignmentRow.item)
-    .where(
-        AssignmentRow.state == OPEN,
-        AssignmentRow.created < bindparam("moment"),
-        AssignmentRow.account != bindparam("account"),
-        ItemRow.project == bindparam("project"),
-    )
-)
-"""Assignments that others have left open too long."""
+_ITEM = (ItemRow.id, ItemRow.project, ItemRow.position, ItemRow.kind, ItemRow.content, ItemRow.expected)
 _LEFT_OPEN = (
-    select(AssignmentRow, ItemRow)
-    .join(ItemRow, ItemRow.id == AssignmentRow.item)
+    select(*_ITEM, AssignmentRow.id.label("assignment"))
+    .join(AssignmentRow, AssignmentRow.item == ItemRow.id)
     .where(
         AssignmentRow.account == bindparam("account"),
         AssignmentRow.state == OPEN,
@@ -90,14 +79,15 @@ _LEFT_OPEN = (
     .limit(1)
 )
 """What was opened last comes first: after an undo, the item to be judged again."""
-_COUNTS = (
-    select(ItemRow.kind, func.count())
-    .join(AssignmentRow, AssignmentRow.item == ItemRow.id)
-    .where(AssignmentRow.account == bindparam("account"), in_project(bindparam("project")))
-    .group_by(ItemRow.kind)
+_SINCE = select(GIVEN, _LEFT_OPEN.with_only_columns(AssignmentRow.id).order_by(None).scalar_subquery())
+"""How many items the account has been given, and one that it has open: whether anything has changed."""
+_RENEW = (
+    update(AssignmentRow)
+    .where(AssignmentRow.id == bindparam("renewed"), AssignmentRow.state == OPEN)
+    .values(created=bindparam("now"))
+    .returning(AssignmentRow.id)
 )
-"""How many items of each kind the account has been given."""
-_AT = select(ItemRow).where(
+_AT = select(*_ITEM).where(
     ItemRow.project == bindparam("project"), ItemRow.position.in_(bindparam("positions", expanding=True))
 )
 _TAKE_VACANCY = (
@@ -105,66 +95,52 @@ _TAKE_VACANCY = (
     .where(ItemRow.id == bindparam("taken"), is_vacant())
     .values(vacancies=ItemRow.vacancies - 1)
     .returning(ItemRow.id)
-    .execution_options(synchronize_session=False)
 )
 
 
-def next_item(database: Database, project: int, account: int) -> Assigned | None:
+def next_item(database: Database, project: JudgingProject, account: int) -> Assigned | None:
     """The item that the account is to judge now: what it left open, or a new one; None where nothing is left.
 
     Calling it again without judging gives the same item.
     """
-    now = database.now()
-    with database.writing() as session:
-        settings = _locked_member(session, project, account)
-        oldest = now - timedelta(seconds=settings.settings.expires)
-        whose = {"project": project, "account": account, "moment": oldest}
-        expired = session.scalars(_EXPIRED, whose).all()
-        if not expired:
-            return _next(session, settings, account, now)
-    _release(database, project, expired)
-    with database.writing() as session:
-        return _next(session, _locked_member(session, project, account), account, now)
-
-
-def _locked_member(session: Session, project: int, account: int) -> JudgingProject:
-    """The project; other transactions that look for an item for this account in it wait until this one ends."""
-    row = session.scalar(_MEMBER, {"project": project, "account": account})
-    if row is None:
-        raise CrosslensError("this account is not a member of the project", code="no-member")
-    return as_project(row)
-
-
-def _next(session: Session, project: JudgingProject, account: int, now: datetime) -> Assigned | None:
-    left_open = session.execute(_LEFT_OPEN, {"project": project.id, "account": account}).one_or_none()
-    rows = _at(session, project.id, _candidates(session, project, account))
-    if left_open is not None:
-        assignment, item = left_open
-        assignment.created = now
-        return _assigned(assignment, item, rows, answer_taken_back(session, assignment.id))
-    while rows:
-        item = rows.pop(0)
-        if _take_vacancy(session, item):
-            assignment = AssignmentRow(item=item.id, account=account, state=OPEN, created=now)
-            session.add(assignment)
-            session.flush()
-            return _assigned(assignment, item, rows)
-        # Somebody else was faster, so the item is no candidate any more.
-        rows = rows or _at(session, project.id, _candidates(session, project, account))
-    return None
+    now, whose = database.now(), {"project": project.id, "account": account}
+    while True:
+        with database.reading_rows() as connection:
+            stands = standing(connection, project, account, now)
+            left_open = connection.execute(_LEFT_OPEN, whose).one_or_none() if stands.has_open else None
+            taken_back = None if left_open is None else answer_taken_back(connection, left_open.assignment)
+            rows = _at(connection, project.id, _candidates(connection, project, account, stands))
+        if stands.others_expired:
+            _release_expired(database, whose, now - timedelta(seconds=project.settings.expires))
+            continue
+        with database.writing_rows() as connection:
+            if connection.scalar(_LOCKED_MEMBER, whose) is None:
+                raise CrosslensError("this account is not a member of the project", code="no-member")
+            # Another window of the same person may have changed what was read: then everything is looked at again.
+            if left_open is not None:
+                if connection.scalar(_RENEW, {"renewed": left_open.assignment, "now": now}) is None:
+                    continue
+                return _assigned(left_open.assignment, left_open, stands, rows, taken_back)
+            if connection.execute(_SINCE, whose).one() != (stands.given, None):
+                continue
+            if not rows:
+                return None
+            while rows:
+                item = rows.pop(0)
+                # False where somebody else was faster, and the item has enough people by now.
+                if item.kind not in SHARED_KINDS or connection.scalar(_TAKE_VACANCY, {"taken": item.id}) is not None:
+                    return _assigned(new_assignment(connection, item.id, account, now), item, stands, rows)
 
 
 def _assigned(
-    assignment: AssignmentRow, item: ItemRow, others: Sequence[ItemRow], taken_back: Answer | None = None
+    assignment: int,
+    item: Row[Any],
+    stands: AccountStanding,
+    others: Sequence[Row[Any]],
+    taken_back: Answer | None = None,
 ) -> Assigned:
-    return Assigned(assignment.id, as_item(item), as_item(others[0]) if others else None, taken_back)
-
-
-def _take_vacancy(session: Session, item: ItemRow) -> bool:
-    """Count one more person at the item; False where it has enough of them by now."""
-    if item.kind not in SHARED_KINDS:
-        return True
-    return session.scalar(_TAKE_VACANCY, {"taken": item.id}) is not None
+    following = as_item(others[0]) if others else None
+    return Assigned(assignment, as_item(item), stands.progress, following, taken_back)
 
 
 def assigned_item(database: Database, assignment: int, account: int) -> tuple[StoredItem, str] | None:
@@ -179,11 +155,11 @@ def assigned_item(database: Database, assignment: int, account: int) -> tuple[St
         return None if row is None else (as_item(row[0]), row[1])
 
 
-def _release(database: Database, project: int, assignments: Sequence[int]) -> None:
+def _release_expired(database: Database, whose: dict[str, int], oldest: datetime) -> None:
     """Take items back, in a transaction of its own: one that also waits for a vacancy could wait for ever."""
     with database.writing() as session:
-        locked_project(session, project)
-        release(session, AssignmentRow.id.in_(assignments))
+        locked_project(session, whose["project"])
+        release(session, AssignmentRow.id.in_(session.scalars(EXPIRED, {**whose, "oldest": oldest}).all()))
 
 
 def release(session: Session, *conditions: ColumnElement[bool]) -> None:
@@ -197,31 +173,30 @@ def release(session: Session, *conditions: ColumnElement[bool]) -> None:
         session.execute(update(ItemRow).where(*shared).values(vacancies=ItemRow.vacancies + 1))
 
 
-def _candidates(session: Session, project: JudgingProject, account: int) -> list[int]:
+def _candidates(connection: Connection, project: JudgingProject, account: int, stands: AccountStanding) -> list[int]:
     """Positions of the next item and of the one that will probably follow it.
 
     Practice first; then items that still need people, with an attention check when one is due.
     """
-    whose = {"project": project.id, "account": account}
-    practice = list(session.scalars(_PRACTICE, {**whose, "most": 2}))
-    if practice:
-        return practice
-    had = dict(session.execute(_COUNTS, whose).all())
-    shared = sum(had.get(kind, 0) for kind in SHARED_KINDS)
+    whose, had = {"project": project.id, "account": account}, stands.had
+    if stands.progress.practice > had["practice"]:
+        return list(connection.scalars(_PRACTICE, {**whose, "most": 2}))
+    shared = sum(had[kind] for kind in SHARED_KINDS)
     candidates = []
-    if checks_due(project.seed, account, shared, project.settings.check_every) > had.get("check", 0):
-        checks = session.scalars(_CHECKS, {**whose, "most": WINDOW}).all()
+    due = checks_due(project.seed, account, shared, project.settings.check_every)
+    if min(due, stands.checks) > had["check"]:
+        checks = connection.scalars(_CHECKS, {**whose, "most": WINDOW}).all()
         candidates += in_order(project.seed, account, checks)[:1]
     quota = project.settings.per_person
     if quota is None or shared < quota:
-        vacant = session.scalars(_VACANT, {**whose, "most": WINDOW}).all()
+        vacant = connection.scalars(_VACANT, {**whose, "most": WINDOW}).all()
         candidates += in_order(project.seed, account, vacant)[: 2 if quota is None else quota - shared]
     return candidates[:2]
 
 
-def _at(session: Session, project: int, positions: Sequence[int]) -> list[ItemRow]:
+def _at(connection: Connection, project: int, positions: Sequence[int]) -> list[Row[Any]]:
     """The items at these positions, in this order."""
     if not positions:
         return []
-    rows = session.scalars(_AT, {"project": project, "positions": positions})
+    rows = connection.execute(_AT, {"project": project, "positions": positions})
     return sorted(rows, key=lambda row: positions.index(row.position))

@@ -40,6 +40,9 @@ class Database:
         self.is_sqlite = engine.dialect.name == "sqlite"
         # SQLite has one writer at a time; waiting here is fair, polling for its lock is not.
         self._turn = threading.Lock() if self.is_sqlite else nullcontext()
+        # PostgreSQL's transactions see each other's commits anyway, and cost two exchanges with the server.
+        self._reader = engine if self.is_sqlite else engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._writer = engine.execution_options(begin="IMMEDIATE")
 
     def now(self) -> datetime:
         """The present moment."""
@@ -48,10 +51,14 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Session]:
         """Queries that change nothing; never wait for a writer. On SQLite they all see the same moment."""
-        # PostgreSQL's transactions see each other's commits anyway, and cost two exchanges with the server.
-        engine = self.engine if self.is_sqlite else self.engine.execution_options(isolation_level="AUTOCOMMIT")
-        with Session(engine) as session, session.begin():
+        with Session(self._reader) as session, session.begin():
             yield session
+
+    @contextmanager
+    def reading_rows(self) -> Iterator[Connection]:
+        """:meth:`reading` for what every page asks: rows instead of objects take half the time."""
+        with self._reader.begin() as connection:
+            yield connection
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Session]:
@@ -60,11 +67,16 @@ class Database:
         Those that are ``alone`` come one after another, on PostgreSQL too: what one of them counted (owners, accounts
         of a name) stays so until it ends.
         """
-        engine = self.engine.execution_options(begin="IMMEDIATE")
-        with self._turn, Session(engine, expire_on_commit=False) as session, session.begin():
+        with self._turn, Session(self._writer, expire_on_commit=False) as session, session.begin():
             if alone and not self.is_sqlite:
                 session.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ACCOUNTS_LOCK})
             yield session
+
+    @contextmanager
+    def writing_rows(self) -> Iterator[Connection]:
+        """:meth:`writing` for what every answer changes: rows instead of objects take half the time."""
+        with self._turn, self._writer.begin() as connection:
+            yield connection
 
     def forget_deleted(self) -> None:
         """Let go of what SQLite's log still holds of rows that were changed; PostgreSQL does so by itself, later."""
@@ -164,7 +176,8 @@ def _use_write_ahead_log(connection: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}")
+    begin = f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}"
+    connection.connection.dbapi_connection.execute(begin)  # type: ignore[union-attr]
 
 
 def _postgresql(url: URL) -> Engine:

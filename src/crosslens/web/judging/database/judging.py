@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError
@@ -43,7 +43,14 @@ class Judged:
 
 
 _HELD = (
-    select(AssignmentRow, ItemRow, ProjectRow.labels)
+    select(
+        AssignmentRow.item,
+        AssignmentRow.state,
+        AssignmentRow.created,
+        ItemRow.kind,
+        ItemRow.expected,
+        ProjectRow.labels,
+    )
     .join(ItemRow, ItemRow.id == AssignmentRow.item)
     .join(ProjectRow, ProjectRow.id == ItemRow.project)
     .where(AssignmentRow.id == bindparam("assignment"), AssignmentRow.account == bindparam("account"))
@@ -62,6 +69,15 @@ NEWEST_JUDGEMENTS = (
 """An account's judgements in a project; the first is the one that :func:`undo` would take back."""
 _NEWEST = NEWEST_JUDGEMENTS.limit(1).with_for_update(of=JudgementRow)
 _EARLIER = select(JudgementRow).where(JudgementRow.assignment == bindparam("assignment"))
+_ADD = insert(JudgementRow).returning(JudgementRow.id)
+_ASSIGN = insert(AssignmentRow).returning(AssignmentRow.id)
+_CLOSE = update(AssignmentRow).where(AssignmentRow.id == bindparam("assignment")).values(state=DONE)
+_TAKEN_BACK = (
+    select(JudgementHistoryRow.labels, JudgementHistoryRow.rating, JudgementHistoryRow.text)
+    .where(JudgementHistoryRow.assignment == bindparam("assignment"))
+    .order_by(JudgementHistoryRow.id.desc())
+    .limit(1)
+)
 
 
 def judge(database: Database, assignment: int, account: int, answer: Answer, seconds: float | None = None) -> Judged:
@@ -69,17 +85,19 @@ def judge(database: Database, assignment: int, account: int, answer: Answer, sec
 
     It took ``seconds``, or else the time since the item was shown last.
     """
-    with database.writing() as session:
-        held = session.execute(_HELD, {"assignment": assignment, "account": account}).one_or_none()
+    now = database.now()
+    with database.writing_rows() as connection:
+        held = connection.execute(_HELD, {"assignment": assignment, "account": account}).one_or_none()
         if held is None:
             raise CrosslensError(
                 "this item is no longer assigned to you: it was open for too long and went to somebody else",
                 fix="go on with the next item",
                 code="no-assignment",
             )
-        row, item, labels = held
-        took = (database.now() - row.created).total_seconds() if seconds is None else seconds
-        return _store(session, row, item, check_answer(read_form(labels), answer), took, PERSON, database.now())
+        answer = check_answer(read_form(held.labels), answer)
+        took = (now - held.created).total_seconds() if seconds is None else seconds
+        row = _row(assignment, held.item, account, answer, took, PERSON, now)
+        return _store(connection, row, held.state, held.kind, held.expected)
 
 
 def record_judgement(
@@ -101,16 +119,23 @@ def record_within(
     session: Session, item: ItemRow, account: int, answer: Answer, source: str, seconds: float, created: datetime
 ) -> Judged:
     """The same with an answer that was checked, within a transaction that has locked the project."""
-    assignment = session.scalar(
-        select(AssignmentRow).where(AssignmentRow.item == item.id, AssignmentRow.account == account)
-    )
-    if assignment is None:
-        assignment = AssignmentRow(item=item.id, account=account, state=OPEN, created=created)
-        session.add(assignment)
-        session.flush()
+    connection, state = session.connection(), OPEN
+    of_account = select(AssignmentRow.id, AssignmentRow.state).where(AssignmentRow.account == account)
+    held = connection.execute(of_account.where(AssignmentRow.item == item.id)).one_or_none()
+    if held is not None:
+        assignment, state = held
+    else:
+        assignment = new_assignment(connection, item.id, account, created)
         if source == PERSON and item.kind in SHARED_KINDS:
             session.execute(update(ItemRow).where(ItemRow.id == item.id).values(vacancies=ItemRow.vacancies - 1))
-    return _store(session, assignment, item, answer, seconds, source, created)
+    row = _row(assignment, item.id, account, answer, seconds, source, created)
+    return _store(connection, row, state, item.kind, item.expected)
+
+
+def new_assignment(connection: Connection, item: int, account: int, created: datetime) -> int:
+    """Give an item to an account; returns the assignment."""
+    row = {"item": item, "account": account, "state": OPEN, "created": created}
+    return connection.execute(_ASSIGN, row).scalar_one()
 
 
 def undo(database: Database, project: int, account: int, judgement: int | None = None) -> int | None:
@@ -142,38 +167,32 @@ def own_judgement(database: Database, judgement: int, account: int) -> tuple[Sto
         return None if row is None else (as_item(row[1]), Answer(tuple(row[0].labels), row[0].rating, row[0].text))
 
 
-def answer_taken_back(session: Session, assignment: int) -> Answer | None:
+def answer_taken_back(connection: Connection, assignment: int) -> Answer | None:
     """What was last answered to an assignment and taken back, as a start for the new answer."""
-    query = select(JudgementHistoryRow).where(JudgementHistoryRow.assignment == assignment)
-    row = session.scalar(query.order_by(JudgementHistoryRow.id.desc()).limit(1))
+    row = connection.execute(_TAKEN_BACK, {"assignment": assignment}).one_or_none()
     return None if row is None else Answer(tuple(row.labels), row.rating, row.text)
 
 
+def _row(
+    assignment: int, item: int, account: int, answer: Answer, seconds: float, source: str, created: datetime
+) -> dict[str, Any]:
+    return {
+        "assignment": assignment, "item": item, "account": account, "labels": list(answer.labels),
+        "rating": answer.rating, "text": answer.text, "seconds": min(max(seconds, 0.0), LONGEST_SECONDS),
+        "created": created, "source": source,
+    }  # fmt: skip
+
+
 def _store(
-    session: Session,
-    assignment: AssignmentRow,
-    item: ItemRow,
-    answer: Answer,
-    seconds: float,
-    source: str,
-    created: datetime,
+    connection: Connection, row: dict[str, Any], state: str, kind: str, expected: dict[str, Any] | None
 ) -> Judged:
-    earlier = session.scalar(_EARLIER, {"assignment": assignment.id})
+    """Store a judgement, and close its assignment, which is in this state: only one that is done has been judged."""
+    whose = {"assignment": row["assignment"]}
+    earlier = connection.execute(_EARLIER, whose).one_or_none() if state == DONE else None
     if earlier is not None:
         first = Answer(tuple(earlier.labels), earlier.rating, earlier.text)
-        return Judged(earlier.id, False, item.kind, item.expected, is_expected(item.expected, first))
-    row = JudgementRow(
-        assignment=assignment.id,
-        item=item.id,
-        account=assignment.account,
-        labels=list(answer.labels),
-        rating=answer.rating,
-        text=answer.text,
-        seconds=min(max(seconds, 0.0), LONGEST_SECONDS),
-        created=created,
-        source=source,
-    )
-    session.add(row)
-    assignment.state = DONE
-    session.flush()
-    return Judged(row.id, True, item.kind, item.expected, is_expected(item.expected, answer))
+        return Judged(earlier.id, False, kind, expected, is_expected(expected, first))
+    stored = connection.execute(_ADD, row).scalar_one()
+    connection.execute(_CLOSE, whose)
+    answer = Answer(tuple(row["labels"]), row["rating"], row["text"])
+    return Judged(stored, True, kind, expected, is_expected(expected, answer))

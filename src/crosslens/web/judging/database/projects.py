@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import Row, func, select, update
 from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError, InputError
@@ -48,6 +48,9 @@ class ProjectSettings:
     """Whether an imported failure shows the true image beside the retrieved one."""
     revision: int = 0
     """How often the numbers of items were replaced after they had been added."""
+
+
+_SETTINGS = frozenset(entry.name for entry in fields(ProjectSettings))
 
 
 @dataclass(frozen=True)
@@ -258,15 +261,14 @@ def locked_project(session: Session, project: int) -> ProjectRow:
     return row
 
 
-def as_project(row: ProjectRow) -> JudgingProject:
+def as_project(row: ProjectRow | Row[Any]) -> JudgingProject:
     """A row as a value."""
-    known = {entry.name for entry in fields(ProjectSettings)}
-    settings = ProjectSettings(**{name: value for name, value in row.settings.items() if name in known})
+    settings = ProjectSettings(**{name: value for name, value in row.settings.items() if name in _SETTINGS})
     form = read_form(row.labels)
     return JudgingProject(row.id, row.name, row.task, form, row.guidelines, row.overlap, row.seed, settings)
 
 
-def as_item(row: ItemRow) -> StoredItem:
+def as_item(row: ItemRow | Row[Any]) -> StoredItem:
     """A row as a value."""
     return StoredItem(row.id, row.project, row.kind, read_content(row.content), row.expected)
 
