@@ -1,13 +1,10 @@
 from crosslens.analyze.agreement.measure import (
-    AgreementSubset as AgreementSubset,
     HumanAgreement as HumanAgreement,
     measure_agreement as measure_agreement,
 )
 from crosslens.analyze.approximate import ApproximateSearch as ApproximateSearch
 from crosslens.analyze.caption_features import (
     CaptionFeatures as CaptionFeatures,
-    FeatureChange as FeatureChange,
-    FeatureComparison as FeatureComparison,
 )
 from crosslens.analyze.categories.labels import (
     NO_CATEGORY as NO_CATEGORY,
@@ -64,7 +61,6 @@ from crosslens.analyze.difficulty.threshold import (
     precision_recall as precision_recall,
 )
 from crosslens.analyze.discriminability.dataset import (
-    BAND_FEATURES as BAND_FEATURES,
     DatasetDiscriminability as DatasetDiscriminability,
     DiscriminabilityComparison as DiscriminabilityComparison,
     compare_discriminability as compare_discriminability,
@@ -127,7 +123,6 @@ from crosslens.analyze.label_quality.settings import LabelSettings as LabelSetti
 from crosslens.analyze.label_quality.signals import REASONS as REASONS, VERDICTS as VERDICTS
 from crosslens.analyze.missing_positives.search import (
     MissingPositives as MissingPositives,
-    ThresholdCount as ThresholdCount,
     find_missing_positives as find_missing_positives,
     held_out_similarity as held_out_similarity,
 )

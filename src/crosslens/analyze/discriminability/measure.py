@@ -102,17 +102,13 @@ def entropy(cosines: Array, temperature: float) -> Array:
 
 def entropy_histogram(values: Array, k: int, eta: float | None = None, *, bins: int = 20, width: int = 40) -> str:
     """The values as bars of text, from 0 to ln k; bins whose middle lies in the band of ``eta`` are marked."""
+    edges = np.linspace(0, math.log(k), bins + 1)
+    counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
     low, high = entropy_band(k, eta) if eta is not None else (math.inf, -math.inf)
+    most = max(int(counts.max()), 1)
     lines = [
-        f"  {left:5.2f}–{right:4.2f} {'·' if low <= (left + right) / 2 <= high else ' '} {count:>7,} {bar}".rstrip()
-        for left, right, count, bar in entropy_bars(values, k, bins=bins, width=width)
+        f"  {left:5.2f}–{right:4.2f} {'·' if low <= (left + right) / 2 <= high else ' '} "
+        f"{count:>7,} {_BAR * math.ceil(width * count / most)}".rstrip()
+        for left, right, count in zip(edges, edges[1:], counts, strict=False)
     ]
     return "\n".join(lines)
-
-
-def entropy_bars(values: Array, k: int, *, bins: int = 20, width: int = 40) -> list[tuple[float, float, int, str]]:
-    """Steps from 0 to ln k: where each begins and ends, how many values are in it, and a bar of text."""
-    edges = np.linspace(0, math.log(k), bins + 1)
-    counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0].tolist()
-    bars = [_BAR * math.ceil(width * count / max(*counts, 1)) for count in counts]
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts, bars, strict=True))

@@ -269,7 +269,10 @@ def _scatter(chart: Scatter) -> ChartDrawing:
     for trend in chart.trends:
         line = [plane.position(*point) for point in trend.points]
         drawing.path(line, "trend")
-        drawing.text(line[-1][0], line[-1][1] - 5, trend.name, "end")
+        for (x, y), (across_value, up_value) in zip(line, trend.points, strict=True):
+            drawing.dot(x, y, "trend", f"{across_value:.4g}: {up_value:.4g}")
+        if trend.name:
+            drawing.text(line[-1][0], line[-1][1] - 6, trend.name, "end")
     return drawing
 
 
