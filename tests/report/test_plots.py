@@ -7,9 +7,9 @@ import pytest
 
 from crosslens.analyze import measure_difficulty, measure_filter_loss
 from crosslens.core import Dataset
-from crosslens.report.plots.difficulty import shares_figure
+from crosslens.report import LEVEL_COLOURS
 from crosslens.report.plots.filter_loss import filter_loss_figure
-from crosslens.report.plots.style import COLOURS, LEVEL_COLOURS, category_colours
+from crosslens.report.plots.style import COLOURS, category_colours
 
 pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
 
@@ -19,17 +19,12 @@ def test_a_level_of_difficulty_has_one_colour_in_all_figures() -> None:
     scores = {"first": np.array([[1, 0, 0], [0, 0, 0]]), "second": np.array([[1, 1, 0], [0, 0, 0]])}
     result = measure_difficulty(dataset, scores, dict.fromkeys(scores, 1.0))
     assert result.counts() == {"easy": 1, "medium": 1, "hard": 1}
-    drawn = {
-        "shares": shares_figure([result]),
-        "filter loss": filter_loss_figure(measure_filter_loss(result, "first")),
-    }
-    for figure in drawn.values():
-        for level, colour in LEVEL_COLOURS.items():
-            traces = [trace for trace in figure.data if trace.name == level]
-            assert traces
-            for trace in traces:
-                look = trace.line if trace.type == "scatter" else trace.marker
-                assert look.color == colour
+    figure = filter_loss_figure(measure_filter_loss(result, "first"))
+    for level, colour in LEVEL_COLOURS.items():
+        traces = [trace for trace in figure.data if trace.name == level]
+        assert traces
+        for trace in traces:
+            assert trace.line.color == colour
     assert category_colours(("hard", "odd", "(none)"), "categories") == {
         "hard": LEVEL_COLOURS["hard"], "odd": COLOURS[0], "(none)": COLOURS[1]
     }  # fmt: skip
