@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -103,8 +104,7 @@ def test_matrices_numbers_and_a_mapping(call: Call, root: Path, tmp_path: Path) 
     assert list(outcome.json["levels"]) == ["easy", "hard"]
 
 
-def test_text_figures_and_page(call: Call, root: Path, tmp_path: Path) -> None:
-    pytest.importorskip("plotly")
+def test_text_and_page(call: Call, root: Path, tmp_path: Path) -> None:
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     for image in cl.load_dataset(str(root / "photos.jsonl")).image_ids:
@@ -113,8 +113,8 @@ def test_text_figures_and_page(call: Call, root: Path, tmp_path: Path) -> None:
     call("analyze", "difficulty", "--runs", *runs_of(root, "web"), "--calibration", "self", "-o", first)
     outcome = call(
         "analyze", "difficulty", "--runs", *runs_of(root, "photos"), "--calibration", "self", "--beside", first,
-        "--plot", tmp_path / "shares.html", "--pr-plot", tmp_path / "pr.html", "--page", tmp_path / "page.html",
-        "--image-folder", pictures, "--show", "2",
+        "--write", tmp_path / "page.html", "--write", tmp_path / "charts.svg", "--image-folder", pictures,
+        "--show", "2",
     )  # fmt: skip
     assert outcome.code == 0, outcome.err
     lines = outcome.out.splitlines()
@@ -125,10 +125,13 @@ def test_text_figures_and_page(call: Call, root: Path, tmp_path: Path) -> None:
     assert outcome.out.count("of 3 votes,") == 2
     assert max(map(len, outcome.out.splitlines())) <= 80
     page = (tmp_path / "page.html").read_text()
-    assert "data:image/jpeg;base64," in page
-    assert "no match" in page
-    assert "Difficulty of pairs" in (tmp_path / "shares.html").read_text()
-    assert "Precision and recall" in (tmp_path / "pr.html").read_text()
+    assert page.count("data:image/jpeg;base64,") > 2
+    assert len(re.findall(r"<figcaption>\d of 3 votes,", page)) == 60, "more than a terminal shows"
+    assert "✗ poor: " in page
+    assert "also: " not in page, "the picture says it"
+    for file in ("page.html", "charts.svg"):
+        for title in ("Difficulty of pairs", "Precision and recall"):
+            assert title in (tmp_path / file).read_text()
 
 
 def test_pairs_of_one_model_only(call: Call, root: Path, tmp_path: Path) -> None:
@@ -148,11 +151,11 @@ def test_pairs_of_one_model_only(call: Call, root: Path, tmp_path: Path) -> None
     votes = [row["votes"] for row in differ["good"]["hardest"]]
     assert votes == sorted(votes)
     assert len(votes) == 2
-    text = call(*words, "--levels", table, "--page", page, "--show", "1")
+    text = call(*words, "--levels", table, "--write", page, "--show", "1")
     assert "Only good matches:" in text.out
     assert "Hardest pairs" not in text.out
     assert max(map(len, text.out.splitlines())) <= 80
-    assert page.read_text().count("<article>") == min(60, expected[0]) + min(60, expected[1])
+    assert page.read_text().count("of 1 votes, ") == min(60, expected[0]) + min(60, expected[1])
     assert "name two" in call(*words[:-1]).err
     assert "--levels without --disagree" in call(*words[:-3], "--levels", table).err
 
@@ -169,7 +172,7 @@ def test_pairs_of_one_model_only(call: Call, root: Path, tmp_path: Path) -> None
         (["{photos}/nothing", "--calibration", "self"], "no such folder"),
         (["{photos}/good", "--calibration", "self", "--mapping", "easy=1"], "0 of 1 votes belong to no level"),
         (["{photos}/good", "--calibration", "self", "--stability", "1"], "panels of 1 of 1 models"),
-        (["{photos}/good", "--calibration", "good=1", "--pr-plot", "{out}/pr.html"], "no precision–recall curve"),
+        (["{photos}/good", "--calibration", "self", "--write", "{out}/page.xls"], "unknown form .xls"),
         (["a=scores.npy", "--calibration", "a=1"], "does not say which images and captions it scores"),
     ],
 )

@@ -1,27 +1,23 @@
-"""Colours of levels, the same in all figures."""
+"""Colours of levels, the same in all charts."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from crosslens.analyze import measure_difficulty
+from crosslens.analyze import measure_difficulty, measure_filter_loss
 from crosslens.core import Dataset
-from crosslens.report.plots.difficulty import shares_figure
-from crosslens.report.plots.style import COLOURS, LEVEL_COLOURS, category_colours
-
-pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
+from crosslens.report import LEVEL_COLOURS
+from crosslens.report.forms.drawing import series_class
 
 
-def test_a_level_of_difficulty_has_one_colour_in_all_figures() -> None:
+def test_a_level_of_difficulty_has_one_colour_in_all_charts() -> None:
     dataset = Dataset.of({"a": ["x", "y"], "b": ["z"]})
     scores = {"first": np.array([[1, 0, 0], [0, 0, 0]]), "second": np.array([[1, 1, 0], [0, 0, 0]])}
     result = measure_difficulty(dataset, scores, dict.fromkeys(scores, 1.0))
     assert result.counts() == {"easy": 1, "medium": 1, "hard": 1}
-    for level, colour in LEVEL_COLOURS.items():
-        traces = [trace for trace in shares_figure([result]).data if trace.name == level]
-        assert traces
-        assert {trace.marker.color for trace in traces} == {colour}
-    assert category_colours(("hard", "odd", "(none)"), "categories") == {
-        "hard": LEVEL_COLOURS["hard"], "odd": COLOURS[0], "(none)": COLOURS[1]
-    }  # fmt: skip
+    classes = [series_class(number, level) for number, level in enumerate(LEVEL_COLOURS)]
+    assert len(set(classes)) == 3
+    assert not set(classes) & {series_class(number) for number in range(10)}
+    for shown in (result, measure_filter_loss(result, "first")):
+        for look in classes:
+            assert f'{look}"' in shown.chart().svg

@@ -34,7 +34,7 @@ sys.path.pop(0)
 ROWS = {row.key: row.command for paper in papers() for row in paper.rows if row.command}
 COMMANDS = {command: key for key, command in reversed(ROWS.items())}
 """Every different command, with the first row that has it."""
-OUTPUTS = ("-o", "--output", "--page", "--plot", "--html", "--table", "--density")
+OUTPUTS = ("-o", "--output", "--page", "--plot", "--html", "--table", "--write")
 WRITTEN = {
     words[at + 1]: command
     for command in COMMANDS
@@ -314,10 +314,10 @@ def test_text_shows_percent(toys: Toys, call: Call) -> None:
     stored = call("show", "runs/imp", "--json").json["metrics"]["i2t/Hit@5"]["mean"]
     line = next(line for line in call("show", "runs/imp").out.splitlines() if line.startswith("Hit@5"))
     assert line.split()[1] == f"{100 * stored:.1f}"
-    command = ROWS["IMP Figure 7"].removesuffix(" --page hardest.html")
+    command = ROWS["IMP Figure 7"].removesuffix(" --write hardest.html")
     shares = run_row(command, toys, call, "--json").json["levels"]
     row = run_row(command, toys, call).out.splitlines()[1]
-    assert [f"{100 * level['share']:.1f}" for level in shares.values()] == re.findall(r"(\d+\.\d) \[", row)
+    assert [f"{100 * level['share']:.1f}" for level in shares.values()] == re.findall(r"(\d+\.\d) +\[", row)
 
 
 def test_every_model_of_the_page_has_a_class() -> None:

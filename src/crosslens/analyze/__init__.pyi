@@ -26,7 +26,6 @@ from crosslens.analyze.categories.retrieval import (
     RETRIEVAL_METRICS as RETRIEVAL_METRICS,
 )
 from crosslens.analyze.difficulty.assignment import (
-    DIFFICULTY as DIFFICULTY,
     Difficulty as Difficulty,
     check_table_file as check_table_file,
     measure_difficulty as measure_difficulty,
@@ -44,11 +43,12 @@ from crosslens.analyze.difficulty.filter_loss import (
     FilterLoss as FilterLoss,
     measure_filter_loss as measure_filter_loss,
 )
-from crosslens.analyze.difficulty.levels import DEFAULT_LEVELS as DEFAULT_LEVELS
+from crosslens.analyze.difficulty.levels import DEFAULT_LEVELS as DEFAULT_LEVELS, DIFFICULTY as DIFFICULTY
 from crosslens.analyze.difficulty.options import (
     WEB_THRESHOLDS as WEB_THRESHOLDS,
     CalibrationOptions as CalibrationOptions,
 )
+from crosslens.analyze.difficulty.sections import DifficultyStudy as DifficultyStudy
 from crosslens.analyze.difficulty.stability import (
     LeftOut as LeftOut,
     Stability as Stability,

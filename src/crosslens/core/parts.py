@@ -381,17 +381,22 @@ class Histogram(Chart):
 
 @dataclass(frozen=True)
 class Cloud:
-    """The points of one kind in a scatter; ``labels`` are what each says under the pointer."""
+    """The points of one kind in a scatter; ``labels`` are what each says under the pointer.
+
+    ``rest``: those of no kind, grey and behind the others.
+    """
 
     name: str
     points: tuple[tuple[float, float], ...]
     labels: tuple[str, ...] = ()
+    rest: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scatter(Chart):
     """Points by two values; each of ``trends`` joins its points by a line. ``bare`` axes have no numbers.
 
+    A trend that is called as a cloud has its colour.
     Where many points lie on one another, they are drawn up to ``spread`` above or below their place.
     """
 
@@ -415,12 +420,16 @@ class Scatter(Chart):
 
 @dataclass(frozen=True)
 class PictureCard:
-    """A picture or none, with its heading and lines of text. ``mark``: ``right``, ``wrong``, or nothing said."""
+    """A picture or none, with its heading and lines of text. ``mark``: ``right``, ``wrong``, or nothing said.
+
+    ``details`` are further lines on pages alone.
+    """
 
     title: str
     lines: tuple[str, ...] = ()
     image: str | None = None
     mark: Literal["", "right", "wrong"] = ""
+    details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -431,6 +440,8 @@ class Cards:
     cards: tuple[PictureCard, ...]
     pictures: Mapping[str, str] = field(default_factory=dict)
     """Files of the images that cards name."""
+    most: int | None = None
+    """How many of them a terminal shows, where not all."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,11 @@ from crosslens.report.audits import (
     audit_with_report as audit_with_report,
     write_audit_report as write_audit_report,
 )
-from crosslens.report.charts.theme import CHART_STYLE as CHART_STYLE, THEME_STYLE as THEME_STYLE
+from crosslens.report.charts.theme import (
+    CHART_STYLE as CHART_STYLE,
+    LEVEL_COLOURS as LEVEL_COLOURS,
+    THEME_STYLE as THEME_STYLE,
+)
 from crosslens.report.document.collect import is_audit as is_audit, report_inputs as report_inputs
 from crosslens.report.document.files import WrittenReport as WrittenReport, write_report as write_report
 from crosslens.report.document.inputs import ReportInputs as ReportInputs
@@ -60,15 +64,10 @@ from crosslens.report.pages.explanations import (
     explanation_page as explanation_page,
 )
 from crosslens.report.pages.gallery import gallery_page as gallery_page
-from crosslens.report.pages.hardest_pairs import hardest_pairs_page as hardest_pairs_page
 from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_page
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.pages.polysemy import clusters_page as clusters_page
 from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
-from crosslens.report.plots.difficulty import (
-    write_precision_recall as write_precision_recall,
-    write_shares as write_shares,
-)
 from crosslens.report.plots.heat_maps import (
     write_atlas as write_atlas,
     write_drop_map as write_drop_map,
@@ -79,7 +78,7 @@ from crosslens.report.plots.polysemy import (
     write_densities as write_densities,
     write_polysemy as write_polysemy,
 )
-from crosslens.report.plots.style import LEVEL_COLOURS as LEVEL_COLOURS, figure_suffix as figure_suffix
+from crosslens.report.plots.style import figure_suffix as figure_suffix
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
 from crosslens.report.text.annotations import (
     label_quality_text as label_quality_text,
@@ -94,7 +93,6 @@ from crosslens.report.text.caption_changes import (
     plain_summary as plain_summary,
 )
 from crosslens.report.text.counterfactuals import counterfactuals_text as counterfactuals_text
-from crosslens.report.text.difficulty import difficulty_text as difficulty_text
 from crosslens.report.text.drop_table import (
     drop_table_text as drop_table_text,
     render_drop_table as render_drop_table,

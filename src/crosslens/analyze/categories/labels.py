@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.difficulty.assignment import DIFFICULTY, Difficulty, read_difficulty
+from crosslens.analyze.difficulty.assignment import Difficulty, read_difficulty
+from crosslens.analyze.difficulty.levels import DIFFICULTY
 from crosslens.core import IMAGE_TO_TEXT, Dataset, InputError, Ranking, UnknownNameError, UsageError, match_ids
 from crosslens.data import read_table
 

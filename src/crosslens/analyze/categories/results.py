@@ -13,7 +13,7 @@ from crosslens.analyze.categories.labels import NO_CATEGORY, TOTAL, Categories, 
 from crosslens.analyze.categories.negatives import ClassificationPairs
 from crosslens.analyze.categories.retrieval import Resampling, category_rows, rank_requests
 from crosslens.analyze.categories.sections import AUPRC, category_sections
-from crosslens.analyze.difficulty.assignment import DIFFICULTY
+from crosslens.analyze.difficulty.levels import DIFFICULTY
 from crosslens.core import InputError, Presented, Run, Section, UsageError, json_form
 from crosslens.statistics import Area, auprc
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.difficulty.levels import Levels
+from crosslens.analyze.difficulty.levels import DIFFICULTY, Levels
+from crosslens.analyze.difficulty.sections import DifficultyStudy
 from crosslens.analyze.difficulty.threshold import check_threshold
 from crosslens.analyze.ground_truth import ground_truth_of
 from crosslens.core import (
     Dataset,
     InputError,
-    Printable,
+    Presented,
     Relevance,
+    Section,
     UsageError,
     argument,
     json_form,
@@ -32,7 +34,6 @@ from crosslens.statistics import Estimate, share_of_sums
 
 Array = np.ndarray[Any, Any]
 
-DIFFICULTY = "difficulty"
 TABLE_SUFFIXES = (".parquet", ".csv")
 _COLUMNS: Mapping[str, Any] = {
     "caption": pl.String, "image": pl.String, "votes": pl.Int64, "models": pl.Int64, DIFFICULTY: pl.String
@@ -42,7 +43,7 @@ _FACTS = "crosslens/difficulty"
 
 
 @dataclass(frozen=True, eq=False)
-class Difficulty(Printable):
+class Difficulty(Presented):
     """The level of every pair (``table``), and what it was decided by; prints as the share of each level.
 
     ``table`` has a row per caption (per relevant pair, where a caption has several images): ``caption``, ``image``,
@@ -51,7 +52,7 @@ class Difficulty(Printable):
     ``thresholds`` are those the models voted by; ``mapping`` names the levels in order.
     """
 
-    table: pl.DataFrame
+    table: pl.DataFrame = field()
     dataset: str = ""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     mapping: str = Levels.parse().text
@@ -61,6 +62,15 @@ class Difficulty(Printable):
 
     def __len__(self) -> int:
         return self.table.height
+
+    @property
+    def title(self) -> str:
+        """The heading of a page that shows the levels."""
+        return DifficultyStudy(self).title
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """The share of each level, and the thresholds."""
+        return DifficultyStudy(self).sections()
 
     @property
     def levels(self) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.difficulty.assignment import DIFFICULTY, Difficulty
+from crosslens.analyze.difficulty.assignment import Difficulty
+from crosslens.analyze.difficulty.levels import DIFFICULTY
 from crosslens.analyze.difficulty.options import WEB_THRESHOLDS
 from crosslens.core import (
     Cell,

@@ -9,6 +9,8 @@ from fractions import Fraction
 
 from crosslens.core import UsageError
 
+DIFFICULTY = "difficulty"
+"""The column that holds the level of a pair."""
 DEFAULT_LEVELS = "easy=all medium=rest hard=none"
 """IMP 4.2: easy where every model says that the pair matches, hard where none does."""
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.analyze.difficulty.assignment import DIFFICULTY, Difficulty, count_votes, name_levels
-from crosslens.analyze.difficulty.levels import Levels
+from crosslens.analyze.difficulty.assignment import Difficulty, count_votes, name_levels
+from crosslens.analyze.difficulty.levels import DIFFICULTY, Levels
 from crosslens.core import UsageError, json_form, random_stream
 from crosslens.statistics import cohen_kappa
 

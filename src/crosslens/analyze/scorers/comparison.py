@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze.categories.labels import NO_CATEGORY, TOTAL, Categories, Source
-from crosslens.analyze.difficulty.assignment import DIFFICULTY
+from crosslens.analyze.difficulty.levels import DIFFICULTY
 from crosslens.analyze.pair_scores import ImageCaptionPairs
 from crosslens.analyze.scorers.sections import scorer_sections
 from crosslens.core import Dataset, InputError, Presented, Section, UsageError, json_form

@@ -9,25 +9,19 @@ from typing import Annotated, Any
 import typer
 
 import crosslens.analyze as analyze
-import crosslens.core as core
 import crosslens.data as data
 import crosslens.pipeline as pipeline
-import crosslens.report as report
 from crosslens.analyze import CalibrationOptions
 from crosslens.cli.answers import wrote
 from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.console import (
     check_outputs,
     confirm_code,
-    print_json,
     print_note,
-    print_result,
-    print_written,
     progress_bar,
-    terminal_width,
 )
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_dataset_words, picture_files
-from crosslens.cli.flags import OUTPUT, SEVERAL, Flags, Json, Overwrite, TrustCodeFlag, command
+from crosslens.cli.flags import OUTPUT, SEVERAL, Flags, Overwrite, TrustCodeFlag, command
 from crosslens.cli.stored_runs import load_run
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -48,39 +42,18 @@ class ThresholdOptions(Options):
     save_thresholds: Path | None = option(None, "Keep the thresholds and what they come from, as JSON.", metavar="FILE")
 
 
-@dataclass(frozen=True)
-class DifficultyFiles(Options):
-    """What is written."""
-
-    output: Path | None = option(None, "Every pair: .parquet or .csv.", metavar="FILE", flags=OUTPUT)
-    plot: Path | None = option(None, "The shares as bars: .html, .svg, .png or .pdf.", metavar="FILE")
-    pr_plot: Path | None = option(
-        None, "Precision and recall of every model: .html, .svg, .png or .pdf.", metavar="FILE"
-    )
-    page: Path | None = option(None, "The hardest pairs (or those of --disagree) with pictures: .html.", metavar="FILE")
-
-    def check(self, overwrite: bool, *more: Path | None) -> None:
-        """Raise for names that cannot be written, before the work begins."""
-        check_outputs(self.output, self.plot, self.pr_plot, self.page, *more, overwrite=overwrite)
-        if self.output is not None:
-            analyze.check_table_file(self.output)
-        for figure in (self.plot, self.pr_plot):
-            if figure is not None:
-                report.figure_suffix(figure)
-
-
 @command(
     "crosslens analyze difficulty --runs runs/clip runs/siglip runs/blip \\",
     "    --calibration cal/clip cal/siglip cal/blip -o difficulty.parquet",
     "crosslens analyze difficulty --runs runs/* --calibration self \\",
-    "    --page hardest.html",
+    "    --write hardest.html",
     "crosslens analyze difficulty --dataset coco.jsonl --runs a=a.npy b=b.npy \\",
     "    --calibration a=0.26 b=0.22 --mapping 'easy=2 hard=0-1'",
     "crosslens analyze difficulty --runs runs/* --thresholds thresholds.json \\",
-    "    --tie-breaker clip-g --stability 5 --plot shares.html",
+    "    --tie-breaker clip-g --stability 5 --write shares.svg",
     "crosslens analyze difficulty --runs runs/convnext runs/eva02 \\",
     "    --thresholds thresholds.json --disagree convnext eva02 \\",
-    "    --levels difficulty.parquet --page disagreements.html",
+    "    --levels difficulty.parquet --write disagreements.html",
 )
 def difficulty(
     *,
@@ -107,7 +80,7 @@ def difficulty(
         None, "With --disagree: levels of the same pairs by another panel, as -o wrote them.", metavar="FILE"
     ),
     repeats: int = option(10, "How many random panels.", metavar="N", minimum=2, maximum=1000),
-    files: DifficultyFiles,
+    output: Path | None = option(None, "Every pair: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
     show: int = option(5, "How many of the hardest pairs are printed.", metavar="N", minimum=0),
     beside: list[Path] | None = option(
         None, "Tables of other datasets, to show their shares beside.", metavar=f"FILE{SEVERAL}"
@@ -121,14 +94,15 @@ def difficulty(
     encode: Annotated[EncodeOptions, Flags(only=("device", "cache", "offline", "image_folder"))],
     trust_code: TrustCodeFlag = False,
     overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+) -> analyze.DifficultyStudy:
     """Measure how hard each pair is for a panel of models.
 
     Each model says whether a caption and its image match: whether their score reaches the model's threshold, that of
     the highest F1 on a calibration set. Easy: all say so; hard: none does; medium: the rest.
     """
-    files.check(overwrite, choice.save_thresholds)
+    check_outputs(output, choice.save_thresholds, overwrite=overwrite)
+    if output is not None:
+        analyze.check_table_file(output)
     if disagree and len(disagree) != 2:
         raise UsageError(f"{len(disagree)} models after --disagree", fix="name two")
     if levels is not None and not disagree:
@@ -159,40 +133,12 @@ def difficulty(
     if disagree:
         judges = None if levels is None else analyze.read_difficulty(levels)
         differ = result.disagreements(disagree[0], disagree[1], judges)
-    page = None
-    if files.page is not None:
-        pictures = picture_files(dataset, stored, encode.image_folder)
-        page = report.hardest_pairs_page(result, dataset, pictures, disagreements=differ)
-    written = _write(result, others, thresholds, files, choice.save_thresholds, page, overwrite=overwrite)
-    if json:
-        print_json(
-            {
-                **result.as_dict(),
-                "calibration": {name: chosen.as_dict() for name, chosen in thresholds.items()},
-                "beside": [other.as_dict() for other in others],
-                "left_out": [own.as_dict() for own in left_out],
-                "stability": None if panels is None else panels.as_dict(),
-                "disagreements": differ
-                and {
-                    model: {
-                        "pairs": rows.height,
-                        "levels": dict(rows[analyze.DIFFICULTY].value_counts(sort=True).iter_rows()),
-                        "hardest": rows.head(show).to_dicts(),
-                    }
-                    for model, rows in differ.items()
-                },
-                "hardest": result.hardest(show).to_dicts(),
-                "files": list(map(str, written)),
-            }
-        )
-        return
-    texts = dict(zip(dataset.caption_ids, dataset.texts, strict=True))
-    text = report.difficulty_text(
-        result, terminal_width(), beside=others, calibrations=thresholds, stability=panels, left_out=left_out,
-        texts=texts, disagreements=differ, shown=show,
-    )  # fmt: skip
-    print_result(text)
-    print_written(written)
+    pictures = picture_files(dataset, stored, encode.image_folder)
+    if output is not None:
+        wrote(result.write(output))
+    if choice.save_thresholds is not None:
+        wrote(analyze.write_thresholds(choice.save_thresholds, thresholds))
+    return analyze.DifficultyStudy(result, tuple(others), thresholds, left_out, panels, differ, dataset, pictures, show)
 
 
 def _is_run(name: str) -> bool:
@@ -219,31 +165,6 @@ def _thresholds(
         settings=vars(settings),
         **keywords,
     )
-
-
-def _write(
-    result: analyze.Difficulty,
-    others: list[analyze.Difficulty],
-    thresholds: dict[str, analyze.Calibration],
-    files: DifficultyFiles,
-    save_thresholds: Path | None,
-    page: str | None,
-    *,
-    overwrite: bool,
-) -> list[Path]:
-    written = []
-    if files.pr_plot is not None:  # first: it is the only one that can be refused now
-        written.append(report.write_precision_recall(thresholds, files.pr_plot, overwrite=overwrite))
-    if files.output is not None:
-        written.append(result.write(files.output))
-    if save_thresholds is not None:
-        written.append(analyze.write_thresholds(save_thresholds, thresholds))
-    if files.plot is not None:
-        written.append(report.write_shares([result, *others], files.plot, overwrite=overwrite))
-    if files.page is not None and page is not None:
-        core.write_text(files.page, page)
-        written.append(files.page)
-    return written
 
 
 _THRESHOLDS = ", ".join(map(str, analyze.WEB_THRESHOLDS))

@@ -14,6 +14,8 @@ DARK = {
     "accent": "#8fb8ff", "good": "#5fd39a", "bad": "#ff9d8f", "c1": "#56B4E9", "c2": "#E69F00", "c3": "#3CC79E",
     "c4": "#E58FC2", "c5": "#A5A8FF", "c6": "#B5B5B5",
 }  # fmt: skip
+LEVEL_COLOURS = {"easy": "#009E73", "medium": "#E69F00", "hard": "#D55E00"}
+"""Of the levels of difficulty, in every chart and map, light or dark; what is written on them is dark."""
 SERIES = 6
 """How many series have a colour of their own; further ones begin again."""
 
@@ -30,11 +32,13 @@ THEME_STYLE = f"""
 """
 """The variables; the attribute ``data-theme`` overrides what the reader's system asks for; paper is light."""
 
+_SERIES_COLOURS = {f"s{number}": f"var(--c{number})" for number in range(1, SERIES + 1)} | {
+    f"level-{level}": colour for level, colour in LEVEL_COLOURS.items()
+}
 _SERIES_STYLE = "\n".join(
-    f".chart .s{number} .bar, .chart .s{number} .point, .chart .s{number} .key, .chart .s{number} .band "
-    f"{{ fill: var(--c{number}); }} .chart .s{number} .curve, .chart .s{number} .point.beyond "
-    f"{{ stroke: var(--c{number}); }}"
-    for number in range(1, SERIES + 1)
+    f".chart .{name} .bar, .chart .{name} .point, .chart .{name} .key, .chart .{name} .band, .chart .strip.{name} "
+    f"{{ fill: {colour}; }} .chart .{name} .curve, .chart .{name} .point.beyond {{ stroke: {colour}; }}"
+    for name, colour in _SERIES_COLOURS.items()
 )
 
 CHART_STYLE = f"""
@@ -54,14 +58,14 @@ CHART_STYLE = f"""
 .chart .mark {{ stroke: var(--ink); stroke-width: 2; }}
 .chart .trend {{ fill: none; stroke: var(--ink); stroke-width: 1.6; }}
 .chart .zone {{ fill: var(--line); fill-opacity: 0.45; }}
-.chart .faint {{ fill-opacity: 0.45; }}
+.chart .faint {{ fill-opacity: 0.45; }} .chart .rest .point, .chart .rest .key {{ fill: var(--line); }}
 .chart .interval {{ stroke: var(--ink); stroke-width: 1.4; }}
 .chart .best {{ fill: var(--paper); stroke: var(--bad); stroke-width: 3; }}
 .chart .best-line {{ stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 4 3; }}
 .chart .cell {{ stroke: var(--line); stroke-width: 0.5; fill: var(--accent); }}
 .chart .cell.worse {{ fill: var(--bad); }} .chart .cell.better {{ fill: var(--good); }}
 .chart .strip {{ fill: var(--accent); stroke: var(--paper); stroke-width: 1; }}
-.chart text.over {{ fill: var(--paper); }}
+.chart text.over {{ fill: var(--paper); }} .chart text.on-level {{ fill: {LIGHT["ink"]}; }}
 .chart-figure {{ margin: 12px 0; min-width: 0; }}
 .chart-figure > figcaption {{ font-weight: 600; margin-bottom: 4px; overflow-wrap: anywhere; }}
 .chart-scroll {{ overflow-x: auto; }}

@@ -8,7 +8,8 @@ from functools import singledispatch
 
 import numpy as np
 
-from crosslens.core import FORMS, Bars, Chart, Figure, Gauge, Heat, Histogram, Lines, Scatter, Series, Shares
+from crosslens.core import FORMS, Bars, Chart, Cloud, Figure, Gauge, Heat, Histogram, Lines, Scatter, Series, Shares
+from crosslens.report.charts.theme import LEVEL_COLOURS
 from crosslens.report.forms.drawing import (
     ChartDrawing,
     Plane,
@@ -25,7 +26,7 @@ from crosslens.report.forms.drawing import (
 _GOLDEN = (math.sqrt(5) - 1) / 2
 """Its multiples modulo 1 fill the interval evenly."""
 _MOST_POINTS = 60
-"""Points of a line that have a dot of their own; with more of them the line is enough."""
+"""Points of a line that have a dot of their own: with more, the line is enough. In a scatter so many are large."""
 
 
 @singledispatch
@@ -62,7 +63,7 @@ def _bars(chart: Bars) -> ChartDrawing:
             if not figure.known or figure.value is None:
                 continue
             start, end = sorted((across(0.0), across(figure.value)))
-            drawing.add(f'<g class="{series_class(order)}">')
+            drawing.add(f'<g class="{series_class(order, own.name)}">')
             drawing.rectangle(start, high, end - start, bar - 2, "bar", f"{group}, {own.name}: {figure}")
             drawing.add("</g>")
             if figure.bounded:
@@ -112,24 +113,28 @@ def _shares(chart: Shares) -> ChartDrawing:
     labels = 8.0 if alone else 12 + max(60.0, widest(chart.groups, 240.0))
     told = chart.about or f"From left to right the shares of {chart.noun}: {', '.join(chart.levels)}."
     drawing = ChartDrawing(chart.title, told, labels + strip + 8, 26 + (high + gap) * len(chart.groups))
-    shades = [opacities[min(index, len(opacities) - 1)] for index in range(len(chart.levels))]
-    for index, (level, shade) in enumerate(zip(chart.levels, shades, strict=True)):
+    looks = [
+        (f"strip {series_class(0, level)}", 1.0) if level in LEVEL_COLOURS
+        else ("strip", opacities[min(index, len(opacities) - 1)])
+        for index, level in enumerate(chart.levels)
+    ]  # fmt: skip
+    for index, (level, (look, shade)) in enumerate(zip(chart.levels, looks, strict=True)):
         x = labels + strip * index / len(chart.levels)
-        drawing.rectangle(x, 4, 10, 10, "strip", level, fill_opacity=shade)
+        drawing.rectangle(x, 4, 10, 10, look, level, fill_opacity=shade)
         drawing.text(x + 14, 13.5, level, "soft", strip / len(chart.levels) - 16)
     for row, (group, counts) in enumerate(zip(chart.groups, chart.counts, strict=True)):
         y, x, total = 26 + (high + gap) * row, labels, sum(counts) or 1
         if not alone:
             drawing.text(labels - 8, y + high / 2 + 4, group, "end", labels - 12)
-        for level, shade, count in zip(chart.levels, shades, counts, strict=True):
+        for level, (look, shade), count in zip(chart.levels, looks, counts, strict=True):
             wide, percent = strip * count / total, 100 * count / total
             drawing.rectangle(
-                x, y, wide, high, "strip", f"{group}, {level}: {count:,g} of {total:,g} ({percent:.1f} %)",
+                x, y, wide, high, look, f"{group}, {level}: {count:,g} of {total:,g} ({percent:.1f} %)",
                 fill_opacity=shade,
             )  # fmt: skip
             if wide >= 30:  # a narrower one has its share only in the table
-                kind = "middle" if shade <= 0.5 else "middle over"
-                drawing.text(x + wide / 2, y + high / 2 + 4, fitting(f"{percent:.0f} %", wide), kind)
+                kind = "on-level" if level in LEVEL_COLOURS else "" if shade <= 0.5 else "over"
+                drawing.text(x + wide / 2, y + high / 2 + 4, fitting(f"{percent:.0f} %", wide), f"middle {kind}")
             x += wide
     return drawing
 
@@ -151,7 +156,7 @@ def _lines(chart: Lines) -> ChartDrawing:
     unit = figures[0] if figures else Figure(None)
     plane.axes(chart.axis, lambda value: tick_text(unit, value))
     for order, own in enumerate(chart.series):
-        drawing.add(f'<g class="{series_class(order)}">')
+        drawing.add(f'<g class="{series_class(order, own.name)}">')
         _line(plane, chart, own)
         drawing.add("</g>")
     if chart.marked is not None and (value := chart.series[0].figures[chart.marked].value) is not None:
@@ -255,24 +260,39 @@ def _scatter(chart: Scatter) -> ChartDrawing:
     drawing = ChartDrawing(chart.title, chart.about or f"{chart.up} against {chart.axis}.", Plane.width)
     points = [point for cloud in (*chart.clouds, *chart.trends) for point in cloud.points]
     across, (low, high) = (finite_range([point[axis] for point in points]) for axis in (0, 1))
-    above = drawing.legend([cloud.name for cloud in chart.clouds], Plane.left, 4)
+    classes = ["rest" if cloud.rest else series_class(order, cloud.name) for order, cloud in enumerate(chart.clouds)]
+    above = drawing.legend([cloud.name for cloud in chart.clouds], Plane.left, 4, classes)
     plane = Plane(drawing, ticks(*across), ticks(low - chart.spread, high + chart.spread), above=above)
     numbers: Callable[[float], str] = Figure(None, digits=4, plain=True).write
     plane.axes(chart.axis, None if chart.bare else lambda value: f"{float(numbers(value).replace(',', '')):,g}")
     drawing.text(Plane.left, Plane.top + above - 4, chart.up, "soft")
-    for order, cloud in enumerate(chart.clouds):
-        drawing.add(f'<g class="{series_class(order)}">')
+    colours = {cloud.name: look for cloud, look in zip(chart.clouds, classes, strict=True)}
+
+    def join(trend: Cloud, kind: str) -> tuple[float, float]:
+        line = [plane.position(*point) for point in trend.points]
+        drawing.path(line, kind)
+        return line[-1]
+
+    for trend in chart.trends:
+        if trend.name in colours:
+            drawing.add(f'<g class="{colours[trend.name]}">')
+            join(trend, "curve")
+            drawing.add("</g>")
+    few = sum(len(cloud.points) for cloud in chart.clouds) <= _MOST_POINTS
+    kind, radius = ("point", 4.5) if few else ("point faint", 2.5)
+    for cloud in sorted(chart.clouds, key=lambda cloud: not cloud.rest):
+        drawing.add(f'<g class="{colours[cloud.name]}">')
         for index, (x, y) in enumerate(cloud.points):
             moved = chart.spread * (2 * (index * _GOLDEN % 1) - 1)
-            drawing.dot(*plane.position(x, y + moved), "point faint", cloud.labels[index] if cloud.labels else "")
+            told = cloud.labels[index] if cloud.labels else ""
+            drawing.dot(*plane.position(x, y + moved), kind, told, radius)
         drawing.add("</g>")
     for trend in chart.trends:
-        line = [plane.position(*point) for point in trend.points]
-        drawing.path(line, "trend")
-        for (x, y), (across_value, up_value) in zip(line, trend.points, strict=True):
-            drawing.dot(x, y, "trend", f"{across_value:.4g}: {up_value:.4g}")
-        if trend.name:
-            drawing.text(line[-1][0], line[-1][1] - 6, trend.name, "end")
+        if trend.name not in colours:
+            x, y = join(trend, "trend")
+            for point in trend.points:
+                drawing.dot(*plane.position(*point), "trend", f"{point[0]:.4g}: {point[1]:.4g}")
+            drawing.text(x, y - 6, trend.name, "end")
     return drawing
 
 

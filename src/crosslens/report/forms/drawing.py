@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from crosslens.core import Figure, MissingExtraError
-from crosslens.report.charts.theme import PAPER_STYLE, SERIES
+from crosslens.report.charts.theme import LEVEL_COLOURS, PAPER_STYLE, SERIES
 from crosslens.report.export.files import write_changed
 
 _TICKS = 5
@@ -65,7 +65,7 @@ class ChartDrawing:
         for edge in (low, high):
             self.line(edge, middle - 3, edge, middle + 3, "interval")
 
-    def legend(self, names: Sequence[str], left: float, top: float) -> float:
+    def legend(self, names: Sequence[str], left: float, top: float, classes: Sequence[str] = ()) -> float:
         """The keys of several series, in rows; returns how high they are. A single series needs none."""
         if len(names) < 2:
             return 0.0
@@ -75,7 +75,7 @@ class ChartDrawing:
             if x > left and x + wide > self.width:
                 x, y = left, y + 18
             key = f'<rect class="key" x="{x:.1f}" y="{y:.1f}" width="10" height="10"/>'
-            self.add(f'<g class="{series_class(number)}">{key}</g>')
+            self.add(f'<g class="{classes[number] if classes else series_class(number, name)}">{key}</g>')
             self.text(x + 14, y + 9.5, name, "soft", self.width - left - 24)
             x += wide + 6
         return y - top + 22
@@ -127,9 +127,9 @@ def drawn_file(drawings: Sequence[ChartDrawing], suffix: str) -> bytes:
     return document
 
 
-def series_class(number: int) -> str:
-    """The class that gives the series of this number, from 0, its colour."""
-    return f"s{number % SERIES + 1}"
+def series_class(number: int, name: str = "") -> str:
+    """The class that gives the series of this number, from 0, its colour; a level of difficulty has its own."""
+    return f"level-{name}" if name in LEVEL_COLOURS else f"s{number % SERIES + 1}"
 
 
 def widest(names: Iterable[str], most: float) -> float:

@@ -146,6 +146,7 @@ def _card(card: PictureCard, drawn: Mapping[str, EmbeddedImage]) -> str:
         size = f'width="{picture.width:g}" height="{picture.height:g}"'
         shown = f'<img src="{picture.address}" alt="{escape(card.title)}" {size}>'
     lines = "".join(f'<q dir="auto">{escape(line)}</q>' for line in card.lines)
+    lines += "".join(f'<span class="facts" dir="auto">{escape(line)}</span>' for line in card.details)
     return f"<figure{_class(card.mark)}>{shown}<figcaption>{escape(card.title)}{lines}</figcaption></figure>"
 
 
@@ -159,6 +160,6 @@ NOTEBOOK_STYLE = """
 .crosslens th.number, .crosslens td.number { text-align: right; } .crosslens .facts { color: var(--soft); }
 .crosslens td.best { font-weight: 700; } .crosslens .wide { overflow-x: auto; }
 .crosslens .hits { display: grid; grid-template-columns: repeat(auto-fill, minmax(160px, 1fr)); gap: 10px; }
-.crosslens .hits img { max-width: 100%; height: auto; }
+.crosslens .hits img { max-width: 100%; height: auto; } .crosslens .hits .facts { display: block; }
 """
 """A few rules that keep to this element: a notebook has a style of its own."""

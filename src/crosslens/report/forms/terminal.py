@@ -27,6 +27,8 @@ from crosslens.core import (
 
 _BAR = 40
 """How long the longest bar of text is."""
+_MOST_LETTERS = 300
+"""Of a line of a card."""
 
 
 @FORMS.register("terminal")
@@ -52,8 +54,8 @@ def terminal(sections: Iterable[Section], width: int | None = None) -> str:
                 blocks.append("\n".join(_wrapped(note, wrapped) for note in part.notes))
             elif isinstance(part, Histogram) and part.printed:
                 blocks.append(f"{_wrapped(part.title, wrapped)}\n{_text_bars(part).text(width)}")
-            elif isinstance(part, Cards):
-                blocks.append("\n".join([part.title, *(line for card in part.cards for line in _card(card, wrapped))]))
+            elif isinstance(part, Cards) and (cards := part.cards[: part.most]):
+                blocks.append("\n".join([part.title, *(line for card in cards for line in _card(card, wrapped))]))
     return printable("\n\n".join(block for block in blocks if block))
 
 
@@ -92,7 +94,9 @@ def _card(card: PictureCard, width: int) -> list[str]:
     indent = 4 * " "
     lines = textwrap.wrap(card.title, width, initial_indent="  ", subsequent_indent="  ") if card.title else []
     for line in card.lines:
-        lines += textwrap.wrap(" ".join(line.split()), width, initial_indent=indent, subsequent_indent=2 * indent)
+        line = " ".join(line.split())
+        line = line if len(line) <= _MOST_LETTERS else line[: _MOST_LETTERS - 1] + "…"
+        lines += textwrap.wrap(line, width, initial_indent=indent, subsequent_indent=2 * indent)
     return lines
 
 

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from crosslens.core import ConflictError, CrosslensError, MissingExtraError, UsageError
+from crosslens.report.charts.theme import LEVEL_COLOURS
 from crosslens.report.export.files import write_changed
 from crosslens.report.html import html_page
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#4D4D4D")
 """Okabe and Ito's palette without its yellow, which is too light for paper."""
-LEVEL_COLOURS = {"easy": "#009E73", "medium": "#E69F00", "hard": "#D55E00"}
-"""Of the levels of difficulty, in every figure and on every page."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
