@@ -357,13 +357,13 @@ class Histogram(Chart):
 class Cloud:
     """The points of one kind in a scatter; ``labels`` are what each says under the pointer.
 
-    ``rest``: those of no kind, grey and behind the others.
+    Its ``look``: ``rest`` for those of no kind, grey and behind the others, ``ring`` around points of other clouds.
     """
 
     name: str
     points: tuple[tuple[float, float], ...]
     labels: tuple[str, ...] = ()
-    rest: bool = False
+    look: Literal["", "rest", "ring"] = ""
 
 
 @dataclass(frozen=True, kw_only=True)

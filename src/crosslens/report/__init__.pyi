@@ -72,7 +72,6 @@ from crosslens.report.pages.explanations import (
 from crosslens.report.pages.gallery import gallery_page as gallery_page
 from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_page
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
-from crosslens.report.pages.polysemy import clusters_page as clusters_page
 from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
 from crosslens.report.plots.filter_loss import write_filter_loss as write_filter_loss
 from crosslens.report.plots.heat_maps import (
@@ -81,11 +80,6 @@ from crosslens.report.plots.heat_maps import (
     write_heat_map as write_heat_map,
 )
 from crosslens.report.plots.panels import write_scatter as write_scatter
-from crosslens.report.plots.polysemy import (
-    write_caption_map as write_caption_map,
-    write_densities as write_densities,
-    write_polysemy as write_polysemy,
-)
 from crosslens.report.plots.style import figure_suffix as figure_suffix
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
 from crosslens.report.selection import select_metrics as select_metrics
@@ -112,11 +106,6 @@ from crosslens.report.text.failures import (
     concepts_grid as concepts_grid,
     concepts_text as concepts_text,
     overview_text as overview_text,
-)
-from crosslens.report.text.polysemy import (
-    clusters_text as clusters_text,
-    curves_text as curves_text,
-    diversity_text as diversity_text,
 )
 from crosslens.report.text.protocols import (
     protocol_description as protocol_description,

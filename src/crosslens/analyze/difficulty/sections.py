@@ -251,8 +251,8 @@ def _disagreements_table(disagreements: Mapping[str, pl.DataFrame]) -> Table:
     """How many pairs only the one model matches, and only the other, by level."""
     labels = {model: rows[DIFFICULTY].to_list() for model, rows in disagreements.items()}
     levels = list(dict.fromkeys(level for own in labels.values() for level in reversed(own)))
-    rows = tuple((model, len(own), *map(own.count, levels)) for model, own in labels.items())
-    return Table(("only this model matches", "pairs", *levels), rows, "l" + "r" * (len(levels) + 1))
+    rows: list[tuple[Cell, ...]] = [(model, len(own), *map(own.count, levels)) for model, own in labels.items()]
+    return Table(("only this model matches", "pairs", *levels), tuple(rows), "l" + "r" * (len(levels) + 1))
 
 
 def stability_line(stability: Stability) -> str:
