@@ -153,15 +153,14 @@ def test_titles_that_are_wrong_are_refused(place: Path, capsys: pytest.CaptureFi
 
 
 def test_the_map_of_an_image_s_captions(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("plotly")
     pytest.importorskip("umap")
-    command = [*BUILD, "--diverse", "k-means", "--map", "map.html"]
+    command = [*BUILD, "--diverse", "k-means", "--map", "--write", "map.html", "--overwrite"]
     assert main(command) == 0
     assert "no map yet" in capsys.readouterr().err
     for number in (1, 2):
         judge_all(f"annotate-{number}.csv")
     assert main(command) == 0
-    assert "map written to map.html" in capsys.readouterr().err
+    assert "written to bench and map.html" in capsys.readouterr().err
     from crosslens.build import IMP, DecisionLog
 
     (entry, *_) = DecisionLog.load("bench", IMP).of("selected")
@@ -169,11 +168,11 @@ def test_the_map_of_an_image_s_captions(place: Path, capsys: pytest.CaptureFixtu
     assert f"Captions of {entry['image']}" in page
     texts = dict(cl.load_dataset("bench/dataset").captions.select("caption", "text").iter_rows())
     assert page.count("<td>yes</td>") == len(entry["captions"]) == 3
+    assert page.partition('<g class="ring">\n<circle')[2].partition("</g>")[0].count('class="point"') == 3
     assert all(texts[caption] in page for caption in entry["captions"])
-    assert main([*BUILD, "--diverse", "k-means", "--map", "map.html", "--map-image", "none.png"]) == 2
+    assert main([*BUILD, "--diverse", "k-means", "--map", "--map-image", "none.png"]) == 2
     assert "none.png" in capsys.readouterr().err
     assert main([*BUILD, "--map-image", "none.png"]) == 2
-    assert main([*BUILD, "--map", "map.txt"]) == 2
 
 
 def test_lists_vectors_and_datasets_serve_as_well(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

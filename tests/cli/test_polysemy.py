@@ -15,8 +15,8 @@ import pytest
 
 import crosslens as cl
 import crosslens.analyze as analyze
-from crosslens.report import clusters_text, curves_text
-from crosslens.report.plots.polysemy import cluster_map, density_figure, polysemy_figure
+from crosslens.analyze.polysemy.sections import cluster_map, cluster_sections, curve_sections, diversity_sections
+from crosslens.core import FORMS, Lines
 from tests.analyze.test_polysemy import cosine
 
 from .conftest import Call
@@ -108,12 +108,13 @@ def test_captions_split_by_a_column(folder: Path, call: Call) -> None:
     assert "--by requires a single dataset" in call(*words(folder), "--by", "kind").err
 
 
-def test_figures_are_pages_without_a_network(folder: Path, call: Call, tmp_path: Path) -> None:
-    files = [tmp_path / "curves.html", tmp_path / "densities.html"]
-    assert call(*words(folder), "--plot", files[0], "--density", files[1]).code == 0
-    for file, text in zip(files, ("caption distance (radians)", "co-captions, CIDEr"), strict=True):
+def test_charts_are_on_a_page_without_a_network(folder: Path, call: Call, tmp_path: Path) -> None:
+    files = [tmp_path / "page.html", tmp_path / "charts.svg"]
+    assert call(*words(folder), "--write", files[0], "--write", files[1]).code == 0
+    for file in files:
         content = file.read_text(encoding="utf-8")
-        assert text in content
+        assert "Caption distance (radians)" in content
+        assert "Density over pairs: co-captions, CIDEr" in content
         assert "diverse" in content
         assert not re.search(NETWORK, content)
 
@@ -123,7 +124,8 @@ def test_clusters_as_a_page(folder: Path, call: Call, tmp_path: Path) -> None:
     page, images = tmp_path / "clusters.html", tmp_path / "images.csv"
     given = [
         *words(folder, "plain"),
-        "--page",
+        "--clusters",
+        "--write",
         page,
         "--purity-by",
         "kind",
@@ -140,11 +142,10 @@ def test_clusters_as_a_page(folder: Path, call: Call, tmp_path: Path) -> None:
     content = page.read_text(encoding="utf-8")
     assert "kind &lt;1&gt;" in content
     assert "kind <1>" not in content
-    assert 'href="#d1-c3"' in content
-    assert 'id="d1-c3"' in content
-    assert "a dog number" in content
-    assert content.count('<figure class="in-words">') == 18, "no pictures: six images of each cluster in words"
-    assert "missing" not in content.split("</style>")[1].split("</script>")[-1]
+    assert re.findall(r"<h4>Cluster (\d): \d+ images?, image similarity", content) == ["1", "2", "3"]
+    assert content.count("<figcaption>plain") == 18, "six images of each cluster"
+    assert content.count("a dog number") == 18 * EACH, "no pictures: all captions say what is to be seen"
+    assert "a dog number" not in outcome.out
     assert pl.read_csv(images)["cluster"].n_unique() >= 3
     clusters = call(*words(folder, "plain"), "--clusters", "--min-cluster-size", "5", "--json").json["datasets"][0][
         "clusters"
@@ -155,14 +156,18 @@ def test_clusters_as_a_page(folder: Path, call: Call, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("flat_map")
 def test_a_page_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosslens.report.plots.polysemy._MOST_POINTS", 20)
+    monkeypatch.setattr("crosslens.analyze.polysemy.sections._MOST_POINTS", 20)
     dataset = cl.Dataset.of({f"<b>i{row}": ["text"] for row in range(60)})
     vectors = np.eye(8)[np.arange(60) % 3] + 0.05 * np.random.default_rng(0).normal(size=(60, 8))
     clusters = analyze.cluster_images(dataset, images=vectors, captions=vectors, min_cluster_size=5)
-    traces = cluster_map(clusters, 12).data
-    assert sum(len(trace.x) for trace in traces) == 20
-    assert all("<b>i" not in text for trace in traces for text in trace.hovertext)
-    assert "1 more cluster not shown" in clusters_text(clusters, shown=2)
+    drawn = cluster_map(clusters)
+    assert sum(len(cloud.points) for cloud in drawn.clouds) == 20
+    assert "20 of 60 images" in drawn.about
+    assert [cloud.name for cloud in drawn.clouds][:3] == ["cluster 1", "cluster 2", "cluster 3"]
+    sections = list(cluster_sections(clusters, dataset, {}, shown=2))
+    assert [len(table.rows) for table in sections[0].tables] == [2, 3], "all of them where a page folds the table"
+    assert "1 more cluster not shown" in FORMS["terminal"].value(sections)
+    assert "<b>i" not in FORMS["html"].value(sections)
 
 
 def measured(name: str, seed: int, **changes: Any) -> tuple[analyze.Polysemy, analyze.CaptionDiversity]:
@@ -173,25 +178,27 @@ def measured(name: str, seed: int, **changes: Any) -> tuple[analyze.Polysemy, an
     return curves, analyze.measure_caption_diversity(dataset, resamples=20, cider=False, **vectors)
 
 
-def test_figures_show_what_was_measured() -> None:
+def test_charts_show_what_was_measured() -> None:
     results = [measured("first", 0), measured("second", 1)]
-    traces = polysemy_figure([curves for curves, _ in results]).data
-    lines = [trace for trace in traces if trace.name]
-    assert len(traces) == 8, "a line and a band for two datasets and two panels"
-    np.testing.assert_allclose(lines[3].y, results[1][0].table["caption_distance"])
-    densities = density_figure([diversity for _, diversity in results]).data
-    assert [trace.name for trace in densities if trace.showlegend] == ["first", "second"]
-    assert all(np.trapezoid(trace.y, trace.x) == pytest.approx(1, abs=0.01) for trace in densities)
-
-
-def test_densities_have_axes() -> None:
-    drawn = density_figure([measured("first", 0)[1]]).to_dict()["layout"]
-    axes = [axis for name, axis in drawn.items() if name.startswith(("xaxis", "yaxis"))]
-    assert [axis["title"]["text"] for axis in axes] == ["cosine", "density (pairs per unit)"] * 2
-    for axis in axes:
-        assert axis["showline"]
-        assert axis["ticks"] == "outside"
-        assert axis.get("showticklabels", True)
+    (section,) = curve_sections([curves for curves, _ in results])
+    distance = section.charts[1]
+    assert isinstance(distance, Lines)
+    assert distance.across == tuple(range(1, 9))
+    second = distance.series[1]
+    assert second.name == "second"
+    np.testing.assert_allclose([figure.value for figure in second.figures], results[1][0].table["caption_distance"])
+    assert all(figure.bounded for figure in second.figures)
+    (section,) = diversity_sections([diversity for _, diversity in results])
+    assert [chart.title.partition(": ")[2] for chart in section.charts] == [
+        "co-captions, cosine", "image and caption, cosine",
+    ]  # fmt: skip
+    for chart in section.charts:
+        assert isinstance(chart, Lines)
+        assert chart.axis == "cosine"
+        assert [series.name for series in chart.series] == ["first", "second"]
+        for series in chart.series:
+            area = np.trapezoid([figure.value for figure in series.figures], chart.across)
+            assert area == pytest.approx(1, abs=0.01)
 
 
 def test_many_sizes_make_a_short_table() -> None:
@@ -200,9 +207,10 @@ def test_many_sizes_make_a_short_table() -> None:
     result = cl.polysemy(
         dataset, images=rng.normal(size=(60, 4)), captions=rng.normal(size=(60, 4)), sizes=range(1, 51), resamples=0
     )
-    sizes = [int(match[1]) for match in re.finditer(r"^ *(\d+) +-?\d\.\d{3}$", curves_text([result]), re.MULTILINE)]
+    sizes = [int(match[1]) for match in re.finditer(r"^ *(\d+) +-?\d\.\d{3}$", str(result), re.MULTILINE)]
     assert sizes == [1, 5, 10, 25, 50] * 2
-    assert str(result) == curves_text([result])
+    (section,) = result.sections()
+    assert len(section.charts[0].table.rows) == 50, "the chart has all of them"
     assert math.isfinite(result.table["caption_distance"].mean())
 
 
@@ -284,11 +292,10 @@ def test_a_sentence_encoder_matches_words(tmp_path: Path, call: Call) -> None:
         (("--image-text", "mean"), "--image-text requires --model"),
         (("--caption-embeddings", "x.npy"), "--caption-embeddings must be given once per dataset: 2 for 1"),
         (("--visual-model", "tiny", "--visual-embeddings", "x.npy"), "both --visual-model and --visual-embeddings"),
-        (("--purity-by", "kind"), "--purity-by requires --clusters or --page"),
+        (("--purity-by", "kind"), "--purity-by requires --clusters"),
         (("--clusters", "--purity-by", "kin"), "kin"),
         (("--clusters", "--umap-neighbours", "24"), "--umap-neighbours 24 must be below the number of images, 24"),
-        (("--page", "x.pdf"), "x.pdf is not .html"),
-        (("--plot", "x.txt"), "unknown figure format .txt"),
+        (("--write", "x.xls"), "unknown form .xls"),
         (("-o", "x.txt"), "neither .parquet nor .csv"),
     ],
 )

@@ -141,21 +141,22 @@ from crosslens.analyze.polysemy.clusters import (
     cluster_images as cluster_images,
 )
 from crosslens.analyze.polysemy.co_captions import (
-    CO_CAPTION_QUANTITIES as CO_CAPTION_QUANTITIES,
     CaptionDiversity as CaptionDiversity,
     PairValues as PairValues,
     measure_caption_diversity as measure_caption_diversity,
 )
-from crosslens.analyze.polysemy.densities import Density as Density, kernel_density as kernel_density
+from crosslens.analyze.polysemy.densities import kernel_density as kernel_density
 from crosslens.analyze.polysemy.measure import (
-    CAPTION_DISTANCE as CAPTION_DISTANCE,
-    IMAGE_SIMILARITY as IMAGE_SIMILARITY,
-    NEIGHBOURHOOD_SIZES as NEIGHBOURHOOD_SIZES,
     Polysemy as Polysemy,
     check_sizes as check_sizes,
     measure_polysemy as measure_polysemy,
 )
 from crosslens.analyze.polysemy.options import ClusterOptions as ClusterOptions
+from crosslens.analyze.polysemy.sections import (
+    NEIGHBOURHOOD_SIZES as NEIGHBOURHOOD_SIZES,
+    MeasuredDataset as MeasuredDataset,
+    PolysemyStudy as PolysemyStudy,
+)
 from crosslens.analyze.scorers.comparison import (
     ScorerComparison as ScorerComparison,
     compare_scorers as compare_scorers,

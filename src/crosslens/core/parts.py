@@ -381,23 +381,19 @@ class Histogram(Chart):
 
 @dataclass(frozen=True)
 class Cloud:
-    """The points of one kind in a scatter; ``labels`` are what each says under the pointer.
-
-    ``rest``: those of no kind, grey and behind the others.
-    """
+    """The points of one kind in a scatter, and what each says under the pointer; a ``rest`` is grey behind others."""
 
     name: str
     points: tuple[tuple[float, float], ...]
     labels: tuple[str, ...] = ()
-    rest: bool = False
+    look: Literal["", "rest", "ring"] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scatter(Chart):
     """Points by two values; each of ``trends`` joins its points by a line. ``bare`` axes have no numbers.
 
-    A trend that is called as a cloud has its colour.
-    Where many points lie on one another, they are drawn up to ``spread`` above or below their place.
+    A trend called as a cloud has its colour. Points that lie on one another are drawn up to ``spread`` above or below.
     """
 
     clouds: tuple[Cloud, ...]
@@ -420,10 +416,7 @@ class Scatter(Chart):
 
 @dataclass(frozen=True)
 class PictureCard:
-    """A picture or none, with its heading and lines of text. ``mark``: ``right``, ``wrong``, or nothing said.
-
-    ``details`` are further lines on pages alone.
-    """
+    """A picture or none, with its heading and lines of text, ``details`` on pages alone; ``mark`` may say nothing."""
 
     title: str
     lines: tuple[str, ...] = ()
@@ -434,14 +427,13 @@ class PictureCard:
 
 @dataclass(frozen=True)
 class Cards:
-    """Cards under one heading. A ``row`` is one thing seen from several sides: query, expected, retrieved."""
+    """Cards under one heading; a terminal shows the first ``most`` of them."""
 
     title: str
     cards: tuple[PictureCard, ...]
     pictures: Mapping[str, str] = field(default_factory=dict)
     """Files of the images that cards name."""
     most: int | None = None
-    """How many of them a terminal shows, where not all."""
 
 
 @dataclass(frozen=True)

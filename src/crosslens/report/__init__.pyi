@@ -66,17 +66,11 @@ from crosslens.report.pages.explanations import (
 from crosslens.report.pages.gallery import gallery_page as gallery_page
 from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_page
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
-from crosslens.report.pages.polysemy import clusters_page as clusters_page
 from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
 from crosslens.report.plots.heat_maps import (
     write_atlas as write_atlas,
     write_drop_map as write_drop_map,
     write_heat_map as write_heat_map,
-)
-from crosslens.report.plots.polysemy import (
-    write_caption_map as write_caption_map,
-    write_densities as write_densities,
-    write_polysemy as write_polysemy,
 )
 from crosslens.report.plots.style import figure_suffix as figure_suffix
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
@@ -103,11 +97,6 @@ from crosslens.report.text.failures import (
     concepts_grid as concepts_grid,
     concepts_text as concepts_text,
     overview_text as overview_text,
-)
-from crosslens.report.text.polysemy import (
-    clusters_text as clusters_text,
-    curves_text as curves_text,
-    diversity_text as diversity_text,
 )
 from crosslens.report.text.protocols import protocol_text as protocol_text
 from crosslens.report.text.robustness import ROBUSTNESS_TABLES as ROBUSTNESS_TABLES, robustness_text as robustness_text

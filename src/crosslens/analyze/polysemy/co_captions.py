@@ -31,15 +31,6 @@ from crosslens.statistics import Bootstrap, Estimate
 
 Array = np.ndarray[Any, Any]
 
-CO_CAPTION_QUANTITIES = {
-    "co_caption_cosine": "co-captions, cosine",
-    "co_caption_sentence": "co-captions, sentence cosine",
-    "co_caption_words": "co-captions, word matching F",
-    "co_caption_cider": "co-captions, CIDEr",
-    "pair_cosine": "image and caption, cosine",
-}
-"""Name → what a reader is told."""
-
 _NUMBERS_AT_ONCE = 4_000_000
 _PAIRS_AT_ONCE = 4_096
 

@@ -7,7 +7,7 @@ of similar images are far away is polysemous: one picture, many captions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from numbers import Integral
@@ -18,13 +18,20 @@ import polars as pl
 
 from crosslens.analyze.neighbours import nearest_items
 from crosslens.analyze.polysemy.neighbourhoods import CaptionGroups, caption_distances, running_similarity
+from crosslens.analyze.polysemy.sections import (
+    CAPTION_DISTANCE,
+    IMAGE_SIMILARITY,
+    NEIGHBOURHOOD_SIZES,
+    curve_sections,
+)
 from crosslens.core import (
     Dataset,
     Embeddings,
     Ids,
     InputError,
-    Printable,
+    Presented,
     Progress,
+    Section,
     SilentProgress,
     UsageError,
     align_embeddings,
@@ -35,13 +42,9 @@ from crosslens.statistics import Bootstrap, Estimate
 
 Array = np.ndarray[Any, Any]
 
-NEIGHBOURHOOD_SIZES = (1, 5, 10, 25, 50, 100)
-"""The neighbourhood sizes R of the paper's Figure 3."""
-IMAGE_SIMILARITY, CAPTION_DISTANCE = "image_similarity", "caption_distance"
-
 
 @dataclass(frozen=True, eq=False)
-class Polysemy(Printable):
+class Polysemy(Presented):
     """The curves of one dataset; ``image_similarity`` and ``caption_distance`` are images × sizes.
 
     A caption distance is NaN where none of the R nearest images has a caption: that image does not count in the mean.
@@ -56,6 +59,15 @@ class Polysemy(Printable):
     level: float
     recall: float | None = None
     """Of approximate neighbours, the share of the true ones among them, measured on a sample; None: exact."""
+
+    @property
+    def title(self) -> str:
+        """The heading of a page that shows the curves."""
+        return f"Polysemy: {self.name}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Both curves."""
+        return curve_sections([self])
 
     @cached_property
     def table(self) -> pl.DataFrame:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -18,6 +18,9 @@ from crosslens.build.imp.sampling import Array, SampleSpread
 from crosslens.build.imp.sections import dropped_captions, imp_sections
 from crosslens.build.log import DecisionLog
 from crosslens.core import Card, Dataset, Presented, Section
+
+if TYPE_CHECKING:
+    from crosslens.build.imp.diversity import CaptionMap
 
 DATASET = "dataset"
 """The folder of the benchmark itself."""
@@ -56,6 +59,8 @@ class Imp(Presented):
     """Captions → vectors, as the text encoder of the build has them."""
     output: Path | None = None
     """Its folder."""
+    mapped: CaptionMap | None = None
+    """The map of an image's captions, where it is shown too."""
 
     @property
     def counts(self) -> dict[str, int]:

@@ -18,7 +18,17 @@ from crosslens.build.imp.benchmark import Imp, good_captions
 from crosslens.build.imp.people.annotation import Verdict
 from crosslens.build.imp.planar_map import FEWEST, planar_map
 from crosslens.build.imp.settings import LOWEST
-from crosslens.core import MissingExtraError, UnknownNameError, UsageError, random_stream
+from crosslens.core import (
+    Cloud,
+    MissingExtraError,
+    Presented,
+    Scatter,
+    Section,
+    Table,
+    UnknownNameError,
+    UsageError,
+    random_stream,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -38,7 +48,7 @@ def select_diverse(vectors: Array, count: int, how: str, *, seed: int, image: st
 
 
 @dataclass(frozen=True, eq=False)
-class CaptionMap:
+class CaptionMap(Presented):
     """The good captions of an image in a plane, the K-means cluster of each, and whether it was chosen."""
 
     image: str
@@ -48,6 +58,45 @@ class CaptionMap:
     chosen: Array
     diverse: str
     """How they were chosen."""
+
+    @property
+    def title(self) -> str:
+        """The heading of a page that shows the map."""
+        return f"Captions of {self.image}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """The map, a colour per cluster and rings around the chosen captions; then their texts."""
+        where = "UMAP map" if len(self.texts) >= FEWEST else "first two principal axes"
+        about = f"{len(self.texts)} good captions, {where}; {int(self.chosen.sum())} chosen by {self.diverse}, in rings"
+        groups = [(f"cluster {number + 1}", self.clusters == number) for number in range(int(self.clusters.max()) + 1)]
+        clouds = [
+            Cloud(
+                name, tuple(map(tuple, self.points[own].round(3).tolist())),
+                tuple(self.texts[row] for row in np.flatnonzero(own)), look="ring" if name == "chosen" else "",
+            )
+            for name, own in (*groups, ("chosen", self.chosen))
+        ]  # fmt: skip
+        order = np.lexsort((~self.chosen, self.clusters))
+        rows = [(self.clusters[row] + 1, self.chosen[row], self.texts[row]) for row in order]
+        chosen = tuple((int(cluster), text) for cluster, taken, text in rows if taken)
+        every = tuple((int(cluster), "yes" if taken else "", text) for cluster, taken, text in rows)
+        yield Section(
+            "",
+            (
+                Scatter(title=self.title, about=about, clouds=tuple(clouds), axis="", up="", bare=True),
+                Table(("cluster", "chosen caption"), chosen, "rl", title=self.title),
+                Table(("cluster", "chosen", "caption"), every, "rll", title="All captions", folded=True),
+            ),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        columns = self.texts, self.points.tolist(), self.clusters.tolist(), self.chosen.tolist()
+        captions = [
+            {"text": text, "point": point, "cluster": cluster + 1, "chosen": chosen}
+            for text, point, cluster, chosen in zip(*columns, strict=True)
+        ]
+        return {"image": self.image, "diverse": self.diverse, "captions": captions}
 
 
 def map_captions(imp: Imp, image: str | None = None) -> CaptionMap:

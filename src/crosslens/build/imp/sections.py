@@ -68,6 +68,8 @@ def imp_sections(imp: Imp) -> Iterator[Section]:
         sheets = [(name, f"{judged:,} of {needed:,} verdicts") for name, (judged, needed) in imp.waiting.items()]
         parts += [FactList(tuple(sheets)), Text.of(next_step(imp))]
     yield Section("", tuple(parts))
+    if imp.mapped is not None:
+        yield from imp.mapped.sections()
 
 
 def _counts(imp: Imp) -> list[Part]:

@@ -12,21 +12,13 @@ import crosslens.core as core
 import crosslens.data as data
 import crosslens.encode as encoders
 import crosslens.pipeline as pipeline
-import crosslens.report as report
 from crosslens.analyze import ClusterOptions
+from crosslens.cli.answers import wrote
 from crosslens.cli.commands.analyze import caption_sets, check_table_name, write_tables
 from crosslens.cli.commands.evaluate import open_cache
-from crosslens.cli.console import (
-    check_outputs,
-    print_json,
-    print_note,
-    print_result,
-    print_written,
-    progress_bar,
-    terminal_width,
-)
+from crosslens.cli.console import check_outputs, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_datasets, picture_files
-from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, IntervalOptions, Json, Overwrite, command
+from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, IntervalOptions, Overwrite, command
 from crosslens.core import EngineOptions, Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
@@ -79,57 +71,8 @@ class MeasureOptions(Options):
 
     sizes: str = option("1,5,10,25,50,100", "Neighbourhood sizes R, such as 1..100.", metavar="LIST")
     approximate: bool = option(False, "Search neighbours with faiss: faster; its recall is measured and printed.")
-    clusters: bool = option(False, "Cluster the images (also with --page).")
+    clusters: bool = option(False, "Cluster the images.")
     no_cider: bool = option(False, "Do not compare co-captions by CIDEr.")
-
-
-@dataclass(frozen=True)
-class PolysemyFiles(Options):
-    """The files that are written."""
-
-    output: Path | None = option(None, "The curves as a table: .parquet or .csv.", metavar="FILE", flags=OUTPUT)
-    per_image: Path | None = option(None, "Every image's values: .parquet or .csv.", metavar="FILE")
-    plot: Path | None = option(None, "The curves of all datasets: .html, .svg, .png or .pdf.", metavar="FILE")
-    density: Path | None = option(None, "Densities of similarity: .html, .svg, .png or .pdf.", metavar="FILE")
-    page: Path | None = option(None, "Clusters with pictures and captions: .html.", metavar="FILE")
-
-    def check(self, overwrite: bool) -> None:
-        """Raise for names that cannot be written, before the work begins."""
-        check_outputs(*vars(self).values(), overwrite=overwrite)
-        for table in (self.output, self.per_image):
-            check_table_name(table)
-        for figure in (self.plot, self.density):
-            if figure is not None:
-                report.figure_suffix(figure)
-        if self.page is not None and self.page.suffix.lower() != ".html":
-            raise UsageError(f"{self.page} is not .html", fix="end the name in .html")
-
-
-@dataclass(frozen=True)
-class _Measured:
-    """One dataset and what was measured of it."""
-
-    dataset: core.Dataset
-    curves: analyze.Polysemy
-    diversity: analyze.CaptionDiversity
-    clusters: analyze.PolysemyClusters | None
-
-    @property
-    def name(self) -> str:
-        return self.dataset.name
-
-    def as_dict(self) -> dict[str, Any]:
-        clusters = {} if self.clusters is None else {"clusters": self.clusters.as_dict()}
-        return {**self.curves.as_dict(), "diversity": self.diversity.as_dict(), **clusters}
-
-    def per_image(self) -> Any:
-        import polars as pl
-
-        table = self.curves.per_image.hstack(self.diversity.per_image.drop("image"))
-        if self.clusters is None:
-            return table
-        labels = pl.Series("cluster", self.clusters.labels)
-        return table.with_columns(pl.when(labels > 0).then(labels).alias("cluster"))
 
 
 @command(
@@ -138,10 +81,10 @@ class _Measured:
     'crosslens analyze polysemy --dataset "coco captions=val2017.json" \\',
     "    --dataset flickr.jsonl --model clip:openai/clip-vit-base-patch32 \\",
     "    --visual-model dinov2:facebook/dinov2-base --sizes 1..100 \\",
-    "    --plot polysemy.html --density densities.html",
+    "    --write polysemy.html",
     "crosslens analyze polysemy --dataset captions.jsonl \\",
     "    --image-embeddings img.npy --caption-embeddings cap.npy \\",
-    "    --page clusters.html --purity-by category",
+    "    --clusters --purity-by category --write clusters.html",
     "crosslens analyze polysemy --dataset captions.jsonl \\",
     "    --model sentence:all-MiniLM-L6-v2 --image-text mean",
 )
@@ -152,23 +95,25 @@ def polysemy(
     measures: MeasureOptions,
     intervals: IntervalOptions,
     settings: ClusterOptions,
-    files: PolysemyFiles,
     execution: EngineOptions,
     dataset: list[str] = option(
         ..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS
     ),
     by: str | None = option(None, "Split one dataset's captions by this column, such as style.", metavar="COLUMN"),
     show: int = option(10, "How many clusters are printed.", metavar="N", minimum=0),
+    output: Path | None = option(None, "The curves as a table: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    per_image: Path | None = option(None, "Every image's values: .parquet or .csv.", metavar="FILE"),
     overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+) -> analyze.PolysemyStudy:
     """Measure how diverse the captions of similar images are.
 
     For each image its R nearest images: how similar they are, and how far their captions are from the image. Several
     datasets stand side by side. Also compares the captions of one image with each other, and clusters the images.
     """
     sizes = pipeline.parse_counts(measures.sizes, "R")
-    files.check(overwrite)
+    check_outputs(output, per_image, overwrite=overwrite)
+    for table in (output, per_image):
+        check_table_name(table)
     vectors.check(len(dataset))
     whole = load_datasets(dataset, source)
     whole = [replace(loaded, name=name) for loaded, name in zip(whole, _names(dataset, whole), strict=True)]
@@ -176,26 +121,18 @@ def polysemy(
     models = _Models(vectors, encode, whole)
     for loaded in whole:  # before the long work, for each of them
         analyze.check_sizes(sizes, loaded)
-    measures = replace(measures, clusters=measures.clusters or files.page is not None)
     if settings.purity_by is not None and not measures.clusters:
-        raise UsageError("--purity-by requires --clusters or --page", fix="pass one of them")
+        raise UsageError("--purity-by requires --clusters", fix="pass --clusters, or drop --purity-by")
     with core.use_engine(execution):
-        measured = [
-            _measure(models.encode(loaded, 0 if by else number), sizes, measures, intervals, settings)
+        measured = tuple(
+            _measure(models.encode(loaded, 0 if by else number), sizes, measures, intervals, settings, encode)
             for number, loaded in enumerate(parts)
-        ]
-    written = _write(measured, files, encode, overwrite)
-    if json:
-        print_json({"datasets": [result.as_dict() for result in measured], "files": list(map(str, written))})
-        return
-    width = terminal_width()
-    texts = [
-        report.curves_text([result.curves for result in measured], width),
-        report.diversity_text([result.diversity for result in measured], width),
-        *(report.clusters_text(result.clusters, width, show) for result in measured if result.clusters is not None),
-    ]
-    print_result("\n\n\n".join(texts))
-    print_written(written)
+        )
+    if output is not None:
+        wrote(write_tables({own.dataset.name: own.curves.table for own in measured}, output))
+    if per_image is not None:
+        wrote(write_tables({own.dataset.name: own.per_image() for own in measured}, per_image))
+    return analyze.PolysemyStudy(measured, show)
 
 
 def _names(words: Sequence[str], datasets: Sequence[core.Dataset]) -> list[str]:
@@ -296,7 +233,8 @@ def _measure(
     measures: MeasureOptions,
     intervals: IntervalOptions,
     settings: ClusterOptions,
-) -> _Measured:
+    encode: EncodeOptions,
+) -> analyze.MeasuredDataset:
     joint = {"images": given.images, "captions": given.captions, "progress": progress_bar()}
     curves = analyze.measure_polysemy(
         given.dataset, sizes=sizes, visual=given.visual, approximate=measures.approximate, **joint, **vars(intervals)
@@ -310,27 +248,9 @@ def _measure(
         **vars(intervals),
     )
     if not measures.clusters:
-        return _Measured(given.dataset, curves, diversity, None)
+        return analyze.MeasuredDataset(given.dataset, curves, diversity)
     clusters = analyze.cluster_images(
         given.dataset, visual=given.visual, seed=intervals.seed, **joint, **vars(settings)
     )
-    return _Measured(given.dataset, curves, diversity, clusters)
-
-
-def _write(measured: Sequence[_Measured], files: PolysemyFiles, encode: EncodeOptions, overwrite: bool) -> list[Path]:
-    written = []
-    if files.output is not None:
-        written.append(write_tables({result.name: result.curves.table for result in measured}, files.output))
-    if files.per_image is not None:
-        written.append(write_tables({result.name: result.per_image() for result in measured}, files.per_image))
-    if files.plot is not None:
-        written.append(report.write_polysemy([result.curves for result in measured], files.plot, overwrite=overwrite))
-    if files.density is not None:
-        diversity = [result.diversity for result in measured]
-        written.append(report.write_densities(diversity, files.density, overwrite=overwrite))
-    if files.page is not None:
-        pictures = {result.name: picture_files(result.dataset, (), encode.image_folder) for result in measured}
-        pages = [(result.clusters, result.dataset) for result in measured if result.clusters is not None]
-        core.write_text(files.page, report.clusters_page(pages, pictures))
-        written.append(files.page)
-    return written
+    pictures = picture_files(given.dataset, (), encode.image_folder)
+    return analyze.MeasuredDataset(given.dataset, curves, diversity, clusters, pictures)

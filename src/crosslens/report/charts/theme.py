@@ -59,6 +59,7 @@ CHART_STYLE = f"""
 .chart .trend {{ fill: none; stroke: var(--ink); stroke-width: 1.6; }}
 .chart .zone {{ fill: var(--line); fill-opacity: 0.45; }}
 .chart .faint {{ fill-opacity: 0.45; }} .chart .rest .point, .chart .rest .key {{ fill: var(--line); }}
+.chart .ring .point, .chart .ring .key {{ fill: none; stroke: var(--ink); stroke-width: 2; }}
 .chart .interval {{ stroke: var(--ink); stroke-width: 1.4; }}
 .chart .best {{ fill: var(--paper); stroke: var(--bad); stroke-width: 3; }}
 .chart .best-line {{ stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 4 3; }}

@@ -260,7 +260,7 @@ def _scatter(chart: Scatter) -> ChartDrawing:
     drawing = ChartDrawing(chart.title, chart.about or f"{chart.up} against {chart.axis}.", Plane.width)
     points = [point for cloud in (*chart.clouds, *chart.trends) for point in cloud.points]
     across, (low, high) = (finite_range([point[axis] for point in points]) for axis in (0, 1))
-    classes = ["rest" if cloud.rest else series_class(order, cloud.name) for order, cloud in enumerate(chart.clouds)]
+    classes = [cloud.look or series_class(order, cloud.name) for order, cloud in enumerate(chart.clouds)]
     above = drawing.legend([cloud.name for cloud in chart.clouds], Plane.left, 4, classes)
     plane = Plane(drawing, ticks(*across), ticks(low - chart.spread, high + chart.spread), above=above)
     numbers: Callable[[float], str] = Figure(None, digits=4, plain=True).write
@@ -280,12 +280,12 @@ def _scatter(chart: Scatter) -> ChartDrawing:
             drawing.add("</g>")
     few = sum(len(cloud.points) for cloud in chart.clouds) <= _MOST_POINTS
     kind, radius = ("point", 4.5) if few else ("point faint", 2.5)
-    for cloud in sorted(chart.clouds, key=lambda cloud: not cloud.rest):
+    for cloud in sorted(chart.clouds, key=lambda cloud: ("rest", "", "ring").index(cloud.look)):
         drawing.add(f'<g class="{colours[cloud.name]}">')
         for index, (x, y) in enumerate(cloud.points):
             moved = chart.spread * (2 * (index * _GOLDEN % 1) - 1)
             told = cloud.labels[index] if cloud.labels else ""
-            drawing.dot(*plane.position(x, y + moved), kind, told, radius)
+            drawing.dot(*plane.position(x, y + moved), kind, told, radius + 3 * (cloud.look == "ring"))
         drawing.add("</g>")
     for trend in chart.trends:
         if trend.name not in colours:

@@ -160,6 +160,6 @@ NOTEBOOK_STYLE = """
 .crosslens th.number, .crosslens td.number { text-align: right; } .crosslens .facts { color: var(--soft); }
 .crosslens td.best { font-weight: 700; } .crosslens .wide { overflow-x: auto; }
 .crosslens .hits { display: grid; grid-template-columns: repeat(auto-fill, minmax(160px, 1fr)); gap: 10px; }
-.crosslens .hits img { max-width: 100%; height: auto; } .crosslens .hits .facts { display: block; }
+.crosslens .hits img { max-width: 100%; height: auto; } .crosslens .hits .facts { display: block; font-size: 12px; }
 """
 """A few rules that keep to this element: a notebook has a style of its own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
-from math import ceil, isfinite
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,6 @@ from crosslens.report.html import html_page
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#4D4D4D")
 """Okabe and Ito's palette without its yellow, which is too light for paper."""
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 INK, SOFT, FAINT = "#1A1A1A", "#666666", "#E3E3E3"
 CLEAR = "rgba(0, 0, 0, 0)"
@@ -60,26 +58,6 @@ def axis_label(text: str) -> str:
     return label(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
 
 
-def translucent(colour: str, opacity: float) -> str:
-    """A colour that lets through what is behind it."""
-    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
-    return f"rgba({red}, {green}, {blue}, {opacity})"
-
-
-def finite_or_none(value: float) -> float | None:
-    """A number as plotly draws it; None leaves a gap."""
-    return value if isfinite(value) else None
-
-
-def category_axis(names: Sequence[str], shown: Sequence[str]) -> dict[str, Any]:
-    """The axis of bars from top to bottom; ``shown`` are the names as they are written beside it."""
-    return {
-        "type": "category", "categoryorder": "array", "categoryarray": names, "tickmode": "array", "tickvals": names,
-        "ticktext": [axis_label(name) for name in shown], "autorange": "reversed", "automargin": True, "ticks": "",
-        "ticklabelstandoff": 6, "fixedrange": True,
-    }  # fmt: skip
-
-
 def figure_layout(
     title: str, subtitle: str, height: float, *, font_size: int = 13, title_top: int = 32
 ) -> dict[str, Any]:
@@ -112,22 +90,6 @@ def style_panels(drawn: Any) -> None:
     drawn.update_annotations(font={"size": 13, "color": INK})
     drawn.update_xaxes(gridcolor=FAINT, zeroline=False, linecolor=SOFT)
     drawn.update_yaxes(gridcolor=FAINT, zeroline=False, linecolor=SOFT)
-
-
-def interval_band(across: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str) -> Any | None:
-    """Intervals along a line as a translucent band; None where one of them is not known."""
-    if not all(map(isfinite, (*low, *high))):
-        return None
-    return plotly_objects().Scatter(
-        x=[*across, *reversed(across)],
-        y=[*high, *reversed(low)],
-        mode="lines",
-        line={"width": 0},
-        fill="toself",
-        fillcolor=translucent(colour, 0.14),
-        showlegend=False,
-        hoverinfo="skip",
-    )
 
 
 HTML = ".html"

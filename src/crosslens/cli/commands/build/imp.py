@@ -14,7 +14,6 @@ import crosslens.core as core
 import crosslens.data as data
 import crosslens.encode as encode
 import crosslens.pipeline as pipeline
-import crosslens.report as report
 from crosslens.build import CleaningSettings, SamplingSettings, SelectionSettings
 from crosslens.cli.answers import wrote
 from crosslens.cli.commands.build.origins import MODEL, absolute, is_given, refuse_on_repeat, resolved
@@ -70,7 +69,7 @@ _IMP_ORIGIN = (*(name for name in declarations(ImpInputs)), "image_folder", "pre
     "crosslens build imp --images photos/ --pool captions.parquet \\",
     "    --encoder tiny -o bench/ \\",
     "    --annotations one.csv --annotations two.csv \\",
-    "    --map captions.html --map-image beach.jpg",
+    "    --map --map-image beach.jpg --write captions.html",
     "crosslens build imp --repeat bench/decisions.jsonl -o again/",
 )
 def imp(
@@ -84,11 +83,8 @@ def imp(
         None, "A filled-in sheet; may be repeated. [default: the sheets in the output folder]", metavar="FILE"
     ),
     repeat: RepeatBuild = None,
-    caption_map: Path | None = option(
-        None,
-        "The good captions of an image in a plane, the chosen ones marked: .html, .svg, .png or .pdf.",
-        metavar="FILE",
-        flags=("--map",),
+    caption_map: bool = option(
+        False, "Show the good captions of an image in a plane, the chosen ones marked (--write).", flags=("--map",)
     ),
     map_image: str | None = option(
         None, "Whose captions --map shows. [default: the image with the most good ones]", metavar="IMAGE"
@@ -107,10 +103,8 @@ def imp(
     """
     if output is None:
         raise UsageError("missing option -o/--output", fix="say where the benchmark is written: -o FOLDER")
-    if caption_map is None and map_image is not None:
-        raise UsageError("--map-image without --map", fix="name the file of the map: --map FILE")
-    if caption_map is not None:
-        report.figure_suffix(caption_map)
+    if map_image is not None and not caption_map:
+        raise UsageError("--map-image requires --map", fix="pass --map, or drop --map-image")
     log = None
     if repeat is not None:
         log = build.DecisionLog.load(repeat, build.IMP)
@@ -155,16 +149,16 @@ def imp(
         )
     pipeline.note_skipped(result.log.head["left_out"], print_note)
     print_notes(result.notes)
-    if caption_map is not None and result.dataset is None:
+    mapped = None
+    if caption_map and result.dataset is None:
         print_note("note: no map yet: captions are chosen when people have judged them")
-    elif caption_map is not None:
+    elif caption_map:
         mapped = build.map_captions(result, map_image)
-        print_note(f"map written to {report.write_caption_map(mapped, caption_map, overwrite=overwrite)}")
     if not result.already:
         wrote(output)
     elif not json:
         print_note(f"waiting for verdicts in {output}" if result.waiting else f"up to date: {output} (nothing to do)")
-    return replace(result, output=output)
+    return replace(result, output=output, mapped=mapped)
 
 
 def _load_images(words: str) -> core.Dataset:

@@ -1,0 +1,287 @@
+"""How polysemy is shown: both curves, how diverse co-captions are with their densities, and clusters with captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import floor, isfinite, log10
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crosslens.analyze.polysemy.densities import kernel_density
+from crosslens.core import (
+    ABSENT,
+    Cards,
+    Cell,
+    Cloud,
+    Dataset,
+    Figure,
+    Lines,
+    Part,
+    PictureCard,
+    Presented,
+    Row,
+    Scatter,
+    Section,
+    Series,
+    Table,
+    Text,
+    random_stream,
+)
+from crosslens.metrics import format_count
+from crosslens.similarity import references_of
+from crosslens.statistics import Estimate
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from crosslens.analyze.polysemy.clusters import ImageCluster, PolysemyClusters
+    from crosslens.analyze.polysemy.co_captions import CaptionDiversity
+    from crosslens.analyze.polysemy.measure import Polysemy
+
+NEIGHBOURHOOD_SIZES = (1, 5, 10, 25, 50, 100)
+"""The neighbourhood sizes R of the paper's Figure 3."""
+IMAGE_SIMILARITY, CAPTION_DISTANCE = "image_similarity", "caption_distance"
+CO_CAPTION_QUANTITIES = {
+    "co_caption_cosine": "co-captions, cosine",
+    "co_caption_sentence": "co-captions, sentence cosine",
+    "co_caption_words": "co-captions, word matching F",
+    "co_caption_cider": "co-captions, CIDEr",
+    "pair_cosine": "image and caption, cosine",
+}
+"""Name → what a reader is told."""
+
+_CURVES = {
+    IMAGE_SIMILARITY: ("Image similarity (cosine)", "Image similarity: mean cosine to the R nearest images"),
+    CAPTION_DISTANCE: (
+        "Caption distance (radians)",
+        "Caption distance: mean angle (radians) to the captions of these R images",
+    ),
+}
+_READING = (
+    "A dataset is polysemous where the first table stays high while the second one is high or rises with R: images "
+    "remain similar, and the captions of similar images are far away."
+)
+_CLUSTERS_READING = (
+    "The most polysemous clusters first: polysemy is similarity (the mean cosine of two images) times diversity (the "
+    "mean angle in radians between captions of different images)."
+)
+_MOST_ROWS = 12
+"""Sizes up to which the tables have all of them."""
+_MOST_POINTS = 5_000
+"""Of a map: a page must stay small."""
+_COLOURED, _DRAWN, _EXAMPLES = 5, 12, 6
+"""Clusters with a colour on the map, clusters with cards, and images of each."""
+_CAPTIONS, _MOST_CAPTIONS = 2, 5
+"""Captions that are shown of an image with a picture, and of one without."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredDataset:
+    """One dataset and what was measured of it; ``pictures`` are files by image."""
+
+    dataset: Dataset
+    curves: Polysemy
+    diversity: CaptionDiversity
+    clusters: PolysemyClusters | None = None
+    pictures: Mapping[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        clusters = {} if self.clusters is None else {"clusters": self.clusters.as_dict()}
+        return {**self.curves.as_dict(), "diversity": self.diversity.as_dict(), **clusters}
+
+    def per_image(self) -> pl.DataFrame:
+        """One row per image: its curves, its co-captions, and the number of its cluster."""
+        import polars as pl
+
+        table = self.curves.per_image.hstack(self.diversity.per_image.drop("image"))
+        if self.clusters is None:
+            return table
+        labels = pl.Series("cluster", self.clusters.labels)
+        return table.with_columns(pl.when(labels > 0).then(labels).alias("cluster"))
+
+
+@dataclass(frozen=True, eq=False)
+class PolysemyStudy(Presented):
+    """Datasets side by side; of each the table has ``shown`` clusters."""
+
+    datasets: tuple[MeasuredDataset, ...]
+    shown: int = 10
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"Polysemy: {', '.join(own.dataset.name for own in self.datasets)}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Curves, co-captions, then the clusters of each dataset."""
+        yield from curve_sections([own.curves for own in self.datasets])
+        yield from diversity_sections([own.diversity for own in self.datasets])
+        for own in self.datasets:
+            if own.clusters is not None:
+                yield from cluster_sections(own.clusters, own.dataset, own.pictures, self.shown)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {"datasets": [own.as_dict() for own in self.datasets]}
+
+
+def curve_sections(results: Sequence[Polysemy]) -> Iterator[Section]:
+    """A chart and a table per curve: R across or down, a line or column per dataset; and how to read them."""
+    sizes, level = results[0].sizes, f"{100 * results[0].level:g}%"
+    shown = {*NEIGHBOURHOOD_SIZES, sizes[0], sizes[-1]} if len(sizes) > _MOST_ROWS else set(sizes)
+    bounded = any(isfinite(own.low) for result in results for own in result.estimates[IMAGE_SIMILARITY])
+    charts, tables = [], []
+    for name, (short, title) in _CURVES.items():
+        columns = [tuple(map(_figure, result.estimates[name])) for result in results]
+        charts.append(
+            Lines(
+                title=short, about=f"bands: {level} intervals over images" if bounded else "",
+                across=tuple(map(float, sizes)), axis="R, nearest images",
+                series=tuple(Series(result.name, own) for result, own in zip(results, columns, strict=True)),
+            )
+        )  # fmt: skip
+        rows: list[tuple[Cell, ...]] = [
+            (str(size), *(own[at] for own in columns)) for at, size in enumerate(sizes) if size in shown
+        ]
+        header = ("R", *(result.name for result in results))
+        tables.append(Table(header, tuple(rows), "r" + "l" * len(results), title=title))
+    facts = ", ".join(f"{result.name}: {format_count(len(result.image_ids), 'image')}" for result in results) + "."
+    if gaps := [result.name for result in results if np.isnan(result.caption_distance).any()]:
+        facts += f" Images whose R neighbours have no caption are not in the second table ({', '.join(gaps)})."
+    facts += f" In brackets: {level} intervals from resampling images." if bounded else ""
+    recalls = [
+        f"{result.name}: approximate neighbours, recall@{result.sizes[-1]} {100 * result.recall:.1f} % (measured)."
+        for result in results
+        if result.recall is not None
+    ]
+    yield Section("", (Row(tuple(charts)), *tables, Text.of(_READING, facts, *recalls)))
+
+
+def diversity_sections(results: Sequence[CaptionDiversity]) -> Iterator[Section]:
+    """The density of each quantity over pairs, and its mean over images: a row per quantity, a column per dataset."""
+    names = [name for name in CO_CAPTION_QUANTITIES if any(name in result.estimates for result in results)]
+    charts = [chart for name in names if (chart := _densities(results, name)) is not None]
+    rows: list[tuple[Cell, ...]] = [
+        (CO_CAPTION_QUANTITIES[name],
+         *(_figure(result.estimates[name]) if name in result.estimates else ABSENT for result in results))
+        for name in names
+    ]  # fmt: skip
+    header = ("similarity of", *(result.name for result in results))
+    note = "Each image is the mean of its pairs. The lower two co-captions score, the more diverse they are."
+    yield Section(
+        "Captions of one image against each other, and against the image",
+        (Row(tuple(charts)), Table(header, tuple(rows), "l" * (len(results) + 1)), Text.of(note)),
+    )
+
+
+def _densities(results: Sequence[CaptionDiversity], name: str) -> Lines | None:
+    """A line per dataset; None where no pair has a value."""
+    known = [(result, kernel_density(result.pairs[name].values)) for result in results if name in result.pairs]
+    drawn = [(result, density) for result, density in known if density is not None]
+    if not drawn:
+        return None
+    at = np.concatenate([density.at[:: len(drawn)] for _, density in drawn])
+    at = np.unique(at.round(2 + max(2, -floor(log10(np.ptp(at))))))
+    means = ", ".join(f"{result.name} {_figure(result.estimates[name]).number}" for result, _ in drawn)
+    return Lines(
+        title=f"Density over pairs: {CO_CAPTION_QUANTITIES[name]}", about=f"mean over images: {means}",
+        across=tuple(at.tolist()),
+        axis="CIDEr" if name.endswith("cider") else "F" if name.endswith("words") else "cosine",
+        series=tuple(
+            Series(result.name, tuple(
+                Figure(value, digits=3) for value in np.interp(at, own.at, own.density, left=0, right=0).tolist()
+            ))
+            for result, own in drawn
+        ),
+    )  # fmt: skip
+
+
+def cluster_sections(
+    result: PolysemyClusters, dataset: Dataset, pictures: Mapping[str, str], shown: int = 10
+) -> Iterator[Section]:
+    """The map, the first clusters in a table, and of the most polysemous ones pictures and captions."""
+    outside = int((result.labels == 0).sum())
+    counts = f"{format_count(len(result.clusters), 'cluster')}, {format_count(outside, 'image')} in none of them"
+    if isfinite(result.purity):
+        counts += f"; {100 * result.purity:.0f} % of the clustered images have their cluster's {result.purity_by}"
+    parts: list[Part] = [cluster_map(result)]
+    if result.clusters:
+        hidden = len(result.clusters) - shown
+        more = f"{format_count(hidden, 'more cluster')} not shown. " if hidden > 0 else ""
+        parts += [_clusters_table(result, result.clusters[:shown]), Text.of(f"{counts}. {more}{_CLUSTERS_READING}")]
+        if hidden > 0:
+            parts.append(_clusters_table(result, result.clusters, title="All clusters", folded=True))
+        captions = references_of(dataset)
+        parts += [_cards(cluster, result, captions, pictures) for cluster in result.clusters[:_DRAWN]]
+    else:
+        parts.append(Text.of(f"{counts}."))
+    yield Section(f"Clusters of similar images: {result.name}", tuple(parts))
+
+
+def cluster_map(result: PolysemyClusters) -> Scatter:
+    """UMAP's map: the first clusters in colours, the others grey, images of none of them faint."""
+    rows = np.arange(len(result.labels))
+    if len(rows) > _MOST_POINTS:
+        rows = np.sort(random_stream(0, "points of the map").choice(rows, _MOST_POINTS, replace=False))
+    labels = result.labels[rows]
+    named = min(_COLOURED, len(result.clusters))
+    groups = [(f"cluster {number}", labels == number) for number in range(1, named + 1)]
+    groups += [("other clusters", labels > named), ("in no cluster", labels == 0)]
+    fewer = f"; {len(rows):,} of {len(result.labels):,} images" if len(rows) < len(result.labels) else ""
+    return Scatter(
+        title=f"Map of the images: {result.name}",
+        about="drawn by UMAP, its dense parts found by HDBSCAN; all figures come from the vectors themselves" + fewer,
+        clouds=tuple(
+            Cloud(
+                name, tuple(map(tuple, result.map[rows[own]].round(3).tolist())),
+                tuple(f"{result.image_ids[row]}, cluster {result.labels[row]}" if result.labels[row]
+                      else f"{result.image_ids[row]}, in no cluster" for row in rows[own]),
+                look="rest" if name == "in no cluster" else "",
+            )
+            for name, own in groups
+            if own.any()
+        ),
+        axis="", up="", bare=True,
+    )  # fmt: skip
+
+
+def _clusters_table(
+    result: PolysemyClusters, clusters: Sequence[ImageCluster], *, title: str = "", folded: bool = False
+) -> Table:
+    """A row per cluster."""
+    pure = result.purity_by is not None
+    rows: list[tuple[Cell, ...]] = [
+        (cluster.number, cluster.size,
+         *(Figure(value, digits=3) for value in
+           (cluster.image_similarity, cluster.caption_diversity, cluster.polysemy)),
+         *((Figure(cluster.purity, scale=100, digits=0, unit=" %"), cluster.category or ABSENT) if pure else ()))
+        for cluster in clusters
+    ]  # fmt: skip
+    header = ("cluster", "images", "similarity", "diversity", "polysemy", *(("purity",) if pure else ()))
+    header += (result.purity_by,) if result.purity_by is not None else ()
+    return Table(header, tuple(rows), "rrrrr" + "rl" * pure, title=title, folded=folded)
+
+
+def _cards(
+    cluster: ImageCluster, result: PolysemyClusters, captions: Sequence[Sequence[str]], pictures: Mapping[str, str]
+) -> Cards:
+    """The images nearest to the middle of a cluster; without a picture more captions."""
+    category = f", {100 * cluster.purity:.0f} % {cluster.category}" if cluster.category else ""
+    cards = []
+    for row in cluster.rows[:_EXAMPLES]:
+        image = result.image_ids[row]
+        most = _CAPTIONS if image in pictures else _MOST_CAPTIONS
+        cards.append(PictureCard(image, tuple(captions[row][:most]), image))
+    heading = (
+        f"Cluster {cluster.number}: {format_count(cluster.size, 'image')}, image similarity "
+        f"{cluster.image_similarity:.3f}, caption diversity {cluster.caption_diversity:.3f}{category}"
+    )
+    return Cards(heading, tuple(cards), pictures, most=0)
+
+
+def _figure(estimate: Estimate) -> Figure:
+    """``0.634 [0.629, 0.640]``."""
+    return Figure(estimate.mean, estimate.low, estimate.high, digits=3)
