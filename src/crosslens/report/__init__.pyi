@@ -32,6 +32,7 @@ from crosslens.report.export.tables import (
     comparison_latex as comparison_latex,
     grid_latex as grid_latex,
     grid_markdown as grid_markdown,
+    render_drop_table as render_drop_table,
 )
 from crosslens.report.forms.files import check_ending as check_ending
 from crosslens.report.forms.page import chart_html as chart_html
@@ -78,8 +79,6 @@ from crosslens.report.plots.difficulty import (
 from crosslens.report.plots.filter_loss import write_filter_loss as write_filter_loss
 from crosslens.report.plots.heat_maps import (
     write_atlas as write_atlas,
-    write_drop_map as write_drop_map,
-    write_heat_map as write_heat_map,
 )
 from crosslens.report.plots.panels import write_scatter as write_scatter
 from crosslens.report.plots.polysemy import (
@@ -104,10 +103,6 @@ from crosslens.report.text.caption_changes import (
 )
 from crosslens.report.text.counterfactuals import counterfactuals_text as counterfactuals_text
 from crosslens.report.text.difficulty import difficulty_text as difficulty_text
-from crosslens.report.text.drop_table import (
-    drop_table_text as drop_table_text,
-    render_drop_table as render_drop_table,
-)
 from crosslens.report.text.explanations import explanation_text as explanation_text
 from crosslens.report.text.failures import (
     comparison_text as comparison_text,
@@ -124,7 +119,6 @@ from crosslens.report.text.protocols import (
     protocol_description as protocol_description,
     protocol_text as protocol_text,
 )
-from crosslens.report.text.robustness import ROBUSTNESS_TABLES as ROBUSTNESS_TABLES, robustness_text as robustness_text
 from crosslens.report.text.runs import run_table as run_table, terminal_bars as terminal_bars
 from crosslens.report.tracking.content import TrackedAt as TrackedAt, TrackedRun as TrackedRun, tracked as tracked
 from crosslens.report.tracking.to_mlflow import log_to_mlflow as log_to_mlflow

@@ -27,7 +27,7 @@ from crosslens.cli.console import (
 )
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
 from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Json, Overwrite, command
-from crosslens.cli.stored_runs import load_run, load_runs, print_groups
+from crosslens.cli.stored_runs import load_run, load_runs
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.explanations import CounterfactualOptions
@@ -117,7 +117,8 @@ def explain(
         overview = explanations.explain_run(loaded, dataset, direction, **_with_options(settings, failures))
         groups = report.group_members(loaded, overview.direction, by)
         labels = {query: group for group, queries in groups.items() for query in queries}
-        print_groups(report.failures_by(overview, labels, by), json=json)
+        grouped = report.failures_by(overview, labels, by)
+        print_json(grouped.as_dict()) if json else print_result(grouped.text(terminal_width()))
     elif query:
         _explain_queries(
             loaded, dataset, query, direction, image_folder=encode.image_folder, html=html, json=json,
