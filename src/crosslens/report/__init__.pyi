@@ -77,9 +77,6 @@ from crosslens.report.plots.difficulty import (
     write_shares as write_shares,
 )
 from crosslens.report.plots.filter_loss import write_filter_loss as write_filter_loss
-from crosslens.report.plots.heat_maps import (
-    write_atlas as write_atlas,
-)
 from crosslens.report.plots.panels import write_scatter as write_scatter
 from crosslens.report.plots.polysemy import (
     write_caption_map as write_caption_map,
@@ -104,12 +101,6 @@ from crosslens.report.text.caption_changes import (
 from crosslens.report.text.counterfactuals import counterfactuals_text as counterfactuals_text
 from crosslens.report.text.difficulty import difficulty_text as difficulty_text
 from crosslens.report.text.explanations import explanation_text as explanation_text
-from crosslens.report.text.failures import (
-    comparison_text as comparison_text,
-    concepts_grid as concepts_grid,
-    concepts_text as concepts_text,
-    overview_text as overview_text,
-)
 from crosslens.report.text.polysemy import (
     clusters_text as clusters_text,
     curves_text as curves_text,

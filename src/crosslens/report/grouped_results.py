@@ -142,7 +142,8 @@ def failures_by(overview: Overview, labels: Mapping[str, str], column: str) -> G
     """How many queries of each group fail, and why: the share of its failures that each cause applies to."""
     queries = overview.queries.with_columns(group=pl.Series([labels.get(str(q)) for q in overview.queries["query"]]))
     failed = set(overview.failures["query"].to_list())
-    rows, cells = [], []
+    rows = []
+    cells: list[tuple[Cell, ...]] = []
     for group in _largest_first(queries["group"]):
         part = queries.filter(pl.col("group") == group)
         fails = np.array([float(query in failed) for query in part["query"]])

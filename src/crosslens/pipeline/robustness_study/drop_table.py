@@ -353,8 +353,8 @@ def _number(value: float | None) -> float:
 
 def percent_figure(value: float | None, low: float | None = nan, high: float | None = nan) -> Figure:
     """A drop in percent of the figure before, with its interval where there is one."""
-    ends = (nan if end is None else end for end in (low, high))
-    return Figure(value, *ends, digits=1, signed=True)
+    low, high = (nan if end is None else end for end in (low, high))
+    return Figure(value, low, high, digits=1, signed=True)
 
 
 def drop_maps(table: DropTable) -> tuple[Heat, Heat]:

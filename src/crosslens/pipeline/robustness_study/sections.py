@@ -205,7 +205,9 @@ def _metrics(study: Robustness) -> Shown:
     for model, rows in _by_model(study, _first_seed(study.drops).to_dicts()):
         cells = {(row["perturbation"], row["metric"]): row for row in rows}
         first = study.perturbations[0]
-        lines = [("original", *(metric_figure(name, cells[first, name]["before"]) for name in names))]
+        lines: list[tuple[Cell, ...]] = [
+            ("original", *(metric_figure(name, cells[first, name]["before"]) for name in names))
+        ]
         lines += [(variant, *(_after(cells[variant, name]) for name in names)) for variant in study.perturbations]
         titles = tuple(name + ("" if facts_of(name).higher_is_better else " ↓") for name in names)
         tables.append(Table(("perturbation", *titles), tuple(lines), "l" + "r" * len(names), model))
@@ -228,7 +230,10 @@ def _changes(study: Robustness) -> Shown:
             for row in rows
         )  # fmt: skip
         tables.append(Table(("perturbation", "changed", "lower", "higher", "same", "odd"), moves, "lrrrrr", model))
-        original = "original", *(Figure.percent(rows[0][f"{name} before"], unit="%") for name in CHANGE_FIGURES)
+        original: tuple[Cell, ...] = (
+            "original",
+            *(Figure.percent(rows[0][f"{name} before"], unit="%") for name in CHANGE_FIGURES),
+        )
         after = (
             (row["perturbation"], *(Figure.percent(row[f"{name} after"], unit="%") for name in CHANGE_FIGURES))
             for row in rows
@@ -260,7 +265,7 @@ def _overlap(study: Robustness) -> Shown:
         return "", (), ()
     known = _knows_changes(study)
     cells = [(group, column) for column in ("jaccard", "among_changed")[: 1 + known] for group in CHANGE_GROUPS]
-    rows = tuple(
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
         (model, *(Figure(values[model, group][column], digits=4) for group, column in cells)) for model in study.models
     )
     header = ("model", *CHANGE_GROUPS, *(("decr.*", "incr.*", "unch.*") if known else ()))

@@ -10,16 +10,16 @@ from typing import Any
 import polars as pl
 
 from crosslens.core import CrosslensError, Grid, percent, read_parquet_file
-from crosslens.explanations import AnnotatedImage, Explanation, explain_queries, synset_word
+from crosslens.explanations import AnnotatedImage, Explanation, explain_queries, synset_word, table_of_totals
 from crosslens.metrics import format_count
 from crosslens.pipeline import StageResult
 from crosslens.report.charts.bars import bar_chart
 from crosslens.report.charts.drawing import Point
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.parts import Section, TableHtml, notes, paragraph, quote, stored_point
+from crosslens.report.forms.terminal import text_grid
 from crosslens.report.pages.explanations import concept_colours, draw_boxes, marked_text
 from crosslens.report.text.explanations import picture_names
-from crosslens.report.text.failures import total_grid
 
 _MOST_CONFUSIONS = 8
 _IMPORTANCE = 10.0
@@ -68,7 +68,7 @@ def _shares(results: list[StageResult]) -> Iterator[str]:
 
 def _totals(result: StageResult) -> Iterator[str]:
     if totals := result.payload.get("totals"):
-        grid = total_grid(result.payload["metrics"], totals)
+        grid = text_grid(table_of_totals(result.payload["metrics"], totals))
         yield TableHtml(f"Concepts over all failures of {_name(result)}", grid, shown=False)
 
 
