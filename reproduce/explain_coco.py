@@ -29,15 +29,16 @@ from crosslens.core.rendering import Grid
 from crosslens.encode import Cache, Encoder, TextOnly, text_only
 from crosslens.explanations.overview.comparison import OverviewComparison, compare_overviews
 from crosslens.explanations.overview.overview import Overview, explain_run
-from crosslens.report.text.failures import (
-    atlas_grid,
+from crosslens.explanations.overview.sections import (
     comparison_sections,
-    correlation_grid,
-    metric_cell,
-    rule_grid,
-    total_grid,
-    with_interval,
+    concept_figure,
+    row_figure,
+    table_of_confusions,
+    table_of_correlations,
+    table_of_rules,
+    table_of_totals,
 )
+from crosslens.report.forms.tables import markdown_table
 from flickr8k import encoders
 from pages import markdown, real_data, update_page
 
@@ -112,7 +113,7 @@ def known_from(run: cl.Run, dataset: cl.Dataset, with_corpus: cl.Dataset) -> dic
 
 def total_table(found: dict[str, Overview]) -> str:
     """What EXPL counts over all failures together, a pair of columns per model."""
-    grids = [total_grid(one.metrics.to_dicts(), one.totals.to_dicts()) for one in found.values()]
+    grids = [table_of_totals(one.metrics.to_dicts(), one.totals.to_dicts()) for one in found.values()]
     header = ("", *(f"{model}, {name}" for model, grid in zip(found, grids, strict=True) for name in grid.header[1:]))
     rows = tuple((lines[0][0], *(cell for line in lines for cell in line[1:]))
                  for lines in zip(*(grid.rows for grid in grids), strict=True))  # fmt: skip
@@ -131,7 +132,7 @@ def metric_table(found: dict[str, Overview], scope: str) -> str:
 
 def cell(metric: str, row: dict[str, float]) -> str:
     """Totals for what the paper counts in all, means for the others."""
-    return f"{row['total']:,.0f}" if metric in ("object_hit", "object_miss") else metric_cell(metric, row)
+    return f"{row['total']:,.0f}" if metric in ("object_hit", "object_miss") else str(concept_figure(metric, row))
 
 
 def cause_table(found: dict[str, Overview]) -> str:
@@ -149,11 +150,11 @@ def cause_table(found: dict[str, Overview]) -> str:
 def number_table(found: dict[str, Overview]) -> str:
     """How many failures have no cause, one, two …; a model that lacks a number has none of it."""
     columns = {model: {row["causes"]: row for row in one.cause_numbers.to_dicts()} for model, one in found.items()}
-    empty = {"count": 0, "share": 0.0, "low": None, "of_caused": 0.0}
+    empty = {"count": 0, "share": 0.0, "low": None, "high": None, "of_caused": 0.0}
     rows = []
     for number in range(max(map(len, columns.values()))):
         cells = [columns[model].get(number, empty) for model in found]
-        texts = ((f"{row['count']:,}", with_interval(row, 100, 1, "share"), f"{100 * (row['of_caused'] or 0):.1f}"
+        texts = ((f"{row['count']:,}", str(row_figure(row, 100, 1, "share")), f"{100 * (row['of_caused'] or 0):.1f}"
                   if number else "") for row in cells)  # fmt: skip
         rows.append((str(number), *(text for cell in texts for text in cell)))
     header = ("causes", *(text for model in found for text in (model, "% of failures", "of caused, %")))
@@ -163,7 +164,7 @@ def number_table(found: dict[str, Overview]) -> str:
 def shares(row: dict[str, float]) -> tuple[str, ...]:
     """One cause of one model."""
     asked = ("", "") if row["asked"] is None else (f"{row['asked']:,}", f"{row['open']:,}")
-    return with_interval(row, 100, 1, "share"), *asked, f"{100 * row['main_share']:.1f}"
+    return str(row_figure(row, 100, 1, "share")), *asked, f"{100 * row['main_share']:.1f}"
 
 
 def failure_line(dataset: cl.Dataset, found: dict[str, Overview]) -> str:
@@ -177,7 +178,8 @@ def failure_line(dataset: cl.Dataset, found: dict[str, Overview]) -> str:
 
 def compared_tables(found: OverviewComparison) -> str:
     """Causes and confusions of both, side by side."""
-    return "\n\n".join(markdown(one.grid) for one in comparison_sections(found, SHOWN))
+    shown = replace(found, first=replace(found.first, listed=SHOWN))
+    return "\n\n".join(markdown_table(table) for one in comparison_sections(shown) for table in one.tables)
 
 
 def tables_of(name: str, dataset: cl.Dataset, found: dict[str, Overview]) -> dict[str, str]:
@@ -195,10 +197,10 @@ def tables_of(name: str, dataset: cl.Dataset, found: dict[str, Overview]) -> dic
         return tables
     first, second = found.values()
     for key, one in zip(("first", "second"), (first, second), strict=True):
-        tables[f"atlas-{key}"] = markdown(atlas_grid(one.atlas, SHOWN))
-        tables[f"asked-{key}"] = markdown(atlas_grid(one.query_atlas, SHOWN))
-        tables[f"rules-{key}"] = markdown(rule_grid(one.rules, SHOWN))
-        tables[f"correlations-{key}"] = markdown(correlation_grid(one))
+        tables[f"atlas-{key}"] = markdown_table(table_of_confusions(one.atlas, SHOWN))
+        tables[f"asked-{key}"] = markdown_table(table_of_confusions(one.query_atlas, SHOWN))
+        tables[f"rules-{key}"] = markdown_table(table_of_rules(one.rules, SHOWN))
+        tables[f"correlations-{key}"] = markdown_table(table_of_correlations(one))
     tables["compared"] = compared_tables(compare_overviews(first, second))
     tables["notes"] = "\n".join(f"- {note}" for note in first.notes)
     return tables

@@ -28,10 +28,10 @@ import sugar_crepe
 from crosslens.build import grammar_counts, verdict_counts
 from crosslens.cli.console import progress_bar
 from crosslens.encode import Cache, encode_dataset, load_encoder
+from crosslens.explanations.overview.sections import concept_figure
 from crosslens.perturbations import perturb_all
 from crosslens.perturbations.selection import ADVERSARIAL
 from crosslens.pipeline import curve, find_protocol
-from crosslens.report.text.failures import metric_cell
 from crosslens.synth import VERSIONS, select_version, write_scenes
 from flickr8k import METRICS as RANKS, encoders, figures
 
@@ -188,7 +188,7 @@ def coco_failures(data: Path) -> Figures:
         "EXPL Table 2": f"{PHOTOS}, derived main cause: "
         + ", ".join(f"{row['cause']} {percent(row['main_share'])} %" for row in found.causes.to_dicts()),
         "EXPL Table 3": f"{PHOTOS}, {SMALL}: "
-        + ", ".join(f"{name} {metric_cell(metric, own[metric])}" for metric, name in names.items()),
+        + ", ".join(f"{name} {concept_figure(metric, own[metric])}" for metric, name in names.items()),
         "EXPL Figure 10": f"{PHOTOS}, derived causes: "
         + ", ".join(f"{words[n]} {percent(numbers[n]['of_caused'])} %" for n in words if n in numbers)
         + f"; no cause shown in {percent(numbers[0]['share'])} % of failures",

@@ -59,7 +59,7 @@ def test_one_query(call: Call, root: Path, failed: list[str]) -> None:
 
 def test_several_as_json_and_as_a_page(call: Call, root: Path, failed: list[str], tmp_path: Path) -> None:
     page = tmp_path / "why.html"
-    words = ["explain", root / "runs" / "made", "--query", failed[0], "--query", failed[1], "--html", page]
+    words = ["explain", root / "runs" / "made", "--query", failed[0], "--query", failed[1], "--write", page]
     outcome = call(*words, "--json")
     assert outcome.code == 0
     assert [explained["query"] for explained in outcome.json["explanations"]] == failed[:2]
@@ -76,7 +76,7 @@ def test_several_as_json_and_as_a_page(call: Call, root: Path, failed: list[str]
 def test_pictures_elsewhere_are_not_a_reason_to_fail(call: Call, root: Path, failed: list[str], tmp_path: Path) -> None:
     page = tmp_path / "why.html"
     (tmp_path / "empty").mkdir()
-    words = ("explain", root / "runs" / "made", "--query", failed[0], "--html", page)
+    words = ("explain", root / "runs" / "made", "--query", failed[0], "--write", page)
     outcome = call(*words, "--image-folder", tmp_path / "empty")
     assert outcome.code == 0
     assert "note: boxes without pictures: " in outcome.err

@@ -44,7 +44,7 @@ def test_all_failures_in_words_in_json_and_as_files(call: Call, root: Path, tmp_
     for title in ("Causes", "Confused with", "Limits of these facts"):
         assert f"\n{title}\n" in printed.out
     content = call("explain", run, "--json", "-o", tmp_path / "why").json
-    assert content["written"] == [str(tmp_path / "why")]
+    assert content["files"] == [str(tmp_path / "why")]
     failures = pl.read_parquet(tmp_path / "why" / "failures.parquet")
     assert failures.height == content["failures"]
     assert {row["cause"]: row["main"] for row in content["causes"]} == {
@@ -79,9 +79,8 @@ def test_two_runs(call: Call, root: Path, tmp_path: Path) -> None:
 
 
 def test_a_page_with_the_atlas(call: Call, root: Path, tmp_path: Path) -> None:
-    pytest.importorskip("plotly")
     page = tmp_path / "atlas.html"
-    assert call("explain", root / "runs" / "worse", "--html", page).code == 0
+    assert call("explain", root / "runs" / "worse", "--write", page).code == 0
     text = page.read_text(encoding="utf-8")
     assert "Confused concepts" in text
     assert "Causes" in text
@@ -92,7 +91,7 @@ def test_a_page_with_the_atlas(call: Call, root: Path, tmp_path: Path) -> None:
     ("words", "code", "says"),
     [
         (("--query", "1", "--compare", "x"), 2, "all failures"),
-        (("--html", "atlas.docx"), 2, ".svg"),
+        (("--write", "atlas.docx"), 2, ".svg"),
         (("--direction", "t2x"), 2, "t2i"),
         (("--compare", "nowhere"), 3, "nowhere"),
     ],
@@ -102,7 +101,7 @@ def test_mistakes(call: Call, root: Path, words: tuple[str, ...], code: int, say
     assert (outcome.code, says in outcome.err) == (code, True), outcome.err
 
 
-def test_several_runs_are_one_table(call: Call, root: Path) -> None:
+def test_several_runs_are_one_table(call: Call, root: Path, tmp_path: Path) -> None:
     runs = [root / "runs" / name for name in ("worse", "better")]
     printed = call("explain", *runs)
     assert printed.code == 0
@@ -113,13 +112,15 @@ def test_several_runs_are_one_table(call: Call, root: Path) -> None:
     for row in single["metrics"]:
         assert {key: rows["better", row["scope"], row["metric"]][key] for key in row} == row
     assert [(row["run"], row["failures"]) for row in content["runs"]][1] == ("better", single["failures"])
-    assert call("explain", *runs, "--to", "csv").out.startswith("run,queries,failures,scope,metric,mean,low,high")
-    assert "\\toprule" in call("explain", *runs, "--to", "latex").out
-    assert call("explain", *runs, "--to", "markdown").out.startswith("| run | fails, % ↓")
-    for words in (["--query", "1"], ["--html", "x.html"], ["--compare", runs[0]], ["-o", "x"]):
+    files = {ending: tmp_path / f"table.{ending}" for ending in ("csv", "tex", "md")}
+    assert call("explain", *runs, *(word for file in files.values() for word in ("--write", file))).code == 0
+    texts = {ending: file.read_text(encoding="utf-8") for ending, file in files.items()}
+    assert texts["csv"].startswith('run,"fails, % ↓","fails, % ↓ low"')
+    assert "\\toprule" in texts["tex"]
+    assert "| run | fails, % ↓" in texts["md"]
+    for words in (["--query", "1"], ["--compare", runs[0]], ["-o", "x"]):
         refused = call("explain", *runs, *words)
         assert (refused.code, "is for one run" in refused.err) == (2, True)
-    assert "requires several runs" in call("explain", runs[0], "--to", "csv").err
     symmetric = call("explain", runs[0], "--size-base", "min", "--json").json
     assert symmetric["settings"]["base"] == "min"
 

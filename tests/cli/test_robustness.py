@@ -37,7 +37,7 @@ def study(scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_tables_fit_80_columns(call: Call, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosslens.cli.commands.robustness.terminal_width", lambda: 80)
+    monkeypatch.setattr("crosslens.cli.answers.terminal_width", lambda: 80)
     every = "models drops applied seeds metrics changes groups overlap words captions"
     shown = call("show", study, "--tables", every)
     assert shown.code == 0
@@ -64,11 +64,15 @@ def test_runs_inside_are_ordinary_runs(call: Call, study: Path) -> None:
 
 
 def test_heat_map(call: Call, study: Path, tmp_path: Path) -> None:
-    pytest.importorskip("plotly")
-    assert call("plot", study, "--write", tmp_path / "heat.html").code == 0
-    page = (tmp_path / "heat.html").read_text(encoding="utf-8")
-    assert "shuffle_trigrams" in page
-    assert "Where changed queries go" in page
+    written = call("show", study, "--write", tmp_path / "study.html", "--write", tmp_path / "study.md")
+    assert written.code == 0, written.err
+    page = (tmp_path / "study.html").read_text(encoding="utf-8")
+    for words in ("shuffle_trigrams", "Where changed queries go", "Every metric: tiny"):
+        assert words in page
+        assert words in (tmp_path / "study.md").read_text(encoding="utf-8")
+    assert "Every metric" not in written.out, "only by its name"
+    assert call("plot", study, "--write", tmp_path / "heat.svg").code == 0
+    assert "char_swap, tiny" in (tmp_path / "heat.svg").read_text(encoding="utf-8")
     assert (
         call("plot", study, "--metric", "t2i/Hit@1", "--write", tmp_path / "hit.html", "--json").json["metric"]
         == "t2i/Hit@1"
@@ -102,7 +106,7 @@ def test_ready_made_variants(call: Call, study: Path, scenes: Path, tmp_path: Pa
     [
         (("--model", "tiny", "--tables", "drop"), "did you mean drops"),
         (("--model", "tiny", "--perturbations", "char_swip"), "did you mean char_swap"),
-        (("--model", "tiny", "--html", "heat.gif"), "unknown figure format .gif"),
+        (("--model", "tiny", "--write", "heat.gif"), "unknown form .gif"),
         (("--model", "tiny", "--option", "k"), "KEY=VALUE"),
         ((), "neither a model nor"),
     ],

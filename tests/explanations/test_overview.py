@@ -22,7 +22,6 @@ from crosslens.explanations.overview.models import tabulate_overviews
 from crosslens.explanations.overview.overview import Overview, explain_run, save_overview
 from crosslens.explanations.overview.statistics import SCOPES, column_of
 from crosslens.explanations.words.mentions import mentioned_concepts
-from crosslens.report.text.failures import comparison_text, concepts_text, overview_text
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +112,7 @@ def test_totals_are_sums_over_single_failures(scenes: cl.Dataset, overview: Over
         assert totals["same_share"] + totals["different_share"] == pytest.approx(1)
         assert totals["most_common_CE_failures"] == errors.count(expected["most_common_CE"])
     assert overview.as_dict()["totals"] == overview.totals.to_dicts()
-    text = overview_text(overview)
+    text = overview.text()
     totals = overview.totals.row(0, named=True)
     assert re.search(rf"same multiplicity \(% of common\) +{totals['same_multiplicity']:,} \(", text)
     assert re.search(rf"most common CE \(failures\) +{totals['most_common_CE']} \(", text)
@@ -144,7 +143,7 @@ def test_failures_by_their_number_of_causes(overview: Overview) -> None:
         assert row["of_caused"] == (pytest.approx(row["count"] / caused) if row["causes"] else None)
     alone = overview.causes["alone"].drop_nulls().sum()
     assert alone == counts.get(1, 0)
-    assert "Number of causes" in overview_text(overview)
+    assert "Number of causes" in overview.text()
     assert overview.as_dict()["cause_numbers"] == table
 
 
@@ -165,11 +164,11 @@ def test_several_runs_in_one_table(scenes: cl.Dataset, runs: tuple[Run, Run], ov
         assert ends == sorted(ends) if name == "first" else ends[0] is None, "too few failures have no interval"
         assert {row["failures"] for row in rows.to_dicts()} == {len(failures)}
     assert [row["run"] for row in table.as_dict()["runs"]] == ["first", "second"]
-    text = concepts_text(table, 80)
+    text = table.text(80)
     assert max(map(len, text.splitlines())) <= 80
     assert not any("[" in line for line in text.splitlines() if line.startswith("first")), "intervals do not fit here"
     assert "a box that shrank never does" in text.replace("\n", " ")
-    wide = concepts_text(table, None).splitlines()
+    wide = table.text().splitlines()
     assert all("[" in line for line in wide if line.startswith("first"))
     with pytest.raises(InputError, match="direction"):
         tabulate_overviews({"first": overview, "second": explain_run(runs[1], scenes, "i2t", resamples=0)})
@@ -177,9 +176,9 @@ def test_several_runs_in_one_table(scenes: cl.Dataset, runs: tuple[Run, Run], ov
 
 def test_what_sd_does_not_see_is_said(scenes: cl.Dataset, runs: tuple[Run, Run], overview: Overview) -> None:
     shrank = "a box that shrank never does"
-    assert shrank in overview_text(overview).replace("\n", " ")
+    assert shrank in overview.text().replace("\n", " ")
     symmetric = explain_run(runs[0], scenes, "t2i", base="min", resamples=0)
-    assert shrank not in overview_text(symmetric).replace("\n", " ")
+    assert shrank not in symmetric.text().replace("\n", " ")
     for query in overview.failures["query"][:20]:
         explained = cl.explain(runs[0], query, dataset=scenes, direction="t2i")
         shrunk = any(box["ratio"] < 0.5 for box in explained.boxes)
@@ -235,13 +234,13 @@ def test_comparison_counts_shared_queries(scenes: cl.Dataset, runs: tuple[Run, R
 
 
 def test_what_a_person_reads(scenes: cl.Dataset, runs: tuple[Run, Run], overview: Overview) -> None:
-    text = overview_text(overview, 80)
+    text = overview.text(80)
     assert max(map(len, text.splitlines())) <= 80
     assert f"{overview.failures.height:,} of {overview.queries.height:,} queries failed" in " ".join(text.split())
     for cause in CAUSES:
         assert cause in text
     compared = compare_overviews(overview, explain_run(runs[1], scenes, "t2i", resamples=50))
-    assert max(map(len, comparison_text(compared, 80).splitlines())) <= 80
+    assert max(map(len, compared.text(80).splitlines())) <= 80
 
 
 def test_a_run_without_failures(scenes: cl.Dataset, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from crosslens.perturbations import chosen_perturbations
 from crosslens.pipeline import PROTOCOLS, Convention, Protocol, ProtocolList, Recipe, add_protocol, find_protocol
 from crosslens.pipeline.protocols import following
 from crosslens.pipeline.protocols.protocol import COMMANDS
-from crosslens.report import EXPORTS, protocol_text, robustness_text
+from crosslens.report import EXPORTS, protocol_text
 from tests.pipeline.graded_data import DATASET, SCORES
 from tests.pipeline.robustness_study.letters import Letters, captions, text_study
 
@@ -267,11 +267,11 @@ def test_a_robustness_study_follows_a_protocol(tmp_path: Path) -> None:
     assert (study.direction, study.about["protocol"]["name"]) == ("t2i", "brit")
     assert study.about["options"]["directions"] in (("t2i",), ["t2i"])
     assert set(study.drops["metric"]) == {"t2i/Hit@1", "t2i/Hit@5", "t2i/Hit@10", "t2i/MRR@3", "t2i/Rsum"}
-    text = robustness_text(study)
+    text = study.text()
     assert "1 perturbation, protocol brit" in text
     assert "Protocol brit: Hendriksen" in text
     loaded = cl.Robustness.load(tmp_path / "rob")
-    assert robustness_text(loaded) == text
+    assert loaded.text() == text
     assert loaded.as_dict()["protocol"]["settings"]["directions"] == ["t2i"]
 
 

@@ -16,7 +16,6 @@ from crosslens.cli import main
 from crosslens.core.errors import InputError, UsageError
 from crosslens.encode import query_choice, sentence_parts, text_only, text_queries
 from crosslens.perturbations import perturb
-from crosslens.report import robustness_text
 from tests.pipeline.robustness_study.letters import QUICK, Letters, captions
 
 MODEL = """
@@ -186,7 +185,7 @@ def test_adversarial_queries_of_several_sentences() -> None:
         for edit in caption["edits"]:
             assert caption["original"][edit["start"] : edit["end"]] == edit["before"]
     assert study.about["text_sets"]["queries"]["query_caption"] == "mean"
-    assert robustness_text(study).startswith("captions: 12 queries from captions for the texts of its images")
+    assert study.text().startswith("captions: 12 queries from captions for the texts of its images")
 
 
 def test_robustness_refuses_what_two_text_sets_cannot_have() -> None:

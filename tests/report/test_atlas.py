@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import polars as pl
 import pytest
 
-from crosslens.core.errors import InputError
 from crosslens.explanations.concepts.lexicon import hypernym_path
+from crosslens.explanations.overview import sections
 from crosslens.explanations.overview.confusions import ATLAS_COLUMNS
-from crosslens.report.plots.heat_maps import atlas_figure
-from crosslens.report.text.failures import synset_label
-
-pytest.importorskip("plotly")
+from crosslens.explanations.overview.sections import atlas_map, synset_label
 
 ROWS = [
     ("dog.n.01", "cat.n.01", 9), ("dog.n.01", "car.n.01", 2), ("truck.n.01", "car.n.01", 4),
     ("pizza.n.01", "cat.n.01", 1),
 ]  # fmt: skip
+OVERVIEW: Any = SimpleNamespace(
+    run="model", dataset="set", source="annotations", names={}, failures=pl.DataFrame({"query": ["1", "2"]})
+)
 
 
 def atlas(rows: list[tuple[str, str, int]]) -> pl.DataFrame:
@@ -27,31 +30,22 @@ def atlas(rows: list[tuple[str, str, int]]) -> pl.DataFrame:
 
 
 def test_every_count_is_in_its_cell() -> None:
-    drawn = atlas_figure(atlas(ROWS), "title", "about").data[0]
+    drawn = atlas_map(OVERVIEW, atlas(ROWS), "title")
     cells = {
-        (down, across): drawn.text[row][column]
-        for row, down in enumerate(drawn.y)
-        for column, across in enumerate(drawn.x)
+        (down, across): drawn.cells[row][column].value
+        for row, down in enumerate(drawn.rows)
+        for column, across in enumerate(drawn.columns)
     }
-    assert {key: int(text) for key, text in cells.items() if text} == {
+    assert {key: count for key, count in cells.items() if count is not None} == {
         (synset_label(synset), synset_label(other)): count for synset, other, count in ROWS
     }
+    assert "model on set, 2 failures" in drawn.about
 
 
-def test_like_things_stand_together_and_the_rarest_are_left_out() -> None:
-    drawn = atlas_figure(atlas(ROWS), "title", "about", most=2).data[0]
-    assert list(drawn.y) == [
+def test_like_things_stand_together_and_the_rarest_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sections, "_MOST_CONCEPTS", 2)
+    drawn = atlas_map(OVERVIEW, atlas(ROWS), "title")
+    assert list(drawn.rows) == [
         synset_label(synset)
         for synset in sorted(("dog.n.01", "truck.n.01"), key=lambda synset: hypernym_path(synset)[::-1])
     ]
-
-
-def test_names_are_shown_literally() -> None:
-    drawn = atlas_figure(atlas(ROWS[:1]), "<b>", "about")
-    assert "&lt;b&gt;" in drawn.layout.title.text
-    assert "q&lt;1&gt;" in drawn.data[0].hovertext[0][0]
-
-
-def test_an_empty_atlas() -> None:
-    with pytest.raises(InputError, match="empty"):
-        atlas_figure(atlas([]), "title", "about")

@@ -19,9 +19,9 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.run import Run
 from crosslens.explanations.local.explainer import explain_queries
 from crosslens.explanations.local.explanation import Explanation
+from crosslens.explanations.overview.sections import size_notes
 from crosslens.report.pages.explanations import explanation_page, label_positions
 from crosslens.report.text.explanations import explanation_text
-from crosslens.report.text.failures import size_notes
 from tests.report.browser import Watched
 
 NASTY = '<script>alert("x")</script> & "quotes"'

@@ -93,6 +93,15 @@ def load_studies(folders: Sequence[Path]) -> dict[str, pipeline.Robustness] | No
     return studies
 
 
+def named_tables(names: str | None) -> tuple[str, ...] | None:
+    """The tables of a study that are asked for, such as ``drops words``; an unknown one is refused."""
+    if names is None:
+        return None
+    listed = tuple(names.replace(",", " ").split())
+    pipeline.check_tables(listed)
+    return listed
+
+
 def drops_by_column(study: pipeline.Robustness, by: str | None, columns: Path) -> report.GroupedTable:
     """The drops of a study within each group of a column of the table."""
     if by is None:
@@ -101,14 +110,6 @@ def drops_by_column(study: pipeline.Robustness, by: str | None, columns: Path) -
     labels, notes = report.read_columns(columns).groups(by, queries, f"{study.direction} queries")
     print_notes(notes)
     return report.drops_by(study, labels, by)
-
-
-def print_groups(table: report.GroupedTable, *, json: bool) -> None:
-    """Print a table with a row per group."""
-    if json:
-        print_json(table.as_dict())
-    else:
-        print_result(table.text(terminal_width()))
 
 
 def _nearest_runs(folder: Path) -> str:

@@ -66,7 +66,8 @@ from crosslens.explanations.overview.overview import (
     explain_run as explain_run,
     save_overview as save_overview,
 )
-from crosslens.explanations.overview.statistics import SCOPES as SCOPES, association_rules as association_rules
+from crosslens.explanations.overview.sections import table_of_totals as table_of_totals
+from crosslens.explanations.overview.statistics import association_rules as association_rules
 from crosslens.explanations.words.checks import OPEN as OPEN, SATISFIED as SATISFIED, VIOLATED as VIOLATED
 from crosslens.explanations.words.images import AnnotatedImage as AnnotatedImage, ImageObject as ImageObject
 from crosslens.explanations.words.mentions import GENERIC_NOUNS as GENERIC_NOUNS

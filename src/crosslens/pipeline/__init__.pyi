@@ -30,11 +30,13 @@ from crosslens.pipeline.comparison import (
     run_labels as run_labels,
 )
 from crosslens.pipeline.comparison_results import (
+    CORRECTION_WORDS as CORRECTION_WORDS,
     CaptionSets as CaptionSets,
     Comparison as Comparison,
     MetricChange as MetricChange,
     MetricComparison as MetricComparison,
     QueryDifference as QueryDifference,
+    significance_sentence as significance_sentence,
 )
 from crosslens.pipeline.curves.gallery import GALLERY_METRICS as GALLERY_METRICS, gallery_curve as gallery_curve
 from crosslens.pipeline.curves.results import (
@@ -131,26 +133,16 @@ from crosslens.pipeline.requirements.grammar import Requirement as Requirement, 
 from crosslens.pipeline.requirements.measures import GroupValues as GroupValues, Sources as Sources
 from crosslens.pipeline.requirements.models import CheckedModel as CheckedModel, read_checked as read_checked
 from crosslens.pipeline.robustness_study.drop_table import (
-    Drop as Drop,
     DropTable as DropTable,
     drop_table as drop_table,
+    percent_figure as percent_figure,
 )
 from crosslens.pipeline.robustness_study.given_lists import read_runs as read_runs
 from crosslens.pipeline.robustness_study.list_study import robustness_from_runs as robustness_from_runs
-from crosslens.pipeline.robustness_study.query_changes import (
-    CHANGE_FIGURES as CHANGE_FIGURES,
-    CHANGE_GROUPS as CHANGE_GROUPS,
-    POOLED as POOLED,
-)
-from crosslens.pipeline.robustness_study.study_directory import (
-    ROBUSTNESS_FILE as ROBUSTNESS_FILE,
-    Robustness as Robustness,
-)
+from crosslens.pipeline.robustness_study.sections import check_tables as check_tables
+from crosslens.pipeline.robustness_study.study import Robustness as Robustness
+from crosslens.pipeline.robustness_study.study_directory import ROBUSTNESS_FILE as ROBUSTNESS_FILE
 from crosslens.pipeline.robustness_study.study_runner import robustness as robustness
-from crosslens.pipeline.robustness_study.tables import (
-    direction_rsum as direction_rsum,
-    higher_is_better as higher_is_better,
-)
 from crosslens.pipeline.robustness_study.variants import read_variants as read_variants
 from crosslens.pipeline.run_sections import (
     DEFINITIONS as DEFINITIONS,

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from crosslens.core import Printable, Run, Statistic, UnknownNameError, json_form
+from crosslens.metrics import format_count
 
 if TYPE_CHECKING:
     from crosslens.analyze import GranularityComparison
@@ -183,3 +184,21 @@ class CaptionSets(SignificanceResults[MetricChange]):
     def _facts(self, number: int) -> dict[str, Any]:
         dataset = self.runs[number].provenance["dataset"]
         return {"name": self.names[number], "images": dataset["images"], "captions": dataset["captions"]}
+
+
+CORRECTION_WORDS = {"holm": "corrected by Holm", "bh": "corrected by Benjamini–Hochberg", "none": "not corrected"}
+
+
+def significance_sentence(test: str, permutations: int, correction: str, tests: int) -> str:
+    """How p-values were computed and corrected, and the smallest that can come out of it."""
+    number = "" if correction == "none" else f" for {format_count(tests, 'test')}"
+    least = floor_of_p(permutations, correction, tests)
+    return (
+        f"p: {test}, two-sided, {CORRECTION_WORDS[correction]}{number}; {permutations:,} permutations give no p below "
+        f"{least:.2g}."
+    )
+
+
+def floor_of_p(permutations: int, correction: str, tests: int) -> float:
+    """The smallest p-value that so many permutations can give; Holm multiplies the smallest by the number of tests."""
+    return (tests if correction == "holm" else 1) / (permutations + 1)

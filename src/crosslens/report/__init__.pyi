@@ -30,6 +30,7 @@ from crosslens.report.export.tables import (
     comparison_latex as comparison_latex,
     grid_latex as grid_latex,
     grid_markdown as grid_markdown,
+    render_drop_table as render_drop_table,
 )
 from crosslens.report.forms.files import check_ending as check_ending
 from crosslens.report.forms.page import chart_html as chart_html
@@ -67,11 +68,6 @@ from crosslens.report.pages.gallery import gallery_page as gallery_page
 from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_page
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
-from crosslens.report.plots.heat_maps import (
-    write_atlas as write_atlas,
-    write_drop_map as write_drop_map,
-    write_heat_map as write_heat_map,
-)
 from crosslens.report.plots.style import figure_suffix as figure_suffix
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
 from crosslens.report.text.annotations import (
@@ -87,19 +83,8 @@ from crosslens.report.text.caption_changes import (
     plain_summary as plain_summary,
 )
 from crosslens.report.text.counterfactuals import counterfactuals_text as counterfactuals_text
-from crosslens.report.text.drop_table import (
-    drop_table_text as drop_table_text,
-    render_drop_table as render_drop_table,
-)
 from crosslens.report.text.explanations import explanation_text as explanation_text
-from crosslens.report.text.failures import (
-    comparison_text as comparison_text,
-    concepts_grid as concepts_grid,
-    concepts_text as concepts_text,
-    overview_text as overview_text,
-)
 from crosslens.report.text.protocols import protocol_text as protocol_text
-from crosslens.report.text.robustness import ROBUSTNESS_TABLES as ROBUSTNESS_TABLES, robustness_text as robustness_text
 from crosslens.report.text.runs import terminal_bars as terminal_bars
 from crosslens.report.tracking.content import TrackedAt as TrackedAt, TrackedRun as TrackedRun, tracked as tracked
 from crosslens.report.tracking.to_mlflow import log_to_mlflow as log_to_mlflow

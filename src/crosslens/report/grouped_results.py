@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from crosslens.core import PAGE_WIDTH, Figure, Grid, Run, UsageError, decimal, json_form, percent, split_name
+from crosslens.core import (
+    PAGE_WIDTH,
+    Cell,
+    Figure,
+    Grid,
+    Presented,
+    Run,
+    Section,
+    Table,
+    UsageError,
+    json_form,
+    split_name,
+)
 from crosslens.explanations import CAUSES, Overview, cause_column
 from crosslens.metrics import format_figure, metric_names, select_metrics, unit_sentence
-from crosslens.pipeline import Comparison, Robustness, compare
+from crosslens.pipeline import Comparison, Robustness, compare, significance_sentence
 from crosslens.report.groups import group_members, groupable_metrics
-from crosslens.report.text.comparison import p_value, significance_sentence
+from crosslens.report.text.comparison import p_value
 from crosslens.report.text.runs import difference_cells
 from crosslens.statistics import correct, estimate
 
@@ -103,28 +115,34 @@ def grouped_comparison_text(compared: Mapping[str, Comparison], column: str, wid
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedTable:
-    """A table with a row per group, as it is printed and as JSON."""
+class GroupedTable(Presented):
+    """What belongs to each group of a column: ``table`` as JSON has it, ``part`` as it is shown."""
 
+    heading: str
     column: str
-    table: pl.DataFrame
-    grid: Grid
-    note: str
+    table: pl.DataFrame = field()
+    part: Table
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return self.heading
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """The table and its note."""
+        yield Section("", (self.part,))
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return dict(json_form({"by": self.column, "groups": self.table.to_dicts()}))
-
-    def text(self, width: int | None = None) -> str:
-        """The table and its note."""
-        return "\n".join([self.grid.text(width), "", *textwrap.wrap(self.note, width or PAGE_WIDTH)])
 
 
 def failures_by(overview: Overview, labels: Mapping[str, str], column: str) -> GroupedTable:
     """How many queries of each group fail, and why: the share of its failures that each cause applies to."""
     queries = overview.queries.with_columns(group=pl.Series([labels.get(str(q)) for q in overview.queries["query"]]))
     failed = set(overview.failures["query"].to_list())
-    rows, cells = [], []
+    rows = []
+    cells: list[tuple[Cell, ...]] = []
     for group in _largest_first(queries["group"]):
         part = queries.filter(pl.col("group") == group)
         fails = np.array([float(query in failed) for query in part["query"]])
@@ -135,11 +153,11 @@ def failures_by(overview: Overview, labels: Mapping[str, str], column: str) -> G
         causes = {cause: count / own.height if own.height else float("nan") for cause, count in counts.items()}
         rows.append({"group": group, "queries": part.height, "failures": own.height, "share": share.mean,
                      "low": share.low, "high": share.high, **causes})  # fmt: skip
-        figures = str(Figure.percent(share.mean, share.low, share.high))
-        cells.append((str(group), f"{part.height:,}", figures, *map(percent, causes.values())))
-    grid = Grid((column, "queries", "failures", *CAUSES), tuple(cells), "lrl" + "r" * len(CAUSES))
+        fraction = Figure.percent(share.mean, share.low, share.high)
+        cells.append((str(group), part.height, fraction, *map(Figure.percent, causes.values())))
     note = "failures: percent of queries, with intervals over images; causes: percent of the group's failures."
-    return GroupedTable(column, pl.DataFrame(rows), grid, note)
+    shown = Table((column, "queries", "failures", *CAUSES), tuple(cells), "lrr" + "r" * len(CAUSES), notes=(note,))
+    return GroupedTable(f"Failures of {overview.run} by {column}", column, pl.DataFrame(rows), shown)
 
 
 def drops_by(study: Robustness, labels: Mapping[str, str], column: str, level: float = 0.95) -> GroupedTable:
@@ -150,20 +168,18 @@ def drops_by(study: Robustness, labels: Mapping[str, str], column: str, level: f
     groups = _largest_first(table.unique(["query"])["group"])
     rows, cells = [], []
     for (model, perturbation), part in table.group_by("model", "perturbation", maintain_order=True):
-        line = [str(model), str(perturbation)]
+        line: list[Cell] = [str(model), str(perturbation)]
         for group in groups:
             own = part.filter(pl.col("group") == group)
             change = 100 * (own["hits_after"] - own["hits_before"]).to_numpy()
             drop = estimate(change, own["cluster"].to_numpy(), level=level)
             rows.append({"model": model, "perturbation": perturbation, "group": group, "queries": own.height,
                          "change": drop.mean, "low": drop.low, "high": drop.high})  # fmt: skip
-            mean, low, high = (decimal(value, 1, signed=True) for value in (drop.mean, drop.low, drop.high))
-            interval = f" [{low}, {high}]" if np.isfinite(drop.low) else ""
-            line.append(f"{mean}{interval}" if np.isfinite(drop.mean) else "–")
+            line.append(Figure(drop.mean, drop.low, drop.high, digits=1, signed=True))
         cells.append(tuple(line))
-    grid = Grid(("model", "perturbation", *groups), tuple(cells), "ll" + "l" * len(groups))
     note = f"Change of Hit@1 + Hit@5 + Hit@10 ({study.direction}) in points, by {column}; intervals over images."
-    return GroupedTable(column, pl.DataFrame(rows), grid, note)
+    shown = Table(("model", "perturbation", *groups), tuple(cells), "ll" + "r" * len(groups), notes=(note,), names=2)
+    return GroupedTable(f"{study.title}, by {column}", column, pl.DataFrame(rows), shown)
 
 
 def _largest_first(labels: pl.Series) -> list[str]:

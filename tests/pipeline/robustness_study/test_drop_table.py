@@ -11,7 +11,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.pipeline import drop_table
-from crosslens.report import drop_table_text, render_drop_table
+from crosslens.report import render_drop_table
 from crosslens.statistics import Bootstrap, difference_bounds, holm, paired_permutation
 from tests.pipeline.robustness_study.letters import QUICK
 from tests.pipeline.robustness_study.test_list_study import random_lists, relevant, slow_study
@@ -151,7 +151,7 @@ def test_a_model_that_starts_low_loses_few_points_and_much_percent() -> None:
     assert (test.points, test.percent) == pytest.approx((90 - 45, 100 * 30 / 90 - 100 * 15 / 20))
     assert test.percent_low < test.percent < test.percent_high < 0 < test.low < test.points
     assert max(test.adjusted_p, test.percent_adjusted_p) < 0.05
-    text = " ".join(drop_table_text(table, None).split())
+    text = " ".join(str(table).split())
     assert "before 270.0 60.0" in text
     assert "strong − weak +45.0" in text
     assert "corrected by Holm for 2 tests" in text
@@ -173,7 +173,7 @@ def test_the_same_lists_have_no_width_in_any_mean() -> None:
         for cell in (*table.cells.values(), *table.means.values()):
             limits = (cell.drop, cell.low, cell.high, cell.percent, cell.percent_low, cell.percent_high)
             assert limits == (0,) * 6
-        assert "0.0 [0.0, 0.0]" in " ".join(drop_table_text(table, None).split())
+        assert "0.0 [0.0, 0.0]" in " ".join(str(table).split())
 
 
 def test_both_directions_are_tested_too(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_perturbation_that_a_study_lacks(studies: dict[str, cl.Robustness]) ->
     table = drop_table({**studies, "c": other})
     assert table.perturbations == ("char_swap", "shuffle", "extra")
     assert ("c, small", "shuffle") not in table.cells
-    assert "–" in drop_table_text(table, None)
+    assert "–" in str(table)
     assert ("small", "extra") not in drop_table({**studies, "c": other}, by="dataset").cells
 
 
@@ -223,17 +223,31 @@ def test_formats(studies: dict[str, cl.Robustness]) -> None:
     latex = render_drop_table(table, "latex")[""]
     assert "\\toprule" in latex
     assert "char\\_swap & " in latex
-    assert render_drop_table(table, "markdown")[""].startswith("| perturbation | a, small | a, small, % | b, small |")
+    assert "\n| perturbation | a, small | a, small, % | b, small |" in render_drop_table(table, "markdown")[""]
     row = csv.row(0, named=True)
     assert row["percent"] == pytest.approx(100 * row["drop"] / row["before"])
-    assert f"{row['percent']:+.1f}" in drop_table_text(table, None)
-    assert "[" in drop_table_text(table, 200)
-    narrow = drop_table_text(table, 60)
+    assert f"{row['percent']:+.1f}" in str(table)
+    assert "[" in table.text(200)
+    narrow = table.text(60)
     assert "Intervals do not fit" in " ".join(narrow.split())
     assert max(map(len, narrow.splitlines())) <= 80
     content = table.as_dict()
     assert content["columns"] == list(table.columns)
     assert len(content["drops"]) == 6
+
+
+def test_heat_maps_show_percent_and_points(studies: dict[str, cl.Robustness]) -> None:
+    table = drop_table(studies)
+    ((percent, points),) = (section.charts for section in table.sections())
+    assert percent.rows == points.rows == (*table.perturbations, "mean")
+    assert percent.columns[0] == f"a, small ({table.means['a, small'].before:.1f} before)"
+    for row, name in enumerate(table.perturbations):
+        for place, column in enumerate(table.columns):
+            cell = table.cells[column, name]
+            assert percent.cells[row][place].value == cell.percent
+            shown = points.cells[row][place]
+            assert (shown.value, shown.low, shown.high) == (cell.drop, cell.low, cell.high)
+    assert points.cells[-1][1].value == table.means["b, small"].drop
 
 
 def test_mistakes(studies: dict[str, cl.Robustness]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import pytest
 
 import crosslens as cl
 from crosslens.perturbations import perturb
-from crosslens.report.text.robustness import robustness_text
 from tests.pipeline.robustness_study.letters import QUICK, Letters, captions, text_study
 
 COLOURS = cl.Dataset.of(
@@ -67,7 +67,7 @@ def test_brittle_images_are_not_called_captions() -> None:
         captions(4), directions=["i2t"], images=np.eye(4), captions=np.repeat(np.eye(4), 3, axis=0),
         variants={"mine": random.normal(size=(12, 4))}, **QUICK,
     )  # fmt: skip
-    text = robustness_text(result, ["captions"])
+    text = replace(result, shown=("captions",)).text()
     assert "The most brittle images" in text
     assert "captions\n\n" not in text.partition("The most")[2]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,32 +12,28 @@ import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
+from crosslens.cli.answers import Write, wrote
 from crosslens.cli.commands.evaluate import open_cache
-from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json
+from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json, with_protocol
 from crosslens.cli.console import (
     check_outputs,
     print_coloured,
     print_json,
     print_note,
     print_result,
+    print_written,
     progress_bar,
     terminal_width,
     use_colour,
 )
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
 from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Json, Overwrite, command
-from crosslens.cli.stored_runs import load_run, load_runs, print_groups
+from crosslens.cli.stored_runs import load_run, load_runs
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.explanations import CounterfactualOptions
 
 _DEFAULT_SAMPLE = 50
-_FORMATS: dict[str, Callable[[explanations.ConceptTable], str]] = {
-    "csv": lambda table: table.metrics.write_csv(),
-    "latex": lambda table: report.grid_latex(report.concepts_grid(table)),
-    "markdown": lambda table: report.grid_markdown(report.concepts_grid(table)),
-}
-"""How the table of several runs is printed for other programs."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +49,6 @@ class FailureOptions(Options):
         "ground_truth", "All failures: what differences of box areas are divided by: the right image's box "
         "(ground_truth), or the smaller of the two (min).", metavar="NAME", choices=("ground_truth", "min"),
     )  # fmt: skip
-    to: str | None = option(
-        None, "Several runs: print their table as csv, latex or markdown.", metavar="FORMAT", choices=tuple(_FORMATS)
-    )
     show: int = option(10, "All failures: rows of rules and confusions.", metavar="N", minimum=1)
     seed: int = option(0, "All failures: seed of the intervals.", metavar="N")
     output: Path | None = option(None, "All failures: a folder with every table.", metavar="FOLDER", flags=OUTPUT)
@@ -64,11 +56,11 @@ class FailureOptions(Options):
 
 @command(
     "crosslens explain runs/tiny --query 102",
-    "crosslens explain runs/tiny --query 102 --query 702 --html why.html",
+    "crosslens explain runs/tiny --query 102 --query 702 --write why.html",
     "crosslens explain runs/tiny",
-    "crosslens explain runs/tiny -o why/ --html atlas.html --depth 6",
+    "crosslens explain runs/tiny -o why/ --write atlas.html --depth 6",
     "crosslens explain runs/tiny --compare runs/clip",
-    "crosslens explain runs/tiny runs/clip runs/siglip --to latex > table.tex",
+    "crosslens explain runs/tiny runs/clip runs/siglip --write table.tex",
     "crosslens explain runs/clip --dataset coco --query 91654 --json \\",
     "    --captions captions_val2017.json --instances instances_val2017.json",
 )
@@ -82,90 +74,73 @@ def explain(
     protocol: str | None = option(None, PROTOCOL_HELP.format("expl"), metavar="NAME"),
     by: str | None = option(None, "All failures: how many and why, by a column of the dataset.", metavar="COLUMN"),
     added: ColumnOptions,
-    html: Path | None = option(None, "A page that needs no other file: pictures, boxes, every fact.", metavar="FILE"),
     failures: FailureOptions,
+    write: Write = None,
     overwrite: Overwrite = False,
     json: Json = False,
-) -> None:
+) -> core.Presented | None:
     """Explain failures in objects, counts and words.
 
     With --query, one query in full: what it asks for and whether the retrieved image has it, what both images have
     in common, and two sentences that say what went wrong. Without, all failures of the run: concept metrics, causes,
-    rules, and which concepts are confused; --html then draws that as a heat map (.html, .svg, .png or .pdf). Several
-    runs give one table of concept metrics, a row per run.
+    rules, and which concepts are confused, which --write draws as heat maps. Several runs give one table of concept
+    metrics, a row per run.
     """
-    _check_several(runs, query, html, failures)
+    _check_several(runs, query, failures)
     if query and (failures.compare or failures.output or failures.depth is not None):
         raise UsageError(
             "--compare, --depth and --output are for all failures, not for --query", fix="drop them, or drop --query"
         )
-    check_outputs(html, overwrite=overwrite)
     paper, record = followed(protocol, "explain")
     settings = {} if paper is None else dict(paper.settings["explain"])
     if paper is not None and failures.size_base != settings["base"]:
         raise paper.contradiction("size_base", failures.size_base, settings["base"])
     if added.columns is not None and by is None:
         raise UsageError("--columns requires --by", fix="name one of its columns: --by difficulty")
+    if by is not None and (query or len(runs) > 1 or failures.compare or failures.output):
+        raise UsageError("--by is for all failures of one run", fix="drop --by, or the other options")
     loaded = load_runs(runs[:1], added.columns)[0]
     options = source.reader_options()
     dataset = explanations.dataset_of_run(loaded, source.dataset, **options)
     if source.dataset is None and not options and (changed := explanations.dataset_change(loaded, dataset)):
         print_note(f"note: {changed}")
-    if by is not None:
-        if query or len(runs) > 1 or failures.compare or failures.output or html:
-            raise UsageError("--by is for all failures of one run, printed", fix="drop --by, or the other options")
-        overview = explanations.explain_run(loaded, dataset, direction, **_with_options(settings, failures))
-        groups = report.group_members(loaded, overview.direction, by)
-        labels = {query: group for group, queries in groups.items() for query in queries}
-        print_groups(report.failures_by(overview, labels, by), json=json)
-    elif query:
+    if query:
         _explain_queries(
-            loaded, dataset, query, direction, image_folder=encode.image_folder, html=html, json=json,
+            loaded, dataset, query, direction, image_folder=encode.image_folder, pages=write or [], json=json,
             settings=settings, record=record,
         )  # fmt: skip
+        return None
+    settings = _with_options(settings, failures)
+    result: core.Presented
+    if by is not None:
+        overview = explanations.explain_run(loaded, dataset, direction, **settings)
+        groups = report.group_members(loaded, overview.direction, by)
+        labels = {query: group for group, queries in groups.items() for query in queries}
+        result = report.failures_by(overview, labels, by)
     elif len(runs) > 1:
-        _explain_several(
-            [loaded, *map(load_run, runs[1:])], dataset, direction, failures, json=json, settings=settings,
-            record=record,
-        )  # fmt: skip
+        result = _explain_several([loaded, *map(load_run, runs[1:])], dataset, direction, settings)
     else:
-        _explain_failures(
-            loaded, dataset, direction, failures, html=html, overwrite=overwrite, json=json, settings=settings,
-            record=record,
-        )  # fmt: skip
-    if not json:
-        print_protocol(record)
+        result = _explain_failures(loaded, dataset, direction, failures, overwrite, settings, record)
+    return with_protocol(result, record)
 
 
-def _check_several(runs: list[Path], query: list[str] | None, html: Path | None, options: FailureOptions) -> None:
-    """Raise for options that are for one run, or for several."""
-    if len(runs) == 1:
-        if options.to is not None:
-            raise UsageError("--to requires several runs", fix="name another run folder, or drop --to")
-        return
-    single = {"--query": query, "--html": html, "--compare": options.compare, "--output": options.output}
+def _check_several(runs: list[Path], query: list[str] | None, options: FailureOptions) -> None:
+    """Raise for options that are for one run."""
+    single = {"--query": query, "--compare": options.compare, "--output": options.output}
     given = [flag for flag, value in single.items() if value]
-    if given:
+    if len(runs) > 1 and given:
         raise UsageError(f"{given[0]} is for one run, not for {len(runs)}", fix=f"drop {given[0]}, or name one run")
 
 
 def _explain_several(
-    runs: list[core.Run], dataset: core.Dataset, direction: str | None, options: FailureOptions, *, json: bool,
-    settings: dict[str, Any], record: dict[str, Any] | None,
-) -> None:  # fmt: skip
-    settings = _with_options(settings, options)
+    runs: list[core.Run], dataset: core.Dataset, direction: str | None, settings: dict[str, Any]
+) -> explanations.ConceptTable:
     overviews: dict[str, explanations.Overview] = {}
     for name, run in zip(pipeline.run_labels(tuple(runs)), runs, strict=True):
         first = next(iter(overviews.values()), None)
         chosen = direction if first is None else first.direction
         overviews[name] = explanations.explain_run(run, dataset, chosen, **settings)
-    table = explanations.tabulate_overviews(overviews)
-    if json:
-        print_json({**table.as_dict(), **protocol_json(record)})
-    elif options.to is not None:
-        print_result(_FORMATS[options.to](table).removesuffix("\n"))
-    else:
-        print_result(report.concepts_text(table, terminal_width()))
+    return explanations.tabulate_overviews(overviews)
 
 
 def _with_options(settings: dict[str, Any], options: FailureOptions) -> dict[str, Any]:
@@ -176,66 +151,47 @@ def _with_options(settings: dict[str, Any], options: FailureOptions) -> dict[str
 
 def _explain_queries(
     run: core.Run, dataset: core.Dataset, queries: list[str], direction: str | None, *, image_folder: str | Path | None,
-    html: Path | None, json: bool, settings: dict[str, Any], record: dict[str, Any] | None,
+    pages: list[Path], json: bool, settings: dict[str, Any], record: dict[str, Any] | None,
 ) -> None:  # fmt: skip
+    if other := [file for file in pages if file.suffix.lower() != ".html"]:
+        raise UsageError(f"{other[0]}: queries are explained on a page", fix="end the name in .html")
     explained_queries = explanations.explain_queries(run, dataset, queries, direction, **settings)
-    if html is not None:
+    if pages:
         pictures = (picture for explained in explained_queries for picture in (explained.right, explained.other))
         images = {picture.image for picture in pictures if picture is not None}
         files, problem = explanations.image_files_of_run(run, dataset, images, image_folder)
         if problem:
             print_note(f"note: boxes without pictures: {problem}")
-        core.write_text(html, report.explanation_page(explained_queries, f"Why: {run.name} on {dataset.name}", files))
+        page = report.explanation_page(explained_queries, f"Why: {run.name} on {dataset.name}", files)
+        for file in pages:
+            core.write_text(file, page)
     if json:
-        written: dict[str, Any] = {"written": [] if html is None else [str(html)]}
         content = [explained.as_dict() for explained in explained_queries]
-        print_json({"explanations": content, **protocol_json(record), **written})
+        print_json({"explanations": content, **protocol_json(record), "written": list(map(str, pages))})
         return
     print_result("\n\n\n".join(report.explanation_text(explained, terminal_width()) for explained in explained_queries))
-    if html is not None:
-        print_note(f"\nboth pictures with their boxes: {html}")
+    print_protocol(record)
+    print_written(pages)
 
 
 def _explain_failures(
-    run: core.Run,
-    dataset: core.Dataset,
-    direction: str | None,
-    options: FailureOptions,
-    *,
-    html: Path | None,
-    overwrite: bool,
-    json: bool,
-    settings: dict[str, Any],
-    record: dict[str, Any] | None,
-) -> None:
-    if html is not None:
-        report.figure_suffix(html)  # a name that cannot be written is refused before the work begins
-    settings = _with_options(settings, options)
-
+    run: core.Run, dataset: core.Dataset, direction: str | None, options: FailureOptions, overwrite: bool,
+    settings: dict[str, Any], record: dict[str, Any] | None,
+) -> explanations.Overview | explanations.OverviewComparison:  # fmt: skip
     def explain(run: core.Run, direction: str | None) -> explanations.Overview:
         overview = explanations.explain_run(run, dataset, direction, **settings)
         followed_note = () if record is None else (f"The figures follow the protocol {record['name']}.",)
-        return replace(overview, notes=(*overview.notes, *followed_note))
+        return replace(overview, notes=(*overview.notes, *followed_note), listed=options.show)
 
     failures = explain(run, direction)
-    content, text = failures.as_dict(), report.overview_text(failures, terminal_width(), shown=options.show)
     comparison = None
     if options.compare is not None:
         other = explain(load_run(options.compare), failures.direction)
-        compared = explanations.compare_overviews(failures, other, depth=options.depth)
-        text = report.comparison_text(compared, terminal_width(), shown=options.show)
-        content = comparison = compared.as_dict()
+        comparison = explanations.compare_overviews(failures, other, depth=options.depth)
     if options.output is not None:
-        explanations.save_overview(failures, options.output, comparison=comparison, overwrite=overwrite)
-    if html is not None:
-        report.write_atlas(failures, html, overwrite=overwrite)
-    written = [str(path) for path in (options.output, html) if path is not None]
-    if json:
-        print_json({**content, **protocol_json(record), "written": written})
-        return
-    print_result(text)
-    if written:
-        print_note(f"\nwritten: {', '.join(written)}")
+        content = None if comparison is None else comparison.as_dict()
+        wrote(explanations.save_overview(failures, options.output, comparison=content, overwrite=overwrite))
+    return failures if comparison is None else comparison
 
 
 @command(

@@ -9,11 +9,10 @@ import typer
 
 import crosslens.pipeline as pipeline
 import crosslens.report as report
-from crosslens.cli.answers import Write
-from crosslens.cli.console import print_json, print_note, print_written
-from crosslens.cli.flags import ColumnOptions, Json, Overwrite, command
+from crosslens.cli.console import print_note
+from crosslens.cli.flags import ColumnOptions, command
 from crosslens.cli.stored_runs import load_runs, load_studies
-from crosslens.core import UsageError, option
+from crosslens.core import option
 
 _MAX_GROUPS = 20
 _BY = "Group by a column of the dataset, or by caption_length."
@@ -33,29 +32,14 @@ def plot(
     added: ColumnOptions,
     metric: str | None = option(None, "Such as t2i/Hit@5. [default: t2i/Hit@1, or the first shared]", metavar="NAME"),
     all_groups: bool = option(False, "Every group, not only the 20 largest.", flags=("--all",)),
-    write: Write = None,
-    overwrite: Overwrite = False,
-    json: Json = False,
-) -> report.GroupChart | None:
+) -> report.GroupChart | pipeline.DropTable:
     """Plot a metric of runs by group, with intervals.
 
     Prints the numbers; --write draws them. A page (.html) opens in any browser without a network. Several runs stand
-    side by side.
+    side by side; of robustness studies, heat maps of the drops.
     """
     if (studies := load_studies(runs)) is not None:
-        if not write:
-            raise UsageError("no file for the heat map", fix="name one: --write FILE.html")
-        table = pipeline.drop_table(studies, metric, by=by)
-        for file in write:
-            if len(studies) == 1 and by is None:
-                report.write_heat_map(next(iter(studies.values())), file, metric=metric, overwrite=overwrite)
-            else:
-                report.write_drop_map(table, file, overwrite=overwrite)
-        if json:
-            print_json({"metric": table.metric, "files": list(map(str, write))})
-        else:
-            print_written(write)
-        return None
+        return pipeline.drop_table(studies, metric, by=by)
     loaded = load_runs(runs, added.columns)
     drawn = report.chart(loaded, by, metric, largest=None if all_groups else _MAX_GROUPS)
     if metric is None:

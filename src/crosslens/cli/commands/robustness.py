@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ import crosslens.data as data
 import crosslens.perturbations as perturbations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
+from crosslens.cli.answers import wrote
 from crosslens.cli.console import (
     check_outputs,
     print_coloured,
@@ -19,15 +21,14 @@ from crosslens.cli.console import (
     print_note,
     print_notes,
     print_result,
-    print_written,
     progress_bar,
     terminal_width,
     use_colour,
 )
 from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, key_values, load_dataset_words, typed
 from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Json, Overwrite, Threads, command, recorded_command
-from crosslens.cli.stored_runs import drops_by_column, print_groups
-from crosslens.core import EngineOptions, UnknownNameError, UsageError, option
+from crosslens.cli.stored_runs import drops_by_column, named_tables
+from crosslens.core import EngineOptions, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import RobustnessOptions
 
@@ -38,7 +39,7 @@ from crosslens.pipeline import RobustnessOptions
     "crosslens robustness --dataset captions.jsonl --image-folder photos \\",
     "    --model clip:openai/clip-vit-base-patch32 \\",
     "    --model siglip:google/siglip-base-patch16-224 --seeds 3 \\",
-    "    --perturbations all,adversarial,blur@3 -o runs/rob --html heat.html",
+    "    --perturbations all,adversarial,blur@3 -o runs/rob --write heat.html",
     "crosslens robustness --dataset captions.jsonl \\",
     "    --model sentence:all-MiniLM-L6-v2 --image-text mean \\",
     "    --perturbations everything -o runs/rob-text",
@@ -103,25 +104,19 @@ def robustness(
     output: Path | None = option(
         None, "Gets a run per model and variant, and the tables.", metavar="FOLDER", flags=OUTPUT
     ),
-    html: Path | None = option(None, "The heat map: .html (with all tables), .svg, .png or .pdf.", metavar="FILE"),
     overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+) -> pipeline.Robustness | report.GroupedTable:
     """Measure what small changes cost a model.
 
     Every variant is encoded and ranked once: running the same command again resumes where it was interrupted, and with
     more models or perturbations adds only those. Perturbed are the captions (the queries in t2i, the items in i2t), or
     with blur@3 and the like the images. Of lists that another program made, --runs names one file per perturbation.
     """
-    names = None if tables is None else tables.replace(",", " ").split()
-    check_tables(names)
+    shown = named_tables(tables)
     if (by is None) != (added.columns is None):
         raise UsageError("--by and --columns require each other", fix="pass --columns FILE and --by COLUMN")
     if added.columns is not None:
         report.read_columns(added.columns)  # a table that cannot be read is refused before the work begins
-    if html is not None:
-        report.figure_suffix(html)
-    check_outputs(html, overwrite=overwrite)
     vectors, perturbed = ({}, {}) if variants is None else pipeline.read_variants(variants)
     common: dict[str, Any] = {"perturbed": perturbed, "metrics": metrics, "output": output, "overwrite": overwrite}
     common |= {**vars(settings), "command": recorded_command(), "progress": progress_bar()}
@@ -152,12 +147,11 @@ def robustness(
                 perturbations=perturbations,
                 **{**common, **encoding, "options": perturbing, "notify": print_note},
             )
+    wrote(output)
     if by is not None and added.columns is not None:
-        print_groups(drops_by_column(study, by, added.columns), json=json)
-    else:
-        print_study(study, names, html=html, overwrite=overwrite, json=json)
-    if not json:
-        print_written([] if output is None else [output])
+        return drops_by_column(study, by, added.columns)
+    print_notes(study.about.get("notes", ()))
+    return replace(study, shown=shown)
 
 
 def _refuse_with_runs(given: Mapping[str, Any]) -> None:
@@ -170,29 +164,6 @@ def _refuse_with_runs(given: Mapping[str, Any]) -> None:
 def _caption_perturbations(names: str) -> list[str]:
     """The perturbations of captions among those named: they declare their options."""
     return [name for name in perturbations.chosen_perturbations(names) if name in perturbations.PERTURBATIONS]
-
-
-def check_tables(names: list[str] | None) -> None:
-    """Raise for an unknown table before the work begins."""
-    for name in names or ():
-        if name not in report.ROBUSTNESS_TABLES:
-            raise UnknownNameError("table", name, report.ROBUSTNESS_TABLES)
-
-
-def print_study(
-    study: pipeline.Robustness, tables: list[str] | None, *, html: Path | None, overwrite: bool, json: bool
-) -> None:
-    """Print the tables, and write the heat map into a file."""
-    written: dict[str, Any] = {}
-    if html is not None:
-        written = {"file": str(report.write_heat_map(study, html, overwrite=overwrite))}
-    print_notes(study.about.get("notes", ()))
-    if json:
-        print_json({**study.as_dict(), **written})
-        return
-    print_result(report.robustness_text(study, tables, terminal_width()))
-    if written:
-        print_note(f"\nheat map: {written['file']}")
 
 
 _SHOWN = 3

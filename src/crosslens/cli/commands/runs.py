@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +12,7 @@ import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
+from crosslens.cli.answers import Write
 from crosslens.cli.console import (
     check_outputs,
     print_json,
@@ -23,7 +24,7 @@ from crosslens.cli.console import (
 )
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
 from crosslens.cli.flags import ColumnOptions, Flags, Json, Overwrite, command
-from crosslens.cli.stored_runs import drops_by_column, load_runs, load_studies, print_groups
+from crosslens.cli.stored_runs import drops_by_column, load_runs, load_studies, named_tables
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.metrics import select_metrics
@@ -68,24 +69,22 @@ def show(
     tables: str | None = option(
         None, 'Of a robustness study, such as "drops words captions".', metavar="NAMES", joins=" "
     ),
+    write: Write = None,
     json: Json = False,
-) -> None:
+) -> pipeline.Robustness | pipeline.DropTable | report.GroupedTable | None:
     """Print the values of a run, or of several side by side.
 
     To test whether runs differ, use `crosslens compare`.
     """
     if (studies := load_studies(runs)) is not None:
-        if added.columns is not None:
-            print_groups(drops_by_column(next(iter(studies.values())), by, added.columns), json=json)
-            return
-        _show_studies(studies, by, metrics, tables, json=json)
-        return
+        return _shown_studies(studies, by, metrics, tables, added.columns)
+    if write:
+        raise UsageError("--write is for robustness studies", fix="use crosslens export or report for runs")
     loaded = load_runs(runs, added.columns)
+    run = loaded[0]
     if len(loaded) > 1:
         _show_several(loaded, by, metrics, all_groups=all_groups, json=json)
-        return
-    run = loaded[0]
-    if by is not None:
+    elif by is not None:
         _show_groups(run, by, metrics, all_groups=all_groups, json=json)
     elif json:
         content = run.as_dict()
@@ -93,25 +92,23 @@ def show(
     else:
         print_notes(run.provenance.get("notes", ()))
         print_result(run.text(terminal_width(), metrics=metrics, notes=False))
+    return None
 
 
-def _show_studies(
-    studies: dict[str, pipeline.Robustness], by: str | None, metric: str | None, tables: str | None, *, json: bool
-) -> None:
+def _shown_studies(
+    studies: dict[str, pipeline.Robustness], by: str | None, metric: str | None, tables: str | None,
+    columns: Path | None,
+) -> pipeline.Robustness | pipeline.DropTable | report.GroupedTable:  # fmt: skip
     """All tables of one study; of several, or of a metric of one, the drops in one table."""
+    first = next(iter(studies.values()))
+    if columns is not None:
+        return drops_by_column(first, by, columns)
     if len(studies) == 1 and by is None and metric is None:
-        from crosslens.cli.commands.robustness import print_study
-
-        names = None if tables is None else tables.replace(",", " ").split()
-        print_study(next(iter(studies.values())), names, html=None, overwrite=False, json=json)
-        return
+        print_notes(first.about.get("notes", ()))
+        return replace(first, shown=named_tables(tables))
     if tables is not None:
         raise UsageError("--tables is of one study", fix="name one study, or drop --tables")
-    table = pipeline.drop_table(studies, metric, by=by)
-    if json:
-        print_json(table.as_dict())
-    else:
-        print_result(report.drop_table_text(table, terminal_width()))
+    return pipeline.drop_table(studies, metric, by=by)
 
 
 def _show_several(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from crosslens.core import InputError, argument
+from crosslens.core import InputError, Presented, Section, argument
 from crosslens.explanations.concepts.lexicon import ancestor_at
 from crosslens.explanations.overview.causes import OUTCOMES, cause_column
 from crosslens.explanations.overview.confusions import EXAMPLES
 from crosslens.explanations.overview.overview import Overview
+from crosslens.explanations.overview.sections import comparison_sections
 from crosslens.explanations.words.images import finite
 from crosslens.statistics import Bootstrap
 
@@ -26,7 +27,7 @@ _NUMBERS: dict[str, Any] = {
 
 
 @dataclass(frozen=True, eq=False)
-class OverviewComparison:
+class OverviewComparison(Presented):
     """``causes`` and ``confusions``: per cause, per expected and shown concept, how many queries fail so in each run.
 
     ``difference`` is second − first as a share of all queries that both runs answered, with its interval over images;
@@ -39,6 +40,15 @@ class OverviewComparison:
     failed: pl.DataFrame
     causes: pl.DataFrame
     confusions: pl.DataFrame
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"Failures of {self.first.run} and {self.second.run}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Where two runs fail differently."""
+        return comparison_sections(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from crosslens.core import InputError, argument, json_form
+from crosslens.core import InputError, Presented, Section, argument, json_form
 from crosslens.explanations.overview.overview import Overview
+from crosslens.explanations.overview.sections import concept_sections
 from crosslens.explanations.overview.statistics import SCOPES, column_of
 from crosslens.explanations.words.images import finite
+from crosslens.metrics import format_count
 from crosslens.statistics import Bootstrap
 
 FAILS = "Fails"
@@ -23,7 +25,7 @@ _ABOUT = ("run", "queries", "failures")
 
 
 @dataclass(frozen=True, eq=False)
-class ConceptTable:
+class ConceptTable(Presented):
     """``overviews`` by the name of their run; ``metrics``: a row per run, scope and metric, as fractions.
 
     Means are over the failures of a run that define a metric, with intervals over images; ``total`` is their sum,
@@ -33,6 +35,15 @@ class ConceptTable:
     overviews: Mapping[str, Overview]
     direction: str
     metrics: pl.DataFrame
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"Concept metrics of {format_count(len(self.overviews), 'run')}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A row per run, query-agnostic and query-informed."""
+        return concept_sections(self)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""

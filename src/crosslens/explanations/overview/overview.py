@@ -12,7 +12,7 @@ Saved as a folder:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,9 +26,11 @@ from crosslens.core import (
     Dataset,
     InputError,
     Layout,
+    Presented,
     Progress,
     Ranking,
     Run,
+    Section,
     argument,
     atomic_folder,
     json_form,
@@ -48,6 +50,7 @@ from crosslens.explanations.overview.causes import (
 )
 from crosslens.explanations.overview.confusions import concept_pairs, confusion_atlas
 from crosslens.explanations.overview.evidence import limitations
+from crosslens.explanations.overview.sections import overview_sections
 from crosslens.explanations.overview.statistics import (
     QUERY,
     association_rules,
@@ -69,7 +72,7 @@ _LAYOUT = Layout(
 
 
 @dataclass(frozen=True, eq=False)
-class Overview:
+class Overview(Presented):
     """The summary of all failures of a run.
 
     ``queries``       every answered query and its relevant image; ``failures`` those that failed, with every metric
@@ -82,6 +85,7 @@ class Overview:
     ``pairs``         the matched concepts behind the atlas, by failure
     ``notes``         what the annotation cannot decide
     ``names``         what the dataset calls a synset, where that is one name
+    ``listed``        how many rules and confusions are shown
     """
 
     run: str
@@ -105,10 +109,20 @@ class Overview:
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    listed: int = 10
 
     @cached_property
     def totals(self) -> pl.DataFrame:
         return failure_totals(self.failures)
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"Why {self.run} fails"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Confused concepts, concept metrics, causes and rules."""
+        return overview_sections(self)
 
     def as_dict(self) -> dict[str, Any]:
         """The summary, for JSON: everything but the tables of failures and the tail of the atlas."""

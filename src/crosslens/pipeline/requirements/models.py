@@ -8,7 +8,8 @@ from pathlib import Path
 
 from crosslens.core import HEADER_FILE, RUN_FILE, InputError, Run, UsageError, argument, read_header
 from crosslens.pipeline.audit.results import RUNS
-from crosslens.pipeline.robustness_study.study_directory import ROBUSTNESS_FILE, Robustness, folder_name
+from crosslens.pipeline.robustness_study.study import Robustness
+from crosslens.pipeline.robustness_study.study_directory import ROBUSTNESS_FILE, folder_name
 from crosslens.pipeline.robustness_study.variants import ORIGINAL
 
 ROBUSTNESS = "robustness"

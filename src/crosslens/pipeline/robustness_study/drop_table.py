@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any
+from math import nan
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from crosslens.core import UnknownNameError, UsageError, json_form
-from crosslens.metrics import bounds_of
+from crosslens.core import Cell, Figure, Heat, Presented, Row, Section, Table, UnknownNameError, UsageError, json_form
+from crosslens.metrics import bounds_of, format_count, metric_figure, unit_sentence
 from crosslens.pipeline.comparison import unused_label
-from crosslens.pipeline.robustness_study.study_directory import Robustness
-from crosslens.pipeline.robustness_study.tables import direction_rsum
+from crosslens.pipeline.comparison_results import significance_sentence
+from crosslens.pipeline.robustness_study.query_changes import direction_rsum
 from crosslens.statistics import Bootstrap, difference_bounds, holm, paired_permutation, relative_interval
+
+if TYPE_CHECKING:
+    from crosslens.pipeline.robustness_study.study import Robustness
 
 BY_DATASET = "dataset"
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 _FIGURES = ("drop", "low", "high", "percent", "percent_low", "percent_high", "before", "after")
+PERCENT_SENTENCE = "percent of the figure before, which BRIT's Table 4 fits best."
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class DropTest:
 
 
 @dataclass(frozen=True)
-class DropTable:
+class DropTable(Presented):
     """``cells[column, perturbation]``; a study without a perturbation has no cell there.
 
     ``means`` are over the perturbations that a column has, ``tests`` of all pairs of columns on the same queries; both
@@ -92,6 +97,17 @@ class DropTable:
             for name in self.perturbations
             if (column, name) in self.cells
         ]
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"Drop of {self.metric}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Heat maps, the table, with intervals where they fit, and whether models differ."""
+        drops = replace(table_of_drops(self), narrow=table_of_drops(self, intervals=False))
+        tests = [table_of_tests(self)] if self.tests else []
+        yield Section(self.title, (Row(drop_maps(self)), drops, *tests))
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -333,3 +349,92 @@ def _tests(
 
 def _number(value: float | None) -> float:
     return float("nan") if value is None else float(value)
+
+
+def percent_figure(value: float | None, low: float | None = nan, high: float | None = nan) -> Figure:
+    """A drop in percent of the figure before, with its interval where there is one."""
+    low, high = (nan if end is None else end for end in (low, high))
+    return Figure(value, low, high, digits=1, signed=True)
+
+
+def drop_maps(table: DropTable) -> tuple[Heat, Heat]:
+    """A row per perturbation and their mean, a column per model or dataset: the drop in percent, and in points.
+
+    Percent first: a model that starts low has few points to lose, and is not robust for that.
+    """
+    names = (*table.perturbations, "mean")
+    cells = {**table.cells, **{(column, "mean"): mean for column, mean in table.means.items()}}
+    drops = [[cells.get((column, name)) for column in table.columns] for name in names]
+    starts = tuple(
+        f"{column} ({metric_figure(table.metric, table.means[column].before)} before)"
+        if column in table.means
+        else column
+        for column in table.columns
+    )
+    about = f"Above 0 is worse; in brackets: the {100 * table.level:g}% interval over images includes 0."
+    percent, points = (
+        tuple(tuple(_drop_figures(table.metric, drop)[unit] for drop in row) for row in drops) for unit in (1, 0)
+    )
+    return (
+        Heat(title=f"{table.title}, percent of the figure before", about=about, rows=names, columns=starts,
+             cells=percent, heading="perturbation", worse=True),
+        Heat(title=f"{table.title}, points", about=about, rows=names, columns=starts, cells=points,
+             heading="perturbation", worse=True),
+    )  # fmt: skip
+
+
+def table_of_drops(table: DropTable, *, intervals: bool = True) -> Table:
+    """The figure before, a row per perturbation and their mean; per model or dataset, points and then percent."""
+    columns: list[list[Cell]] = []
+    for column in table.columns:
+        mean = table.means.get(column)
+        drops = [*(table.cells.get((column, name)) for name in table.perturbations), mean]
+        points, percent = zip(*(_drop_figures(table.metric, drop, intervals) for drop in drops), strict=True)
+        columns.append([metric_figure(table.metric, None if mean is None else mean.before), *points])
+        columns.append([None, *percent])
+    models = {cell.models for cell in table.cells.values()} - {1}
+    averaged = f"Means over {' or '.join(map(str, sorted(models)))} models. " if models else ""
+    brackets = f"In brackets: {100 * table.level:g}% interval over images."
+    note = (
+        f"Drop: before − after; above 0 is worse. {averaged}{unit_sentence([table.metric]).rstrip('.')}; in the "
+        f"columns with %, {PERCENT_SENTENCE} "
+        f"{brackets if intervals else 'Intervals do not fit: see crosslens plot, or --json.'}"
+    )
+    header = (title for column in table.columns for title in (column, f"{column}, %"))
+    rows = tuple(zip(("before", *table.perturbations, "mean"), *columns, strict=True))
+    return Table(("perturbation", *header), rows, "l" + "r" * len(columns), notes=(note,))
+
+
+def _drop_figures(metric: str, drop: Drop | None, intervals: bool = True) -> tuple[Figure, Figure]:
+    """In points, and in percent."""
+    if drop is None:
+        return metric_figure(metric, None), percent_figure(None)
+    if not intervals:
+        return metric_figure(metric, drop.drop, signed=True), percent_figure(drop.percent)
+    points = metric_figure(metric, drop.drop, drop.low, drop.high, signed=True)
+    return points, percent_figure(drop.percent, drop.percent_low, drop.percent_high)
+
+
+def table_of_tests(table: DropTable) -> Table:
+    """A row per pair of columns that were tested: the difference of their mean drops, in points and in percent."""
+    rows = tuple(
+        (
+            f"{test.first} − {test.second}",
+            metric_figure(table.metric, test.points, test.low, test.high, signed=True),
+            Figure.p(test.adjusted_p, table.permutations),
+            percent_figure(test.percent, test.percent_low, test.percent_high),
+            Figure.p(test.percent_adjusted_p, table.permutations),
+        )
+        for test in table.tests
+    )
+    numbers = {test.perturbations for test in table.tests}
+    over = format_count(numbers.pop(), "perturbation") if len(numbers) == 1 else "the perturbations that both have"
+    note = (
+        "Above 0: the first model loses more. A model that starts low has fewer points to lose: compare percent. "
+        + significance_sentence(
+            f"paired permutation test over images of the mean drop over {over}",
+            table.permutations, table.correction, 2 * len(table.tests),
+        )
+    )  # fmt: skip
+    header = ("difference of the mean drops", "points", "p", "percent", "p")
+    return Table(header, rows, "lrrrr", "Do models differ?", (note,))

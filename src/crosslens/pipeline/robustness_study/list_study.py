@@ -24,7 +24,8 @@ from crosslens.pipeline.robustness_study.given_lists import (
     lists_of_runs,
     read_runs,
 )
-from crosslens.pipeline.robustness_study.study_directory import Robustness, folder_name, study_directory
+from crosslens.pipeline.robustness_study.study import Robustness
+from crosslens.pipeline.robustness_study.study_directory import folder_name, study_directory
 from crosslens.pipeline.robustness_study.study_runner import about, run_variants, study_result
 from crosslens.pipeline.robustness_study.tables import StudyTables
 from crosslens.pipeline.robustness_study.variant_runner import QueryResults, StudySettings, VariantRunner

@@ -44,6 +44,11 @@ Variants = Mapping[str, Variant]
 Results = Mapping[str, QueryResults]
 
 
+def direction_rsum(direction: str) -> str:
+    """The metric ``Rsum`` of one direction. Studies have it whether or not it is among their metrics."""
+    return f"{direction}/Rsum"
+
+
 def change_row(
     model: str, variant: Variant, before: QueryResults, after: QueryResults, same: IntArray | None = None
 ) -> dict[str, Any]:

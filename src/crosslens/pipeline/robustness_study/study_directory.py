@@ -8,27 +8,12 @@ settings, replaces it only with ``overwrite``.
 from __future__ import annotations
 
 import re
-from collections.abc import (
-    Collection,
-    Iterator,
-    Mapping,
-)
-from contextlib import (
-    contextmanager,
-)
-from dataclasses import (
-    asdict,
-    dataclass,
-    field,
-)
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from crosslens.core import (
-    FORMAT_VERSION,
-    RUN_FILE,
     RUN_LAYOUT,
     ConflictError,
     InputError,
@@ -36,21 +21,14 @@ from crosslens.core import (
     Manifest,
     Workspace,
     argument,
-    atomic_file,
-    check_stored_protocol,
-    json_form,
     link_tree,
-    parquet_bytes,
-    read_facts,
     read_manifest,
-    read_parquet_file,
-    read_whole,
     require_entries,
-    verification,
     workspace,
-    write_header,
 )
-from crosslens.metrics import facts_of
+
+if TYPE_CHECKING:
+    from crosslens.pipeline.robustness_study.study import Robustness
 
 ROBUSTNESS_FILE = "robustness.json"
 _OVERWRITE = f"choose another output folder, or pass {argument('overwrite', True)}"
@@ -58,8 +36,6 @@ _OVERWRITE = f"choose another output folder, or pass {argument('overwrite', True
 
 TABLES = ("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle", "captions", "queries",
           "headline_queries")  # fmt: skip
-_LARGE = ("overlap_pairs", "captions", "queries", "headline_queries")
-"""Tables that are in the folder and in Python only: too long for a page of JSON."""
 STUDY_LAYOUT = Layout(
     "a robustness study",
     ROBUSTNESS_FILE,
@@ -67,7 +43,8 @@ STUDY_LAYOUT = Layout(
 )
 
 
-def _read_header(file: Path) -> tuple[dict[str, Any], Manifest]:
+def read_study_header(file: Path) -> tuple[dict[str, Any], Manifest]:
+    """What ``robustness.json`` says, and the files that it lists."""
     header, manifest = read_manifest(file, "robustness")
     types = {"models": list, "perturbations": list, "headline": str, "direction": str, "options": dict}
     require_entries(header, types, file)
@@ -101,7 +78,7 @@ class StudyDirectory:
     def _header(self) -> dict[str, Any]:
         """The header of the stored study; a damaged one counts as none where it is to be replaced."""
         try:
-            return _read_header(self.target / ROBUSTNESS_FILE)[0]
+            return read_study_header(self.target / ROBUSTNESS_FILE)[0]
         except InputError:
             if self.overwrite:
                 return {}
@@ -164,114 +141,3 @@ def study_directory(
 def folder_name(model: str) -> str:
     """A model's name as a folder name; that of a perturbation may have brackets."""
     return re.sub(r"[^\w.@+\[\]-]+", "-", model).strip("-.") or "model"
-
-
-@dataclass(frozen=True, eq=False)
-class Robustness:
-    """Models × perturbations; every table is a polars table.
-
-    ``drops``          per model, perturbation, seed and metric: before, after, drop (points, percent), intervals, p
-    ``spread``         with several seeds: mean, standard deviation and extremes of the drop over them
-    ``changes``        per model and perturbation: queries changed, ranked lower, higher, same; figures before and after
-    ``overlap``        per model: how similar the sets of queries are that perturbations decrease, increase or leave
-    ``overlap_pairs``  the same for each pair of perturbations
-    ``words``          the drop by the part of speech of the edited word
-    ``brittle``        the most brittle queries, with every perturbation of them
-    ``captions``       every caption before and after, with its edits
-    ``queries``        every query before and after: rank, hits, score of its relevant item
-    ``headline_queries``  the headline of every query before and after, where ``queries`` does not say it
-
-    All but ``drops`` and ``spread`` are of the first seed.
-    """
-
-    models: tuple[str, ...]
-    perturbations: tuple[str, ...]
-    headline: str
-    direction: str
-    tables: Mapping[str, pl.DataFrame]
-    about: Mapping[str, Any] = field(default_factory=dict)
-
-    def __getattr__(self, name: str) -> pl.DataFrame:
-        if name in TABLES:
-            return self.tables[name]
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form: fractions, but for fields named ``percent``; the long tables are left to Parquet."""
-        return {
-            "format": "crosslens/robustness",
-            "version": FORMAT_VERSION,
-            "models": list(self.models),
-            "perturbations": list(self.perturbations),
-            "headline": self.headline,
-            "direction": self.direction,
-            **self.about,
-            "metric_facts": {name: asdict(facts_of(name)) for name in self._metrics},
-            **{name: json_form(self.tables[name].to_dicts()) for name in TABLES if name not in _LARGE},
-        }
-
-    @property
-    def _metrics(self) -> list[str]:
-        return list(dict.fromkeys([self.headline, *self.tables["drops"]["metric"]]))
-
-    def save(self, folder: str | Path) -> Path:
-        """Write the tables and ``robustness.json``; the runs of a study that is in the folder stay."""
-        with workspace(folder) as work:
-            if STUDY_LAYOUT.holds(work.target):
-                link_tree(work.target, work.new)
-            else:
-                work.new.mkdir()
-            self.write_into(work.new)
-            work.publish(STUDY_LAYOUT)
-        return Path(folder)
-
-    def write_into(self, folder: Path) -> None:
-        """Write the same files into a folder that is being prepared; the header lists them and the runs beside them."""
-        for name, table in self.tables.items():
-            with atomic_file(folder / f"{name}.parquet") as file:
-                file.write_bytes(parquet_bytes(table))
-        tables = [f"{name}.parquet" for name in self.tables]
-        write_header(folder / ROBUSTNESS_FILE, self.as_dict(), tables + self._run_files(folder))
-
-    def _run_files(self, folder: Path) -> list[str]:
-        """What is stored of every model and variant: its results, and its run, whose header lists its own files."""
-        results = [file for model in self.models for file in sorted((folder / folder_name(model)).glob("*.parquet"))]
-        pairs = ((file, file.with_suffix("") / RUN_FILE) for file in results)
-        return [part.relative_to(folder).as_posix() for pair in pairs if pair[1].exists() for part in pair]
-
-    @staticmethod
-    def load(folder: str | Path, *, verify: bool = True) -> Robustness:
-        """Read a folder that a study wrote; ``verify`` refuses files that have changed since."""
-        folder = Path(folder)
-        return read_whole(folder, folder / ROBUSTNESS_FILE, read=lambda: Robustness._read(folder, verify))
-
-    @staticmethod
-    def _read(folder: Path, verify: bool) -> Robustness:
-        with verification(verify):
-            header, manifest = _read_header(folder / ROBUSTNESS_FILE)
-            manifest.check_folder()
-        tables = {}
-        for name in TABLES:
-            file = folder / f"{name}.parquet"
-            if name == "headline_queries" and not file.exists():  # written before there was one
-                tables[name] = pl.DataFrame()
-                continue
-            try:
-                tables[name] = read_parquet_file(file)
-            except (OSError, pl.exceptions.PolarsError) as error:
-                raise InputError(f"unreadable: {error}", file=file, fix="run the same command again") from error
-        if "percent" not in tables["drops"].columns:  # written before there were intervals of it
-            share, unknown = pl.col("drop") / pl.col("before"), pl.lit(float("nan"))
-            tables["drops"] = tables["drops"].with_columns(
-                percent=100 * share, percent_low=unknown, percent_high=unknown
-            )
-        models, perturbations = tuple(header.pop("models")), tuple(header.pop("perturbations"))
-        headline, direction = header.pop("headline"), header.pop("direction")
-        for name, facts in header.pop("metric_facts", {}).items():
-            read_facts(name, facts)
-        check_stored_protocol(header.get("protocol", {}), folder / ROBUSTNESS_FILE)
-        about = {key: value for key, value in header.items() if key not in ("format", "version", *TABLES)}
-        return Robustness(models, perturbations, headline, direction, tables, about)
-
-    def __repr__(self) -> str:
-        return f"Robustness({len(self.models)} models × {len(self.perturbations)} perturbations, {self.headline})"

@@ -28,12 +28,8 @@ from crosslens.pipeline.inputs import check_dataset
 from crosslens.pipeline.options import RobustnessOptions, refuse_other_keywords
 from crosslens.pipeline.protocols.following import follow_in_study, require_perturbations, study_record
 from crosslens.pipeline.protocols.protocol import find_protocol
-from crosslens.pipeline.robustness_study.study_directory import (
-    Robustness,
-    StudyDirectory,
-    folder_name,
-    study_directory,
-)
+from crosslens.pipeline.robustness_study.study import Robustness
+from crosslens.pipeline.robustness_study.study_directory import StudyDirectory, folder_name, study_directory
 from crosslens.pipeline.robustness_study.tables import StudyTables, significance_settings
 from crosslens.pipeline.robustness_study.variant_runner import QueryResults, ResultSource, StudySettings, VariantRunner
 from crosslens.pipeline.robustness_study.variant_tasks import run_in_tasks

@@ -32,13 +32,14 @@ from crosslens.pipeline.robustness_study.query_changes import (
     WORD_COLUMNS,
     brittle_rows,
     change_row,
+    direction_rsum,
     edited_parts,
     mean_overlap,
     overlap_rows,
     query_table,
     word_rows,
 )
-from crosslens.pipeline.robustness_study.study_directory import Robustness
+from crosslens.pipeline.robustness_study.study import Robustness
 from crosslens.pipeline.robustness_study.variant_runner import IntArray, QueryResults
 from crosslens.pipeline.robustness_study.variants import CAPTION_COLUMNS, ORIGINAL, BoolArray, Variant
 from crosslens.statistics import Bootstrap, aggregate, correct, difference_bounds, paired_permutation, relative_interval
@@ -64,11 +65,6 @@ HEADLINE_COLUMNS: Mapping[str, Any] = {
     "model": pl.String, "perturbation": pl.String, "seed": pl.Int64, "query": pl.String, "cluster": pl.Int64,
     "before": pl.Float64, "after": pl.Float64,
 }  # fmt: skip
-
-
-def direction_rsum(direction: str) -> str:
-    """The metric ``Rsum`` of one direction. Studies have it whether or not it is among their metrics."""
-    return f"{direction}/Rsum"
 
 
 def drop_rows(
@@ -117,7 +113,7 @@ def _row(
     relative = (float("nan"), float("nan"))
     if before.statistic == "mean" and not facts_of(metric).pooled:
         relative = relative_interval([before.values], [after.values], before.clusters, low, high)
-    sign = -1.0 if higher_is_better(metric) else 1.0
+    sign = -1.0 if facts_of(metric).higher_is_better else 1.0
     drop, (low, high), (percent_low, percent_high) = (
         sign * difference, sorted((sign * low, sign * high)), sorted(100 * sign * limit for limit in relative)
     )  # fmt: skip
@@ -132,11 +128,6 @@ def _row(
     }  # fmt: skip
 
 
-def higher_is_better(metric: str) -> bool:
-    """Which way is better."""
-    return facts_of(metric).higher_is_better
-
-
 def _values(metric: str, results: QueryResults) -> MetricValues:
     if metric in results.run.values:
         return results.run[metric]
@@ -148,7 +139,7 @@ def _drop_over(
     metric: str, before: MetricValues, after: MetricValues, chosen: BoolArray, options: SignificanceOptions
 ) -> dict[str, float]:
     """The drop over the chosen queries alone, with its interval where the figure is a mean."""
-    sign = 1.0 if higher_is_better(metric) else -1.0
+    sign = 1.0 if facts_of(metric).higher_is_better else -1.0
     if before.statistic != "mean":
         figures = [aggregate(values.values[chosen], values.statistic) for values in (before, after)]
         drop, low, high = sign * (figures[0] - figures[1]), float("nan"), float("nan")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from crosslens.core import Grid, Run, split_name
+from crosslens.core import Grid, Run, UnknownNameError, split_name
 from crosslens.metrics import format_figure, format_interval, select_metrics
-from crosslens.pipeline import Comparison, runs_table
+from crosslens.pipeline import Comparison, DropTable, runs_table
 from crosslens.report.export.files import EXPORTS, Files, Metrics
 from crosslens.report.forms.tables import BOOKTABS, latex_table, markdown_table
 from crosslens.report.text.comparison import run_letters
@@ -115,3 +115,12 @@ def grid_markdown(grid: Grid) -> str:
 
 def _markdown_cell(cell: str) -> str:
     return " ".join(cell.replace("|", "\\|").split())
+
+
+def render_drop_table(table: DropTable, to: str) -> Files:
+    """The drops of robustness studies: CSV has a row per cell, LaTeX and Markdown what is printed."""
+    endings = {"csv": "", "latex": ".tex", "markdown": ".md"}
+    if to not in endings:
+        raise UnknownNameError("export format of robustness studies", to, endings)
+    ending = endings[to]
+    return {"": table.content(ending).decode() if ending else pl.DataFrame(table.rows).write_csv()}

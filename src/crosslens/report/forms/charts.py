@@ -196,7 +196,8 @@ def _line(plane: Plane, chart: Lines, series: Series) -> None:
 
 @draw.register
 def _heat(chart: Heat) -> ChartDrawing:
-    labels, cell, high, longest = 150.0, 62.0, 26.0, widest(chart.columns, 190.0)
+    labels, high, longest = 150.0, 26.0, widest(chart.columns, 190.0)
+    cell = 24 + widest((figure.number for row in chart.cells for figure in row), 60.0)
     tilt, deepest = math.radians(35), 0.5  # the number in the deepest cell must stay readable
     head = 20 + longest * math.sin(tilt)
     beyond = max(8.0, longest * math.cos(tilt) - cell / 2)  # the last name reaches past its column

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from html import escape
 
 from crosslens.core import (
@@ -44,7 +45,8 @@ def fragment(sections: Iterable[Section]) -> str:
 
 def section_page(title: str, sections: Iterable[Section]) -> str:
     """A page that needs no other file."""
-    body = "\n".join(map(section_html, sections))
+    below = (replace(section, title="") if section.title == title else section for section in sections)
+    body = "\n".join(map(section_html, below))
     return html_page(title, body, style=THEME_STYLE + CHART_STYLE + STYLE)
 
 

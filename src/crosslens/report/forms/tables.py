@@ -8,7 +8,7 @@ from crosslens.core import Cards, Cell, FactList, Figure, Section, Table, Text, 
 
 _LATEX_CHARACTERS = str.maketrans({
     **{letter: f"\\{letter}" for letter in "&%$#_{}"}, "\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}", "→": r"$\rightarrow$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--",
+    "^": r"\textasciicircum{}", "→": r"$\rightarrow$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--", "−": "$-$",
 })  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
     """A page: headings, texts, tables and lists."""
     blocks = [f"# {title}"]
     for section in sections:
-        blocks += [f"## {section.title}"] if section.title else []
+        blocks += [f"## {section.title}"] if section.title not in ("", title) else []
         for part in section.parts:
             if isinstance(part, Text):
                 blocks.append("\n\n".join(part.sentences))

@@ -49,6 +49,8 @@ def terminal(sections: Iterable[Section], width: int | None = None) -> str:
                 title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
                 blocks.append(title + two_columns(part.rows, wrapped, 2 if title else 0))
             elif isinstance(part, Table) and not part.folded:
+                if part.narrow is not None and width is not None and text_grid(part.overview).width > width:
+                    part = part.narrow
                 title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
                 blocks.append(title + text_grid(part.overview).text(width).lstrip("\n"))
                 blocks.append("\n".join(_wrapped(note, wrapped) for note in part.notes))

@@ -9,13 +9,19 @@ from string import ascii_lowercase
 
 from crosslens.core import BOTH, DIRECTION_LABELS, PAGE_WIDTH, RENDERERS, Grid, percent, split_name
 from crosslens.metrics import format_count, format_figure, format_interval, unit_of, unit_sentence, with_intervals
-from crosslens.pipeline import CaptionSets, Comparison, MetricChange, MetricComparison, QueryDifference
+from crosslens.pipeline import (
+    CaptionSets,
+    Comparison,
+    MetricChange,
+    MetricComparison,
+    QueryDifference,
+    significance_sentence,
+)
 from crosslens.report.text.runs import difference_cells
 
 _MOST_METRICS = 6
 """With more metrics, the queries that differ most are not listed: they would be a wall of ids."""
 WEAK_MEDIANS = "A test of MedR finds about a third of the differences that one of MRR finds: prefer MRR to decide."
-CORRECTIONS = {"holm": "corrected by Holm", "bh": "corrected by Benjamini–Hochberg", "none": "not corrected"}
 
 
 @RENDERERS.register("Comparison")
@@ -82,21 +88,6 @@ def p_value(p: float, permutations: int) -> str:
     decimals = max(3, len(str(permutations)) - 1)
     least = 10.0**-decimals
     return f"<{least:.{decimals}f}" if p < least / 2 else f"{p:.{decimals}f}"
-
-
-def significance_sentence(test: str, permutations: int, correction: str, tests: int) -> str:
-    """How p-values were computed and corrected, and the smallest that can come out of it."""
-    number = "" if correction == "none" else f" for {format_count(tests, 'test')}"
-    least = floor_of_p(permutations, correction, tests)
-    return (
-        f"p: {test}, two-sided, {CORRECTIONS[correction]}{number}; {permutations:,} permutations give no p below "
-        f"{least:.2g}."
-    )
-
-
-def floor_of_p(permutations: int, correction: str, tests: int) -> float:
-    """The smallest p-value that so many permutations can give; Holm multiplies the smallest by the number of tests."""
-    return (tests if correction == "holm" else 1) / (permutations + 1)
 
 
 def _explanation(comparison: Comparison) -> list[str]:

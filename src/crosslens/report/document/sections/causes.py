@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from crosslens.core import Bars, CrosslensError, Figure, Grid, read_parquet_file
-from crosslens.explanations import AnnotatedImage, Explanation, explain_queries, synset_word
+from crosslens.explanations import AnnotatedImage, Explanation, explain_queries, synset_word, table_of_totals
 from crosslens.metrics import format_count
 from crosslens.pipeline import StageResult
 from crosslens.report.document.context import ReportContext
@@ -18,7 +19,6 @@ from crosslens.report.document.parts import Content, ReportSection, notes, quote
 from crosslens.report.forms.page import paragraph
 from crosslens.report.pages.explanations import concept_colours, draw_boxes, marked_text
 from crosslens.report.text.explanations import picture_names
-from crosslens.report.text.failures import total_grid
 
 _MOST_CONFUSIONS = 8
 _IMPORTANCE = 10.0
@@ -69,8 +69,8 @@ def _shares(results: list[StageResult]) -> Iterator[Content]:
 
 def _totals(result: StageResult) -> Iterator[Content]:
     if totals := result.payload.get("totals"):
-        grid = total_grid(result.payload["metrics"], totals)
-        yield table_of(f"Concepts over all failures of {_name(result)}", grid, shown=False)
+        table = table_of_totals(result.payload["metrics"], totals)
+        yield replace(table, title=f"Concepts over all failures of {_name(result)}", folded=True)
 
 
 def _confusions(result: StageResult) -> Iterator[Content]:

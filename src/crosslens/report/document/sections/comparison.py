@@ -7,10 +7,11 @@ from typing import Any
 
 from crosslens.core import Grid
 from crosslens.metrics import format_figure, format_interval, unit_sentence
+from crosslens.pipeline import CORRECTION_WORDS
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.parts import Content, ReportSection, notes, table_of
 from crosslens.report.forms.page import paragraph
-from crosslens.report.text.comparison import CORRECTIONS, p_value
+from crosslens.report.text.comparison import p_value
 from crosslens.report.text.results.leaderboard import mark, marks_sentence
 from crosslens.report.text.runs import difference_cells
 
@@ -43,7 +44,7 @@ def _board(payload: Mapping[str, Any]) -> list[Content]:
     several = len(payload["datasets"]) > 1
     header = ("model", *(f"{dataset}: {name}" if several else name for dataset, name in columns))
     grid = Grid(header, tuple(rows), "l" * len(header))
-    correction = CORRECTIONS.get(str(payload["correction"]), str(payload["correction"]))
+    correction = CORRECTION_WORDS.get(str(payload["correction"]), str(payload["correction"]))
     about = (
         f"{marks_sentence(payload['level'])} Paired permutation test over images, {correction}, "
         f"{payload['permutations']:,} permutations. {unit_sentence(chosen)}"
@@ -74,7 +75,7 @@ def _pairs(context: ReportContext) -> list[Content]:
             for entry, difference in zip(results, differences, strict=True)
         )  # fmt: skip
         header = ("run A", "run B", "metric", "A", "B", "A − B", "p", "A better : B better")
-        correction = CORRECTIONS.get(comparison.correction, comparison.correction)
+        correction = CORRECTION_WORDS.get(comparison.correction, comparison.correction)
         about = (
             f"Paired permutation test over images, two-sided, {comparison.permutations:,} permutations; "
             f"p {correction}. {unit_sentence(entry.metric for entry in results)}"

@@ -8,12 +8,11 @@ from typing import Any
 from crosslens.analyze import ACCURACY
 from crosslens.core import Bars, Figure, Grid, Heat, split_name
 from crosslens.metrics import format_count, format_figure, metric_figure, unit_of
-from crosslens.pipeline import StageResult
+from crosslens.pipeline import StageResult, percent_figure
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.facts import main_drops
 from crosslens.report.document.parts import Content, ReportSection, series_of, stored_figure, table_of
 from crosslens.report.forms.page import paragraph
-from crosslens.report.text.drop_table import percent_cells
 from crosslens.report.text.runs import difference_cells
 
 _MOST_BRITTLE = 6
@@ -73,7 +72,7 @@ def _drops_grid(metric: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> G
         [model for model, _ in rows],
         [format_figure(metric, known(row, "before")) for row in own],
         difference_cells((metric, known(row, "drop"), known(row, "low"), known(row, "high")) for row in own),
-        percent_cells((row.get("percent"), row.get("percent_low"), row.get("percent_high")) for row in own),
+        [str(percent_figure(*(row.get(f"percent{end}") for end in ("", "_low", "_high")))) for row in own],
     )
     return Grid(("change", "run", "before", "points", "percent"), tuple(zip(*columns, strict=True)), "llrll")
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 from crosslens.core import DIRECTION_LABELS, PAGE_WIDTH, RENDERERS, Grid, split_name
 from crosslens.metrics import facts_of, format_figure, format_interval, unit_sentence, with_intervals
-from crosslens.pipeline import Leaderboard, Standing
-from crosslens.report.text.comparison import significance_sentence
+from crosslens.pipeline import Leaderboard, Standing, significance_sentence
 
 ABSENT = "–"
 BEST, AS_GOOD, UNTESTED = "*", "=", "?"

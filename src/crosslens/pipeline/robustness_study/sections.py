@@ -1,0 +1,363 @@
+"""How a robustness study is shown: heat maps, drops by model, where queries go, which words matter, what is brittle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from crosslens.core import (
+    Cards,
+    Cell,
+    Figure,
+    Part,
+    PictureCard,
+    Row,
+    Section,
+    Table,
+    Text,
+    UnknownNameError,
+    split_name,
+)
+from crosslens.metrics import facts_of, format_count, format_figure, metric_figure, unit_sentence
+from crosslens.pipeline.comparison_results import CORRECTION_WORDS, floor_of_p
+from crosslens.pipeline.protocols.protocol import protocol_facts
+from crosslens.pipeline.robustness_study.drop_table import (
+    PERCENT_SENTENCE,
+    drop_maps,
+    drop_table,
+    percent_figure,
+    table_of_drops,
+    table_of_tests,
+)
+from crosslens.pipeline.robustness_study.query_changes import CHANGE_FIGURES, CHANGE_GROUPS, POOLED, direction_rsum
+
+if TYPE_CHECKING:
+    from crosslens.pipeline.robustness_study.study import Robustness
+
+_FOLDED = ("metrics", "groups")
+"""Tables that are printed only by name; pages have them under a line to click on."""
+_MIN_CAPTIONS = 10
+"""Fewer edited captions than this say nothing about a part of speech."""
+_MOST_BRITTLE, _WORST = 3, 2
+_PARTS_OF_SPEECH = {
+    "NOUN": "noun", "PROPN": "proper noun", "VERB": "verb", "ADJ": "adjective", "ADV": "adverb", "ADP": "preposition",
+    "DET": "determiner", "NUM": "number", "PRON": "pronoun", "AUX": "auxiliary", "CCONJ": "conjunction",
+    "SCONJ": "subordinator", "PART": "particle", "PUNCT": "punctuation", "INTJ": "interjection", "SYM": "symbol",
+    "X": "other", "SPACE": "space",
+}  # fmt: skip
+Values = dict[str, Any]
+
+
+def study_title(study: Robustness) -> str:
+    """What is studied: ``Robustness: scenes``."""
+    return f"Robustness: {study.about.get('dataset', {}).get('name', 'Ranked lists')}"
+
+
+def check_tables(names: Iterable[str]) -> None:
+    """Raise for a name that no table of a study has."""
+    for name in names:
+        if name not in ROBUSTNESS_TABLES:
+            raise UnknownNameError("table", name, ROBUSTNESS_TABLES)
+
+
+def study_sections(study: Robustness) -> Iterator[Section]:
+    """The dataset and the heat maps, then a section per table, those without content left out."""
+    drops = drop_table({"": study}, study.headline)
+    yield Section("", (Text.of(_summary(study)), Row(drop_maps(drops))))
+    check_tables(study.shown or ())
+    for name in ROBUSTNESS_TABLES if study.shown is None else study.shown:
+        title, tables, notes = ROBUSTNESS_TABLES[name](study)
+        if tables and study.shown is None and name in _FOLDED:
+            yield Section("", tuple(_folded(title, tables, notes)))
+        elif tables:
+            yield Section(title, (*tables, Text.of(*notes, note=True)))
+    if protocol := study.about.get("protocol"):
+        yield Section("", (protocol_facts(protocol),))
+
+
+def _summary(study: Robustness) -> str:
+    """The dataset, the queries, how many models and perturbations."""
+    data = study.about.get("dataset", {})
+    rows = study.drops.filter(pl.col("metric") == direction_rsum(study.direction))
+    queries = format_count(rows["queries"][0], "image" if study.direction == "i2t" else "caption")
+    protocol = study.about.get("protocol", {})
+    label = f", protocol {protocol['name']}" if protocol else ""
+    phrases = {"t2t": "query the other captions of their images", "t2i": "query their images"}
+    if sets := study.about.get("text_sets"):
+        queries = format_count(rows["queries"][0], "query")
+        phrases["t2t"] = f"from {sets['queries']['name']} for the texts of its images"
+    return (
+        f"{data.get('name', 'Ranked lists')}: {queries} {phrases.get(study.direction, 'query their captions')}, "
+        f"{format_count(len(study.models), 'model')}, {format_count(len(study.perturbations), 'perturbation')}{label}"
+    )
+
+
+def _folded(title: str, tables: Sequence[Part], notes: Sequence[str]) -> Iterator[Part]:
+    """Tables whose own titles say what the section's would."""
+    for table in tables:
+        if isinstance(table, Table):
+            yield replace(table, title=f"{title}: {table.title}", notes=tuple(notes), folded=True)
+
+
+Shown = tuple[str, Sequence[Part], Sequence[str]]
+"""A heading, what is below it, and sentences that say what that is."""
+
+
+def _models(study: Robustness) -> Shown:
+    """The heat map as a table, where there are several models."""
+    if len(study.models) < 2:
+        return "", (), ()
+    table = drop_table({"": study}, study.headline)
+    drops = replace(table_of_drops(table, intervals=False), notes=())  # those of every model have them
+    tests = [table_of_tests(table)] if table.tests else []
+    return f"Drop of {study.headline}, all models", [drops, *tests], ()
+
+
+def _drops(study: Robustness) -> Shown:
+    tables = []
+    permutations = study.about.get("testing", {}).get("permutations", 10_000)
+    for model, rows in _by_model(study, _of_metric(study, study.headline)):
+        columns: dict[str, list[Cell]] = {
+            "perturbation": [row["perturbation"] for row in rows],
+            "points": [metric_figure(study.headline, row["drop"], row["low"], row["high"], signed=True)
+                       for row in rows],
+            "percent": [percent_figure(row["percent"], row["percent_low"], row["percent_high"]) for row in rows],
+            "applied": [Figure.percent(row["applied_share"], unit="%") for row in rows],
+            # A tenth: one decimal less than the test could give.
+            "p": [Figure.p(row["adjusted_p"], permutations // 10) for row in rows],
+        }  # fmt: skip
+        if not _knows_changes(study):
+            del columns["applied"]
+        before = format_figure(study.headline, rows[0]["before"])
+        tables.append(
+            Table(
+                tuple(columns), tuple(zip(*columns.values(), strict=True)), "l" + "r" * (len(columns) - 1),
+                f"{model}: {study.headline} {before} before",
+            )
+        )  # fmt: skip
+    return f"Drop of {study.headline}", tables, (_about_drops(study),)
+
+
+def _about_drops(study: Robustness) -> str:
+    testing = study.about.get("testing", {})
+    share = f"{100 * testing.get('level', 0.95):g}%"
+    direction, name = split_name(study.headline)
+    half = f" It is Hit@1 + Hit@5 + Hit@10 of {direction}, in percent." if name != study.headline else ""
+    tests = len(study.models) * study.drops.select("perturbation", "seed").n_unique()
+    permutations = testing.get("permutations", 10_000)
+    floor = floor_of_p(permutations, testing.get("correction", "none"), tests)
+    least = f"; {permutations:,} permutations give no p below {floor:.4f}"
+    applied = "Applied: the share of captions that changed. " if _knows_changes(study) else ""
+    corrected = CORRECTION_WORDS.get(testing.get("correction", ""), CORRECTION_WORDS["none"])
+    return (
+        f"Drop: before − after, in points and in {PERCENT_SENTENCE} Above 0 is worse.{half} In brackets: {share} "
+        "interval over images; that of percent is of the ratio, with the figures before and after from the same "
+        f"images. {applied}"
+        f"p: paired permutation test over images, two-sided, {corrected} for {format_count(tests, 'test')}{least}."
+    )
+
+
+def _applied(study: Robustness) -> Shown:
+    """The drop over the queries that changed, where some did not; of one direction, as images mix their captions."""
+    tables = []
+    metric = direction_rsum(study.direction)
+    for model, every in _by_model(study, _of_metric(study, metric)):
+        rows = tuple(
+            (row["perturbation"], row["applied"],
+             metric_figure(metric, row["applied_drop"], row["applied_low"], row["applied_high"], signed=True))
+            for row in every
+            if row["applied_share"] < 1 and row["applied"]
+        )  # fmt: skip
+        if rows:
+            tables.append(Table(("perturbation", "applied to", "drop over those"), rows, "lrr", model))
+    return f"Drop of {metric} where it applied", tables, ()
+
+
+def _seeds(study: Robustness) -> Shown:
+    """With several seeds: how much the drop depends on chance."""
+    header = ("perturbation", "mean drop", "deviation", "lowest", "highest")
+    spread = study.spread.filter(pl.col("metric") == study.headline).to_dicts()
+    tables = [
+        Table(
+            header,
+            tuple(
+                (row["perturbation"], *(metric_figure(study.headline, row[key], signed=key != "deviation")
+                                        for key in ("mean", "deviation", "lowest", "highest")))
+                for row in rows
+            ),
+            "lrrrr",
+            f"{model}, {rows[0]['seeds']} seeds",
+        )
+        for model, rows in _by_model(study, spread)
+    ]  # fmt: skip
+    note = "The drop under several seeds of the perturbations; the other tables are of the first seed."
+    return f"Drop of {study.headline} over seeds", tables, (note,)
+
+
+def _metrics(study: Robustness) -> Shown:
+    """Every chosen metric after, and its drop."""
+    names = [name for name in study.drops["metric"].unique(maintain_order=True) if name != study.headline]
+    tables = []
+    for model, rows in _by_model(study, _first_seed(study.drops).to_dicts()):
+        cells = {(row["perturbation"], row["metric"]): row for row in rows}
+        first = study.perturbations[0]
+        lines: list[tuple[Cell, ...]] = [
+            ("original", *(metric_figure(name, cells[first, name]["before"]) for name in names))
+        ]
+        lines += [(variant, *(_after(cells[variant, name]) for name in names)) for variant in study.perturbations]
+        titles = tuple(name + ("" if facts_of(name).higher_is_better else " ↓") for name in names)
+        tables.append(Table(("perturbation", *titles), tuple(lines), "l" + "r" * len(names), model))
+    about = f"The figure after, and in brackets after − before. {unit_sentence(names)}" if names else ""
+    return "Every metric", tables, (about,)
+
+
+def _after(row: Values) -> Figure:
+    change = metric_figure(row["metric"], float(row["after"]) - float(row["before"]), signed=True)
+    return replace(metric_figure(row["metric"], row["after"]), mark=f"({change})")
+
+
+def _changes(study: Robustness) -> Shown:
+    tables = []
+    for model, rows in _by_model(study, study.changes.to_dicts()):
+        moves = tuple(
+            (row["perturbation"], row["changed"],
+             *(Figure.percent(row[way], unit="%") for way in ("lower", "higher", "same")),
+             Figure(row["up_while_similarity_down"], digits=0))
+            for row in rows
+        )  # fmt: skip
+        tables.append(Table(("perturbation", "changed", "lower", "higher", "same", "odd"), moves, "lrrrrr", model))
+        original: tuple[Cell, ...] = (
+            "original",
+            *(Figure.percent(rows[0][f"{name} before"], unit="%") for name in CHANGE_FIGURES),
+        )
+        after = (
+            (row["perturbation"], *(Figure.percent(row[f"{name} after"], unit="%") for name in CHANGE_FIGURES))
+            for row in rows
+        )
+        header = ("over all queries", *CHANGE_FIGURES[:-1], "Fails ↓")
+        tables.append(Table(header, (original, *after), "l" + "r" * len(CHANGE_FIGURES)))
+    note = (
+        "Changed: queries that the perturbation applied to. Lower, higher, same: the share of those whose right answer "
+        "is ranked lower (a larger rank), higher, or the same. Odd: ranked higher although its own "
+        "similarity to the query went down."
+    )
+    return "Where changed queries go", tables, (note,)
+
+
+def _groups(study: Robustness) -> Shown:
+    tables = [
+        Table(
+            ("perturbation", *CHANGE_GROUPS),
+            tuple((row["perturbation"], *(row[group] for group in CHANGE_GROUPS)) for row in rows), "lrrr", model,
+        )
+        for model, rows in _by_model(study, study.changes.to_dicts())
+    ]  # fmt: skip
+    return "Queries by score", tables, ("The score of a query is Hit@1 + Hit@5 + Hit@10, from 0 to 3.",)
+
+
+def _overlap(study: Robustness) -> Shown:
+    values = {(row["model"], row["group"]): row for row in study.overlap.to_dicts()}
+    if not values:
+        return "", (), ()
+    known = _knows_changes(study)
+    cells = [(group, column) for column in ("jaccard", "among_changed")[: 1 + known] for group in CHANGE_GROUPS]
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (model, *(Figure(values[model, group][column], digits=4) for group, column in cells)) for model in study.models
+    )
+    header = ("model", *CHANGE_GROUPS, *(("decr.*", "incr.*", "unch.*") if known else ()))
+    starred = "With *: only queries that both of a pair changed. " if known else ""
+    note = (
+        "Jaccard similarity of the sets of queries whose score (Hit@1 + Hit@5 + Hit@10) decreased, increased or "
+        f"stayed, mean over all pairs of perturbations but those whose sets are both empty. {starred}Scores and groups "
+        "are those of the paper on brittleness; which pairs its table averages is not published."
+    )
+    return "Do perturbations hit the same queries?", [Table(header, rows, "l" + "r" * len(cells))], (note,)
+
+
+def _words(study: Robustness) -> Shown:
+    """Per model, what typos cost by the part of speech they fall on; without typos, every perturbation of words."""
+    words = study.words.filter(pl.col("captions") >= _MIN_CAPTIONS)
+    pooled = words.filter(pl.col("perturbation") == POOLED)
+    typos = pooled.height > 0
+    tables = []
+    for model, rows in _by_model(study, (pooled if typos else words).sort("change").to_dicts()):
+        lines = []
+        for row in rows:
+            part = _PARTS_OF_SPEECH.get(row["part_of_speech"], row["part_of_speech"])
+            name = part if typos else f"{part} ({row['perturbation']})"
+            change = metric_figure("Rsum", row["change"], row["low"], row["high"], signed=True)
+            lines.append((name, row["captions"], change, Figure.percent(row["decreased"], unit="%")))
+        header = ("a typo in a" if typos else "an edit of a", "captions", "change", "decreased")
+        tables.append(Table(header, tuple(lines), "lrrr", model))
+    note = (
+        "Mean change of the score of a caption when a word of this kind is edited, in points of half an Rsum (a "
+        "caption at rank 1 scores 300), with its interval; decreased: the share of those captions that lose "
+        f"score. Parts of speech with fewer than {_MIN_CAPTIONS} captions are left out."
+    )
+    return "Which words matter most?", tables, (note,)
+
+
+def _captions(study: Robustness) -> Shown:
+    """The most brittle captions of each model: what they say, and the perturbations that hurt most."""
+    worst = study.brittle.filter(pl.col("place") <= _MOST_BRITTLE).sort(
+        "place", "rank_after", descending=[False, True], nulls_last=False, maintain_order=True
+    )
+    cards = [
+        Cards(model, tuple(_card(list(own)) for _, own in groupby(rows, key=lambda row: row["place"])))
+        for model, rows in _by_model(study, worst.to_dicts())
+    ]
+    what = "images" if study.direction == "i2t" else "captions"
+    note = "Mean drop: of Hit@1 + Hit@5 + Hit@10, over all perturbations."
+    return f"The most brittle {what}", cards, (note,)
+
+
+def _card(rows: Sequence[Values]) -> PictureCard:
+    first = rows[0]
+    lines = [first["original"]] if first["original"] else []
+    for row in rows[:_WORST]:
+        moved = f"{row['perturbation']}: rank {_rank(row['rank_before'])} → {_rank(row['rank_after'])}"
+        lines.append(f"{moved}: {row['text']}" if row["text"] and row["text"] != row["original"] else moved)
+    before = f"rank {_rank(first['rank_before'])}, mean drop {first['mean_drop']:.2f} of 3"
+    return PictureCard(f"{first['place']}. {first['query']}: {before}", tuple(lines))
+
+
+def _rank(rank: float | None) -> str:
+    return "beyond the list" if rank is None else f"{rank:,.0f}"
+
+
+def _first_seed(table: pl.DataFrame) -> pl.DataFrame:
+    return table.filter(pl.col("seed") == table["seed"][0]) if table.height else table
+
+
+def _of_metric(study: Robustness, metric: str) -> list[Values]:
+    """The drops of a metric; over several seeds, the first one's."""
+    return _first_seed(study.drops).filter(pl.col("metric") == metric).to_dicts()
+
+
+def _by_model(study: Robustness, rows: list[Values]) -> list[tuple[str, list[Values]]]:
+    each = [(model, [row for row in rows if row["model"] == model]) for model in study.models]
+    return [(model, own) for model, own in each if own]
+
+
+def _knows_changes(study: Robustness) -> bool:
+    """Whether it is known which captions changed: not from ranked lists alone."""
+    return bool(study.drops["applied_share"].is_finite().any())
+
+
+ROBUSTNESS_TABLES: dict[str, Callable[[Robustness], Shown]] = {
+    "models": _models,
+    "drops": _drops,
+    "applied": _applied,
+    "seeds": _seeds,
+    "metrics": _metrics,
+    "changes": _changes,
+    "groups": _groups,
+    "overlap": _overlap,
+    "words": _words,
+    "captions": _captions,
+}
+"""Name → what it shows, in order."""
