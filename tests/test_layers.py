@@ -37,7 +37,7 @@ ROOF = ("__init__", "__main__")
 ATTIC_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "tools", "stuff"}
 HEAVY = {
     "torch", "datasets", "eccv_caption", "pandas", "matplotlib", "transformers", "sentence_transformers", "onnxruntime",
-    "tokenizers", "huggingface_hub", "open_clip", "plotly", "kaleido", "spacy", "faiss", "ftfy",
+    "tokenizers", "huggingface_hub", "open_clip", "vl_convert", "spacy", "faiss", "ftfy",
     "py3langid", "umap", "sklearn", "peft", "fastapi", "starlette", "uvicorn", "jinja2", "markupsafe", "pydantic",
     "sqlalchemy", "alembic", "argon2", "mlflow", "wandb", "ray",
 }  # fmt: skip

@@ -20,7 +20,7 @@ HEAVY = (
     "torch",
     "transformers",
     "onnxruntime",
-    "plotly",
+    "vl_convert",
     "pandas",
     "matplotlib",
     "numba",

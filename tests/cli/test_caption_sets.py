@@ -125,7 +125,6 @@ def test_granularity_by_the_protocol_of_a_paper(folder: Path, call: Call) -> Non
 
 @needs_a_pipeline
 def test_granularity_as_a_page(folder: Path, call: Call, tmp_path: Path) -> None:
-    pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
     page = tmp_path / "granularity.html"
     words = ("analyze", "granularity", "--dataset", folder / "captions.csv", "--dataset", fine(folder))
     assert call(*words, "--resamples", "9", "--plot", page).code == 0
@@ -191,7 +190,6 @@ def test_steps_stand_at_whole_numbers() -> None:
 
 @needs_a_pipeline
 def test_many_sets_leave_the_subtitle_readable(call: Call, tmp_path: Path) -> None:
-    pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
     rows = ["image,text,style", *(f"a,a dog,style number {n}" for n in range(6))]
     (tmp_path / "styles.csv").write_text("\n".join(rows), encoding="utf-8")
     page = tmp_path / "page.html"

@@ -150,7 +150,6 @@ def test_several_studies_in_one_table(call: Call, files: Path, tmp_path: Path) -
     assert call("show", studies[0], "--metrics", "t2i/Hit@1", "--json").json["metric"] == "t2i/Hit@1"
     assert "\\midrule" in call("export", *studies, "--to", "latex").out
     assert call("export", *studies, "--to", "csv", "--by", "dataset").out.startswith("column,perturbation")
-    pytest.importorskip("plotly")
     drawn = call("plot", *studies, "--write", tmp_path / "map.html", "--json")
     assert drawn.json["metric"] == "t2i/Rsum"
     assert "Extra Letter" in (tmp_path / "map.html").read_text(encoding="utf-8")

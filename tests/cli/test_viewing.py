@@ -192,7 +192,6 @@ def test_captions_are_grouped_by_their_length(tmp_path: Path, call: Call) -> Non
     }
     several = call("show", tmp_path / "run", tmp_path / "run", "--by", "caption_length", "--metrics", "t2i/Hit@1")
     assert several.code == 0
-    pytest.importorskip("plotly", reason="pip install 'crosslens[plot]'")
     drawn = call("plot", tmp_path / "run", "--by", "caption_length", "--write", tmp_path / "by.html", "--json")
     assert list(drawn.json["runs"]["run"]) == ["2", "5"]
 

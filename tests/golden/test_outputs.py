@@ -65,7 +65,7 @@ def test_output(
     record_property: Any,
 ) -> None:  # fmt: skip
     if made.endswith((".png", ".pdf", ".svg")):
-        pytest.importorskip("kaleido", reason="pip install 'crosslens[plot-static]'")
+        pytest.importorskip("vl_convert", reason="pip install 'crosslens[pictures]'")
     words = case.typed(made)
     if "{endpoint}" in words:
         words = words.replace("{endpoint}", request.getfixturevalue("endpoint"))

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-for _package in ("torch", "transformers", "sentence_transformers", "spacy", "plotly", "sqlalchemy", "eccv_caption"):
+for _package in ("torch", "transformers", "sentence_transformers", "spacy", "sqlalchemy", "eccv_caption"):
     pytest.importorskip(_package, reason="pip install 'crosslens[all]'")
 
 from crosslens.cli.app import _command_of  # noqa: E402

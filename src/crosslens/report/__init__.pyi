@@ -68,7 +68,6 @@ from crosslens.report.pages.gallery import gallery_page as gallery_page
 from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_page
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
-from crosslens.report.plots.style import figure_suffix as figure_suffix
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
 from crosslens.report.text.annotations import (
     label_quality_text as label_quality_text,
