@@ -31,7 +31,7 @@ _PLACEHOLDERS = [
     (re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{12,}\b"), "HASH"),
     (re.compile(r"\bjudge-[0-9a-f]{8}\b"), "judge-HASH"),
     (re.compile(r"(?<=127\.0\.0\.1:)\d+"), "PORT"),
-    (re.compile(r"\b([A-Za-z][\w-]*)([ =]+)v?\d+\.\d+\.\d+[\w.+]*"), r"\1\2VERSION"),
+    (re.compile(r"\b([A-Za-z][\w-]*)([ =]+)v?\d+\.\d+\.\d+(\+\w+)?(?!\.?\w)"), r"\1\2VERSION"),
     (re.compile(r"(?<=this takes about ).* on \d+ cores?"), "DURATION on CORES"),
 ]  # fmt: skip
 _FLOAT = re.compile(r"(?<![\w.])-?\d+\.\d{4,}(?:e-?\d+)?(?![\w.])|(?<![\w.])-?\d+(?:\.\d+)?e[+-]?\d+(?![\w.])")
