@@ -222,3 +222,13 @@ def test_points_that_lie_on_one_another_are_drawn_apart() -> None:
     assert len({line for line in drawn.splitlines() if line.startswith("<circle")}) == 51
     assert "<circle" in drawn
     assert {row[2].value for row in Scatter(title="s", clouds=(cloud,), axis="a", up="b").table.rows} == {1.0, 2.0}  # type: ignore[union-attr]
+
+
+def test_a_terminal_shows_the_narrow_form_of_a_table_that_is_too_wide() -> None:
+    narrow = Table(("", "m"), (("a", LESS),), notes=("no room",))
+    wide = Table(("", "m"), (("a" * 40, HALF),), narrow=narrow, notes=("intervals",))
+    assert "intervals" in Shown((wide,)).text(80)
+    assert "intervals" in Shown((wide,)).text()
+    text = Shown((wide,)).text(30)
+    assert "no room" in text
+    assert "intervals" not in text
