@@ -267,3 +267,13 @@ def test_a_histogram_can_be_bars_of_text() -> None:
         "2 to 3           1   █",
     ]
     assert "Ages" not in Shown((replace(chart, printed=False),)).text()
+
+
+def test_a_terminal_shows_the_narrow_form_of_a_table_that_is_too_wide() -> None:
+    narrow = Table(("", "m"), (("a", LESS),), notes=("no room",))
+    wide = Table(("", "m"), (("a" * 40, HALF),), narrow=narrow, notes=("intervals",))
+    assert "intervals" in Shown((wide,)).text(80)
+    assert "intervals" in Shown((wide,)).text()
+    text = Shown((wide,)).text(30)
+    assert "no room" in text
+    assert "intervals" not in text
