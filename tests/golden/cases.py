@@ -94,13 +94,13 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "plot": (
         Case(
-            "groups", f"plot {_MODELS} --by task", files="-o out/plot.html",
-            also=("--kind radar -o out/radar.svg", *figure("-o", "plot")), forms=("80", "json"),
+            "groups", f"plot {_MODELS} --by task", files="--write out/plot.html --write out/plot.csv --write out/plot.tex",
+            also=figure("--write", "plot"), forms=("80", "json"),
         ),
-        Case("whole", "plot runs/tiny", files="-o out/plot.html", forms=("80", "json")),
-        Case("study", "plot runs/rob", files="-o out/map.html", also=figure("-o", "map"), part="studies", forms=("80", "json")),
+        Case("whole", "plot runs/tiny", files="--write out/plot.html", forms=("80", "json")),
+        Case("study", "plot runs/rob", files="--write out/map.html", also=figure("--write", "map"), part="studies", forms=("80", "json")),
         Case(
-            "studies", "plot runs/rob runs/rob-few", files="-o out/map.html", also=figure("-o", "map"), part="studies",
+            "studies", "plot runs/rob runs/rob-few", files="--write out/map.html", also=figure("--write", "map"), part="studies",
             forms=("80", "json"),
         ),
     ),
@@ -138,13 +138,13 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("wide", f"caption-sets --dataset scenes --by style --before sparse --after detailed --model tiny {_RESAMPLES} --no-granularity --wide", forms=("80", "120")),
     ),
     "curve": (
-        Case("m", f"curve runs/tiny runs/noisy --m 1,2,5,10 {_RESAMPLES}", files="-o out/curve.html", also=figure("-o", "curve")),
+        Case("m", f"curve runs/tiny runs/noisy --m 1,2,5,10 {_RESAMPLES}", files="--write out/curve.html", also=figure("--write", "curve")),
         Case("protocol", f"curve runs/tiny --protocol five --phi cider --m 1,5 {_RESAMPLES}"),
         Case(
             "gallery", f"curve {_MODELS} --over gallery --metrics 't2i/Hit@1 t2i/MedR' --sizes 5,10,24,100 {_RESAMPLES}",
-            files="-o out/sizes.html",
+            files="--write out/sizes.html",
         ),
-        Case("gallery-one", f"curve runs/tiny --over gallery --metrics t2i/Hit@1 {_RESAMPLES} -o out/sizes.svg", forms=("80",)),
+        Case("gallery-one", f"curve runs/tiny --over gallery --metrics t2i/Hit@1 {_RESAMPLES} --write out/sizes.svg", forms=("80",)),
     ),
     "plan": (
         Case("billion", "plan --images 1e9 --captions 1e9 --dim 768 --device h200 --nodes 64", part=""),
@@ -183,15 +183,15 @@ CASES: dict[str, tuple[Case, ...]] = {
     "agreement": (
         Case(
             "cider", f"agreement --dataset scenes --judgements judgements.csv --phi cider {_RESAMPLES}",
-            files="-o out/agreement.html", also=figure("-o", "agreement"), part="tables",
+            files="--write out/agreement.html", also=figure("--write", "agreement"), part="tables",
         ),
         Case("pooled", f"agreement --dataset scenes --judgements judgements.csv --phi cider --without-references --kendall c {_RESAMPLES}", part="tables", forms=("80", "120")),
     ),
     "hard-negatives": (
         Case(
             "perturbed", f"hard-negatives --dataset scenes --perturb antonym,number_change,color_all --model tiny --blind shorter {_RESAMPLES}",
-            files="--plot out/plot.html -o out/cases.csv --write-dataset out/dataset",
-            also=("-o out/cases.parquet", *figure("--plot", "plot")),
+            files="--write out/plot.html --write out/table.md --write out/table.tex --write out/table.csv -o out/cases.csv --write-dataset out/dataset",
+            also=("-o out/cases.parquet", *figure("--write", "plot")),
         ),
         Case("two", f"hard-negatives --dataset scenes --perturb number_change --model tiny --model tiny --failures 1 {_RESAMPLES}", forms=("80", "120"), slow=True),
     ),
@@ -205,7 +205,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case(
             "resumed", "robustness --dataset scenes --model tiny --perturbations char_swap,synonym_noun,shuffle_trigrams,blur@3 "
             "--metrics 'Hit@1 MRR Rsum' --permutations 200 --resamples 50 -o runs/rob",
-            files="--html out/map.html", also=figure("--html", "map"), part="studies", forms=("80", "json"),
+            files="--write out/map.html", also=figure("--write", "map"), part="studies", forms=("80", "json"),
         ),
         Case(
             "lists", "robustness --dataset scenes --runs none=lists/none-t2i.run --runs char_swap=lists/char_swap-t2i.run "
@@ -221,16 +221,16 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("colour", "counterfactual --dataset few --model tiny --sample 2 --budget 20 --perturbations char_swap --threads 1", forms=("80",), colour=True),
     ),
     "explain": (
-        Case("query", "explain runs/noisy --query 102 --query 101", files="--html out/why.html"),
+        Case("query", "explain runs/noisy --query 102 --query 101", files="--write out/why.html"),
         Case("image", "explain runs/noisy --direction i2t --query 13", forms=("80",)),
         Case(
-            "failures", "explain runs/noisy", files="--html out/atlas.html -o out/why", also=figure("--html", "atlas"),
+            "failures", "explain runs/noisy", files="--write out/atlas.html -o out/why", also=figure("--write", "atlas"),
         ),
         Case("protocol", "explain runs/noisy --protocol expl --depth 6 --show 3", forms=("80", "120")),
         Case("compare", "explain runs/noisy --compare runs/tiny"),
         Case("groups", "explain runs/noisy --by style"),
         Case("several", f"explain {_MODELS}"),
-        *(Case(f"several-{form}", f"explain {_MODELS} --to {form}", forms=("80",), slow=True) for form in ("csv", "latex", "markdown")),
+        Case("several-files", f"explain {_MODELS}", files="--write out/several.csv --write out/several.tex --write out/several.md", forms=("80",), slow=True),
     ),
     "gallery": (
         Case("two", "gallery runs/tiny runs/noisy --hardest 2 --random 1 --k 3", files="-o out/gallery.html"),
@@ -254,7 +254,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("dry-run", "sweep small.toml --data flickr8k --device cpu --set loss=triplet,sam-random --seeds 3 --dry-run -o sweeps/loss", part="training"),
         Case(
             "loss", "sweep small.toml --data flickr8k --device cpu --set loss=triplet,sam-random --seeds 2 -o sweeps/loss",
-            files="--plot out/curves.html", also=figure("--plot", "curves"), part="training", keeps=("sweeps/loss/*.*",),
+            files="--write out/curves.html", also=figure("--write", "curves"), part="training", keeps=("sweeps/loss/*.*",),
         ),
     ),
     "data describe": (Case("scenes", "data describe scenes"), Case("jsonl", "data describe captions.jsonl", part="tables", forms=("80",))),
@@ -271,16 +271,16 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "analyze granularity": (
         Case(
-            "styles", f"analyze granularity --dataset scenes --by style --threads 1 {_RESAMPLES}", files="--plot out/plot.html -o out/captions.csv",
-            also=("-o out/captions.parquet", *figure("--plot", "plot")),
+            "styles", f"analyze granularity --dataset scenes --by style --threads 1 {_RESAMPLES}", files="--write out/plot.html -o out/captions.csv",
+            also=("-o out/captions.parquet", *figure("--write", "plot")),
         ),
         Case("protocol", f"analyze granularity --dataset scenes --protocol brit --threads 1 {_RESAMPLES}"),
         Case("two", f"analyze granularity --dataset scenes --dataset few --threads 1 {_RESAMPLES}", forms=("80", "120"), slow=True),
     ),
     "analyze discriminability": (
         Case(
-            "tiny", f"analyze discriminability --dataset scenes --model tiny --show 2 {_RESAMPLES}", files="--plot out/plot.html -o out/dis.csv",
-            also=("-o out/dis.parquet", *figure("--plot", "plot")),
+            "tiny", f"analyze discriminability --dataset scenes --model tiny --show 2 {_RESAMPLES}", files="--write out/plot.html -o out/dis.csv",
+            also=("-o out/dis.parquet", *figure("--write", "plot")),
         ),
         Case("two", f"analyze discriminability --dataset scenes --dataset few --model tiny --show 1 --k 5 {_RESAMPLES}", forms=("80", "120"), slow=True),
     ),
@@ -294,43 +294,43 @@ CASES: dict[str, tuple[Case, ...]] = {
     "analyze polysemy": (
         Case(
             "two", f"analyze polysemy --dataset scenes --dataset few --model tiny --sizes 1,5,10 {_RESAMPLES}",
-            files="--plot out/plot.html --density out/density.html -o out/curves.csv --per-image out/images.csv",
-            also=("-o out/curves.parquet --per-image out/images.parquet", *figure("--plot", "plot"), *figure("--density", "density")),
+            files="--write out/plot.html -o out/curves.csv --per-image out/images.csv",
+            also=("-o out/curves.parquet --per-image out/images.parquet", *figure("--write", "plot")),
         ),
         Case(
             "clusters", f"analyze polysemy --dataset scenes --model tiny --sizes 1,5 --min-cluster-size 3 --umap-neighbours 5 --clusters --purity-by task {_RESAMPLES}",
-            files="--page out/clusters.html", slow=True,
+            files="--write out/clusters.html", slow=True,
         ),
     ),
     "analyze difficulty": (
         Case(
             "panel", f"analyze difficulty --runs {_MODELS} --calibration self --stability 2 --show 3",
-            files="-o out/levels.csv --plot out/shares.html --pr-plot out/pr.html --page out/hardest.html --save-thresholds out/thresholds.json",
-            also=("-o out/levels.parquet", *figure("--plot", "shares"), *figure("--pr-plot", "pr")),
+            files="-o out/levels.csv --write out/levels.html --save-thresholds out/thresholds.json",
+            also=("-o out/levels.parquet", *figure("--write", "levels")),
         ),
         Case(
             "disagree", f"analyze difficulty --runs {_MODELS} --calibration self --disagree tiny noisy --beside difficulty.parquet --show 2",
-            files="--page out/disagreements.html", part="tables",
+            files="--write out/disagreements.html", part="tables",
         ),
     ),
     "analyze filter-loss": (
         Case(
-            "tiny", "analyze filter-loss difficulty.parquet --model tiny --threshold 0.7 0.8", files="--plot out/loss.html -o out/loss.csv",
-            also=("-o out/loss.parquet", *figure("--plot", "loss")), part="tables",
+            "tiny", "analyze filter-loss difficulty.parquet --model tiny --threshold 0.7 0.8", files="--write out/loss.html -o out/loss.csv",
+            also=("-o out/loss.parquet", *figure("--write", "loss")), part="tables",
         ),
     ),
     "analyze categories": (
         Case(
-            "levels", f"analyze categories runs/tiny runs/noisy --difficulty difficulty.parquet {_RESAMPLES}", files="--plot out/plot.html -o out/levels.csv",
-            also=("-o out/levels.parquet", "-o out/levels.tex", *figure("--plot", "plot")), part="tables",
+            "levels", f"analyze categories runs/tiny runs/noisy --difficulty difficulty.parquet {_RESAMPLES}", files="--write out/plot.html -o out/levels.csv",
+            also=("-o out/levels.parquet", "--write out/levels.tex", *figure("--write", "plot")), part="tables",
         ),
         Case("negatives", f"analyze categories runs/tiny --difficulty scenes/captions.parquet --by style --metrics Hit@1 --negatives 1 {_RESAMPLES}"),
     ),
     "analyze scorers": (
         Case(
             "cider", f"analyze scorers runs/tiny --phi cider --difficulty scenes/captions.parquet --by style --show 2 {_RESAMPLES}",
-            files="--plot out/plot.html --page out/pairs.html -o out/pairs.csv",
-            also=("-o out/pairs.parquet", *figure("--plot", "plot")),
+            files="--write out/plot.html -o out/pairs.csv",
+            also=("-o out/pairs.parquet", *figure("--write", "plot")),
         ),
     ),
     "judging new": (Case("project", "judging new Relevance --task relevance"),),
@@ -353,7 +353,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     "judging status": (Case("all", "judging status", part="judging"), Case("project", "judging status 1", part="judging")),
     "build recos": (Case("scenes", f"{RECOS} -o out/bench", part="builds"),),
     "build imp": (
-        Case("done", IMP, files="--map out/map.html", also=figure("--map", "map"), part="builds", keeps=("bench/imp/*.html", "bench/imp/*.md")),
+        Case("done", IMP, files="--map --write out/map.html", also=figure("--map --write", "map"), part="builds", keeps=("bench/imp/*.html", "bench/imp/*.md")),
         Case("waiting", IMP.replace("bench/imp", "bench/waiting"), part="builds", keeps=("bench/waiting/*.html", "bench/waiting/*.md")),
     ),
     "build clean": (
