@@ -46,8 +46,8 @@ class Case:
         return f"{self.words} {added.get(call, call)}".strip()
 
     def is_slow(self, call: str) -> bool:
-        """Whether a call is left to ``make test-all``: what it needs takes long, or it is for further files alone."""
-        return self.slow or self.part in SLOW_PARTS or call in self.also
+        """Whether a call is left to ``make test-all``: its part takes long, or it repeats a computation for another form."""
+        return self.slow or self.part in SLOW_PARTS or call in self.also or (call == "120" and self.part != "")
 
 
 def figure(flag: str, name: str, *endings: str) -> tuple[str, ...]:

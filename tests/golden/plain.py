@@ -34,7 +34,8 @@ _PLACEHOLDERS = [
     (re.compile(r"\b([A-Za-z][\w-]*)([ =]+)v?\d+\.\d+\.\d+(\+\w+)?(?!\.?\w)"), r"\1\2VERSION"),
     (re.compile(r"(?<=this takes about ).* on \d+ cores?"), "DURATION on CORES"),
 ]  # fmt: skip
-_FLOAT = re.compile(r"(?<![\w.])-?\d+\.\d{4,}(?:e-?\d+)?(?![\w.])|(?<![\w.])-?\d+(?:\.\d+)?e[+-]?\d+(?![\w.])")
+# Not the seconds of a time, which becomes a placeholder as a whole.
+_FLOAT = re.compile(r"(?<![\w.])(?<!\d:)-?\d+\.\d{4,}(?:e-?\d+)?(?![\w.])|(?<![\w.])-?\d+(?:\.\d+)?e[+-]?\d+(?![\w.])")
 _SECRET_KEYS = {"time", "created", "started", "finished", "seconds", "duration", "versions", "python", "platform"}
 
 
