@@ -22,7 +22,7 @@ import polars as pl
 
 import crosslens as cl
 from crosslens.core.rendering import Grid
-from crosslens.pipeline import CHANGE_GROUPS
+from crosslens.pipeline.robustness_study.query_changes import CHANGE_GROUPS
 from crosslens.report.export.tables import grid_markdown
 from pages import real_data, update_page
 

@@ -127,10 +127,10 @@ def test_granularity_by_the_protocol_of_a_paper(folder: Path, call: Call) -> Non
 def test_granularity_as_a_page(folder: Path, call: Call, tmp_path: Path) -> None:
     page = tmp_path / "granularity.html"
     words = ("analyze", "granularity", "--dataset", folder / "captions.csv", "--dataset", fine(folder))
-    assert call(*words, "--resamples", "9", "--plot", page).code == 0
+    assert call(*words, "--resamples", "9", "--write", page).code == 0
     text = page.read_text(encoding="utf-8")
     assert "How fine-grained the captions are" in text
-    assert "<td>concept depth</td><td>fine</td>" in text
+    assert '<th scope="row">concept depth</th>' in text
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,9 @@ def test_built_in_scenes_and_model(call: Call, tmp_path: Path) -> None:
 
 def test_steps_stand_at_whole_numbers() -> None:
     """Quantiles fall between whole numbers; what is shown for 7 words must stand at 7."""
-    from crosslens.report.plots.panels import _edges
+    from crosslens.analyze.distributions import value_steps
 
-    edges = _edges([np.append(np.arange(7.0, 20.0), 18.0)])
+    edges = value_steps([np.append(np.arange(7.0, 20.0), 18.0)])
     assert edges.tolist() == (np.arange(7, 21) - 0.5).tolist()
 
 
@@ -193,6 +193,6 @@ def test_many_sets_leave_the_subtitle_readable(call: Call, tmp_path: Path) -> No
     rows = ["image,text,style", *(f"a,a dog,style number {n}" for n in range(6))]
     (tmp_path / "styles.csv").write_text("\n".join(rows), encoding="utf-8")
     page = tmp_path / "page.html"
-    words = ("analyze", "granularity", "--dataset", tmp_path / "styles.csv", "--by", "style", "--plot", page)
+    words = ("analyze", "granularity", "--dataset", tmp_path / "styles.csv", "--by", "style", "--write", page)
     assert call(*words, "--resamples", "0").code == 0
-    assert "dotted: the mean; 1 caption each" in page.read_text(encoding="utf-8").replace("\\u00b7", "·")
+    assert "1 caption of 1 image each" in page.read_text(encoding="utf-8")

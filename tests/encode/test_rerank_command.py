@@ -176,7 +176,6 @@ def test_a_depth_beyond_the_gallery_and_below_the_lists(place: Path) -> None:
 def test_wrong_use_is_explained(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, message in (
         ([*BASE, "--rerank-depth", "5"], "a re-ranking depth without a model"),
-        ([*BASE, "--image-folder", "photos"], "no model"),
         ([*BASE, "--rerank", "blop:x"], "did you mean blip"),
         ([*BASE, "--rerank", "blip"], "has no :"),
         ([*BASE, "--rerank", "callable:model.py:np"], "is not a pair scorer"),

@@ -15,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 import crosslens as cl
 from crosslens.analyze import find_missing_positives
+from crosslens.language import count_words
 from crosslens.pipeline import Robustness, compare, group_runs
 from crosslens.web.explorer.figures import length_chart, shown_difference, shown_figure, shown_p
 from crosslens.web.explorer.query_table import QueryFilter, QueryTable
@@ -235,7 +236,7 @@ def test_who_retrieves_an_image(client: TestClient) -> None:
 def test_dataset_page_counts(client: TestClient) -> None:
     dataset = client.get("/api/runs").json()["runs"][0]["dataset"]
     view = client.get(f"/api/datasets/{dataset}").json()
-    lengths = [len(text.split()) for text in toys().texts]
+    lengths = count_words(pl.Series(toys().texts)).to_list()
     assert view["word_counts"] == {str(length): lengths.count(length) for length in sorted(set(lengths))}
     assert (view["images"], view["captions"], view["objects"]) == (IMAGES, 2 * IMAGES, IMAGES)
     assert {group["column"]: group["counts"] for group in view["groups"]}["images.kind"] == {"even": 6, "odd": 6}

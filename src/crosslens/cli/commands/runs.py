@@ -27,7 +27,6 @@ from crosslens.cli.flags import ColumnOptions, Flags, Json, Overwrite, command
 from crosslens.cli.stored_runs import drops_by_column, load_runs, load_studies, named_tables
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
-from crosslens.metrics import select_metrics
 
 
 @dataclass(frozen=True)
@@ -87,6 +86,8 @@ def show(
     elif by is not None:
         _show_groups(run, by, metrics, all_groups=all_groups, json=json)
     elif json:
+        from crosslens.metrics import select_metrics
+
         content = run.as_dict()
         print_json({**content, "metrics": {name: content["metrics"][name] for name in select_metrics(run, metrics)}})
     else:
