@@ -119,6 +119,7 @@ def outputs(case: Case, made: str, out: str, err: str, folder: Path) -> dict[str
     if made == "json":
         return {f"{case.name}.json": plain_json(out, folder)}
     if made in case.forms:
+        err = re.sub(r"(?m)^.*\d s elapsed.*\n", "", err)  # progress of work that happens to take long
         printed = out + (f"\n[standard error]\n{err.lstrip()}" if err.strip() else "")
         texts[f"{case.name}.{made}.txt"] = plain_text(printed, folder)
     if made == "120":
