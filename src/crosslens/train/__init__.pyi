@@ -22,8 +22,8 @@ from crosslens.train.recipes.listing import (
     recipe_groups as recipe_groups,
     tables_of as tables_of,
 )
-from crosslens.train.recipes.published import PublishedRow as PublishedRow
 from crosslens.train.recipes.recipe import (
+    PublishedRow as PublishedRow,
     TrainingRecipe as TrainingRecipe,
     TrainingSettings as TrainingSettings,
     load_training_recipe as load_training_recipe,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from crosslens.core import Registry
+from crosslens.core import Registry, UsageError
 from crosslens.train.settings import call_registered, check_settings, check_type
 
 if TYPE_CHECKING:
@@ -95,3 +95,16 @@ def build_loss(
             settings |= {"words": words, "regions": regions}
         parts.append((weight, call_registered(registered, settings, table="[[loss]]", source=source)))
     return weighted_sum(parts), needs_phi
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raise unless a number that something is divided by is above 0."""
+    if not value > 0:
+        raise UsageError(f"{name} is {value}", fix=f"{name} must be above 0", option=name)
+
+
+def check_sampling(sampling: str, known: Sequence[str]) -> None:
+    """Raise unless this way of choosing negatives is among the known ones."""
+    if sampling not in known:
+        fix = f"choose {', '.join(known[:-1])} or {known[-1]}"
+        raise UsageError(f"sampling is {sampling!r}", fix=fix, option="sampling")
