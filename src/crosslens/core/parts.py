@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -223,16 +224,16 @@ class Series:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chart:
+class Chart(ABC):
     """What all charts have; ``about`` is what a reader has to know beside the title."""
 
     title: str
     about: str = ""
 
     @property
+    @abstractmethod
     def table(self) -> Table:
         """The numbers behind the drawing."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -481,7 +482,7 @@ SECTIONS: Registry[Callable[..., Iterable[Section]]] = Registry(
 """Class name → how it is shown, for results of this package, whose figures only others can read."""
 
 
-class Presented:
+class Presented(ABC):
     """A result that is shown by its sections: printed, in a notebook, and in files of every form."""
 
     def sections(self, **options: Any) -> Iterable[Section]:
@@ -489,13 +490,13 @@ class Presented:
         return SECTIONS[type(self).__name__].value(self, **options)
 
     @property
+    @abstractmethod
     def title(self) -> str:
         """The heading of a page that shows the result alone."""
-        return type(self).__name__
 
+    @abstractmethod
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        raise NotImplementedError
 
     def text(self, width: int | None = None, **options: Any) -> str:
         """As a terminal shows it; ``width``: the most columns tables may take, or None for as many as they need."""

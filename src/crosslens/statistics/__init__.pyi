@@ -10,7 +10,6 @@ from crosslens.statistics.bounded import Bounds as Bounds, difference_bounds as 
 from crosslens.statistics.corrections import (
     CORRECTION_WORDS as CORRECTION_WORDS,
     CORRECTIONS as CORRECTIONS,
-    benjamini_hochberg as benjamini_hochberg,
     correct as correct,
     holm as holm,
 )

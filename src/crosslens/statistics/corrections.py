@@ -30,11 +30,6 @@ def holm(p_values: Sequence[float] | FloatArray) -> FloatArray:
     return correct(p_values, "holm")
 
 
-def benjamini_hochberg(p_values: Sequence[float] | FloatArray) -> FloatArray:
-    """Benjamini and Hochberg's adjustment: the expected share of false findings stays below the level."""
-    return correct(p_values, "bh")
-
-
 def _holm(ascending: FloatArray) -> FloatArray:
     return np.maximum.accumulate(ascending * np.arange(len(ascending), 0, -1))
 
