@@ -120,9 +120,8 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("audit", "report audits/tiny --queries 2 -o out/report.html", part="audits", forms=("80", "json")),
     ),
     "leaderboard": (
-        Case("datasets", f"leaderboard {_MODELS} runs/few --permutations 500", files="--html out/leaderboard.html"),
+        Case("datasets", f"leaderboard {_MODELS} runs/few --permutations 500", files="--write out/leaderboard.html --write out/leaderboard.tex --write out/leaderboard.csv"),
         Case("metrics", f"leaderboard {_MODELS} --metrics 't2i/Hit@1 t2i/MedR i2t/Hit@5' --permutations 500"),
-        Case("latex", f"leaderboard {_MODELS} runs/few --latex --permutations 500", forms=("80",)),
     ),
     "check": (
         Case(

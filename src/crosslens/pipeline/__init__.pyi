@@ -60,6 +60,7 @@ from crosslens.pipeline.leaderboards.ranking import (
     leaderboard as leaderboard,
 )
 from crosslens.pipeline.leaderboards.results import Leaderboard as Leaderboard, Standing as Standing
+from crosslens.pipeline.leaderboards.sections import board_table as board_table
 from crosslens.pipeline.options import (
     CaptionSetOptions as CaptionSetOptions,
     EvaluateArguments as EvaluateArguments,

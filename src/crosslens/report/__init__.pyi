@@ -25,7 +25,6 @@ from crosslens.report.export.files import (
     write_export as write_export,
     write_named_export as write_named_export,
 )
-from crosslens.report.export.leaderboards import leaderboard_latex as leaderboard_latex
 from crosslens.report.export.tables import (
     comparison_latex as comparison_latex,
     grid_latex as grid_latex,
@@ -65,7 +64,6 @@ from crosslens.report.pages.explanations import (
     explanation_page as explanation_page,
 )
 from crosslens.report.pages.gallery import gallery_page as gallery_page
-from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_page
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from crosslens.core import Grid
-from crosslens.metrics import format_figure, format_interval, unit_sentence
-from crosslens.pipeline import CORRECTION_WORDS
+from crosslens.metrics import format_figure, unit_sentence
+from crosslens.pipeline import CORRECTION_WORDS, Leaderboard, board_table
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.parts import Content, ReportSection, notes, table_of
 from crosslens.report.forms.page import paragraph
 from crosslens.report.text.comparison import p_value
-from crosslens.report.text.results.leaderboard import mark, marks_sentence
 from crosslens.report.text.runs import difference_cells
 
 _MOST_COLUMNS = 8
@@ -27,38 +27,15 @@ def leaderboard(context: ReportContext) -> ReportSection | None:
 
 
 def _board(payload: Mapping[str, Any]) -> list[Content]:
-    cells = {(cell["model"], cell["dataset"], cell["metric"]): cell for cell in payload["cells"]}
-    every = list(payload["metrics"])
-    room = max(1, _MOST_COLUMNS // len(payload["datasets"]))
-    chosen = ([name for name in _FIRST if name in every] or every)[:room]
-    columns = [(dataset, name) for dataset in payload["datasets"] for name in chosen]
-    rows, best, models = [], set(), payload["models"]
-    for number, model in enumerate(models):
-        row = [model]
-        for column, (dataset, name) in enumerate(columns, start=1):
-            cell = cells.get((model, dataset, name))
-            row.append(_standing(cell, name, alone=sum((other, dataset, name) in cells for other in models) == 1))
-            if cell is not None and cell["best"]:
-                best.add((number, column))
-        rows.append(tuple(row))
-    several = len(payload["datasets"]) > 1
-    header = ("model", *(f"{dataset}: {name}" if several else name for dataset, name in columns))
-    grid = Grid(header, tuple(rows), "l" * len(header))
-    correction = CORRECTION_WORDS.get(str(payload["correction"]), str(payload["correction"]))
-    about = (
-        f"{marks_sentence(payload['level'])} Paired permutation test over images, {correction}, "
-        f"{payload['permutations']:,} permutations. {unit_sentence(chosen)}"
-    )
-    return [table_of("Models and datasets", grid, best=best), paragraph(about, "facts"), notes(payload["notes"])]
-
-
-def _standing(cell: Mapping[str, Any] | None, name: str, alone: bool) -> str:
-    if cell is None or cell["mean"] is None:
-        return "–"
-    interval = ""
-    if cell["low"] is not None and cell["high"] is not None:
-        interval = f" {format_interval(name, cell['low'], cell['high'])}"
-    return f"{format_figure(name, cell['mean'])} {mark(cell['best'], cell['significant'], alone)}".rstrip() + interval
+    board = Leaderboard.from_dict(payload)
+    room = max(1, _MOST_COLUMNS // len(board.datasets))
+    chosen = ([name for name in _FIRST if name in board.metrics] or list(board.metrics))[:room]
+    several = len(board.datasets) > 1
+    columns = {
+        f"{dataset}: {name}" if several else name: (dataset, name) for dataset in board.datasets for name in chosen
+    }
+    shown = replace(board, metrics=tuple(chosen), notes=())
+    return [board_table(shown, columns, "Models and datasets"), notes(board.notes)]
 
 
 def _pairs(context: ReportContext) -> list[Content]:
