@@ -12,7 +12,9 @@ from crosslens.statistics.corrections import (
     CORRECTIONS as CORRECTIONS,
     benjamini_hochberg as benjamini_hochberg,
     correct as correct,
+    floor_of_p as floor_of_p,
     holm as holm,
+    significance_sentence as significance_sentence,
 )
 from crosslens.statistics.correlation import (
     COEFFICIENTS as COEFFICIENTS,

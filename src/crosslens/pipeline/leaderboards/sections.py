@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crosslens.core import ABSENT, DIRECTION_LABELS, Cell, Section, Table, split_name
 from crosslens.metrics import facts_of, metric_figure, unit_sentence
-from crosslens.pipeline.comparison_results import significance_sentence
+from crosslens.statistics import significance_sentence
 
 if TYPE_CHECKING:
     from crosslens.pipeline.leaderboards.results import Leaderboard

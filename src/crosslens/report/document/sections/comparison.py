@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from crosslens.core import Grid
-from crosslens.metrics import format_figure, unit_sentence
-from crosslens.pipeline import CORRECTION_WORDS, Leaderboard, board_table
+from crosslens.core import Figure, Table
+from crosslens.metrics import metric_figure, unit_sentence
+from crosslens.pipeline import Leaderboard, board_table, difference_figure
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.parts import Content, ReportSection, notes, table_of
-from crosslens.report.forms.page import paragraph
-from crosslens.report.text.comparison import p_value
-from crosslens.report.text.runs import difference_cells
+from crosslens.report.document.parts import Content, ReportSection, notes
+from crosslens.statistics import significance_sentence
 
 _MOST_COLUMNS = 8
 _FIRST = ("t2i/Hit@1", "i2t/Hit@1", "t2i/Hit@5", "i2t/Hit@5", "t2i/Hit@10", "i2t/Hit@10", "Rsum")
@@ -41,22 +39,25 @@ def _board(payload: Mapping[str, Any]) -> list[Content]:
 def _pairs(context: ReportContext) -> list[Content]:
     parts: list[Content] = []
     for dataset, comparison in context.comparisons.items():
-        results = comparison.results
-        differences = difference_cells((entry.metric, entry.difference, entry.low, entry.high) for entry in results)
         rows = tuple(
             (
-                entry.other, entry.baseline, entry.metric, format_figure(entry.metric, entry.other_mean),
-                format_figure(entry.metric, entry.baseline_mean), difference,
-                p_value(entry.adjusted_p, comparison.permutations), f"{entry.wins:,} : {entry.losses:,}",
+                entry.other,
+                entry.baseline,
+                entry.metric,
+                metric_figure(entry.metric, entry.other_mean),
+                metric_figure(entry.metric, entry.baseline_mean),
+                difference_figure(entry),
+                Figure.p(entry.adjusted_p, comparison.permutations),
+                f"{entry.wins:,} : {entry.losses:,}",
             )
-            for entry, difference in zip(results, differences, strict=True)
-        )  # fmt: skip
+            for entry in comparison.results
+        )
         header = ("run A", "run B", "metric", "A", "B", "A − B", "p", "A better : B better")
-        correction = CORRECTION_WORDS.get(comparison.correction, comparison.correction)
+        test = "paired permutation test over images"
         about = (
-            f"Paired permutation test over images, two-sided, {comparison.permutations:,} permutations; "
-            f"p {correction}. {unit_sentence(entry.metric for entry in results)}"
+            significance_sentence(test, comparison.permutations, comparison.correction, len(rows)),
+            unit_sentence(entry.metric for entry in comparison.results),
         )
         title = f"Runs compared{f' on {dataset}' if dataset else ''}"
-        parts += [table_of(title, Grid(header, rows, "lllrrlrr")), paragraph(about, "facts"), notes(comparison.notes)]
+        parts += [Table(header, rows, "lllrrlrr", title=title, notes=about), notes(comparison.notes)]
     return [part for part in parts if part]
