@@ -105,13 +105,12 @@ CASES: dict[str, tuple[Case, ...]] = {
         ),
     ),
     "compare": (
-        Case("two", "compare runs/tiny runs/noisy --permutations 500", files="--html out/changes.html --show 4"),
-        Case("i2t", "compare runs/tiny runs/noisier --permutations 500 --metrics i2t/Hit@1", also=("--html out/changes.html --direction i2t --show 3",), forms=("80",)),
-        Case("all-pairs", f"compare {_MODELS} --all-pairs --permutations 500"),
+        Case("two", "compare runs/tiny runs/noisy --permutations 500", files="--changes --write out/changes.html --show 4"),
+        Case("i2t", "compare runs/tiny runs/noisier --permutations 500 --metrics i2t/Hit@1", also=("--changes --write out/changes.html --direction i2t --show 3",), forms=("80",)),
+        Case("all-pairs", f"compare {_MODELS} --all-pairs --permutations 500", files="--write out/pairs.tex --write out/pairs.html"),
         Case("against-first", f"compare {_MODELS} --permutations 500 --metrics 't2i/Hit@1 i2t/Hit@1' --correction bh"),
         Case("groups", "compare runs/tiny runs/noisy --by style --metrics t2i/Hit@1 --permutations 500"),
-        Case("latex", f"compare {_MODELS} --all-pairs --latex --permutations 500", forms=("80",)),
-        Case("latex-two", "compare runs/tiny runs/noisy --latex --permutations 500", forms=("80",)),
+        Case("two-files", "compare runs/tiny runs/noisy --permutations 500 --write out/two.tex --write out/two.csv", forms=("80",)),
     ),
     "report": (
         Case("runs", "report runs/tiny runs/noisy --title 'Two models' --queries 2 -o out/report.html", forms=("80", "json")),
@@ -120,9 +119,8 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("audit", "report audits/tiny --queries 2 -o out/report.html", part="audits", forms=("80", "json")),
     ),
     "leaderboard": (
-        Case("datasets", f"leaderboard {_MODELS} runs/few --permutations 500", files="--html out/leaderboard.html"),
+        Case("datasets", f"leaderboard {_MODELS} runs/few --permutations 500", files="--write out/leaderboard.html --write out/leaderboard.tex --write out/leaderboard.csv"),
         Case("metrics", f"leaderboard {_MODELS} --metrics 't2i/Hit@1 t2i/MedR i2t/Hit@5' --permutations 500"),
-        Case("latex", f"leaderboard {_MODELS} runs/few --latex --permutations 500", forms=("80",)),
     ),
     "check": (
         Case(

@@ -25,13 +25,7 @@ from crosslens.report.export.files import (
     write_export as write_export,
     write_named_export as write_named_export,
 )
-from crosslens.report.export.leaderboards import leaderboard_latex as leaderboard_latex
-from crosslens.report.export.tables import (
-    comparison_latex as comparison_latex,
-    grid_latex as grid_latex,
-    grid_markdown as grid_markdown,
-    render_drop_table as render_drop_table,
-)
+from crosslens.report.export.tables import render_drop_table as render_drop_table
 from crosslens.report.forms.files import check_ending as check_ending
 from crosslens.report.forms.page import chart_html as chart_html
 from crosslens.report.galleries import (
@@ -43,11 +37,11 @@ from crosslens.report.galleries import (
 )
 from crosslens.report.group_chart import GroupChart as GroupChart, chart as chart
 from crosslens.report.grouped_results import (
+    GroupedComparison as GroupedComparison,
     GroupedTable as GroupedTable,
     compare_groups as compare_groups,
     drops_by as drops_by,
     failures_by as failures_by,
-    grouped_comparison_text as grouped_comparison_text,
 )
 from crosslens.report.groups import (
     column_of as column_of,
@@ -65,9 +59,7 @@ from crosslens.report.pages.explanations import (
     explanation_page as explanation_page,
 )
 from crosslens.report.pages.gallery import gallery_page as gallery_page
-from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_page
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
-from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
 from crosslens.report.text.annotations import (
     label_quality_text as label_quality_text,

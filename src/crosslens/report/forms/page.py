@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 
@@ -36,6 +36,10 @@ _PERCENT = "\u00a0%"
 """The sign stays with its number at the end of a line."""
 
 
+Drawn = Mapping[str, EmbeddedImage]
+"""Pictures by the files that they are in."""
+
+
 @FORMS.register("html")
 def fragment(sections: Iterable[Section]) -> str:
     """For a notebook: the style of pages, which keeps to this element, and the sections."""
@@ -45,21 +49,22 @@ def fragment(sections: Iterable[Section]) -> str:
 
 def section_page(title: str, sections: Iterable[Section]) -> str:
     """A page that needs no other file."""
-    below = (replace(section, title="") if section.title == title else section for section in sections)
-    body = "\n".join(map(section_html, below))
+    below = [replace(section, title="") if section.title == title else section for section in sections]
+    drawn = _drawn([part for section in below for part in section.parts if isinstance(part, Cards)])
+    body = "\n".join(section_html(section, drawn) for section in below)
     return html_page(title, body, style=THEME_STYLE + CHART_STYLE + STYLE)
 
 
-def section_html(section: Section) -> str:
+def section_html(section: Section, drawn: Drawn | None = None) -> str:
     """A section with its heading, unless a chart of the same title opens it."""
     opening = section.parts[0] if section.parts else None
     headed = section.title and not (isinstance(opening, Chart) and opening.title == section.title)
     head = f"<h2>{escape(section.title)}</h2>\n" if headed else ""
-    return f"<section>{head}{''.join(part_html(part) for part in section.parts)}</section>"
+    return f"<section>{head}{''.join(part_html(part, drawn) for part in section.parts)}</section>"
 
 
-def part_html(part: Part) -> str:
-    """One part."""
+def part_html(part: Part, drawn: Drawn | None = None) -> str:
+    """One part; ``drawn`` are the pictures of the whole page, where they are known."""
     if isinstance(part, Text):
         return "".join(paragraph(sentence, "facts" if part.note else "") for sentence in part.sentences)
     if isinstance(part, FactList):
@@ -74,7 +79,7 @@ def part_html(part: Part) -> str:
         return f'<div class="charts">{"".join(map(chart_html, part.charts))}</div>'
     if isinstance(part, Chart):
         return chart_html(part)
-    return cards_html(part)
+    return cards_html(part, _drawn([part]) if drawn is None else drawn)
 
 
 def paragraph(text: str, kind: str = "") -> str:
@@ -132,17 +137,22 @@ def chart_html(chart: Chart) -> str:
     return f'<figure class="{kind}"><figcaption>{escape(chart.title)}</figcaption>{about}\n{svg}\n{table}</figure>'
 
 
-def cards_html(cards: Cards) -> str:
+def _drawn(parts: Sequence[Cards]) -> Drawn:
+    """The pictures of cards by their files: all of them, each as often as it is shown, fit into the budget."""
+    shown = (cards.pictures.get(card.image or "") for cards in parts for card in cards.cards)
+    files = [file for file in shown if file is not None]
+    distinct = {file: file for file in files}
+    return embed_thumbnails(distinct, _BUDGET * len(distinct) // max(1, len(files)))
+
+
+def cards_html(cards: Cards, drawn: Drawn) -> str:
     """Pictures with their texts; a card without a picture has its texts alone."""
-    named = [card.image for card in cards.cards if card.image is not None]
-    drawn = embed_thumbnails({image: cards.pictures[image] for image in named if image in cards.pictures}, _BUDGET)
-    listed = "".join(_card(card, drawn) for card in cards.cards)
+    listed = "".join(_card(card, drawn.get(cards.pictures.get(card.image or "", ""))) for card in cards.cards)
     head = f"<h4>{escape(cards.title)}</h4>" if cards.title else ""
     return f'<div class="block">{head}<div class="hits">{listed}</div></div>'
 
 
-def _card(card: PictureCard, drawn: Mapping[str, EmbeddedImage]) -> str:
-    picture = drawn.get(card.image or "")
+def _card(card: PictureCard, picture: EmbeddedImage | None) -> str:
     shown = ""
     if picture is not None:
         size = f'width="{picture.width:g}" height="{picture.height:g}"'

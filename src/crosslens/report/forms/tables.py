@@ -36,7 +36,13 @@ def latex_table(table: Table) -> str:
 def _latex_cell(cell: Cell, best: bool) -> str:
     number = latex_text(cell.number if isinstance(cell, Figure) else cell_text(cell))
     number = f"\\textbf{{{number}}}" if best else number
-    return f"{number} {{\\small {cell.interval}}}" if isinstance(cell, Figure) and cell.interval else number
+    if not isinstance(cell, Figure) or not cell.interval:
+        return number
+    ends = cell.interval
+    if not cell.mark.startswith("("):  # not a second number, but a sign that a note explains
+        ends = ends.removesuffix(cell.mark).rstrip()
+        number += f"$^{{{cell.mark}}}$" if cell.mark else ""
+    return f"{number} {{\\small {ends}}}" if ends else number
 
 
 def latex_text(cell: str) -> str:

@@ -57,7 +57,11 @@ def terminal(sections: Iterable[Section], width: int | None = None) -> str:
             elif isinstance(part, Histogram) and part.printed:
                 blocks.append(f"{_wrapped(part.title, wrapped)}\n{_text_bars(part).text(width)}")
             elif isinstance(part, Cards) and (cards := part.cards[: part.most]):
-                blocks.append("\n".join([part.title, *(line for card in cards for line in _card(card, wrapped))]))
+                blocks.append(
+                    "\n".join(
+                        [_wrapped(part.title, wrapped), *(line for card in cards for line in _card(card, wrapped))]
+                    )
+                )
     return printable("\n\n".join(block for block in blocks if block))
 
 
