@@ -286,7 +286,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "analyze labels": (
         Case(
-            "runs", "analyze labels runs/tiny runs/noisy --show 4", files="-o out/review.csv --qrels out/new.qrels --leave-out out/queries.txt",
+            "runs", "analyze labels runs/tiny runs/noisy --show 4", files="-o out/review.csv --qrels out/new.qrels --leave-out out/queries.txt --write out/labels.html --write out/labels.csv",
             also=("-o out/review.jsonl", "-o out/review.parquet"),
         ),
         Case("reviewed", "analyze labels --dataset scenes --apply review.csv --cleaned out/cleaned --qrels out/reviewed.qrels", part="tables", forms=("80", "json")),

@@ -65,10 +65,6 @@ from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_p
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
-from crosslens.report.text.annotations import (
-    label_quality_text as label_quality_text,
-    reviewed_text as reviewed_text,
-)
 from crosslens.report.text.explanations import explanation_text as explanation_text
 from crosslens.report.text.protocols import protocol_text as protocol_text
 from crosslens.report.text.runs import terminal_bars as terminal_bars
