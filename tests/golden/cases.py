@@ -195,7 +195,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "perturb": (
         Case("list", "perturb --list", part=""),
-        Case("changes", "perturb --dataset few --name char_swap,synonym_noun --show 2 --threads 1", files="--html out/changes.html"),
+        Case("changes", "perturb --dataset few --name char_swap,synonym_noun --show 2 --threads 1", files="--write out/changes.html --write out/changes.md --write out/changes.csv"),
         Case("colour", "perturb --dataset few --name char_swap --show 1 --threads 1", forms=("80",), colour=True),
         Case("written", "perturb --dataset few --name char_swap,blur@3 --threads 1 -o out/perturbed", files="--sheet out/sheet.png", forms=("80", "json")),
     ),
@@ -215,7 +215,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         ),
     ),
     "counterfactual": (
-        Case("sample", "counterfactual --dataset few --model tiny --sample 4 --budget 20 --perturbations char_swap,synonym_noun --threads 1", files="--html out/flips.html"),
+        Case("sample", "counterfactual --dataset few --model tiny --sample 4 --budget 20 --perturbations char_swap,synonym_noun --threads 1", files="--write out/flips.html --write out/flips.tex"),
         Case("colour", "counterfactual --dataset few --model tiny --sample 2 --budget 20 --perturbations char_swap --threads 1", forms=("80",), colour=True),
     ),
     "explain": (
@@ -284,7 +284,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "analyze labels": (
         Case(
-            "runs", "analyze labels runs/tiny runs/noisy --show 4", files="-o out/review.csv --qrels out/new.qrels --leave-out out/queries.txt",
+            "runs", "analyze labels runs/tiny runs/noisy --show 4", files="-o out/review.csv --qrels out/new.qrels --leave-out out/queries.txt --write out/labels.html --write out/labels.csv",
             also=("-o out/review.jsonl", "-o out/review.parquet"),
         ),
         Case("reviewed", "analyze labels --dataset scenes --apply review.csv --cleaned out/cleaned --qrels out/reviewed.qrels", part="tables", forms=("80", "json")),

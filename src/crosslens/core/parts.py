@@ -440,13 +440,42 @@ class Cards:
 
 
 @dataclass(frozen=True)
+class TextDiff:
+    """A text before and after an edit: stretches from left to right, the same twice where it was left alone.
+
+    ``name`` is whose text it is, ``about`` what happened to it, ``facts`` are details.
+    """
+
+    name: str
+    spans: tuple[tuple[str, str], ...]
+    about: str = ""
+    facts: tuple[str, ...] = ()
+
+    @property
+    def edited(self) -> bool:
+        """Whether anything differs."""
+        return any(before != after for before, after in self.spans)
+
+
+@dataclass(frozen=True)
+class Diffs:
+    """Edited texts; a terminal shows the first ``most`` of them and ``rest``, pages fold what are more than a few."""
+
+    diffs: tuple[TextDiff, ...]
+    title: str = ""
+    about: str = ""
+    most: int | None = None
+    rest: str = ""
+
+
+@dataclass(frozen=True)
 class Row:
     """Charts beside each other where there is room."""
 
     charts: tuple[Chart, ...]
 
 
-Part = Text | FactList | Table | Chart | Cards | Row
+Part = Text | FactList | Table | Chart | Cards | Diffs | Row
 
 
 @dataclass(frozen=True)
@@ -498,9 +527,9 @@ class Presented(ABC):
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
 
-    def text(self, width: int | None = None, **options: Any) -> str:
+    def text(self, width: int | None = None, *, colour: bool = False, **options: Any) -> str:
         """As a terminal shows it; ``width``: the most columns tables may take, or None for as many as they need."""
-        text: str = FORMS["terminal"].value(self.sections(**options), width)
+        text: str = FORMS["terminal"].value(self.sections(**options), width, colour=colour)
         return text
 
     def __str__(self) -> str:

@@ -50,10 +50,6 @@ from crosslens.report.groups import (
     group_names as group_names,
     groupable_metrics as groupable_metrics,
 )
-from crosslens.report.pages.caption_changes import (
-    changes_page as changes_page,
-    counterfactuals_page as counterfactuals_page,
-)
 from crosslens.report.pages.explanations import (
     explanation_article as explanation_article,
     explanation_page as explanation_page,
@@ -61,19 +57,6 @@ from crosslens.report.pages.explanations import (
 from crosslens.report.pages.gallery import gallery_page as gallery_page
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
-from crosslens.report.text.annotations import (
-    label_quality_text as label_quality_text,
-    reviewed_text as reviewed_text,
-)
-from crosslens.report.text.caption_changes import (
-    CaptionChanges as CaptionChanges,
-    changes_text as changes_text,
-    counts_grid as counts_grid,
-    perturbations_as_dict as perturbations_as_dict,
-    perturbations_text as perturbations_text,
-    plain_summary as plain_summary,
-)
-from crosslens.report.text.counterfactuals import counterfactuals_text as counterfactuals_text
 from crosslens.report.text.explanations import explanation_text as explanation_text
 from crosslens.report.text.protocols import protocol_text as protocol_text
 from crosslens.report.text.runs import terminal_bars as terminal_bars

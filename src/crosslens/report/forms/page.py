@@ -11,6 +11,7 @@ from crosslens.core import (
     Cards,
     Cell,
     Chart,
+    Diffs,
     FactList,
     Figure,
     Link,
@@ -32,6 +33,8 @@ _BUDGET = 6_000_000
 """Bytes that the pictures of a page may take."""
 _MOST_ROWS = 500
 """Of the table behind a chart: the points of a larger scatter nobody reads."""
+_MOST_DIFFS = 20
+"""Of edited texts: what is more is folded."""
 _PERCENT = "\u00a0%"
 """The sign stays with its number at the end of a line."""
 
@@ -79,6 +82,8 @@ def part_html(part: Part, drawn: Drawn | None = None) -> str:
         return f'<div class="charts">{"".join(map(chart_html, part.charts))}</div>'
     if isinstance(part, Chart):
         return chart_html(part)
+    if isinstance(part, Diffs):
+        return _diffs(part)
     return cards_html(part, _drawn([part]) if drawn is None else drawn)
 
 
@@ -137,6 +142,28 @@ def chart_html(chart: Chart) -> str:
     return f'<figure class="{kind}"><figcaption>{escape(chart.title)}</figcaption>{about}\n{svg}\n{table}</figure>'
 
 
+def _diffs(part: Diffs) -> str:
+    """Texts with what was removed struck out and what was inserted underlined."""
+    rows = []
+    for diff in part.diffs:
+        text = "".join(
+            escape(before)
+            if before == after
+            else "".join(f"<{tag}>{escape(text)}</{tag}>" for tag, text in (("del", before), ("ins", after)) if text)
+            for before, after in diff.spans
+        )
+        facts = "".join(f'<span class="facts">{escape(fact)}</span>' for fact in (diff.about, *diff.facts) if fact)
+        rows.append(f'<tr><th scope="row">{escape(diff.name)}</th><td dir="auto">{text}{facts}</td></tr>')
+    tables = [
+        f'<table class="diffs"><tbody>\n{listed}\n</tbody></table>'
+        for listed in ("\n".join(rows[:_MOST_DIFFS]), "\n".join(rows[_MOST_DIFFS:]))
+    ]
+    more = folded(f"{len(rows) - _MOST_DIFFS:,} more", tables[1]) if len(rows) > _MOST_DIFFS else ""
+    head = f"<h3>{escape(part.title)}</h3>" if part.title else ""
+    about = paragraph(part.about, "facts") if part.about else ""
+    return f'<div class="block">{head}{about}{tables[0]}{more}</div>' if rows else ""
+
+
 def _drawn(parts: Sequence[Cards]) -> Drawn:
     """The pictures of cards by their files: all of them, each as often as it is shown, fit into the budget."""
     shown = (cards.pictures.get(card.image or "") for cards in parts for card in cards.cards)
@@ -172,6 +199,7 @@ NOTEBOOK_STYLE = """
 .crosslens th.number, .crosslens td.number { text-align: right; } .crosslens .facts { color: var(--soft); }
 .crosslens td.best { font-weight: 700; } .crosslens .wide { overflow-x: auto; }
 .crosslens .hits { display: grid; grid-template-columns: repeat(auto-fill, minmax(160px, 1fr)); gap: 10px; }
-.crosslens .hits img { max-width: 100%; height: auto; } .crosslens .hits .facts { display: block; font-size: 12px; }
+.crosslens .hits img { max-width: 100%; height: auto; }
+.crosslens .hits .facts, .crosslens .diffs .facts { display: block; font-size: 12px; }
 """
 """A few rules that keep to this element: a notebook has a style of its own."""
