@@ -41,7 +41,6 @@ from crosslens.report.galleries import (
     GalleryQuery as GalleryQuery,
     retrieval_gallery as retrieval_gallery,
 )
-from crosslens.report.group_chart import GroupChart as GroupChart, chart as chart
 from crosslens.report.grouped_results import (
     GroupedTable as GroupedTable,
     compare_groups as compare_groups,
@@ -50,6 +49,7 @@ from crosslens.report.grouped_results import (
     grouped_comparison_text as grouped_comparison_text,
 )
 from crosslens.report.groups import (
+    GroupedMetrics as GroupedMetrics,
     column_of as column_of,
     group_members as group_members,
     group_metrics as group_metrics,
@@ -68,7 +68,12 @@ from crosslens.report.pages.gallery import gallery_page as gallery_page
 from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_page
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
-from crosslens.report.runs_side_by_side import side_by_side as side_by_side
+from crosslens.report.runs_side_by_side import (
+    GroupChart as GroupChart,
+    SideBySide as SideBySide,
+    chart as chart,
+    side_by_side as side_by_side,
+)
 from crosslens.report.text.annotations import (
     label_quality_text as label_quality_text,
     reviewed_text as reviewed_text,
