@@ -233,8 +233,8 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("several-files", f"explain {_MODELS}", files="--write out/several.csv --write out/several.tex --write out/several.md", forms=("80",), slow=True),
     ),
     "gallery": (
-        Case("two", "gallery runs/tiny runs/noisy --hardest 2 --random 1 --k 3", files="-o out/gallery.html"),
-        Case("images", "gallery runs/tiny --direction i2t --random 2 --k 3", files="-o out/gallery.html", forms=("80", "json")),
+        Case("two", "gallery runs/tiny runs/noisy --hardest 2 --random 1 --k 3", files="--write out/gallery.html"),
+        Case("images", "gallery runs/tiny --direction i2t --random 2 --k 3", files="--write out/gallery.html", forms=("80", "json")),
     ),
     "missing-positives": (
         Case("cider", "missing-positives --dataset scenes --phi cider", files="-o out/completed.qrels --table out/missing.csv", also=("-o out/completed.json", "-o out/completed.jsonl")),

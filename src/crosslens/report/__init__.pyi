@@ -34,13 +34,6 @@ from crosslens.report.export.tables import (
 )
 from crosslens.report.forms.files import check_ending as check_ending
 from crosslens.report.forms.page import chart_html as chart_html
-from crosslens.report.galleries import (
-    Gallery as Gallery,
-    GalleryItem as GalleryItem,
-    GalleryList as GalleryList,
-    GalleryQuery as GalleryQuery,
-    retrieval_gallery as retrieval_gallery,
-)
 from crosslens.report.grouped_results import (
     GroupedTable as GroupedTable,
     compare_groups as compare_groups,
@@ -64,7 +57,6 @@ from crosslens.report.pages.explanations import (
     explanation_article as explanation_article,
     explanation_page as explanation_page,
 )
-from crosslens.report.pages.gallery import gallery_page as gallery_page
 from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_page
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.pages.run_changes import run_changes_page as run_changes_page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 
@@ -28,7 +28,7 @@ from crosslens.report.forms.charts import draw
 from crosslens.report.html import folded, html_page
 from crosslens.report.pages.pictures import EmbeddedImage, embed_thumbnails
 
-_BUDGET = 6_000_000
+_BUDGET = 8_000_000
 """Bytes that the pictures of a page may take."""
 _MOST_ROWS = 500
 """Of the table behind a chart: the points of a larger scatter nobody reads."""
@@ -40,26 +40,30 @@ _PERCENT = "\u00a0%"
 def fragment(sections: Iterable[Section]) -> str:
     """For a notebook: the style of pages, which keeps to this element, and the sections."""
     style = f"<style>{THEME_STYLE}{CHART_STYLE}{NOTEBOOK_STYLE}</style>"
-    return f'{style}<div class="crosslens">{"".join(map(section_html, sections))}</div>'
+    return f'{style}<div class="crosslens">{_body(list(sections))}</div>'
 
 
 def section_page(title: str, sections: Iterable[Section]) -> str:
     """A page that needs no other file."""
-    below = (replace(section, title="") if section.title == title else section for section in sections)
-    body = "\n".join(map(section_html, below))
-    return html_page(title, body, style=THEME_STYLE + CHART_STYLE + STYLE)
+    below = [replace(section, title="") if section.title == title else section for section in sections]
+    return html_page(title, _body(below), style=THEME_STYLE + CHART_STYLE + STYLE)
 
 
-def section_html(section: Section) -> str:
+def _body(sections: Sequence[Section]) -> str:
+    drawn = _thumbnails([part for section in sections for part in section.parts if isinstance(part, Cards)])
+    return "\n".join(section_html(section, drawn) for section in sections)
+
+
+def section_html(section: Section, drawn: Mapping[str, EmbeddedImage] | None = None) -> str:
     """A section with its heading, unless a chart of the same title opens it."""
     opening = section.parts[0] if section.parts else None
     headed = section.title and not (isinstance(opening, Chart) and opening.title == section.title)
     head = f"<h2>{escape(section.title)}</h2>\n" if headed else ""
-    return f"<section>{head}{''.join(part_html(part) for part in section.parts)}</section>"
+    return f"<section>{head}{''.join(part_html(part, drawn) for part in section.parts)}</section>"
 
 
-def part_html(part: Part) -> str:
-    """One part."""
+def part_html(part: Part, drawn: Mapping[str, EmbeddedImage] | None = None) -> str:
+    """One part; ``drawn`` are the pictures of all cards of a page, which share its budget."""
     if isinstance(part, Text):
         return "".join(paragraph(sentence, "facts" if part.note else "") for sentence in part.sentences)
     if isinstance(part, FactList):
@@ -74,7 +78,7 @@ def part_html(part: Part) -> str:
         return f'<div class="charts">{"".join(map(chart_html, part.charts))}</div>'
     if isinstance(part, Chart):
         return chart_html(part)
-    return cards_html(part)
+    return cards_html(part, _thumbnails([part]) if drawn is None else drawn)
 
 
 def paragraph(text: str, kind: str = "") -> str:
@@ -87,7 +91,7 @@ def table_html(table: Table) -> str:
     label = table.title or f"Table of {len(table.rows)} rows"
     framed = f'<div class="wide" tabindex="0" role="group" aria-label="{escape(label)}">\n{_rows(table)}\n</div>'
     notes = "".join(paragraph(note, "facts") for note in table.notes)
-    if table.folded or table.overview is not table:
+    if table.folded or table.behind or table.overview is not table:
         return f'<div class="block">{folded(label, framed + notes)}</div>'
     head = f"<h4>{escape(table.title)}</h4>\n" if table.title else ""
     return f'<div class="block">{head}{framed}{notes}</div>'
@@ -132,10 +136,20 @@ def chart_html(chart: Chart) -> str:
     return f'<figure class="{kind}"><figcaption>{escape(chart.title)}</figcaption>{about}\n{svg}\n{table}</figure>'
 
 
-def cards_html(cards: Cards) -> str:
+def _thumbnails(cards: Iterable[Cards]) -> dict[str, EmbeddedImage]:
+    """A picture that is shown several times is on the page as often."""
+    shown = [
+        (card.image, part.pictures[card.image])
+        for part in cards
+        for card in part.cards
+        if card.image is not None and card.image in part.pictures
+    ]
+    files = dict(shown)
+    return embed_thumbnails(files, _BUDGET * len(files) // max(1, len(shown)))
+
+
+def cards_html(cards: Cards, drawn: Mapping[str, EmbeddedImage]) -> str:
     """Pictures with their texts; a card without a picture has its texts alone."""
-    named = [card.image for card in cards.cards if card.image is not None]
-    drawn = embed_thumbnails({image: cards.pictures[image] for image in named if image in cards.pictures}, _BUDGET)
     listed = "".join(_card(card, drawn) for card in cards.cards)
     head = f"<h4>{escape(cards.title)}</h4>" if cards.title else ""
     return f'<div class="block">{head}<div class="hits">{listed}</div></div>'
