@@ -80,11 +80,11 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("tiny", "encode --model tiny --dataset few -o out/vectors"),
     ),
     "show": (
-        Case("run", "show runs/tiny"),
-        Case("groups", "show runs/tiny --by style --metrics 't2i/Hit@1 t2i/MedR'"),
+        Case("run", "show runs/tiny", files="--write out/run.html --write out/run.csv --write out/run.tex --write out/run.md"),
+        Case("groups", "show runs/tiny --by style --metrics 't2i/Hit@1 t2i/MedR'", files="--write out/groups.html --write out/groups.csv"),
         Case("groups-default", "show runs/tiny --by task", forms=("80",)),
-        Case("side-by-side", f"show {_MODELS}"),
-        Case("side-by-side-groups", f"show {_MODELS} --by task --metrics t2i/Hit@1"),
+        Case("side-by-side", f"show {_MODELS}", files="--write out/runs.html --write out/runs.tex", also=figure("--write", "runs", ".svg")),
+        Case("side-by-side-groups", f"show {_MODELS} --by task --metrics t2i/Hit@1", files="--write out/groups.html --write out/groups.md"),
         Case("columns", "show runs/tiny --columns difficulty.parquet --by difficulty", part="tables"),
         Case("study", "show runs/rob", part="studies"),
         Case("study-tables", "show runs/rob-few --tables 'words captions seeds groups overlap'", part="studies", forms=("80", "120")),
@@ -231,8 +231,8 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("several-files", f"explain {_MODELS}", files="--write out/several.csv --write out/several.tex --write out/several.md", forms=("80",), slow=True),
     ),
     "gallery": (
-        Case("two", "gallery runs/tiny runs/noisy --hardest 2 --random 1 --k 3", files="-o out/gallery.html"),
-        Case("images", "gallery runs/tiny --direction i2t --random 2 --k 3", files="-o out/gallery.html", forms=("80", "json")),
+        Case("two", "gallery runs/tiny runs/noisy --hardest 2 --random 1 --k 3", files="--write out/gallery.html"),
+        Case("images", "gallery runs/tiny --direction i2t --random 2 --k 3", files="--write out/gallery.html", forms=("80", "json")),
     ),
     "missing-positives": (
         Case("cider", "missing-positives --dataset scenes --phi cider", files="-o out/completed.qrels --table out/missing.csv", also=("-o out/completed.json", "-o out/completed.jsonl")),

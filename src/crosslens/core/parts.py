@@ -149,7 +149,8 @@ class Table:
     The first ``names`` columns name a row. ``best`` are rows and columns of cells that are marked. A table that is
     ``folded`` is on pages under a line to click on, and neither in a terminal nor in LaTeX. Of more than ``most`` rows
     a terminal shows so many, evenly spread, and pages fold the table. ``notes`` say what its columns mean.
-    ``narrow`` is what a terminal shows where the table is wider than it, such as the same without intervals.
+    ``narrow`` is what a terminal shows where the table is wider than it, such as the same without intervals; ``cut``
+    shortens long texts to its width. A table ``behind`` cards that show the same is folded on pages.
     """
 
     header: tuple[str, ...]
@@ -162,6 +163,8 @@ class Table:
     most: int | None = None
     names: int = 1
     narrow: Table | None = None
+    cut: bool = False
+    behind: bool = False
 
     @property
     def overview(self) -> Table:

@@ -148,5 +148,7 @@ from crosslens.pipeline.run_sections import (
     DEFINITIONS as DEFINITIONS,
     run_table as run_table,
     runs_table as runs_table,
+    share_bars as share_bars,
     table_notes as table_notes,
+    value_figure as value_figure,
 )

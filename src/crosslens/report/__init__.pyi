@@ -28,14 +28,6 @@ from crosslens.report.export.files import (
 from crosslens.report.export.tables import render_drop_table as render_drop_table
 from crosslens.report.forms.files import check_ending as check_ending
 from crosslens.report.forms.page import chart_html as chart_html
-from crosslens.report.galleries import (
-    Gallery as Gallery,
-    GalleryItem as GalleryItem,
-    GalleryList as GalleryList,
-    GalleryQuery as GalleryQuery,
-    retrieval_gallery as retrieval_gallery,
-)
-from crosslens.report.group_chart import GroupChart as GroupChart, chart as chart
 from crosslens.report.grouped_results import (
     GroupedComparison as GroupedComparison,
     GroupedTable as GroupedTable,
@@ -44,6 +36,7 @@ from crosslens.report.grouped_results import (
     failures_by as failures_by,
 )
 from crosslens.report.groups import (
+    GroupedMetrics as GroupedMetrics,
     column_of as column_of,
     group_members as group_members,
     group_metrics as group_metrics,
@@ -54,9 +47,13 @@ from crosslens.report.pages.explanations import (
     explanation_article as explanation_article,
     explanation_page as explanation_page,
 )
-from crosslens.report.pages.gallery import gallery_page as gallery_page
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
-from crosslens.report.runs_side_by_side import side_by_side as side_by_side
+from crosslens.report.runs_side_by_side import (
+    GroupChart as GroupChart,
+    SideBySide as SideBySide,
+    chart as chart,
+    side_by_side as side_by_side,
+)
 from crosslens.report.text.explanations import explanation_text as explanation_text
 from crosslens.report.text.protocols import protocol_text as protocol_text
 from crosslens.report.text.runs import terminal_bars as terminal_bars

@@ -12,8 +12,11 @@ import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
-from crosslens.cli.answers import Write
-from crosslens.cli.console import print_json, print_note, print_notes, print_result, progress_bar, terminal_width
+from crosslens.cli.console import (
+    print_note,
+    print_notes,
+    progress_bar,
+)
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
 from crosslens.cli.flags import ColumnOptions, Flags, Json, command
 from crosslens.cli.stored_runs import drops_by_column, load_runs, load_studies, named_tables
@@ -33,7 +36,6 @@ class ChangeOptions(Options):
 
 _MAX_METRICS = 2
 _MAX_GROUPS = 20
-_LARGEST = f"note: the {_MAX_GROUPS} largest groups; --all shows every group"
 
 
 @command(
@@ -43,6 +45,7 @@ _LARGEST = f"note: the {_MAX_GROUPS} largest groups; --all shows every group"
     "crosslens show runs/clip-b32 runs/siglip --by category --metrics t2i/Hit@1",
     "crosslens show runs/rob-coco runs/rob-flickr30k --by dataset",
     "crosslens show runs/clip-b32 --columns difficulty.parquet --by difficulty",
+    "crosslens show runs/clip-b32 --by category --write categories.html",
 )
 def show(
     runs: Annotated[
@@ -60,32 +63,37 @@ def show(
     tables: str | None = option(
         None, 'Of a robustness study, such as "drops words captions".', metavar="NAMES", joins=" "
     ),
-    write: Write = None,
     json: Json = False,
-) -> pipeline.Robustness | pipeline.DropTable | report.GroupedTable | None:
+) -> core.Presented:
     """Print the values of a run, or of several side by side.
 
     To test whether runs differ, use `crosslens compare`.
     """
     if (studies := load_studies(runs)) is not None:
         return _shown_studies(studies, by, metrics, tables, added.columns)
-    if write:
-        raise UsageError("--write is for robustness studies", fix="use crosslens export or report for runs")
     loaded = load_runs(runs, added.columns)
-    run = loaded[0]
-    if len(loaded) > 1:
-        _show_several(loaded, by, metrics, all_groups=all_groups, json=json)
-    elif by is not None:
-        _show_groups(run, by, metrics, all_groups=all_groups, json=json)
-    elif json:
+    run, largest = loaded[0], None if all_groups or json else _MAX_GROUPS
+    if len(loaded) == 1 and by is None:
         from crosslens.metrics import select_metrics
 
-        content = run.as_dict()
-        print_json({**content, "metrics": {name: content["metrics"][name] for name in select_metrics(run, metrics)}})
+        return replace(run, values={name: run[name] for name in select_metrics(run, metrics)})
+    shown: report.SideBySide | report.GroupedMetrics
+    if len(loaded) > 1:
+        shown = report.side_by_side(loaded, metrics, column=by, largest=largest)
     else:
-        print_notes(run.provenance.get("notes", ()))
-        print_result(run.text(terminal_width(), metrics=metrics, notes=False))
-    return None
+        assert by is not None
+        if (own := report.column_of(run, by)) != by:
+            print_note(f"note: the dataset's {by} is called {own} in runs, which have a {by} of their own")
+        few = _first_of_each_direction(report.groupable_metrics(run, by)) if metrics is None and not json else metrics
+        shown = report.group_metrics(run, by, few, largest=largest)
+        if run.protocol and not json:
+            print_note(f"note: {run.label}")
+    if metrics is None and by is not None and not json:
+        which = "metric" if len(loaded) > 1 else "metrics"
+        print_note(f"note: the first {which} of each direction; choose others with --metrics")
+    if any(shown.left_out.values()):
+        print_note(f"note: the {_MAX_GROUPS} largest groups; --all shows every group")
+    return shown
 
 
 def _shown_studies(
@@ -102,42 +110,6 @@ def _shown_studies(
     if tables is not None:
         raise UsageError("--tables is of one study", fix="name one study, or drop --tables")
     return pipeline.drop_table(studies, metric, by=by)
-
-
-def _show_several(
-    runs: list[core.Run], column: str | None, metrics: str | None, *, all_groups: bool, json: bool
-) -> None:
-    table = report.side_by_side(runs, metrics, column=column, largest=None if all_groups or json else _MAX_GROUPS)
-    if json:
-        print_json(table.as_dict())
-        return
-    if metrics is None and column is not None:
-        print_note("note: the first metric of each direction; choose others with --metrics")
-    if any(table.left_out.values()):
-        print_note(_LARGEST)
-    print_result(table.text(terminal_width()))
-
-
-def _show_groups(run: core.Run, column: str, metrics: str | None, *, all_groups: bool, json: bool) -> None:
-    run_column = report.column_of(run, column)
-    if run_column != column:
-        print_note(f"note: the dataset's {column} is called {run_column} in runs, which have a {column} of their own")
-    if json:
-        print_json({"name": run.name, **_protocol(run), **report.group_metrics(run, column, metrics).as_dict()})
-        return
-    shown = _first_of_each_direction(report.groupable_metrics(run, column)) if metrics is None else metrics
-    groups = report.group_metrics(run, column, shown, largest=None if all_groups else _MAX_GROUPS)
-    if run.protocol:
-        print_note(f"note: {run.label}")
-    if metrics is None:
-        print_note("note: the first metrics of each direction; choose others with --metrics")
-    if any(groups.left_out.values()):
-        print_note(_LARGEST)
-    print_result(groups.text(terminal_width()))
-
-
-def _protocol(run: core.Run) -> dict[str, Any]:
-    return {"protocol": dict(run.protocol)} if run.protocol else {}
 
 
 def _first_of_each_direction(names: list[str]) -> list[str]:

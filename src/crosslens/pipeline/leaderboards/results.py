@@ -56,6 +56,10 @@ class Leaderboard(Presented):
     tests: int
     notes: tuple[str, ...] = field(default=())
 
+    @property
+    def title(self) -> str:
+        return "Leaderboard"
+
     def cell(self, model: str, dataset: str, metric: str) -> Standing | None:
         """The standing of a model; None where it was not evaluated."""
         for kind, name, known in (

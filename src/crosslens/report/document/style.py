@@ -73,7 +73,7 @@ article.failure { margin: 12px 0; }
 .query { font-size: 16px; font-weight: 600; margin: 4px 0; }
 .hits { display: grid; grid-template-columns: repeat(auto-fit, minmax(130px, 1fr)); gap: 10px; margin-top: 8px; }
 figure { margin: 0; min-width: 0; }
-.hits:not(:has(img)), .hits:has(.facts) { grid-template-columns: repeat(auto-fill, minmax(min(190px, 100%), 1fr)); }
+.hits:not(:has(img)), .hits:has(.facts) { grid-template-columns: repeat(auto-fill, minmax(min(160px, 100%), 1fr)); }
 .hits img { max-width: 100%; height: auto; } .hits .facts { display: block; font-size: 12px; }
 .hits figure { border: 2px solid var(--line); border-radius: 6px; padding: 6px; font-size: 13px; }
 .hits figure.truth { border-style: dashed; } .hits figure.right { border: 4px double var(--good); padding: 4px; }

@@ -29,7 +29,7 @@ from crosslens.report.forms.charts import draw
 from crosslens.report.html import folded, html_page
 from crosslens.report.pages.pictures import EmbeddedImage, embed_thumbnails
 
-_BUDGET = 6_000_000
+_BUDGET = 8_000_000
 """Bytes that the pictures of a page may take."""
 _MOST_ROWS = 500
 """Of the table behind a chart: the points of a larger scatter nobody reads."""
@@ -47,15 +47,18 @@ Drawn = Mapping[str, EmbeddedImage]
 def fragment(sections: Iterable[Section]) -> str:
     """For a notebook: the style of pages, which keeps to this element, and the sections."""
     style = f"<style>{THEME_STYLE}{CHART_STYLE}{NOTEBOOK_STYLE}</style>"
-    return f'{style}<div class="crosslens">{"".join(map(section_html, sections))}</div>'
+    return f'{style}<div class="crosslens">{_body(list(sections))}</div>'
 
 
 def section_page(title: str, sections: Iterable[Section]) -> str:
     """A page that needs no other file."""
     below = [replace(section, title="") if section.title == title else section for section in sections]
-    drawn = _drawn([part for section in below for part in section.parts if isinstance(part, Cards)])
-    body = "\n".join(section_html(section, drawn) for section in below)
-    return html_page(title, body, style=THEME_STYLE + CHART_STYLE + STYLE)
+    return html_page(title, _body(below), style=THEME_STYLE + CHART_STYLE + STYLE)
+
+
+def _body(sections: Sequence[Section]) -> str:
+    drawn = _drawn([part for section in sections for part in section.parts if isinstance(part, Cards)])
+    return "\n".join(section_html(section, drawn) for section in sections)
 
 
 def section_html(section: Section, drawn: Drawn | None = None) -> str:
@@ -97,7 +100,7 @@ def table_html(table: Table) -> str:
     label = table.title or f"Table of {len(table.rows)} rows"
     framed = f'<div class="wide" tabindex="0" role="group" aria-label="{escape(label)}">\n{_rows(table)}\n</div>'
     notes = "".join(paragraph(note, "facts") for note in table.notes)
-    if table.folded or table.overview is not table:
+    if table.folded or table.behind or table.overview is not table:
         return f'<div class="block">{folded(label, framed + notes)}</div>'
     head = f"<h4>{escape(table.title)}</h4>\n" if table.title else ""
     return f'<div class="block">{head}{framed}{notes}</div>'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -35,6 +36,8 @@ _BAR = 40
 """How long the longest bar of text is."""
 _MOST_LETTERS = 300
 """Of a line of a card."""
+_LEAST_LETTERS = 24
+"""Of a text in a table that is cut."""
 
 
 @FORMS.register("terminal")
@@ -67,7 +70,9 @@ def _blocks(part: Part, width: int | None) -> Iterator[str]:
         if part.narrow is not None and width is not None and text_grid(part.overview).width > width:
             part = part.narrow
         title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
-        yield title + text_grid(part.overview).text(width).lstrip("\n")
+        grid = text_grid(part.overview)
+        grid = _cut(grid, width) if part.cut and width is not None else grid
+        yield title + grid.text(width).lstrip("\n")
         yield "\n".join(_wrapped(note, wrapped) for note in part.notes)
     elif isinstance(part, Histogram) and part.printed:
         yield f"{_wrapped(part.title, wrapped)}\n{_text_bars(part).text(width)}"
@@ -115,6 +120,17 @@ def text_grid(table: Table) -> Grid:
             columns.append([cell_text(cell) for cell in cells])
             sides += side
     return Grid(table.header, tuple(zip(*columns, strict=True)) if table.rows else (), sides, table.names)
+
+
+def _cut(grid: Grid, width: int) -> Grid:
+    """Texts beside the first column in one line each, shortened so that all columns have the same room."""
+    names = max(len(row[0]) for row in (grid.header, *grid.rows))
+    room = max(_LEAST_LETTERS, (width - names) // (len(grid.header) - 1) - 3)
+    rows = (
+        (row[0], *(cell if len(cell) <= room else cell[: room - 1].rstrip() + "…" for cell in row[1:]))
+        for row in grid.rows
+    )
+    return replace(grid, rows=tuple(rows))
 
 
 def _text_bars(chart: Histogram) -> Grid:
