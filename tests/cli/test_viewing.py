@@ -79,7 +79,7 @@ def test_show_by_objects(pictures: Path, call: Call) -> None:
     lines = outcome.out.splitlines()
     assert lines[1].split() == ["objects", "queries", "Hit@1", "MRR"]
     assert [line.split()[:2] for line in lines[2:4]] == [["kind-00", "60"], ["kind-01", "58"]]
-    assert lines[22] == "… and 10 smaller groups"
+    assert lines[23] == "… and 10 smaller groups"
     assert "A query with several values of objects counts in each of their groups." in lines
     assert "note: the 20 largest groups; --all shows every group" in outcome.err
     whole = call("show", pictures, "--by", "objects", "--all", "--metrics", "t2i/Hit@1")
@@ -139,6 +139,24 @@ def test_show_several_side_by_side(runs: tuple[Path, Path], call: Call) -> None:
         *("i2t/Hit@1", "t2i/Hit@1", "i2t/MedR", "t2i/MedR")
     ]
     assert "did you mean category" in call("show", *runs, "--by", "categry").err
+
+
+def test_show_writes_every_form(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
+    forms = [tmp_path / f"run{ending}" for ending in (".html", ".json", ".csv", ".md", ".tex", ".svg")]
+    flags = [word for file in forms for word in ("--write", file)]
+    for words, charts in (
+        (runs[:1], 1),
+        (runs, 1),
+        ((*runs[:1], "--by", "category"), 4),
+        ((*runs, "--by", "category"), 2),
+    ):
+        outcome = call("show", *words, *flags, "--overwrite", "--json")
+        assert outcome.code == 0, outcome.err
+        assert outcome.json["files"] == list(map(str, forms))
+        assert json.loads(forms[1].read_text()) == {key: outcome.json[key] for key in outcome.json if key != "files"}
+        assert all("Hit@1" in file.read_text() for file in forms[2:5])
+        assert forms[0].read_text().count("<figure") >= charts
+        assert forms[5].read_text().startswith("<svg")
 
 
 def test_plot(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
@@ -215,7 +233,7 @@ def test_compare(runs: tuple[Path, Path], call: Call) -> None:
     assert "requires two runs" in alone.err
 
 
-def test_all_pairs_as_text_and_latex(runs: tuple[Path, Path], call: Call) -> None:
+def test_all_pairs_as_text_and_latex(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
     chosen = ("--metrics", "t2i/Hit@1 t2i/MedR", "--permutations", "200", "--all-pairs")
     table = call("compare", *runs, *chosen).out
     names = [run.name for run in runs]
@@ -223,9 +241,11 @@ def test_all_pairs_as_text_and_latex(runs: tuple[Path, Path], call: Call) -> Non
     assert f"b: {names[1]}" in table
     assert "200 permutations give no p below 0.01." in " ".join(table.split())
     assert "A test of MedR finds about a third" in table
-    written = call("compare", *runs, *chosen, "--latex").out
-    assert written.startswith("% needs \\usepackage{booktabs}\n\\begin{tabular}{llcc}\n\\toprule\n")
-    assert "t2i/Hit@1 $\\uparrow$ & t2i/MedR $\\downarrow$" in written
+    assert call("compare", *runs, *chosen, "--write", tmp_path / "table.tex").code == 0
+    written = (tmp_path / "table.tex").read_text(encoding="utf-8")
+    assert written.startswith("% needs \\usepackage{booktabs}\n% p: paired permutation test over images")
+    assert f"\\begin{{tabular}}{{lll}}\n\\toprule\nmetric & a: {names[0]} & b: {names[1]} " in written
+    assert "t2i/MedR $\\downarrow$ & " in written
     assert "\\textbf{" in written
     assert written.count("{\\small [") == 4
 

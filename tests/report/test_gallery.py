@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 import crosslens as cl
 from crosslens.core.errors import InputError, UsageError
-from crosslens.report import Gallery, gallery_page, retrieval_gallery
+from crosslens.explanations import Gallery, retrieval_gallery
 from tests.report.browser import Watched
 
 Array = np.ndarray[Any, Any]
@@ -153,53 +154,62 @@ def both(direction: str) -> Gallery:
 
 
 @pytest.mark.parametrize("direction", ["t2i", "i2t"])
-def test_the_page_marks_relevant_items_in_words(direction: str, tmp_path: Path) -> None:
+def test_the_page_marks_relevant_items_in_words(direction: str) -> None:
     gallery = both(direction)
-    page = gallery_page(gallery, {})
+    page = gallery.content(".html").decode()
     assert NASTY not in page
     items = [item for query in gallery.queries for own in query.lists for item in own.items]
-    assert page.count('<li class="right">') == sum(item.relevant for item in items) > 0
-    assert page.count("✓ relevant</span></div>") == sum(item.relevant for item in items)
-    assert page.count("<li ") == len(items)
-    assert "are missing or cannot be read" in page
-    assert len(re.findall(r'role="img" aria-label="[^"]+"', page)) == page.count('role="img"')
+    assert page.count('<figure class="right">') == sum(item.relevant for item in items) > 0
+    assert page.count("✓ relevant<") == sum(item.relevant for item in items)
+    assert page.count("<figure") == len(items), "without pictures, no frames"
     below = [own for query in gallery.queries for own in query.lists if (own.first_relevant or 0) > gallery.k]
     assert page.count("below the top 5") == len(below)
 
 
-def test_pictures_keep_to_the_budget_and_are_in_the_page_once(tmp_path: Path) -> None:
+def test_a_terminal_cuts_captions_and_files_do_not() -> None:
+    dataset = cl.Dataset.of({f"img{n}": [f"a caption {n} " + 30 * "of many words "] for n in range(6)}, name="long")
+    gallery = retrieval_gallery(runs_of(dataset, scores(6, 6, 1), scores(6, 6, 2)), dataset, ["img1", "img2"], k=2)
+    assert gallery.direction == "i2t"
+    lines = gallery.text(80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum("…" in line for line in lines) == 4
+    assert dataset.texts[0].strip() in gallery.content(".md").decode()
+    assert {"pictures", "problem"}.isdisjoint(gallery.as_dict())
+
+
+def test_pictures_keep_to_the_budget_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = toys()
     gallery = retrieval_gallery(runs_of(dataset, scores(6, 12, 1), scores(6, 12, 2)), dataset, random=12)
-    files = pictures(tmp_path, dataset, without=1)
-    large, small = gallery_page(gallery, files), gallery_page(gallery, files, budget=0.08)
-    assert large.count("data:image/jpeg") == small.count("data:image/jpeg") == 5
-    assert "1 of 6 pictures are missing" in large
-    size = sum(map(len, re.findall(r'href="(data:[^"]+)"', small)))
-    assert size <= 80_000 < sum(map(len, re.findall(r'href="(data:[^"]+)"', large)))
-    assert f"5 pictures, {size / 1e6:.1f} MB in this page." in small
+    gallery = replace(gallery, pictures=pictures(tmp_path, dataset, without=1), problem="one is not there")
+    large = gallery.content(".html").decode()
+    assert len(set(re.findall(r'src="(data:image/jpeg[^"]+)"', large))) == 5
+    assert "the pictures are missing: one is not there" in large
+    monkeypatch.setattr("crosslens.report.forms.page._BUDGET", 2_000_000)
+    sizes = [
+        sum(map(len, re.findall(r'src="(data:[^"]+)"', page))) for page in (gallery.content(".html").decode(), large)
+    ]
+    assert sizes[0] <= 2_000_000 < sizes[1]
 
 
 def test_in_a_browser_it_fits_a_phone_and_asks_for_nothing(tmp_path: Path, browser_page: Watched) -> None:
     dataset = toys()
     gallery = retrieval_gallery(runs_of(dataset, scores(6, 12, 1), scores(6, 12, 2)), dataset, random=3)
-    path = tmp_path / "top.html"
-    path.write_text(gallery_page(gallery, pictures(tmp_path, dataset, without=1)), encoding="utf-8")
+    path = replace(gallery, pictures=pictures(tmp_path, dataset, without=1)).save(tmp_path / "top.html")
     page: Any = browser_page.page
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(path.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= 390, "nothing to scroll sideways"
-    boxes = [page.locator("li").nth(row).bounding_box() for row in (0, 1)]
+    own = page.locator(".hits:has(figure:nth-child(5))").first
+    boxes = [own.locator("figure").nth(row).bounding_box() for row in range(2)]
     assert boxes[0]["y"] == boxes[1]["y"], "two beside each other"
     page.set_viewport_size({"width": 1300, "height": 900})
-    assert len({page.locator("article").first.locator("li").nth(row).bounding_box()["y"] for row in range(5)}) == 1
-    drawn = "() => document.querySelector('li svg use').getBoundingClientRect().width"
-    assert page.evaluate(drawn) > 100
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.tagName") == "A", "the links to the queries"
+    assert len({own.locator("figure").nth(row).bounding_box()["y"] for row in range(5)}) == 1
+    assert page.evaluate("() => document.querySelector('.hits img').getBoundingClientRect().width") > 100
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.emulate_media(color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
-    page.emulate_media(media="print")
-    assert not page.locator("nav").first.is_visible()
     assert browser_page.complaints == []
-    assert browser_page.requests == [path.as_uri()]
+    assert browser_page.requests == [
+        path.as_uri(),
+        *(address for address in browser_page.requests if "data:" in address),
+    ]

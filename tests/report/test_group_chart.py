@@ -43,12 +43,13 @@ def three() -> list[Run]:
 
 def test_the_numbers_are_those_of_the_groups(three: list[Run]) -> None:
     group_chart = chart(three, "task", "t2i/Hit@1")
-    for run, series in zip(three, group_chart.series, strict=True):
+    assert list(group_chart.runs) == ["v0", "v1", "v2"]
+    for run in three:
         groups = group_metrics(run, "task", "t2i/Hit@1").values["t2i/Hit@1"]
-        assert {group: (values.mean, values.interval) for group, values in series.groups.items()} == {
+        assert {group: (values.mean, values.interval) for group, values in group_chart.runs[run.name].items()} == {
             group: (values.mean, values.interval) for group, values in groups.items()
         }
-        assert series.whole is run["t2i/Hit@1"]
+        assert group_chart.whole[run.name] is run["t2i/Hit@1"]
 
 
 def bars(group_chart: GroupChart) -> Bars:
@@ -63,12 +64,12 @@ def test_bars_carry_means_and_intervals(three: list[Run]) -> None:
     drawn = bars(group_chart)
     assert drawn.groups == group_chart.groups
     assert drawn.limits == (0, 1)
-    for own, series in zip(drawn.series, group_chart.series, strict=True):
-        values = [series.groups[group] for group in drawn.groups]
+    for own, (run, groups) in zip(drawn.series, group_chart.runs.items(), strict=True):
+        values = [groups[group] for group in drawn.groups]
         assert [(figure.value, figure.low, figure.high) for figure in own.figures] == [
             (metric.mean, metric.low, metric.high) for metric in values
         ]
-        assert f"{100 * series.whole.mean:.1f} over all" in own.name
+        assert f"{100 * group_chart.whole[run].mean:.1f} over all" in own.name
     alone = bars(chart(three[0], "task", "t2i/Hit@1"))
     assert alone.mark is not None
     assert {figure.value for figure in alone.mark.figures} == {three[0]["t2i/Hit@1"].mean}
@@ -89,10 +90,10 @@ def test_words_say_what_is_shown(three: list[Run]) -> None:
 
 def test_order_is_best_first_and_numbers_keep_theirs(three: list[Run]) -> None:
     group_chart = chart(three, "task", "t2i/Hit@1")
-    means = [group_chart.series[0].groups[group].mean for group in group_chart.groups]
+    means = [group_chart.runs["v0"][group].mean for group in group_chart.groups]
     assert means == sorted(means, reverse=True)
     ranks = chart(three, "task", "t2i/MedR")
-    places = [ranks.series[0].groups[group].mean for group in ranks.groups]
+    places = [ranks.runs["v0"][group].mean for group in ranks.groups]
     assert places == sorted(places)
     assert chart(three, "things", "t2i/Hit@1").groups == ("0", "1", "2")
 
@@ -101,7 +102,7 @@ def test_groups_that_some_runs_lack(three: list[Run]) -> None:
     other = made("other", tasks=("colour", "code", "ocr"))
     group_chart = chart([three[0], other], "task", "t2i/Hit@1")
     assert set(group_chart.groups) == {*TASKS, "code"}
-    assert "code" not in group_chart.series[0].groups
+    assert "code" not in group_chart.runs["v0"]
     missing = bars(group_chart).series[0].figures[group_chart.groups.index("code")]
     assert not missing.known
     assert sum(row[0] == "code" for row in next(iter(group_chart.sections())).tables[0].rows) == 1
@@ -119,10 +120,11 @@ def test_many_groups_are_cut_with_a_word_about_it() -> None:
 def test_without_intervals(three: list[Run]) -> None:
     bare = replace(three[0]["t2i/Hit@1"], low=np.nan, high=np.nan)
     group_chart = chart(replace(three[0], values={"t2i/Hit@1": bare}), "task")
-    group_chart = replace(group_chart, series=tuple(
-        replace(series, groups={g: replace(v, low=np.nan, high=np.nan) for g, v in series.groups.items()})
-        for series in group_chart.series
-    ))  # fmt: skip
+    runs = {
+        run: {group: replace(values, low=np.nan, high=np.nan) for group, values in own.items()}
+        for run, own in group_chart.runs.items()
+    }
+    group_chart = replace(group_chart, runs=runs)
     assert "no intervals" in group_chart.facts
     assert not any(figure.bounded for figure in bars(group_chart).series[0].figures)
 

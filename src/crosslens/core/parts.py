@@ -149,7 +149,8 @@ class Table:
     The first ``names`` columns name a row. ``best`` are rows and columns of cells that are marked. A table that is
     ``folded`` is on pages under a line to click on, and neither in a terminal nor in LaTeX. Of more than ``most`` rows
     a terminal shows so many, evenly spread, and pages fold the table. ``notes`` say what its columns mean.
-    ``narrow`` is what a terminal shows where the table is wider than it, such as the same without intervals.
+    ``narrow`` is what a terminal shows where the table is wider than it, such as the same without intervals; ``cut``
+    shortens long texts to its width. A table ``behind`` cards that show the same is folded on pages.
     """
 
     header: tuple[str, ...]
@@ -162,6 +163,8 @@ class Table:
     most: int | None = None
     names: int = 1
     narrow: Table | None = None
+    cut: bool = False
+    behind: bool = False
 
     @property
     def overview(self) -> Table:
@@ -440,13 +443,42 @@ class Cards:
 
 
 @dataclass(frozen=True)
+class TextDiff:
+    """A text before and after an edit: stretches from left to right, the same twice where it was left alone.
+
+    ``name`` is whose text it is, ``about`` what happened to it, ``facts`` are details.
+    """
+
+    name: str
+    spans: tuple[tuple[str, str], ...]
+    about: str = ""
+    facts: tuple[str, ...] = ()
+
+    @property
+    def edited(self) -> bool:
+        """Whether anything differs."""
+        return any(before != after for before, after in self.spans)
+
+
+@dataclass(frozen=True)
+class Diffs:
+    """Edited texts; a terminal shows the first ``most`` of them and ``rest``, pages fold what are more than a few."""
+
+    diffs: tuple[TextDiff, ...]
+    title: str = ""
+    about: str = ""
+    most: int | None = None
+    rest: str = ""
+
+
+@dataclass(frozen=True)
 class Row:
     """Charts beside each other where there is room."""
 
     charts: tuple[Chart, ...]
 
 
-Part = Text | FactList | Table | Chart | Cards | Row
+Part = Text | FactList | Table | Chart | Cards | Diffs | Row
 
 
 @dataclass(frozen=True)
@@ -498,9 +530,9 @@ class Presented(ABC):
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
 
-    def text(self, width: int | None = None, **options: Any) -> str:
+    def text(self, width: int | None = None, *, colour: bool = False, **options: Any) -> str:
         """As a terminal shows it; ``width``: the most columns tables may take, or None for as many as they need."""
-        text: str = FORMS["terminal"].value(self.sections(**options), width)
+        text: str = FORMS["terminal"].value(self.sections(**options), width, colour=colour)
         return text
 
     def __str__(self) -> str:

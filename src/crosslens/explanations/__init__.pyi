@@ -45,6 +45,13 @@ from crosslens.explanations.failures import (
     query_outcomes as query_outcomes,
     ranking_of as ranking_of,
 )
+from crosslens.explanations.galleries import (
+    Gallery as Gallery,
+    GalleryItem as GalleryItem,
+    GalleryList as GalleryList,
+    GalleryQuery as GalleryQuery,
+    retrieval_gallery as retrieval_gallery,
+)
 from crosslens.explanations.local.explainer import (
     DatasetObjects as DatasetObjects,
     explain_queries as explain_queries,

@@ -8,12 +8,15 @@ from crosslens.core import (
     BOTH,
     DIRECTION_LABELS,
     SECTIONS,
+    Bars,
     Cell,
     FactList,
+    Figure,
     MetricValues,
     Part,
     Run,
     Section,
+    Series,
     Table,
     Text,
     UsageError,
@@ -28,6 +31,7 @@ from crosslens.metrics import (
     metric_figure,
     select_metrics,
     spec_of,
+    unit_of,
     unit_sentence,
 )
 from crosslens.pipeline.protocols.protocol import protocol_facts
@@ -48,7 +52,12 @@ DEFINITIONS = {
 def run_sections(run: Run, metrics: str | Sequence[str] | None = None, *, notes: bool = True) -> Iterator[Section]:
     """The figures of a run, what they are, its protocol, and with ``notes`` what is noted about it."""
     chosen = {name: run[name] for name in select_metrics(run, metrics)}
-    parts: list[Part] = [run_table(run, metrics), Text(tuple(table_notes(chosen)), note=True)]
+    drawn: dict[str, dict[str, MetricValues]] = {}
+    for name, values in chosen.items():
+        direction, metric = split_name(name)
+        drawn.setdefault(metric, {})[DIRECTION_LABELS.get(direction, direction)] = values
+    table, about = run_table(run, metrics), Text(tuple(table_notes(chosen)), note=True)
+    parts: list[Part] = [table, about, *share_bars(f"Metrics of {run.label}", drawn)]
     facts = protocol_facts(run.protocol) if run.protocol else FactList(())
     parts += [facts] if facts.rows else []
     noted = run.provenance.get("notes", ()) if notes else ()
@@ -71,7 +80,10 @@ def run_table(run: Run, metrics: str | Sequence[str] | None = None) -> Table:
         for direction, metric in [key for key in named if key[0] == BOTH]:
             named[directions[0], f"{metric} (both)"] = named.pop((direction, metric))
     rows: list[tuple[Cell, ...]] = [
-        (metric, *(value_cell(named.get((direction, metric))) for direction in directions))
+        (
+            metric,
+            *(value_figure(named[key]) if (key := (direction, metric)) in named else None for direction in directions),
+        )
         for metric in dict.fromkeys(metric for _, metric in named)
     ]
     title = f"metric (protocol {run.protocol['name']})" if run.protocol else "metric"
@@ -94,9 +106,24 @@ def models_table(runs: Sequence[Run], metrics: str | Sequence[str] | None = None
     return Table(("model", *titles), tuple(rows), "l" + "r" * len(shared))
 
 
-def value_cell(values: MetricValues | None) -> Cell:
-    """The figure of a metric with its interval; an empty cell without one."""
-    return None if values is None else metric_figure(values.name, values.mean, values.low, values.high)
+def value_figure(values: MetricValues) -> Figure:
+    """The figure of a metric with its interval."""
+    return metric_figure(values.name, values.mean, values.low, values.high)
+
+
+def share_bars(title: str, metrics: Mapping[str, Mapping[str, MetricValues]]) -> tuple[Bars, ...]:
+    """A chart of the metrics that are shares, by row and series; none where there are none."""
+    shares = [name for name, own in metrics.items() if all(unit_of(values.name) == "share" for values in own.values())]
+    if not shares:
+        return ()
+    series = dict.fromkeys(name for metric in shares for name in metrics[metric])
+    absent = Figure.percent(None)
+    figures = {
+        name: tuple(value_figure(metrics[row][name]) if name in metrics[row] else absent for row in shares)
+        for name in series
+    }
+    drawn = tuple(Series(name, own) for name, own in figures.items())
+    return (Bars(title=title, groups=tuple(shares), series=drawn, heading="metric", axis="%", limits=(0.0, 1.0)),)
 
 
 def table_notes(values: Mapping[str, MetricValues], *, intervals: bool = True) -> list[str]:

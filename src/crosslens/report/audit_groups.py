@@ -45,6 +45,6 @@ def groups(work: StageWork) -> StageOutput:
             grouped = group_metrics(
                 run, column, names, largest=_MOST_GROUPS, seed=options.seed, resamples=options.resamples
             )
-            tables.append(grouped.as_dict())
+            tables.append(grouped.figures())
     command = f"crosslens show {work.run.folder} --by {'|'.join(table['by'] for table in tables)}"
     return StageOutput({"name": run.name, "groups": tables}, command)

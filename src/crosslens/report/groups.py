@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,18 +12,23 @@ import polars as pl
 from crosslens.core import (
     BOTH,
     DIRECTION_LABELS,
-    PAGE_WIDTH,
-    Grid,
+    Bars,
+    Cell,
     MetricValues,
+    Presented,
+    Row,
     Run,
+    Section,
+    Series,
+    Table,
+    Text,
     UnknownNameError,
     UsageError,
     split_name,
 )
 from crosslens.language import count_words
-from crosslens.metrics import bounds_of, facts_of, format_count, metric_names, select_metrics
-from crosslens.pipeline import table_notes
-from crosslens.report.text.runs import value_cells
+from crosslens.metrics import bounds_of, facts_of, format_count, metric_figure, metric_names, select_metrics, unit_of
+from crosslens.pipeline import table_notes, value_figure
 from crosslens.statistics import estimate
 
 RowIndices = np.ndarray[Any, np.dtype[np.int64]]
@@ -36,20 +41,32 @@ _MOST_NUMBERS = 12
 
 
 @dataclass(frozen=True)
-class GroupedMetrics:
+class GroupedMetrics(Presented):
     """``values["t2i/Hit@1"]["zebra"]`` is that metric over the queries whose ``column`` says zebra.
 
     ``left_out`` says how many smaller groups of a direction are not there; ``overlapping``, whether a query can be in
-    several groups.
+    several groups; ``whole`` has the figures over all queries.
     """
 
     column: str
     values: Mapping[str, Mapping[str, MetricValues]]
     overlapping: bool = False
     left_out: Mapping[str, int] = field(default_factory=dict)
+    name: str = ""
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    whole: Mapping[str, MetricValues] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The run and the column."""
+        return f"{self.name}, by {self.column}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: metric, group, figures."""
+        """The JSON form: the run, and its figures."""
+        return {"name": self.name, **({"protocol": dict(self.protocol)} if self.protocol else {}), **self.figures()}
+
+    def figures(self) -> dict[str, Any]:
+        """Metric, group, figures."""
         return {
             "by": self.column,
             "overlapping": self.overlapping,
@@ -60,31 +77,73 @@ class GroupedMetrics:
             },
         }
 
-    def text(self, width: int | None = PAGE_WIDTH) -> str:
-        """One table per direction, up to ``width``; a row per group, the largest first."""
-        directions = dict.fromkeys(split_name(name)[0] for name in self.values)
-        parts = [self._direction(direction, width) for direction in directions]
-        notes = table_notes(
-            {name: values for name, groups in self.values.items() for values in list(groups.values())[:1]}
-        )
-        notes = notes[1:]  # the counts are in the table
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A table per direction, a row per group, the largest first; below, a chart of each metric."""
+        tables = [self._direction(name) for name in dict.fromkeys(split_name(name)[0] for name in self.values)]
+        shown = {name: next(iter(groups.values())) for name, groups in self.values.items()}
+        notes = table_notes(shown)[1:]  # the counts are in the table
         if self.overlapping:
-            notes.insert(0, f"A query with several values of {self.column} counts in each of their groups.")
-        return "\n\n".join([*parts, "\n".join(notes)])
+            notes.insert(0, several_values(self.column))
+        charts = (
+            group_bars(name, self.column, tuple(groups), {self.name: groups}, {self.name: self.whole[name]})
+            for name, groups in self.values.items()
+        )
+        yield Section("", (*tables, Text(tuple(notes), note=True), Row(tuple(charts))))
 
-    def __str__(self) -> str:
-        return self.text()
-
-    def _direction(self, direction: str, width: int | None) -> str:
+    def _direction(self, direction: str) -> Table:
         names = [name for name in self.values if split_name(name)[0] == direction]
-        groups = list(self.values[names[0]])
-        header = (self.column, "queries", *(split_name(name)[1] for name in names))
-        counts = [f"{self.values[names[0]][group].n:,}" for group in groups]
-        columns = [value_cells([self.values[name][group] for group in groups]) for name in names]
-        grid = Grid(header, tuple(zip(groups, counts, *columns, strict=True)), "lr" + "l" * len(names))
-        rest = self.left_out.get(direction, 0)
-        more = f"\n… and {format_count(rest, 'smaller group')}" if rest else ""
-        return f"{DIRECTION_LABELS.get(direction, direction)}\n{grid.text(width)}{more}"
+        first = self.values[names[0]]
+        rows: list[tuple[Cell, ...]] = [
+            (group, first[group].n, *(value_figure(self.values[name][group]) for name in names)) for group in first
+        ]
+        return Table(
+            (self.column, "queries", *(split_name(name)[1] for name in names)), tuple(rows), "lr" + "l" * len(names),
+            title=DIRECTION_LABELS.get(direction, direction), notes=smaller_groups(self.left_out.get(direction, 0)),
+        )  # fmt: skip
+
+
+def smaller_groups(number: int) -> tuple[str, ...]:
+    """The note under a table that lacks so many groups."""
+    return (f"… and {format_count(number, 'smaller group')}",) if number else ()
+
+
+def several_values(column: str) -> str:
+    """The note on groups that overlap."""
+    return f"A query with several values of {column} counts in each of their groups."
+
+
+def metric_title(metric: str, column: str | None = None) -> str:
+    """A metric, its direction and the column."""
+    direction, name = split_name(metric)
+    return f"{name}, {DIRECTION_LABELS.get(direction, direction)}" + (f", by {column}" if column else "")
+
+
+def group_bars(
+    metric: str,
+    column: str | None,
+    groups: Sequence[str],
+    runs: Mapping[str, Mapping[str, MetricValues]],
+    whole: Mapping[str, MetricValues],
+) -> Bars:
+    """A bar for each group of each run; of a single run, a mark at its figure over all queries."""
+    share, name = unit_of(metric) == "share", split_name(metric)[1]
+    marked = column and len(runs) == 1
+    wholes = {run: metric_figure(metric, values.mean) for run, values in whole.items()}
+    empty = metric_figure(metric, None)
+    return Bars(
+        title=metric_title(metric, column),
+        about="| is the figure over all queries" if marked else "",
+        groups=tuple(groups),
+        series=tuple(
+            Series(
+                f"{run} ({wholes[run].number} over all)",
+                tuple(value_figure(own[group]) if group in own else empty for group in groups),
+            )
+            for run, own in runs.items()
+        ),
+        heading=column or "queries of", axis=f"{name}, %" if share else name, limits=(0.0, 1.0) if share else None,
+        mark=Series("all queries", tuple(wholes.values()) * len(groups)) if marked else None,
+    )  # fmt: skip
 
 
 def group_metrics(
@@ -115,7 +174,8 @@ def group_metrics(
         kept = members[:largest]
         left_out[split_name(name)[0]] = len(members) - len(kept)
         grouped[name] = {group: _subset(run[name], rows, seed, resamples) for group, rows in kept}
-    return GroupedMetrics(column, grouped, overlapping, left_out)
+    whole = {name: run[name] for name in grouped}
+    return GroupedMetrics(column, grouped, overlapping, left_out, run.name, run.protocol, whole)
 
 
 def grouping_columns(run: Run, direction: str) -> pl.DataFrame:

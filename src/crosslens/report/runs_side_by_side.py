@@ -1,36 +1,73 @@
-"""Runs side by side: a column per run, a row per metric or per group."""
+"""Runs side by side: tables with a column per run and a row per metric or group, and charts of one metric."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any
 
-from crosslens.core import BOTH, DIRECTION_LABELS, PAGE_WIDTH, Grid, MetricValues, Run, UsageError, split_name
-from crosslens.metrics import format_count, format_figure, metric_names, select_metrics
-from crosslens.pipeline import notes_on_protocols, run_labels, table_notes
-from crosslens.report.groups import column_of, group_metrics, groupable_metrics
-from crosslens.report.text.runs import value_cells
+import polars as pl
+
+from crosslens.core import (
+    ABSENT,
+    BOTH,
+    DIRECTION_LABELS,
+    Bars,
+    Cell,
+    MetricValues,
+    Presented,
+    Row,
+    Run,
+    Section,
+    Table,
+    Text,
+    UnknownNameError,
+    UsageError,
+    split_name,
+)
+from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure, metric_names, select_metrics
+from crosslens.pipeline import notes_on_protocols, run_labels, share_bars, table_notes, value_figure
+from crosslens.report.groups import (
+    NO_VALUE,
+    column_of,
+    group_bars,
+    group_metrics,
+    groupable_metrics,
+    grouping_columns,
+    metric_title,
+    several_values,
+    smaller_groups,
+)
 
 WHOLE = "(all)"
 """The row with the figure over all queries, under those of the groups."""
-_ABSENT = "–"
+PREFERRED = "t2i/Hit@1"
+"""What is drawn by default, where all runs have it."""
+_QUERIES = {"i2t": "image query", "t2i": "caption query"}
+
+RunGroups = Mapping[str, Mapping[str, MetricValues]]
+"""Run, group, figures."""
 
 
 @dataclass(frozen=True)
-class SideBySide:
+class SideBySide(Presented):
     """``values["t2i/Hit@1"]["v0"]["colour"]``: a metric of a run over a group; without ``column`` over ``(all)`` only.
 
     A run that lacks a metric or a group is not there. ``left_out`` says how many smaller groups of a metric are not.
     """
 
     runs: tuple[str, ...]
-    values: Mapping[str, Mapping[str, Mapping[str, MetricValues]]]
+    values: Mapping[str, RunGroups]
     column: str | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     overlapping: bool = False
     notes: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The runs and the column."""
+        return ", ".join(self.runs) + (f", by {self.column}" if self.column else "")
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: metric, run, group, figures; fractions, never percent."""
@@ -38,20 +75,12 @@ class SideBySide:
             metric: {run: {group: values.as_dict() for group, values in groups.items()} for run, groups in runs.items()}
             for metric, runs in self.values.items()
         }
+        head = {"runs": list(self.runs), **({"notes": list(self.notes)} if self.notes else {})}
         if self.column is None:
             whole = {metric: {run: groups[WHOLE] for run, groups in runs.items()} for metric, runs in shown.items()}
-            return {"runs": list(self.runs), **self._noted(), "metrics": whole}
-        return {
-            "runs": list(self.runs),
-            **self._noted(),
-            "by": self.column,
-            "overlapping": self.overlapping,
-            "left_out": dict(self.left_out),
-            "metrics": shown,
-        }
-
-    def _noted(self) -> dict[str, Any]:
-        return {"notes": list(self.notes)} if self.notes else {}
+            return {**head, "metrics": whole}
+        facts = {"by": self.column, "overlapping": self.overlapping, "left_out": dict(self.left_out)}
+        return {**head, **facts, "metrics": shown}
 
     def in_order(self, groups: Sequence[str]) -> SideBySide:
         """The same with these groups first, in this order."""
@@ -64,72 +93,64 @@ class SideBySide:
         }
         return replace(self, values=values)
 
-    def text(self, width: int | None = PAGE_WIDTH) -> str:
-        """Tables up to ``width`` (None: any), with intervals where they fit, and what the figures are."""
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Tables with intervals, where a terminal has room for them, what the figures are, and the same as charts."""
+        charts: tuple[Bars, ...]
         if self.column is None:
-            rows = {
-                metric: {run: groups[WHOLE] for run, groups in runs.items()} for metric, runs in self.values.items()
-            }
-            tables = {"": rows}
+            whole = {metric: {run: own[WHOLE] for run, own in runs.items()} for metric, runs in self.values.items()}
+            tables, charts = {"": whole}, share_bars(self.title, whole)
         else:
-            tables = {metric: self._groups(metric) for metric in self.values}
-        full = {name: self._grid(rows, intervals=True) for name, rows in tables.items()}
-        intervals = width is None or all(grid.width <= width for grid in full.values())
-        grids = full if intervals else {name: self._grid(rows, intervals=False) for name, rows in tables.items()}
-        parts = [f"{self._heading(name)}{grid.text(width)}{self._rest(name)}" for name, grid in grids.items()]
-        return "\n\n".join([*parts, "\n".join(self._notes(intervals))])
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def _groups(self, metric: str) -> dict[str, dict[str, MetricValues]]:
-        """Group, run, figures: the first run's groups, those that only others have, and all."""
-        runs = self.values[metric]
-        groups = [
-            *dict.fromkeys(group for run_groups in runs.values() for group in run_groups if group != WHOLE),
-            WHOLE,
+            tables = {metric: self._by_group(metric) for metric in self.values}
+            charts = tuple(
+                group_bars(
+                    metric, self.column, [group for group in tables[metric] if group != WHOLE], runs,
+                    {run: groups[WHOLE] for run, groups in runs.items()},
+                )
+                for metric, runs in self.values.items()
+            )  # fmt: skip
+        parts = [
+            replace(self._table(metric, rows), narrow=self._table(metric, rows, intervals=False))
+            for metric, rows in tables.items()
         ]
-        return {group: {run: runs[run][group] for run in runs if group in runs[run]} for group in groups}
+        yield Section("", (*parts, Row(charts)) if charts else tuple(parts))
 
-    def _grid(self, rows: Mapping[str, Mapping[str, MetricValues]], *, intervals: bool) -> Grid:
-        columns = [[row.get(run) for row in rows.values()] for run in self.runs]
-        shown = [value_cells(column) if intervals else _figures(column) for column in columns]
-        filled = [[cell or _ABSENT for cell in column] for column in shown]
-        align = "l" + ("l" if intervals else "r") * len(columns)
-        return Grid((self.column or "metric", *self.runs), tuple(zip(rows, *filled, strict=True)), align)
+    def _by_group(self, metric: str) -> dict[str, dict[str, MetricValues]]:
+        """A row per group, all queries last."""
+        runs = self.values[metric]
+        groups = dict.fromkeys(group for own in runs.values() for group in own if group != WHOLE)
+        return {group: {run: runs[run][group] for run in runs if group in runs[run]} for group in (*groups, WHOLE)}
 
-    def _heading(self, metric: str) -> str:
-        direction, name = split_name(metric)
-        return f"{name}, {DIRECTION_LABELS.get(direction, direction)}\n" if metric else ""
+    def _table(self, metric: str, rows: RunGroups, *, intervals: bool = True) -> Table:
+        """The notes are under the last table, and about all of them."""
+        figures = value_figure if intervals else _without_interval
+        cells: list[tuple[Cell, ...]] = [
+            (name, *(figures(row[run]) if run in row else ABSENT for run in self.runs)) for name, row in rows.items()
+        ]
+        notes = smaller_groups(self.left_out.get(metric, 0))
+        notes += tuple(self._notes(intervals)) if metric in ("", list(self.values)[-1]) else ()
+        title = metric_title(metric) if metric else ""
+        return Table(
+            (self.column or "metric", *self.runs), tuple(cells), "l" + "r" * len(self.runs), title=title, notes=notes
+        )
 
-    def _rest(self, metric: str) -> str:
-        rest = self.left_out.get(metric, 0)
-        return f"\n… and {format_count(rest, 'smaller group')}" if rest else ""
-
-    def _notes(self, intervals: bool) -> list[str]:
-        first = {metric: next(iter(runs.values()))[WHOLE] for metric, runs in self.values.items()}
-        notes = table_notes(first, intervals=intervals)[1:]
-        if not intervals:
-            notes.append("Intervals do not fit: see crosslens plot, or one run at a time.")
-        if self.overlapping:
-            notes.append(f"A query with several values of {self.column} counts in each of their groups.")
-        return [*self._queries(), *notes, *(line for note in self.notes for line in textwrap.wrap(note, PAGE_WIDTH))]
-
-    def _queries(self) -> list[str]:
-        """How many queries each run has, by direction; runs with different queries are no paired comparison."""
-        lines = []
-        directions = list(dict.fromkeys(split_name(metric)[0] for metric in self.values))
-        for direction in directions:
-            if direction == BOTH and len(directions) > 1:
-                continue  # its queries are the images, which are there already
-            metric = next(name for name in self.values if split_name(name)[0] == direction)
+    def _notes(self, intervals: bool) -> Iterator[str]:
+        """How many queries each run has, by direction: runs with different queries are no paired comparison."""
+        directions = _first_of_each_direction(self.values)
+        if len(directions) > 1:
+            directions.pop(BOTH, None)  # its queries are the images, which are there already
+        for direction, metric in directions.items():
             counts = {run: groups[WHOLE].n for run, groups in self.values[metric].items()}
             same = len(set(counts.values())) == 1
-            counted = f"{next(iter(counts.values())):,} each" if same else ", ".join(
-                f"{run} {n:,}" for run, n in counts.items()
-            )  # fmt: skip
-            lines += textwrap.wrap(f"Queries, {DIRECTION_LABELS.get(direction, direction)}: {counted}.", PAGE_WIDTH)
-        return lines
+            counted = ", ".join(f"{run} {n:,}" for run, n in counts.items())
+            counted = f"{next(iter(counts.values())):,} each" if same else counted
+            yield f"Queries, {DIRECTION_LABELS.get(direction, direction)}: {counted}."
+        first = {metric: next(iter(runs.values()))[WHOLE] for metric, runs in self.values.items()}
+        yield from table_notes(first, intervals=intervals)[1:]
+        if not intervals:
+            yield "Intervals do not fit: see crosslens plot, or one run at a time."
+        if self.overlapping and self.column:
+            yield several_values(self.column)
+        yield from self.notes
 
 
 def side_by_side(
@@ -149,6 +170,8 @@ def side_by_side(
         raise UsageError("no runs", fix="pass at least one")
     labels = tuple(run_labels(tuple(runs)))
     names = _chosen(runs, metrics, column)
+    if metrics is None and column is not None:
+        names = list(_first_of_each_direction(names).values())
     values: dict[str, dict[str, dict[str, MetricValues]]] = {name: {} for name in names}
     overlapping = False
     for label, run in zip(labels, runs, strict=True):
@@ -162,13 +185,162 @@ def side_by_side(
     return SideBySide(labels, values, column, left_out, overlapping, tuple(notes_on_protocols(runs)))
 
 
-def _keep_largest(runs: dict[str, dict[str, MetricValues]], largest: int | None) -> int:
-    """Drop all but the groups with the most queries in all runs together; how many that are."""
+@dataclass(frozen=True)
+class GroupChart(Presented):
+    """One metric of one or several runs by one column; ``whole`` are the figures over all queries.
+
+    ``groups`` are in the order in which they are drawn; a run need not have all of them. ``left_out`` says how many
+    smaller groups are not among them.
+    """
+
+    metric: str
+    column: str
+    groups: tuple[str, ...]
+    runs: RunGroups
+    whole: Mapping[str, MetricValues]
+    dataset: str = ""
+    left_out: int = 0
+    overlapping: bool = False
+
+    @property
+    def title(self) -> str:
+        """The metric, its direction and the column."""
+        return metric_title(self.metric, self.column)
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What a reader has to know beside the title: the data, the queries, the interval, which way is better."""
+        values = [own for groups in self.runs.values() for own in groups.values()]
+        levels = " and ".join(dict.fromkeys(f"{100 * own.level:g}%" for own in values if isfinite(own.low)))
+        alone = next(iter(self.runs)) if len(self.runs) == 1 else ""  # several are named in the legend
+        noun = _QUERIES.get(split_name(self.metric)[0], "query")
+        counts = {run: own.n for run, own in self.whole.items()}
+        queries = format_count(next(iter(counts.values())), noun)
+        if len(set(counts.values())) > 1:
+            each = ", ".join(f"{n:,} ({run})" for run, n in counts.items())
+            queries = f"{each} {format_count(0, noun).removeprefix('0 ')}"
+        facts = (
+            " on ".join(part for part in (alone, self.dataset) if part),
+            queries,
+            f"{levels} intervals over images" if levels else "no intervals",
+            f"{'higher' if facts_of(self.metric).higher_is_better else 'lower'} is better",
+            f"{format_count(self.left_out, 'smaller group')} not shown" if self.left_out else "",
+            f"a query with several values of {self.column} counts in each of their groups" if self.overlapping else "",
+        )
+        return tuple(fact for fact in facts if fact)
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A bar for each group of each run, the numbers, and what a reader has to know."""
+        several = len(self.runs) > 1
+        rows: list[tuple[Cell, ...]] = [
+            (group, *((run,) if several else ()), value_figure(own[group]), own[group].n)
+            for group in self.groups
+            for run, own in self.runs.items()
+            if group in own
+        ]
+        names = (self.column or "queries of", *(("run",) if several else ()))
+        header = (*names, split_name(self.metric)[1], "queries")
+        table = Table(header, tuple(rows), "l" * len(names) + "rr", names=len(names))
+        bars = group_bars(self.metric, self.column, self.groups, self.runs, self.whole)
+        yield Section(self.title, (bars, table, Text.of(" · ".join(self.facts), note=True)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: fractions, never percent."""
+        runs = {run: {group: values.as_dict() for group, values in own.items()} for run, own in self.runs.items()}
+        return {"metric": self.metric, "by": self.column or None, "runs": runs}
+
+
+def chart(
+    runs: Run | Sequence[Run],
+    column: str | None = None,
+    metric: str | None = None,
+    *,
+    largest: int | None = 20,
+    seed: int = 0,
+) -> GroupChart:
+    """One metric of the runs by a column of their dataset (without one, over all queries), ready to be drawn.
+
+    Without ``metric`` it is ``t2i/Hit@1``, or the first that all runs have. Numbers keep their order; other groups
+    are in the order of the first run's figures, the best first. ``largest`` keeps that many groups.
+    """
+    runs = [runs] if isinstance(runs, Run) else list(runs)
+    if not runs:
+        raise UsageError("no runs to draw", fix="pass at least one")
+    name = _shared_metric(runs, column, metric)
+    table = side_by_side(runs, name, column=column, seed=seed)
+    whole = {run: groups[WHOLE] for run, groups in table.values[name].items()}
+    datasets = list(dict.fromkeys(map(dataset_name, runs)))
+    dataset = datasets[0] if len(datasets) == 1 else ""
+    if table.column is None:
+        everything = "all queries"
+        return GroupChart(
+            name, "", (everything,), {run: {everything: own} for run, own in whole.items()}, whole, dataset
+        )
+    sizes = _sizes(table.values[name])
+    counted = [group for group, size in sizes.items() if size]
+    kept = sorted(counted, key=lambda group: -sizes[group])[:largest]
+    grouped = {
+        run: {group: groups[group] for group in kept if group in groups} for run, groups in table.values[name].items()
+    }
+    labels = grouping_columns(runs[0], split_name(name)[0])[table.column]
+    return GroupChart(
+        name, table.column, _ordered(kept, table.values[name][table.runs[0]], labels, name), grouped, whole, dataset,
+        len(counted) - len(kept), table.overlapping,
+    )  # fmt: skip
+
+
+def _shared_metric(runs: Sequence[Run], column: str | None, metric: str | None) -> str:
+    """The full name of the chosen metric, which every run must have."""
+    names = _chosen(runs, metric, column)
+    shared = [name for name in names if all(name in run.values for run in runs)]
+    if not shared and metric is None:
+        raise UsageError(
+            f"the runs have no metric{f' by {column}' if column else ''} in common",
+            fix="evaluate the runs with the same metrics and the same dataset",
+        )
+    if not shared:
+        lacking = next(run for run in runs if names[0] not in run.values)
+        raise UnknownNameError(f"metric in {lacking.name!r}", names[0], lacking.values)
+    if metric is not None and len(shared) > 1:
+        raise UsageError(
+            f"{metric} has values in {len(shared)} directions, and a figure shows one",
+            fix=f"choose {' or '.join(shared)}",
+        )
+    return PREFERRED if metric is None and PREFERRED in shared else shared[0]
+
+
+def _ordered(
+    kept: Sequence[str], values: Mapping[str, MetricValues], labels: pl.Series, metric: str
+) -> tuple[str, ...]:
+    """Numbers in their order, other groups by the figures, the best first; those that the run lacks are last."""
+    present = [group for group in values if group in kept] + [group for group in kept if group not in values]
+    if labels.dtype.is_numeric() or labels.dtype == pl.Boolean:
+        return tuple(sorted(present, key=lambda group: (group == NO_VALUE, *_number(group, present))))
+    sign = -1.0 if facts_of(metric).higher_is_better else 1.0
+    return tuple(sorted(present, key=lambda group: sign * values[group].mean if group in values else float("inf")))
+
+
+def _number(group: str, present: Sequence[str]) -> tuple[float, int]:
+    """The sort key of a group of numbers; parts of a range are in order already."""
+    try:
+        return float(group), 0
+    except ValueError:
+        return 0.0, present.index(group)
+
+
+def _sizes(runs: RunGroups) -> dict[str, int]:
+    """How many queries each group has in all runs together."""
     sizes: dict[str, int] = {}
     for groups in runs.values():
         for group, values in groups.items():
             sizes[group] = sizes.get(group, 0) + values.n
     sizes.pop(WHOLE, None)
+    return sizes
+
+
+def _keep_largest(runs: dict[str, dict[str, MetricValues]], largest: int | None) -> int:
+    """Drop all but the largest groups; how many that are."""
+    sizes = _sizes(runs)
     dropped = [] if largest is None else sorted(sizes, key=lambda group: -sizes[group])[largest:]
     for groups in runs.values():
         for group in dropped:
@@ -177,31 +349,27 @@ def _keep_largest(runs: dict[str, dict[str, MetricValues]], largest: int | None)
 
 
 def _chosen(runs: Sequence[Run], metrics: str | Sequence[str] | None, column: str | None) -> list[str]:
+    """The full names of metrics that any of the runs has; by a column, only those that it can group."""
     possible = list(dict.fromkeys(name for run in runs for name in (groupable_metrics(run, column) if column else run)))
     if metrics is None:
-        return possible if column is None else _first_of_each_direction(possible)
+        return possible
+    known = Run("any", {name: run[name] for run in runs for name in run})
     chosen: dict[str, None] = {}
     for metric in metric_names(metrics):
-        names = [name for name in _anywhere(runs, metric) if name in possible]
+        names = [name for name in select_metrics(known, [metric]) if name in possible]
         if not names:
             raise UsageError(f"{metric} has no values by {column}", fix=f"choose from {', '.join(possible)}")
         chosen |= dict.fromkeys(names)
     return list(chosen)
 
 
-def _anywhere(runs: Sequence[Run], metric: str) -> list[str]:
-    """The full names of a metric in whichever run has it; unknown in all, the error is that of the first."""
-    known = {name: run for run in runs for name in run}
-    joined = Run("any", {name: run[name] for name, run in known.items()})
-    return select_metrics(joined, [metric])
-
-
-def _first_of_each_direction(names: Sequence[str]) -> list[str]:
+def _first_of_each_direction(names: Iterable[str]) -> dict[str, str]:
+    """Direction → the first metric of it."""
     first: dict[str, str] = {}
     for name in names:
         first.setdefault(split_name(name)[0], name)
-    return list(first.values())
+    return first
 
 
-def _figures(column: Sequence[MetricValues | None]) -> list[str]:
-    return ["" if values is None else format_figure(values.name, values.mean) for values in column]
+def _without_interval(values: MetricValues) -> Cell:
+    return metric_figure(values.name, values.mean)

@@ -11,7 +11,9 @@ from crosslens.statistics.corrections import (
     CORRECTION_WORDS as CORRECTION_WORDS,
     CORRECTIONS as CORRECTIONS,
     correct as correct,
+    floor_of_p as floor_of_p,
     holm as holm,
+    significance_sentence as significance_sentence,
 )
 from crosslens.statistics.correlation import (
     COEFFICIENTS as COEFFICIENTS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 
@@ -11,6 +11,7 @@ from crosslens.core import (
     Cards,
     Cell,
     Chart,
+    Diffs,
     FactList,
     Figure,
     Link,
@@ -28,38 +29,48 @@ from crosslens.report.forms.charts import draw
 from crosslens.report.html import folded, html_page
 from crosslens.report.pages.pictures import EmbeddedImage, embed_thumbnails
 
-_BUDGET = 6_000_000
+_BUDGET = 8_000_000
 """Bytes that the pictures of a page may take."""
 _MOST_ROWS = 500
 """Of the table behind a chart: the points of a larger scatter nobody reads."""
+_MOST_DIFFS = 20
+"""Of edited texts: what is more is folded."""
 _PERCENT = "\u00a0%"
 """The sign stays with its number at the end of a line."""
+
+
+Drawn = Mapping[str, EmbeddedImage]
+"""Pictures by the files that they are in."""
 
 
 @FORMS.register("html")
 def fragment(sections: Iterable[Section]) -> str:
     """For a notebook: the style of pages, which keeps to this element, and the sections."""
     style = f"<style>{THEME_STYLE}{CHART_STYLE}{NOTEBOOK_STYLE}</style>"
-    return f'{style}<div class="crosslens">{"".join(map(section_html, sections))}</div>'
+    return f'{style}<div class="crosslens">{_body(list(sections))}</div>'
 
 
 def section_page(title: str, sections: Iterable[Section]) -> str:
     """A page that needs no other file."""
-    below = (replace(section, title="") if section.title == title else section for section in sections)
-    body = "\n".join(map(section_html, below))
-    return html_page(title, body, style=THEME_STYLE + CHART_STYLE + STYLE)
+    below = [replace(section, title="") if section.title == title else section for section in sections]
+    return html_page(title, _body(below), style=THEME_STYLE + CHART_STYLE + STYLE)
 
 
-def section_html(section: Section) -> str:
+def _body(sections: Sequence[Section]) -> str:
+    drawn = _drawn([part for section in sections for part in section.parts if isinstance(part, Cards)])
+    return "\n".join(section_html(section, drawn) for section in sections)
+
+
+def section_html(section: Section, drawn: Drawn | None = None) -> str:
     """A section with its heading, unless a chart of the same title opens it."""
     opening = section.parts[0] if section.parts else None
     headed = section.title and not (isinstance(opening, Chart) and opening.title == section.title)
     head = f"<h2>{escape(section.title)}</h2>\n" if headed else ""
-    return f"<section>{head}{''.join(part_html(part) for part in section.parts)}</section>"
+    return f"<section>{head}{''.join(part_html(part, drawn) for part in section.parts)}</section>"
 
 
-def part_html(part: Part) -> str:
-    """One part."""
+def part_html(part: Part, drawn: Drawn | None = None) -> str:
+    """One part; ``drawn`` are the pictures of the whole page, where they are known."""
     if isinstance(part, Text):
         return "".join(paragraph(sentence, "facts" if part.note else "") for sentence in part.sentences)
     if isinstance(part, FactList):
@@ -74,7 +85,9 @@ def part_html(part: Part) -> str:
         return f'<div class="charts">{"".join(map(chart_html, part.charts))}</div>'
     if isinstance(part, Chart):
         return chart_html(part)
-    return cards_html(part)
+    if isinstance(part, Diffs):
+        return _diffs(part)
+    return cards_html(part, _drawn([part]) if drawn is None else drawn)
 
 
 def paragraph(text: str, kind: str = "") -> str:
@@ -87,7 +100,7 @@ def table_html(table: Table) -> str:
     label = table.title or f"Table of {len(table.rows)} rows"
     framed = f'<div class="wide" tabindex="0" role="group" aria-label="{escape(label)}">\n{_rows(table)}\n</div>'
     notes = "".join(paragraph(note, "facts") for note in table.notes)
-    if table.folded or table.overview is not table:
+    if table.folded or table.behind or table.overview is not table:
         return f'<div class="block">{folded(label, framed + notes)}</div>'
     head = f"<h4>{escape(table.title)}</h4>\n" if table.title else ""
     return f'<div class="block">{head}{framed}{notes}</div>'
@@ -132,17 +145,44 @@ def chart_html(chart: Chart) -> str:
     return f'<figure class="{kind}"><figcaption>{escape(chart.title)}</figcaption>{about}\n{svg}\n{table}</figure>'
 
 
-def cards_html(cards: Cards) -> str:
+def _diffs(part: Diffs) -> str:
+    """Texts with what was removed struck out and what was inserted underlined."""
+    rows = []
+    for diff in part.diffs:
+        text = "".join(
+            escape(before)
+            if before == after
+            else "".join(f"<{tag}>{escape(text)}</{tag}>" for tag, text in (("del", before), ("ins", after)) if text)
+            for before, after in diff.spans
+        )
+        facts = "".join(f'<span class="facts">{escape(fact)}</span>' for fact in (diff.about, *diff.facts) if fact)
+        rows.append(f'<tr><th scope="row">{escape(diff.name)}</th><td dir="auto">{text}{facts}</td></tr>')
+    tables = [
+        f'<table class="diffs"><tbody>\n{listed}\n</tbody></table>'
+        for listed in ("\n".join(rows[:_MOST_DIFFS]), "\n".join(rows[_MOST_DIFFS:]))
+    ]
+    more = folded(f"{len(rows) - _MOST_DIFFS:,} more", tables[1]) if len(rows) > _MOST_DIFFS else ""
+    head = f"<h3>{escape(part.title)}</h3>" if part.title else ""
+    about = paragraph(part.about, "facts") if part.about else ""
+    return f'<div class="block">{head}{about}{tables[0]}{more}</div>' if rows else ""
+
+
+def _drawn(parts: Sequence[Cards]) -> Drawn:
+    """The pictures of cards by their files: all of them, each as often as it is shown, fit into the budget."""
+    shown = (cards.pictures.get(card.image or "") for cards in parts for card in cards.cards)
+    files = [file for file in shown if file is not None]
+    distinct = {file: file for file in files}
+    return embed_thumbnails(distinct, _BUDGET * len(distinct) // max(1, len(files)))
+
+
+def cards_html(cards: Cards, drawn: Drawn) -> str:
     """Pictures with their texts; a card without a picture has its texts alone."""
-    named = [card.image for card in cards.cards if card.image is not None]
-    drawn = embed_thumbnails({image: cards.pictures[image] for image in named if image in cards.pictures}, _BUDGET)
-    listed = "".join(_card(card, drawn) for card in cards.cards)
+    listed = "".join(_card(card, drawn.get(cards.pictures.get(card.image or "", ""))) for card in cards.cards)
     head = f"<h4>{escape(cards.title)}</h4>" if cards.title else ""
     return f'<div class="block">{head}<div class="hits">{listed}</div></div>'
 
 
-def _card(card: PictureCard, drawn: Mapping[str, EmbeddedImage]) -> str:
-    picture = drawn.get(card.image or "")
+def _card(card: PictureCard, picture: EmbeddedImage | None) -> str:
     shown = ""
     if picture is not None:
         size = f'width="{picture.width:g}" height="{picture.height:g}"'
@@ -162,6 +202,7 @@ NOTEBOOK_STYLE = """
 .crosslens th.number, .crosslens td.number { text-align: right; } .crosslens .facts { color: var(--soft); }
 .crosslens td.best { font-weight: 700; } .crosslens .wide { overflow-x: auto; }
 .crosslens .hits { display: grid; grid-template-columns: repeat(auto-fill, minmax(160px, 1fr)); gap: 10px; }
-.crosslens .hits img { max-width: 100%; height: auto; } .crosslens .hits .facts { display: block; font-size: 12px; }
+.crosslens .hits img { max-width: 100%; height: auto; }
+.crosslens .hits .facts, .crosslens .diffs .facts { display: block; font-size: 12px; }
 """
 """A few rules that keep to this element: a notebook has a style of its own."""

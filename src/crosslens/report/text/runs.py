@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 
 from crosslens.core import PAGE_WIDTH, Grid, MetricValues, split_name
@@ -14,15 +14,6 @@ def value_cells(values: Sequence[MetricValues | None]) -> list[str]:
     return with_intervals(
         ["" if metric is None else format_figure(metric.name, metric.mean) for metric in values],
         ["" if metric is None else format_interval(metric.name, metric.low, metric.high) for metric in values],
-    )
-
-
-def difference_cells(changes: Iterable[tuple[str, float, float, float]]) -> list[str]:
-    """One column of differences with intervals, from metrics, differences, and their low and high ends."""
-    changes = list(changes)
-    return with_intervals(
-        [format_figure(metric, difference, signed=True) for metric, difference, _, _ in changes],
-        [format_interval(metric, low, high, signed=True) for metric, _, low, high in changes],
     )
 
 

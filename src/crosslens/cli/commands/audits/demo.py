@@ -94,7 +94,8 @@ def expected_seconds(images: int) -> float:
 
 
 def _print_tables(model: str, runs: dict[str, core.Run], easiest: report.GroupChart, table: Any) -> None:
-    groups = {group: easiest.series[0].groups[group] for group in easiest.groups}
+    (own,) = easiest.runs.values()
+    groups = {group: own[group] for group in easiest.groups}
     sizes = {version: run.provenance["dataset"]["images"] for version, run in runs.items()}
     print_result(_about(model, sizes["v0"], runs["v0"].provenance["dataset"]["captions"]))
     print_result(f"\n{easiest.title}: the share of captions whose picture comes first\n")

@@ -1,1 +1,1 @@
-"""What people decide by: leaderboards, and requirements that a model fulfils or not."""
+"""What people decide by: audits, and requirements that a model fulfils or not."""

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from crosslens.core import (
+    ABSENT,
+    DIRECTION_LABELS,
     IMAGE_TO_TEXT,
-    PAGE_WIDTH,
     UNRANKED,
+    Cards,
     Dataset,
-    Grid,
     InputError,
+    Part,
+    PictureCard,
+    Presented,
     Ranking,
     Run,
+    Section,
+    Table,
+    Text,
     UsageError,
     argument,
     json_form,
-    printable,
     random_stream,
 )
-from crosslens.explanations import first_relevant, ranking_of
+from crosslens.explanations.failures import first_relevant, ranking_of
+from crosslens.metrics import format_count
 
 _MOST_MATCHES = 20
 """Queries that a part of their text selects, at most."""
+_MOST_RIGHT = 4
+"""Relevant images shown beside a text query."""
 _RELEVANT = "✓"
 
 
@@ -74,8 +83,11 @@ class GalleryQuery:
 
 
 @dataclass(frozen=True)
-class Gallery:
-    """Queries with the top ``k`` of every model; ``overlap`` is the mean over all queries that the models share."""
+class Gallery(Presented):
+    """Queries with the top ``k`` of every model; ``overlap`` is the mean over all queries that the models share.
+
+    ``pictures`` are the files of images, for a page, and ``problem`` says why there are none.
+    """
 
     dataset: str
     direction: str
@@ -85,6 +97,8 @@ class Gallery:
     overlap: float
     shared: int
     notes: tuple[str, ...] = ()
+    pictures: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
 
     @property
     def images(self) -> tuple[str, ...]:
@@ -95,41 +109,71 @@ class Gallery:
             pictures.update(dict.fromkeys(image for image in shown if image is not None))
         return tuple(pictures)
 
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"Top {self.k} on {self.dataset}, {DIRECTION_LABELS.get(self.direction, self.direction)}"
+
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
         content: dict[str, Any] = json_form(asdict(self))
-        return content
+        return {name: value for name, value in content.items() if name not in ("pictures", "problem")}
 
-    def text(self, width: int | None = PAGE_WIDTH) -> str:
-        """A table per query: a row per rank, a column per model."""
-        parts = [self._query_text(query, width) for query in self.queries]
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Per query a table with a row per rank and a column per model; on pages, the pictures of each list."""
+        for query in self.queries:
+            head = f"{query.query}: {query.text}" if query.text is not None else query.query
+            asked = self._asked(query) if self.pictures else ()
+            overlap = f"overlap@{self.k}: {query.overlap:.2f}" if self.models[1:] else ""
+            parts: tuple[Part, ...] = (*asked, self._table(query), Text.of(overlap, note=True))
+            yield Section(head, (*parts, *(self._cards(own) for own in query.lists)))
         closing = f"{_RELEVANT} marks relevant items."
         if len(self.models) > 1:
-            closing += f" Overlap@{self.k} over all {self.shared:,} queries: {self.overlap:.2f}."
-        return printable("\n\n\n".join([*parts, closing]))
+            closing += (
+                f" Overlap@{self.k} over all {self.shared:,} queries: {self.overlap:.2f}, the share of items that the "
+                "lists of two models have in common."
+            )
+        problem = f"note: the pictures are missing: {self.problem}" if self.problem else ""
+        yield Section("", (Text.of(closing, *(f"note: {note}" for note in self.notes), problem, note=True),))
 
-    def _query_text(self, query: GalleryQuery, width: int | None) -> str:
-        room = max(16, ((width or PAGE_WIDTH) - 14) // len(self.models) - 12)
-        columns = [[_cell(item, room) for item in own.items] + ["–"] * (self.k - len(own.items)) for own in query.lists]
+    def _asked(self, query: GalleryQuery) -> tuple[Cards, ...]:
+        """The picture of the query, or those of the images that are relevant to its text."""
+        if query.image is not None:
+            return (
+                Cards(
+                    "", (PictureCard("query image", image=query.image, details=(query.query,)),), self.pictures, most=0
+                ),
+            )
+        shown = tuple(PictureCard("relevant", image=image, details=(image,)) for image in query.right[:_MOST_RIGHT])
+        return (Cards(format_count(query.relevant, "relevant item"), shown, self.pictures, most=0),)
+
+    def _table(self, query: GalleryQuery) -> Table:
+        columns = [
+            [f"{_RELEVANT if item.relevant else ' '} {item.score:.3f} {item.item if item.text is None else item.text}"
+             for item in own.items] + [ABSENT] * (self.k - len(own.items))
+            for own in query.lists
+        ]  # fmt: skip
         rows = [(str(rank), *cells) for rank, cells in enumerate(zip(*columns, strict=True), start=1)]
-        rows.append(("first relevant", *(rank_words(own.first_relevant) for own in query.lists)))
-        head = f"{query.query}: {query.text}" if query.text is not None else query.query
-        agree = f"\noverlap@{self.k}: {query.overlap:.2f}" if len(self.models) > 1 else ""
-        grid = Grid(("rank", *self.models), tuple(rows), "l" * (len(self.models) + 1))
-        return f"{shorten(head, width or PAGE_WIDTH)}\n\n{grid.text(width)}{agree}"
+        rows.append(("first relevant", *(_rank_words(own.first_relevant) for own in query.lists)))
+        return Table(("rank", *self.models), tuple(rows), "l" * (len(self.models) + 1), cut=True, behind=True)
 
-    def __str__(self) -> str:
-        return self.text()
+    def _cards(self, own: GalleryList) -> Cards:
+        """The list of a model; below the top k, the rank of the first relevant item says so."""
+        cards = []
+        for item in own.items:
+            head = f"{item.rank}  {item.score:.3f}{f' {_RELEVANT} relevant' if item.relevant else ''}"
+            text = () if item.text is None else (item.text,)
+            shared = (f"in {item.lists} of {len(self.models)} lists",) if self.models[1:] else ()
+            mark: Literal["", "right"] = "right" if item.relevant else ""
+            cards.append(PictureCard(head, text, item.image, mark, (item.item, *shared)))
+        below = own.first_relevant is not None and own.first_relevant > self.k
+        rank = f"{_rank_words(own.first_relevant)}{f', below the top {self.k}' if below else ''}"
+        return Cards(f"{own.model}, first relevant item: {rank}", tuple(cards), self.pictures, most=0)
 
 
-def rank_words(rank: int | None) -> str:
+def _rank_words(rank: int | None) -> str:
     """The rank of the first relevant item."""
     return "none in the list" if rank is None else f"rank {rank:,}"
-
-
-def _cell(item: GalleryItem, room: int) -> str:
-    name = item.item if item.text is None else item.text
-    return f"{_RELEVANT if item.relevant else ' '} {item.score:.3f} {shorten(name, room)}"
 
 
 @dataclass(frozen=True)
@@ -327,9 +371,3 @@ def _query(query: str, views: Mapping[str, _View], dataset: Dataset, direction: 
         query, text, query if forward else None, () if forward else tuple(relevant), len(relevant), tuple(lists),
         _overlap(list(tops.values())),
     )  # fmt: skip
-
-
-def shorten(text: str, room: int) -> str:
-    """A text in one line of at most ``room`` letters; what is cut off is marked."""
-    line = " ".join(text.split())
-    return line if len(line) <= room else line[: room - 1].rstrip() + "…"
