@@ -21,9 +21,9 @@ import numpy as np
 import polars as pl
 
 import crosslens as cl
-from crosslens.core.rendering import Grid
+from crosslens.core import Table
 from crosslens.pipeline.robustness_study.query_changes import CHANGE_GROUPS
-from crosslens.report.export.tables import grid_markdown
+from crosslens.report.forms.tables import markdown_table
 from pages import real_data, update_page
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "brit-align.md"
@@ -53,7 +53,7 @@ def study(data: Path) -> cl.Robustness:
     return cl.robustness_from_runs(folder, relevance, directions="t2i", name="ALIGN", dataset_name="Flickr30k")
 
 
-def before_grid(result: cl.Robustness, data: Path) -> Grid:
+def before_table(result: cl.Robustness, data: Path) -> Table:
     """Table 3: the figures of the unperturbed lists."""
     before = dict(result.drops.select("metric", "before").unique().iter_rows())
     hits = [100 * before[f"t2i/Hit@{k}"] for k in (1, 5, 10)]
@@ -64,7 +64,7 @@ def before_grid(result: cl.Robustness, data: Path) -> Grid:
         metric = "Hit" if name.endswith("t2i") else "CappedRecall"
         rows.append((name, f"{metric}@k, from the lists", *(f"{value:.2f}" for value in ours[name])))
         rows.append((name, "printed", *printed))
-    return Grid(("ALIGN", "", "@1", "@5", "@10", "sum"), tuple(rows), "llrrrr")
+    return Table(("ALIGN", "", "@1", "@5", "@10", "sum"), tuple(rows), "llrrrr")
 
 
 def coco_recalls(data: Path) -> list[float]:
@@ -86,7 +86,7 @@ def drops_of(result: cl.Robustness) -> dict[str, dict[str, float]]:
     return {row["perturbation"]: row for row in rows.to_dicts()}
 
 
-def drops_grid(result: cl.Robustness) -> Grid:
+def drops_table(result: cl.Robustness) -> Table:
     """Table 4, in points and in percent, with intervals."""
     lines = []
     for name, printed in TABLE_4.items():
@@ -98,10 +98,10 @@ def drops_grid(result: cl.Robustness) -> Grid:
         "perturbation", "ALIGN, points of t2i/Rsum", "95% interval", "ALIGN, percent", "95% interval",
         "printed, mean of four models",
     )  # fmt: skip
-    return Grid(header, tuple(lines), "lrlrlr")
+    return Table(header, tuple(lines), "lrlrlr")
 
 
-def fit_grid(result: cl.Robustness) -> Grid:
+def fit_table(result: cl.Robustness) -> Table:
     """How far the printed column is from both readings, over the perturbations whose lists are perturbed."""
     drops = drops_of(result)
     perturbed = [name for name in TABLE_4 if name not in unchanged(result)]
@@ -113,7 +113,7 @@ def fit_grid(result: cl.Robustness) -> Grid:
         cells = (f"{name} {far[name]:.2f}" for name in (nearest, farthest))
         rows.append((reading, str(len(far)), f"{mean:.2f}", *cells))
     header = ("the printed decrease is read as", "perturbations", "mean distance", "nearest", "farthest")
-    return Grid(header, tuple(rows), "lrrll")
+    return Table(header, tuple(rows), "lrrll")
 
 
 def unchanged(result: cl.Robustness) -> list[str]:
@@ -121,7 +121,7 @@ def unchanged(result: cl.Robustness) -> list[str]:
     return result.changes.filter(pl.col("unchanged") == pl.col("queries"))["perturbation"].to_list()
 
 
-def groups_grid(result: cl.Robustness) -> Grid:
+def groups_table(result: cl.Robustness) -> Table:
     """Table 5: over all pairs of perturbations, and over those that change a list at all."""
     overlap = {row["group"]: row["jaccard"] for row in result.overlap.to_dicts()}
     changing = [name for name in result.perturbations if name not in unchanged(result)]
@@ -134,7 +134,7 @@ def groups_grid(result: cl.Robustness) -> Grid:
          *(f"{np.nanmean(without[name]):.4f}" for name in CHANGE_GROUPS)),
         *((f"printed, {name}", *printed) for name, printed in TABLE_5.items()),
     ]  # fmt: skip
-    return Grid(("ALIGN", *CHANGE_GROUPS), tuple(rows), "lrrr")
+    return Table(("ALIGN", *CHANGE_GROUPS), tuple(rows), "lrrr")
 
 
 def main() -> int:
@@ -145,10 +145,10 @@ def main() -> int:
     data = real_data(LISTS, COCO_LISTS, COCO_CAPTIONS)
     result = study(data)
     tables = {
-        "before": before_grid(result, data), "drops": drops_grid(result), "fit": fit_grid(result),
-        "groups": groups_grid(result),
+        "before": before_table(result, data), "drops": drops_table(result), "fit": fit_table(result),
+        "groups": groups_table(result),
     }  # fmt: skip
-    return update_page(PAGE, {name: grid_markdown(grid).rstrip() for name, grid in tables.items()}, write=options.write)
+    return update_page(PAGE, {name: markdown_table(table) for name, table in tables.items()}, write=options.write)
 
 
 if __name__ == "__main__":
