@@ -7,9 +7,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.run import Run
-from crosslens.report.groups import group_metrics
-from crosslens.report.text.runs import terminal_bars, text_bar
+from crosslens.report.text.runs import text_bar
 
 EIGHTHS = {part: eighths for eighths, part in enumerate("▏▎▍▌▋▊▉█", start=1)}
 
@@ -26,14 +24,3 @@ def test_a_bar_is_as_long_as_its_share(share: float, room: int) -> None:
 @pytest.mark.parametrize("nothing", [0.0, -0.5, math.nan])
 def test_nothing_has_no_bar(nothing: float) -> None:
     assert text_bar(nothing, 20) == ""
-
-
-@pytest.mark.parametrize("width", [80, 60, None])
-def test_rows_fit(run: Run, width: int | None) -> None:
-    groups = group_metrics(run, "category", "t2i/Hit@1").values["t2i/Hit@1"]
-    lines = terminal_bars("category", groups, width).splitlines()
-    assert lines[0].split() == ["category", "queries", "Hit@1"]
-    assert lines[1].split()[:3] == ["cat", "4", "75.0"]
-    assert "█" in lines[1]
-    assert "█" not in lines[2], "no hits, no bar"
-    assert max(map(len, lines)) <= (width or 80)

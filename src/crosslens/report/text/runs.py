@@ -1,12 +1,12 @@
-"""Columns of figures as text, and groups as bars of a terminal."""
+"""Columns of figures as text, and shares as bars."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import isfinite
 
-from crosslens.core import PAGE_WIDTH, Grid, MetricValues, split_name
-from crosslens.metrics import format_figure, format_interval, unit_of, with_intervals
+from crosslens.core import MetricValues
+from crosslens.metrics import format_figure, format_interval, with_intervals
 
 
 def value_cells(values: Sequence[MetricValues | None]) -> list[str]:
@@ -27,21 +27,6 @@ def difference_cells(changes: Iterable[tuple[str, float, float, float]]) -> list
 
 
 _PARTS = " ▏▎▍▌▋▊▉█"
-_LONGEST, _SHORTEST = 30, 8
-
-
-def terminal_bars(column: str, groups: Mapping[str, MetricValues], width: int | None = None) -> str:
-    """A row per group of a share, in the order given: its queries, its figure, and a bar (full at 100 %)."""
-    values = list(groups.values())
-    assert values
-    assert unit_of(values[0].name) == "share"
-    header = (column, "queries", split_name(values[0].name)[1], "")
-    counts = [f"{metric.n:,}" for metric in values]
-    figures = value_cells(values)
-    bare = Grid(header, tuple((*row, "") for row in zip(groups, counts, figures, strict=True)), "lrll")
-    room = max(_SHORTEST, min(_LONGEST, (width or PAGE_WIDTH) - bare.width))
-    rows = tuple((*row[:3], text_bar(metric.mean, room)) for row, metric in zip(bare.rows, values, strict=True))
-    return Grid(header, rows, "lrll").text()
 
 
 def text_bar(share: float, room: int) -> str:
