@@ -66,7 +66,7 @@ system-packages:  ## install Chromium, nginx and WordNet's files for the tests t
 .PHONY: lint
 lint: $(LINT)  ## format check, lint, strict types
 	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ." >&2; exit 1; }
-	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff check --quiet --no-cache .  # the cache misses imports of modules that are gone
 	@$(BIN)/mypy
 
 .PHONY: bench

@@ -24,7 +24,8 @@ import numpy as np
 import torch
 
 from crosslens.core import Relevance, SilentProgress
-from crosslens.rank.gpu.ranking import rank_vectors
+from crosslens.rank.gpu.ranking import rank_sides
+from crosslens.rank.gpu.side import Side
 
 DEPTH = 10
 NOISE = 6.0
@@ -166,18 +167,18 @@ def main() -> int:
     images, captions, owners = make_vectors(asked.size, count, asked.dim, asked.kind, asked.per_image)
     ids = [tuple(f"{letter}{number}" for number in range(many)) for letter, many in (("i", asked.size), ("c", count))]
     relevance = Relevance.from_indices(ids[0], ids[1], owners, np.arange(count))
-    relevant = [relevance, relevance.flip()]
     kernels, half = WAYS[asked.way]
     if not kernels:
         sys.modules["triton"] = None  # type: ignore[assignment]
     sides: list[Any] = []
     results: list[Any] = []
 
+    def both() -> tuple[Side, Side]:
+        return Side.of(relevance, images, captions, DEPTH), Side.of(relevance.flip(), captions, images, DEPTH)
+
     def rank() -> None:
         with torch.inference_mode():
-            sides[:] = rank_vectors(
-                images, captions, relevant, DEPTH, None, SilentProgress(), kernels=kernels, half=half
-            )
+            sides[:] = rank_sides(both, None, SilentProgress(), kernels=kernels, half=half)
             results[:] = [(side.best(), side.counts()) for side in sides]
 
     bare = bare_products(images, captions, asked.rounds)

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from crosslens.language.parsing import parse_texts
-from crosslens.language.scene_graphs import SceneGraph, scene_graphs
+from crosslens.language.scene_graphs import SceneGraph, scene_graph
 from crosslens.similarity.measures.spice import prepare_graphs
 
 HERE = Path(__file__).resolve().parents[1]
@@ -52,7 +52,7 @@ def main() -> None:
     parses = parse_texts(texts, cache=False)
     total = timed(f"parsing {len(texts):,} captions", start)
     start = time.perf_counter()
-    graphs = scene_graphs(parses)
+    graphs = [scene_graph(parse) for parse in parses]
     total += timed("scene graphs", start)
     references: list[list[SceneGraph]] = [[] for _ in range(max(image_of) + 1)]
     for graph, image in zip(graphs, image_of, strict=True):

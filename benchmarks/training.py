@@ -20,9 +20,8 @@ from typing import Any
 
 import torch
 
-from crosslens.core import SilentProgress
+from crosslens.core import SilentProgress, torch_device
 from crosslens.train import ImageFeatures, TrainingData, load_features, load_training_recipe, train_model
-from crosslens.train.compute.device import chosen_device
 from crosslens.train.compute.group import Group
 from crosslens.train.inputs.batches import CaptionSource
 from crosslens.train.training import Training
@@ -66,7 +65,7 @@ def prepared(recipe_name: str, data: TrainingData, arguments: argparse.Namespace
     """A training that stands before its first step."""
     settings = {"fraction": arguments.fraction, "seed": 0, "threads": arguments.threads, "device": arguments.device}
     recipe = load_training_recipe(recipe_name).with_settings(settings)
-    group = Group(device=chosen_device(arguments.device))
+    group = Group(device=torch_device(arguments.device))
     return Training(recipe, data, folder / f"{recipe_name}.safetensors", SilentProgress(), None, group)
 
 

@@ -24,7 +24,8 @@ import numpy as np
 import polars as pl
 
 import crosslens as cl
-from crosslens.build import Imp, SamplingSettings, SelectionSettings, agreement_line, build_imp, dropped_captions
+from crosslens.build import Imp, SamplingSettings, SelectionSettings, build_imp
+from crosslens.build.imp.sections import agreement_line, dropped_captions
 from crosslens.cli.console import progress_bar
 from crosslens.encode import Cache, Encoder, encode_texts
 from flickr8k import encoders

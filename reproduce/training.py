@@ -305,12 +305,13 @@ def findings(figures: Figures) -> str:
     def both(model: str, losses: str = "", metric: str = "Rsum") -> str:
         return " and ".join(at(model, losses, metric))
 
-    def taus(sampling: str) -> str:
-        rows = (figures.values(by_tau[sampling, tau, True, STUDIED], "Rsum") for tau in TAUS)
+    def taus(sampling: str, fraction: float) -> str:
+        rows = (figures.values(by_tau[sampling, tau, True, fraction], "Rsum") for tau in TAUS)
         return f"{sampling} {', '.join(map(mean_text, rows))}"
 
-    def sampled(model: str, sampling: str) -> str:
-        return f"{sampling} {mean_text(figures.values(by_model[model, sampling], 'Rsum'))}"
+    def sampled(model: str) -> str:
+        rows = (f"{name} {mean_text(figures.values(by_model[model, name], 'Rsum'))}" for name in SAMPLINGS[1:])
+        return ", ".join(rows)
 
     points = (
         f"**CVSE trains without SAM, and gains from it.** Rsum {both('CVSE')} without SAM; {both('CVSE', milder)} with "
@@ -325,17 +326,20 @@ def findings(figures: Figures) -> str:
         "failed.",
         f"**A loss that trains gets about as far without SAM.** InfoNCE alone has {both('SGR, InfoNCE')} with SGR, "
         f"which is above the rescued rows, and {both('VSRN, InfoNCE')} with VSRN, which is little below them.",
-        "**τ 3 and weight 1 do not rescue**: with the hardest negatives SGR on a tenth is at "
-        f"{at('SGR', milder)[0]}, VSRN at {both('VSRN', milder)}, so on 25 % it is below VSRN without SAM.",
+        f"**τ 3 and weight 1 do not rescue**: with the hardest negatives SGR is at {both('SGR', milder)}, VSRN at "
+        f"{both('VSRN', milder)}, so on 25 % it is below VSRN without SAM.",
         "**With InfoNCE, which trains by itself, the gain is moderate, as with CVSE.** VSRN: "
         f"{both('VSRN, InfoNCE', milder)} with τ 3 and weight 1, {both('VSRN, InfoNCE', published)} with τ 6 and "
-        f"weight 5. SGR does not gain Rsum on a tenth: {at('SGR, InfoNCE', milder)[0]}, and "
-        f"{at('SGR, InfoNCE', published)[0]}; on 25 % it does with τ 3 and weight 1: {at('SGR, InfoNCE', milder)[1]}.",
-        f"**Random negatives with a small τ are best.** CVSE on a tenth with τ 3, 5 and 10: {taus('random')}; "
-        f"{taus('soft')}; {taus('hard')}; without SAM {at('CVSE')[0]}. With τ 10 all three are within that spread. "
-        f"Hard and soft negatives do not rescue VSRN ({sampled('VSRN', 'hard')}, {sampled('VSRN', 'soft')}), nor do "
-        f"they help it with InfoNCE ({sampled('VSRN, InfoNCE', 'hard')}, {sampled('VSRN, InfoNCE', 'soft')}; without "
-        f"SAM {at('VSRN, InfoNCE')[0]}).",
+        f"weight 5. SGR gains Rsum on 25 % with τ 3 and weight 1 alone: {both('SGR, InfoNCE', milder)}; with τ 6 and "
+        f"weight 5 it has {both('SGR, InfoNCE', published)}.",
+        f"**On a tenth, random negatives with a small τ are best.** CVSE with τ 3, 5 and 10: {taus('random', 0.1)}; "
+        f"{taus('soft', 0.1)}; {taus('hard', 0.1)}; without SAM {at('CVSE')[0]}. With τ 10 all three are within that "
+        f"spread. On 25 % with weight 5 the order is less clear: {taus('random', 0.25)}; {taus('soft', 0.25)}; "
+        f"{taus('hard', 0.25)}; without SAM {at('CVSE')[1]}. Only random negatives with τ 5 are more than 5 above it.",
+        "**Hard and soft negatives rescue nothing.** With the hardest negatives SGR has "
+        f"{sampled('SGR')}, VSRN {sampled('VSRN')}. With InfoNCE they lower SGR ({sampled('SGR, InfoNCE')}; without "
+        f"SAM {at('SGR, InfoNCE')[0]}) and do not help VSRN ({sampled('VSRN, InfoNCE')}; without SAM "
+        f"{at('VSRN, InfoNCE')[0]}).",
     )
     return "\n".join(f"- {point}" for point in points)
 

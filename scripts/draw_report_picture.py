@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,8 +15,6 @@ from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
-
-from crosslens.report.document.vector_files import find_browser
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "assets" / "report.png"
 WIDTH, HEIGHT = 1240, 900
@@ -42,7 +41,7 @@ def run(*words: str | Path) -> None:
 
 def photograph(page: Path) -> bytes:
     """The first screen of a page."""
-    browser = find_browser()
+    browser = shutil.which("chromium")
     assert browser is not None, "install Chromium"
     with sync_playwright() as started:
         running = started.chromium.launch(executable_path=browser, args=["--no-sandbox"])

@@ -22,7 +22,6 @@ from crosslens.core.embeddings import Embeddings
 from crosslens.core.errors import CrosslensError, InputError, UsageError
 from crosslens.core.ranking import Ranking
 from crosslens.pipeline.evaluation import evaluate
-from crosslens.report import label_quality_text
 
 Array = np.ndarray[Any, Any]
 
@@ -240,7 +239,7 @@ def test_a_weak_models_misses_make_no_label_suspect() -> None:
     assert payload["missed"] == rest.height
     assert set(rest["signals"]) == {0}
     assert rest["reason"].str.contains("far").all(), "a rank among the first is a mere miss"
-    text = label_quality_text(result, 80)
+    text = result.text(80)
     assert text.startswith("captions: 3 suspect labels to review")
 
 

@@ -89,7 +89,6 @@ def test_compare_within_groups(call: Call, runs: list[Path], table: Path) -> Non
     printed = call(*words)
     assert [line.split()[0] for line in printed.out.splitlines()[:4]] == ["difficulty", "easy", "hard", "medium"]
     assert "corrected by Holm for 3 tests" in " ".join(printed.out.split())
-    assert "--latex does not go with --by" in call(*words, "--latex").err
 
 
 def test_queries_that_the_table_lacks_are_noted(call: Call, runs: list[Path], table: Path, tmp_path: Path) -> None:

@@ -35,16 +35,16 @@ def test_another_relevance_or_fold_is_another_column(
 
 
 def test_latex_and_a_page(runs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
-    page = tmp_path / "board.html"
-    outcome = call("leaderboard", *runs, "--latex", "--html", page, "--permutations", "50")
-    assert outcome.out.startswith("% needs \\usepackage{booktabs}")
+    page, table = tmp_path / "board.html", tmp_path / "board.tex"
+    outcome = call("leaderboard", *runs, "--write", page, "--write", table, "--permutations", "50", "--json")
+    assert outcome.json["files"] == [str(page), str(table)]
+    assert table.read_text(encoding="utf-8").startswith("% needs \\usepackage{booktabs}")
     assert "<h1>Leaderboard</h1>" in page.read_text(encoding="utf-8")
-    assert call("leaderboard", *runs, "--html", page).code == 5
-    assert call("leaderboard", *runs, "--html", page, "--overwrite", "--permutations", "50").code == 0
+    assert call("leaderboard", *runs, "--write", page).code == 5
+    assert call("leaderboard", *runs, "--write", page, "--overwrite", "--permutations", "50").code == 0
 
 
 def test_mistakes(runs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
     outcome = call("leaderboard", *runs, "--metrics", "t2i/Hti@1")
     assert outcome.code == 2
     assert call("leaderboard", tmp_path).code == 3
-    assert call("leaderboard", *runs, "--latex", "--json").code == 2

@@ -28,9 +28,9 @@ def dataset(tmp_path: Path) -> Path:
 def test_datasets_and_their_summary(call: Call, dataset: Path, tmp_path: Path) -> None:
     out, page = tmp_path / "out", tmp_path / "changes.html"
     words = ("perturb", "--dataset", dataset, "--name", "char_swap,shuffle_all_words", "-o", out, "--seed", "3")
-    done = call(*words, "--html", page, "--json")
+    done = call(*words, "--write", page, "--json")
     assert done.code == 0
-    assert done.json["written"] == [str(out), str(page)]
+    assert done.json["files"] == [str(out), str(page)]
     assert done.json["perturbations"]["char_swap"]["applied"] == 2
     loaded = cl.load_dataset(str(dataset))
     expected = cl.perturb("char_swap", loaded, seed=3)
@@ -89,9 +89,9 @@ def test_mistakes(call: Call, dataset: Path, words: list[str], code: int, messag
 def test_a_page_is_not_replaced_unasked(call: Call, dataset: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("mine")
-    assert call("perturb", "--dataset", dataset, "--name", "char_swap", "--html", page).code == 5
+    assert call("perturb", "--dataset", dataset, "--name", "char_swap", "--write", page).code == 5
     assert page.read_text() == "mine"
-    assert call("perturb", "--dataset", dataset, "--name", "char_swap", "--html", page, "--overwrite").code == 0
+    assert call("perturb", "--dataset", dataset, "--name", "char_swap", "--write", page, "--overwrite").code == 0
 
 
 def test_severities_to_look_at(call: Call, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_severities_to_look_at(call: Call, tmp_path: Path) -> None:
     words = (*here, "--name", "blur@2,crop", "--sheet", sheet)
     done = call(*words, "--json")
     assert done.code == 0, done.err
-    assert done.json["written"] == [str(sheet)]
+    assert done.json["files"] == [str(sheet)]
     with image.open(sheet) as drawn:
         wide, high = drawn.size
     assert (wide // 6, high) == (187, 4 * (18 + 30 + 6) + 6), "two pictures by two changes, six fields in a row"

@@ -233,7 +233,7 @@ def test_compare(runs: tuple[Path, Path], call: Call) -> None:
     assert "requires two runs" in alone.err
 
 
-def test_all_pairs_as_text_and_latex(runs: tuple[Path, Path], call: Call) -> None:
+def test_all_pairs_as_text_and_latex(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
     chosen = ("--metrics", "t2i/Hit@1 t2i/MedR", "--permutations", "200", "--all-pairs")
     table = call("compare", *runs, *chosen).out
     names = [run.name for run in runs]
@@ -241,9 +241,11 @@ def test_all_pairs_as_text_and_latex(runs: tuple[Path, Path], call: Call) -> Non
     assert f"b: {names[1]}" in table
     assert "200 permutations give no p below 0.01." in " ".join(table.split())
     assert "A test of MedR finds about a third" in table
-    written = call("compare", *runs, *chosen, "--latex").out
-    assert written.startswith("% needs \\usepackage{booktabs}\n\\begin{tabular}{llcc}\n\\toprule\n")
-    assert "t2i/Hit@1 $\\uparrow$ & t2i/MedR $\\downarrow$" in written
+    assert call("compare", *runs, *chosen, "--write", tmp_path / "table.tex").code == 0
+    written = (tmp_path / "table.tex").read_text(encoding="utf-8")
+    assert written.startswith("% needs \\usepackage{booktabs}\n% p: paired permutation test over images")
+    assert f"\\begin{{tabular}}{{lll}}\n\\toprule\nmetric & a: {names[0]} & b: {names[1]} " in written
+    assert "t2i/MedR $\\downarrow$ & " in written
     assert "\\textbf{" in written
     assert written.count("{\\small [") == 4
 

@@ -105,13 +105,12 @@ CASES: dict[str, tuple[Case, ...]] = {
         ),
     ),
     "compare": (
-        Case("two", "compare runs/tiny runs/noisy --permutations 500", files="--html out/changes.html --show 4"),
-        Case("i2t", "compare runs/tiny runs/noisier --permutations 500 --metrics i2t/Hit@1", also=("--html out/changes.html --direction i2t --show 3",), forms=("80",)),
-        Case("all-pairs", f"compare {_MODELS} --all-pairs --permutations 500"),
+        Case("two", "compare runs/tiny runs/noisy --permutations 500", files="--changes --write out/changes.html --show 4"),
+        Case("i2t", "compare runs/tiny runs/noisier --permutations 500 --metrics i2t/Hit@1", also=("--changes --write out/changes.html --direction i2t --show 3",), forms=("80",)),
+        Case("all-pairs", f"compare {_MODELS} --all-pairs --permutations 500", files="--write out/pairs.tex --write out/pairs.html"),
         Case("against-first", f"compare {_MODELS} --permutations 500 --metrics 't2i/Hit@1 i2t/Hit@1' --correction bh"),
         Case("groups", "compare runs/tiny runs/noisy --by style --metrics t2i/Hit@1 --permutations 500"),
-        Case("latex", f"compare {_MODELS} --all-pairs --latex --permutations 500", forms=("80",)),
-        Case("latex-two", "compare runs/tiny runs/noisy --latex --permutations 500", forms=("80",)),
+        Case("two-files", "compare runs/tiny runs/noisy --permutations 500 --write out/two.tex --write out/two.csv", forms=("80",)),
     ),
     "report": (
         Case("runs", "report runs/tiny runs/noisy --title 'Two models' --queries 2 -o out/report.html", forms=("80", "json")),
@@ -120,9 +119,8 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("audit", "report audits/tiny --queries 2 -o out/report.html", part="audits", forms=("80", "json")),
     ),
     "leaderboard": (
-        Case("datasets", f"leaderboard {_MODELS} runs/few --permutations 500", files="--html out/leaderboard.html"),
+        Case("datasets", f"leaderboard {_MODELS} runs/few --permutations 500", files="--write out/leaderboard.html --write out/leaderboard.tex --write out/leaderboard.csv"),
         Case("metrics", f"leaderboard {_MODELS} --metrics 't2i/Hit@1 t2i/MedR i2t/Hit@5' --permutations 500"),
-        Case("latex", f"leaderboard {_MODELS} runs/few --latex --permutations 500", forms=("80",)),
     ),
     "check": (
         Case(
@@ -197,7 +195,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "perturb": (
         Case("list", "perturb --list", part=""),
-        Case("changes", "perturb --dataset few --name char_swap,synonym_noun --show 2 --threads 1", files="--html out/changes.html"),
+        Case("changes", "perturb --dataset few --name char_swap,synonym_noun --show 2 --threads 1", files="--write out/changes.html --write out/changes.md --write out/changes.csv"),
         Case("colour", "perturb --dataset few --name char_swap --show 1 --threads 1", forms=("80",), colour=True),
         Case("written", "perturb --dataset few --name char_swap,blur@3 --threads 1 -o out/perturbed", files="--sheet out/sheet.png", forms=("80", "json")),
     ),
@@ -217,7 +215,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         ),
     ),
     "counterfactual": (
-        Case("sample", "counterfactual --dataset few --model tiny --sample 4 --budget 20 --perturbations char_swap,synonym_noun --threads 1", files="--html out/flips.html"),
+        Case("sample", "counterfactual --dataset few --model tiny --sample 4 --budget 20 --perturbations char_swap,synonym_noun --threads 1", files="--write out/flips.html --write out/flips.tex"),
         Case("colour", "counterfactual --dataset few --model tiny --sample 2 --budget 20 --perturbations char_swap --threads 1", forms=("80",), colour=True),
     ),
     "explain": (
@@ -286,7 +284,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "analyze labels": (
         Case(
-            "runs", "analyze labels runs/tiny runs/noisy --show 4", files="-o out/review.csv --qrels out/new.qrels --leave-out out/queries.txt",
+            "runs", "analyze labels runs/tiny runs/noisy --show 4", files="-o out/review.csv --qrels out/new.qrels --leave-out out/queries.txt --write out/labels.html --write out/labels.csv",
             also=("-o out/review.jsonl", "-o out/review.parquet"),
         ),
         Case("reviewed", "analyze labels --dataset scenes --apply review.csv --cleaned out/cleaned --qrels out/reviewed.qrels", part="tables", forms=("80", "json")),

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from crosslens.language.parse import Parse, repaired
 from crosslens.language.parsing import parse_texts
-from crosslens.language.scene_graphs import SceneGraph, scene_graph, scene_graphs
+from crosslens.language.scene_graphs import SceneGraph, scene_graph
 from crosslens.language.scene_words import COLOURS, SIZES, is_number, number_word
 from tests.language.golden_graphs import GRAPHS
 from tests.language.pipelines import needs_the_small_pipeline
@@ -21,7 +21,8 @@ def tuples(written: str) -> set[tuple[str, ...]]:
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, SceneGraph]:
-    return dict(zip(GRAPHS, scene_graphs(parse_texts(list(GRAPHS), cache=False, threads=1)), strict=True))
+    parses = parse_texts(list(GRAPHS), cache=False, threads=1)
+    return {caption: scene_graph(parse) for caption, parse in zip(GRAPHS, parses, strict=True)}
 
 
 @needs_the_small_pipeline

@@ -31,9 +31,9 @@ t2i/Hit@1    25.4   32.3   +6.9  [+2.7, +11.1]   0.0042     1,233 : 164
 t2i/MedR ↓      5    3.5   -1.5  [-2, 0]         0.0500     1,233 : 164
 
 Where they differ most (value in the first → in the second)
-  t2i/Hit@1, new better: c1 0 → 100; c2 0 → 100
-  t2i/Hit@1, old better: c3 100 → 0
-  t2i/MedR, new better: c4 9 → 1
+  t2i/Hit@1, new better   c1 0 → 100; c2 0 → 100
+  t2i/Hit@1, old better   c3 100 → 0
+  t2i/MedR, new better    c4 9 → 1
 
 p: paired permutation test over images, two-sided, corrected by Holm for 2
 tests; 10,000 permutations give no p below 0.0002.
@@ -50,11 +50,11 @@ def test_the_whole_text() -> None:
     assert str(BOTH).splitlines() == WHOLE.splitlines()
 
 
-def test_it_fits_a_page_unless_asked_otherwise() -> None:
+def test_it_fits_a_terminal() -> None:
     long = replace(HIT, baseline="a-model-with-quite-a-long-name", other="another-model-with-a-long-name")
     wide = replace(BOTH, baseline=long.baseline, others=(long.other,), results=(long,))
-    assert max(map(len, str(wide).splitlines())) <= 80
-    assert max(map(len, wide.text(None).splitlines())) > 80
+    assert max(map(len, wide.text(80).splitlines())) <= 80
+    assert max(map(len, str(wide).splitlines())) > 80
 
 
 def test_many_metrics_leave_the_queries_out() -> None:

@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 
 from crosslens.rank.gpu import side as side_of_ranking  # noqa: E402
 from crosslens.rank.gpu.exact import exact_scores, orderable  # noqa: E402
-from crosslens.rank.gpu.ranking import rank_vectors  # noqa: E402
+from crosslens.rank.gpu.ranking import rank_sides  # noqa: E402
 from crosslens.rank.gpu.rounded import float32_slack, halves, product_slack  # noqa: E402
 from crosslens.rank.gpu.sampled import SampledProducts  # noqa: E402
 from crosslens.rank.gpu.side import Side  # noqa: E402
@@ -66,11 +66,15 @@ def check(
 ) -> None:  # fmt: skip
     """Compare with the reference; ``half`` makes tiles as tensor cores would."""
     left, right = torch.from_numpy(images), torch.from_numpy(captions)
+
+    def both() -> tuple[Side, Side]:
+        return Side.of(relevance, left, right, depth), Side.of(relevance.flip(), right, left, depth)
+
     if half:
-        sides = Side.of(relevance, left, right, depth), Side.of(relevance.flip(), right, left, depth)
+        sides = both()
         tile_pass(*sides, SilentProgress(), half=True, tile=tile)
     else:
-        sides = rank_vectors(left, right, [relevance, relevance.flip()], depth, tile, SilentProgress())
+        sides = rank_sides(both, tile, SilentProgress())
     rows, columns = np.divmod(np.arange(len(images) * len(captions)), len(captions))
     scores = (images[rows].astype(np.float64) * captions[columns]).sum(1).astype(np.float32)
     scores = scores.reshape(len(images), len(captions))

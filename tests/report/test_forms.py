@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import csv
+import importlib
 import io
 import json
 import math
@@ -16,6 +18,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core import (
+    SECTIONS,
     Bars,
     Cards,
     Chart,
@@ -23,6 +26,7 @@ from crosslens.core import (
     ConflictError,
     FactList,
     Figure,
+    Gauge,
     Heat,
     Histogram,
     Lines,
@@ -40,12 +44,14 @@ from crosslens.core import (
 )
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.drawing import drawn_file
+from tests.test_layers import SOURCE, modules_in
 
 HALF, LESS = Figure.percent(0.5, 0.4, 0.6), Figure.percent(0.25)
 CHARTS: tuple[Chart, ...] = (
     Bars(title="bars", groups=("a <b>", "c"), series=(Series("m", (HALF, LESS)), Series("n", (LESS, HALF))),
          mark=Series("chance", (HALF, HALF))),
     Bars(title="negative", groups=("a",), series=(Series("m", (Figure(-3.0, -4.0, -2.0),)),)),
+    Gauge(title="gauge", figure=HALF, limits=(0.0, 1.0)),
     Shares(title="shares", groups=("a", "b"), levels=("rank 1", "below"), counts=((3, 1), (0, 0))),
     Lines(title="lines", across=(1.0, 10.0, 1000.0), series=(Series("m", (HALF, LESS, HALF)),), axis="k",
           logarithmic=True, marked=1, measured={"m": 10.0}),
@@ -63,6 +69,10 @@ CHARTS: tuple[Chart, ...] = (
 @dataclass(frozen=True)
 class Shown(Presented):
     parts: tuple[Any, ...]
+
+    @property
+    def title(self) -> str:
+        return "Shown"
 
     def sections(self, **options: Any) -> Iterator[Section]:
         yield Section("A title", self.parts)
@@ -277,3 +287,45 @@ def test_a_terminal_shows_the_narrow_form_of_a_table_that_is_too_wide() -> None:
     text = Shown((wide,)).text(30)
     assert "no room" in text
     assert "intervals" not in text
+
+
+def result_classes() -> list[type[Presented]]:
+    """Every class of the package that derives from Presented, and that no other class derives from."""
+    defined: dict[str, tuple[str, set[str]]] = {}
+    for module, file in modules_in(SOURCE).items():
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                defined[node.name] = module, {ast.unparse(base).split("[")[0] for base in node.bases}
+    derived = {"Presented"}
+    while more := {name for name, (_, bases) in defined.items() if bases & derived} - derived:
+        derived |= more
+    leaves = derived.difference(*(bases for name, (_, bases) in defined.items() if name in derived))
+    return [getattr(importlib.import_module(defined[name][0]), name) for name in sorted(leaves)]
+
+
+def test_every_result_has_what_its_files_need() -> None:
+    """``save("x.json")`` calls ``as_dict``, a page needs the title, and every form the sections."""
+    classes = result_classes()
+    assert len(classes) > 20
+    for own in classes:
+        assert own.as_dict is not Presented.as_dict, f"{own.__name__} has no as_dict"
+        assert own.title is not Presented.title, f"{own.__name__} has no title"
+        assert own.sections is not Presented.sections or own.__name__ in SECTIONS, f"{own.__name__} has no sections"
+
+
+def test_an_incomplete_result_cannot_be_made() -> None:
+    class Incomplete(Presented):
+        """Without title and as_dict."""
+
+    class Bare(Chart):
+        """Without table."""
+
+    with pytest.raises(TypeError, match="abstract"):
+        Incomplete()  # type: ignore[abstract]
+    with pytest.raises(TypeError, match="abstract"):
+        Bare(title="bare")  # type: ignore[abstract]
+
+
+def test_every_kind_of_chart_is_tried() -> None:
+    kinds = {kind for kind in Chart.__subclasses__() if kind.__module__.startswith("crosslens.")}
+    assert {type(chart) for chart in CHARTS} == kinds

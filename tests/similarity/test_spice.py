@@ -166,14 +166,14 @@ def test_from_texts(tmp_path: Path) -> None:
 @needs_a_pipeline
 def test_real_captions_agree_with_the_slow_reference(shared_data: Path, tmp_path: Path) -> None:
     from crosslens.language.parsing import parse_texts
-    from crosslens.language.scene_graphs import scene_graphs
+    from crosslens.language.scene_graphs import scene_graph
 
     file = shared_data / "coco_karpathy_test" / "captions.tsv.gz"
     if not file.exists():
         pytest.skip(f"{file} is not here")
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         texts = [line.rstrip("\n").split("\t")[2] for _, line in zip(range(401), lines, strict=False)][1:]
-    result = scene_graphs(parse_texts(texts, cache=tmp_path, threads=1))
+    result = [scene_graph(parse) for parse in parse_texts(texts, cache=tmp_path, threads=1)]
     references = [result[start : start + 5] for start in range(0, len(result), 5)]
     rng = np.random.default_rng(0)
     images, captions = rng.integers(0, len(references), 300), rng.integers(0, len(result), 300)

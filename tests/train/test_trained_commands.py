@@ -71,14 +71,14 @@ def test_compare_explain_and_robustness_of_two_trained_models(call: Call, home: 
         evaluate(call, home, home / name, tmp_path / name)
     runs = (tmp_path / "triplet", tmp_path / "sam")
     page = tmp_path / "changes.html"
-    outcome = call("compare", *runs, "--html", page, "--permutations", "200", "--json")
+    outcome = call("compare", *runs, "--changes", "--write", page, "--permutations", "200", "--json")
     assert outcome.code == 0, outcome.err
     changes = outcome.json["changes"]
     assert changes["queries"] == 100
     assert changes["runs"] == ["triplet", "sam"]
     assert "What sam changed" in page.read_text()
-    assert call("compare", *runs, "--html", page).code == 5, "it is replaced only with --overwrite"
-    images = call("compare", *runs, "--html", page, "--direction", "i2t", "--show", "1", "--overwrite", "--json")
+    assert call("compare", *runs, "--changes", "--write", page).code == 5, "it is replaced only with --overwrite"
+    images = call("compare", *runs, "--changes", "--direction", "i2t", "--show", "1", "--json")
     assert images.json["changes"]["queries"] == 20
     assert len(images.json["changes"]["won"]) <= 1
     explained = call("explain", runs[0], "--compare", runs[1], "--json")
@@ -92,14 +92,14 @@ def test_compare_explain_and_robustness_of_two_trained_models(call: Call, home: 
     assert len({row["model"] for row in study.json["drops"]}) == 2
 
 
-def test_pages_are_of_two_runs(call: Call, tmp_path: Path) -> None:
-    outcome = call("compare", "a", "b", "c", "--html", tmp_path / "x.html")
+def test_changes_are_of_two_runs(call: Call) -> None:
+    outcome = call("compare", "a", "b", "c", "--changes")
     assert outcome.code == 2
-    assert "--html is a page of two runs" in outcome.err
+    assert "--changes is of two runs" in outcome.err
     for words in (("--show", "3"), ("--dataset", "x.jsonl"), ("--image-folder", "photos")):
         outcome = call("compare", "a", "b", *words)
         assert outcome.code == 2
-        assert "are for --html" in outcome.err
+        assert "are of --changes" in outcome.err
 
 
 def test_pictures_cannot_be_changed_where_features_are_read(call: Call, home: Path) -> None:

@@ -22,7 +22,6 @@ from crosslens.analyze.categories.results import (
 from crosslens.analyze.categories.retrieval import (
     ALL as ALL,
     CATEGORY as CATEGORY,
-    DENOMINATORS as DENOMINATORS,
     RETRIEVAL_METRICS as RETRIEVAL_METRICS,
 )
 from crosslens.analyze.difficulty.assignment import (

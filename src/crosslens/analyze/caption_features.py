@@ -199,13 +199,14 @@ class FeatureComparison(Presented, Generic[Features]):
 
 
 def compare_features(
-    sets: Sequence[Features],
+    kind: type[Comparison],
+    sets: Sequence[CaptionFeatures],
     *,
     resamples: int = 1000,
     permutations: int = 10_000,
     level: float = 0.95,
     seed: int = 0,
-) -> FeatureComparison[Features]:
+) -> Comparison:
     """Every set's means with intervals, and how each differs from the first.
 
     Where two sets have captions of the same images, images are resampled once for both, which separates what the
@@ -215,7 +216,7 @@ def compare_features(
         raise UsageError("no captions to compare", fix="pass at least one set")
     first, *others = named = _named(sets)
     resampling = _Resampling(resamples, permutations, level, seed)
-    return FeatureComparison(
+    return kind(
         named,
         {captions.name: captions.estimates(resamples=resamples, level=level, seed=seed) for captions in named},
         {captions.name: resampling.changes(first, captions, number) for number, captions in enumerate(others, start=1)},

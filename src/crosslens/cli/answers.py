@@ -11,7 +11,14 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import crosslens.report as report
-from crosslens.cli.console import check_outputs, print_json, print_result, print_written, terminal_width
+from crosslens.cli.console import (
+    check_outputs,
+    print_coloured,
+    print_json,
+    print_written,
+    terminal_width,
+    use_colour,
+)
 from crosslens.core import ENDINGS, Presented
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -67,7 +74,8 @@ def answering(function: F) -> F:
         if json:
             print_json({**result.as_dict(), "files": list(map(str, _WRITTEN.get()))})
         else:
-            print_result(result.text(terminal_width()))
+            if text := result.text(terminal_width(), colour=use_colour()):
+                print_coloured(text)
             print_written(_WRITTEN.get())
         if _CODE.get():
             raise typer.Exit(_CODE.get())

@@ -170,6 +170,7 @@ from crosslens.core.parts import (
     Cell as Cell,
     Chart as Chart,
     Cloud as Cloud,
+    Diffs as Diffs,
     FactList as FactList,
     Figure as Figure,
     Gauge as Gauge,
@@ -187,6 +188,7 @@ from crosslens.core.parts import (
     Shares as Shares,
     Table as Table,
     Text as Text,
+    TextDiff as TextDiff,
     cell_text as cell_text,
 )
 from crosslens.core.ranking import (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -226,16 +227,16 @@ class Series:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chart:
+class Chart(ABC):
     """What all charts have; ``about`` is what a reader has to know beside the title."""
 
     title: str
     about: str = ""
 
     @property
+    @abstractmethod
     def table(self) -> Table:
         """The numbers behind the drawing."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -442,13 +443,42 @@ class Cards:
 
 
 @dataclass(frozen=True)
+class TextDiff:
+    """A text before and after an edit: stretches from left to right, the same twice where it was left alone.
+
+    ``name`` is whose text it is, ``about`` what happened to it, ``facts`` are details.
+    """
+
+    name: str
+    spans: tuple[tuple[str, str], ...]
+    about: str = ""
+    facts: tuple[str, ...] = ()
+
+    @property
+    def edited(self) -> bool:
+        """Whether anything differs."""
+        return any(before != after for before, after in self.spans)
+
+
+@dataclass(frozen=True)
+class Diffs:
+    """Edited texts; a terminal shows the first ``most`` of them and ``rest``, pages fold what are more than a few."""
+
+    diffs: tuple[TextDiff, ...]
+    title: str = ""
+    about: str = ""
+    most: int | None = None
+    rest: str = ""
+
+
+@dataclass(frozen=True)
 class Row:
     """Charts beside each other where there is room."""
 
     charts: tuple[Chart, ...]
 
 
-Part = Text | FactList | Table | Chart | Cards | Row
+Part = Text | FactList | Table | Chart | Cards | Diffs | Row
 
 
 @dataclass(frozen=True)
@@ -484,7 +514,7 @@ SECTIONS: Registry[Callable[..., Iterable[Section]]] = Registry(
 """Class name → how it is shown, for results of this package, whose figures only others can read."""
 
 
-class Presented:
+class Presented(ABC):
     """A result that is shown by its sections: printed, in a notebook, and in files of every form."""
 
     def sections(self, **options: Any) -> Iterable[Section]:
@@ -492,17 +522,17 @@ class Presented:
         return SECTIONS[type(self).__name__].value(self, **options)
 
     @property
+    @abstractmethod
     def title(self) -> str:
         """The heading of a page that shows the result alone."""
-        return type(self).__name__
 
+    @abstractmethod
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        raise NotImplementedError
 
-    def text(self, width: int | None = None, **options: Any) -> str:
+    def text(self, width: int | None = None, *, colour: bool = False, **options: Any) -> str:
         """As a terminal shows it; ``width``: the most columns tables may take, or None for as many as they need."""
-        text: str = FORMS["terminal"].value(self.sections(**options), width)
+        text: str = FORMS["terminal"].value(self.sections(**options), width, colour=colour)
         return text
 
     def __str__(self) -> str:

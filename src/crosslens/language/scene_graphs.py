@@ -64,11 +64,6 @@ def scene_graph(parse: Parse) -> SceneGraph:
     return _Reading(parse).graph()
 
 
-def scene_graphs(parses: Iterable[Parse]) -> list[SceneGraph]:
-    """The scene graph of every parse."""
-    return [scene_graph(parse) for parse in parses]
-
-
 _BEFORE_NOUN = frozenset(("ADJ", "ADV", "CCONJ", "NOUN", "NUM", "PROPN", "PUNCT"))
 
 

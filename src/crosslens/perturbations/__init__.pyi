@@ -5,6 +5,7 @@ from crosslens.perturbations.caption import (
     Perturbed as Perturbed,
     Token as Token,
     apply_edits as apply_edits,
+    diff_spans as diff_spans,
     words_of as words_of,
 )
 from crosslens.perturbations.images.registry import (
@@ -39,6 +40,11 @@ from crosslens.perturbations.registry import (
     ordered_perturbations as ordered_perturbations,
     perturbation as perturbation,
     perturbations_with as perturbations_with,
+)
+from crosslens.perturbations.sections import (
+    ListedPerturbations as ListedPerturbations,
+    PerturbedCaptions as PerturbedCaptions,
+    changed_first as changed_first,
 )
 from crosslens.perturbations.selection import (
     BRIT_PERTURBATIONS as BRIT_PERTURBATIONS,

@@ -156,6 +156,15 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     return "".join([*parts, text[done:]])
 
 
+def diff_spans(text: str, edits: Sequence[Edit]) -> tuple[tuple[str, str], ...]:
+    """The text from left to right, before and after: what stayed, what was changed, what stayed, …"""
+    spans, done = [], 0
+    for edit in edits:
+        spans += [(text[done : edit.start],) * 2, (edit.before, edit.after)]
+        done = edit.end
+    return tuple(span for span in (*spans, (text[done:],) * 2) if any(span))
+
+
 def replaced(caption: Caption, position: int, replacement: str, last: int | None = None) -> Edits:
     """The edits that replace token number ``position``, or all up to ``last``, by ``replacement``.
 

@@ -30,14 +30,13 @@ from crosslens.pipeline.comparison import (
     run_labels as run_labels,
 )
 from crosslens.pipeline.comparison_results import (
-    CORRECTION_WORDS as CORRECTION_WORDS,
     CaptionSets as CaptionSets,
     Comparison as Comparison,
     MetricChange as MetricChange,
     MetricComparison as MetricComparison,
     QueryDifference as QueryDifference,
-    significance_sentence as significance_sentence,
 )
+from crosslens.pipeline.comparison_sections import difference_figure as difference_figure
 from crosslens.pipeline.curves.gallery import GALLERY_METRICS as GALLERY_METRICS, gallery_curve as gallery_curve
 from crosslens.pipeline.curves.results import (
     GalleryCurves as GalleryCurves,
@@ -60,6 +59,7 @@ from crosslens.pipeline.leaderboards.ranking import (
     leaderboard as leaderboard,
 )
 from crosslens.pipeline.leaderboards.results import Leaderboard as Leaderboard, Standing as Standing
+from crosslens.pipeline.leaderboards.sections import board_table as board_table
 from crosslens.pipeline.options import (
     CaptionSetOptions as CaptionSetOptions,
     EvaluateArguments as EvaluateArguments,

@@ -115,7 +115,7 @@ def compare_caption_sets(
     return CaptionSets(
         names, (runs["before"], runs["after"]), tuple(changes), granularity, vectors.images.model,
         settings.correction, settings.permutations, settings.seed, settings.level,
-        (*notes, *metric_notes, *_notes_on_phi(requests), *more_notes),
+        (*notes, *metric_notes, *_notes_on_phi(requests), *more_notes), None if output is None else Path(output),
     )  # fmt: skip
 
 

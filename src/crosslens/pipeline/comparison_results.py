@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from crosslens.core import Printable, Run, Statistic, UnknownNameError, json_form
-from crosslens.metrics import format_count
+from crosslens.core import Presented, Run, Section, Statistic, UnknownNameError, json_form
+from crosslens.pipeline.comparison_sections import caption_set_heading, caption_set_sections, comparison_sections
 
 if TYPE_CHECKING:
     from crosslens.analyze import GranularityComparison
+    from crosslens.explanations import RunChanges
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ _FIGURE = ("mean", "low", "high")
 Result = TypeVar("Result", MetricComparison, MetricChange)
 
 
-class SignificanceResults(Printable, Generic[Result]):
+class SignificanceResults(Presented, Generic[Result]):
     """A comparison metric by metric, and how it was tested."""
 
     results: tuple[Result, ...]
@@ -107,9 +109,10 @@ class SignificanceResults(Printable, Generic[Result]):
 
 @dataclass(frozen=True)
 class Comparison(SignificanceResults[MetricComparison]):
-    """The first run against each of the others, or all pairs, metric by metric; prints as a table.
+    """The first run against each of the others, or all pairs, metric by metric.
 
-    ``figures`` are each run's own: by run and metric, the mean (or median) and its interval.
+    ``figures`` are each run's own: by run and metric, the mean (or median) and its interval. ``changes`` are those of
+    two runs query by query, where they were asked for.
     """
 
     baseline: str
@@ -122,6 +125,22 @@ class Comparison(SignificanceResults[MetricComparison]):
     notes: tuple[str, ...] = ()
     all_pairs: bool = False
     figures: Mapping[str, Mapping[str, tuple[float, float, float]]] = field(default_factory=dict)
+    changes: RunChanges | None = None
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        if self.changes is not None:
+            return self.changes.title
+        return (
+            "Runs compared" if len(self.others) > 1 or self.all_pairs else f"{self.others[0]} against {self.baseline}"
+        )
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A table per pair of runs, or one of all runs, and what changed."""
+        yield from comparison_sections(self)
+        if self.changes is not None:
+            yield from self.changes.sections()
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -152,12 +171,16 @@ class Comparison(SignificanceResults[MetricComparison]):
             },
             "comparisons": [json_form(asdict(result)) for result in self.results],
             "notes": list(self.notes),
+            **({} if self.changes is None else {"changes": self.changes.as_dict()}),
         }
 
 
 @dataclass(frozen=True)
 class CaptionSets(SignificanceResults[MetricChange]):
-    """Two caption sets under one model: the change of every metric, both runs, and the captions' granularity."""
+    """Two caption sets under one model: the change of every metric, both runs, and the captions' granularity.
+
+    ``folder`` is where both runs were written, if they were. A ``wide`` table has a row per set, as papers print them.
+    """
 
     names: tuple[str, str]
     runs: tuple[Run, Run]
@@ -169,6 +192,17 @@ class CaptionSets(SignificanceResults[MetricChange]):
     seed: int
     level: float
     notes: tuple[str, ...] = ()
+    folder: Path | None = None
+    wide: bool = False
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return caption_set_heading(self)
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A table per direction, and the captions themselves."""
+        return caption_set_sections(self)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: fractions, never percent; None where there is no number."""
@@ -179,26 +213,9 @@ class CaptionSets(SignificanceResults[MetricChange]):
             "metrics": {result.metric: json_form(asdict(result)) for result in self.results},
             "granularity": None if self.granularity is None else self.granularity.as_dict(),
             "notes": list(self.notes),
+            "folder": None if self.folder is None else str(self.folder),
         }
 
     def _facts(self, number: int) -> dict[str, Any]:
         dataset = self.runs[number].provenance["dataset"]
         return {"name": self.names[number], "images": dataset["images"], "captions": dataset["captions"]}
-
-
-CORRECTION_WORDS = {"holm": "corrected by Holm", "bh": "corrected by Benjamini–Hochberg", "none": "not corrected"}
-
-
-def significance_sentence(test: str, permutations: int, correction: str, tests: int) -> str:
-    """How p-values were computed and corrected, and the smallest that can come out of it."""
-    number = "" if correction == "none" else f" for {format_count(tests, 'test')}"
-    least = floor_of_p(permutations, correction, tests)
-    return (
-        f"p: {test}, two-sided, {CORRECTION_WORDS[correction]}{number}; {permutations:,} permutations give no p below "
-        f"{least:.2g}."
-    )
-
-
-def floor_of_p(permutations: int, correction: str, tests: int) -> float:
-    """The smallest p-value that so many permutations can give; Holm multiplies the smallest by the number of tests."""
-    return (tests if correction == "holm" else 1) / (permutations + 1)

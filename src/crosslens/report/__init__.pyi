@@ -25,21 +25,15 @@ from crosslens.report.export.files import (
     write_export as write_export,
     write_named_export as write_named_export,
 )
-from crosslens.report.export.leaderboards import leaderboard_latex as leaderboard_latex
-from crosslens.report.export.tables import (
-    comparison_latex as comparison_latex,
-    grid_latex as grid_latex,
-    grid_markdown as grid_markdown,
-    render_drop_table as render_drop_table,
-)
+from crosslens.report.export.tables import render_drop_table as render_drop_table
 from crosslens.report.forms.files import check_ending as check_ending
 from crosslens.report.forms.page import chart_html as chart_html
 from crosslens.report.grouped_results import (
+    GroupedComparison as GroupedComparison,
     GroupedTable as GroupedTable,
     compare_groups as compare_groups,
     drops_by as drops_by,
     failures_by as failures_by,
-    grouped_comparison_text as grouped_comparison_text,
 )
 from crosslens.report.groups import (
     GroupedMetrics as GroupedMetrics,
@@ -49,36 +43,17 @@ from crosslens.report.groups import (
     group_names as group_names,
     groupable_metrics as groupable_metrics,
 )
-from crosslens.report.pages.caption_changes import (
-    changes_page as changes_page,
-    counterfactuals_page as counterfactuals_page,
-)
 from crosslens.report.pages.explanations import (
     explanation_article as explanation_article,
     explanation_page as explanation_page,
 )
-from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_page
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
-from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
 from crosslens.report.runs_side_by_side import (
     GroupChart as GroupChart,
     SideBySide as SideBySide,
     chart as chart,
     side_by_side as side_by_side,
 )
-from crosslens.report.text.annotations import (
-    label_quality_text as label_quality_text,
-    reviewed_text as reviewed_text,
-)
-from crosslens.report.text.caption_changes import (
-    CaptionChanges as CaptionChanges,
-    changes_text as changes_text,
-    counts_grid as counts_grid,
-    perturbations_as_dict as perturbations_as_dict,
-    perturbations_text as perturbations_text,
-    plain_summary as plain_summary,
-)
-from crosslens.report.text.counterfactuals import counterfactuals_text as counterfactuals_text
 from crosslens.report.text.explanations import explanation_text as explanation_text
 from crosslens.report.tracking.content import TrackedAt as TrackedAt, TrackedRun as TrackedRun, tracked as tracked
 from crosslens.report.tracking.to_mlflow import log_to_mlflow as log_to_mlflow

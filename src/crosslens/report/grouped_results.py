@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,34 +10,62 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
-    PAGE_WIDTH,
-    Cell,
-    Figure,
-    Grid,
-    Presented,
-    Run,
-    Section,
-    Table,
-    UsageError,
-    json_form,
-    split_name,
-)
+from crosslens.core import Cell, Figure, Presented, Run, Section, Table, UsageError, json_form, split_name
 from crosslens.explanations import CAUSES, Overview, cause_column
-from crosslens.metrics import format_figure, metric_names, select_metrics, unit_sentence
-from crosslens.pipeline import Comparison, Robustness, compare, significance_sentence
+from crosslens.metrics import metric_figure, metric_names, select_metrics, unit_sentence
+from crosslens.pipeline import Comparison, Robustness, compare, difference_figure
 from crosslens.report.groups import group_members, groupable_metrics
-from crosslens.report.text.comparison import p_value
-from crosslens.report.text.runs import difference_cells
-from crosslens.statistics import correct, estimate
+from crosslens.statistics import correct, estimate, significance_sentence
 
 _SMALLEST = 2
 """Queries that a group must have to be compared."""
 
 
+@dataclass(frozen=True)
+class GroupedComparison(Presented):
+    """The comparison of runs within each group of a column."""
+
+    column: str
+    groups: Mapping[str, Comparison]
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"Runs compared by {self.column}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A row per group, metric and two runs, and how the p-values came about."""
+        first = next(iter(self.groups.values()))
+        results = [(group, result) for group, comparison in self.groups.items() for result in comparison.results]
+        rows = tuple(
+            (
+                group,
+                f"{result.baseline} → {result.other}: {result.metric}",
+                result.n,
+                metric_figure(result.metric, result.baseline_mean),
+                metric_figure(result.metric, result.other_mean),
+                difference_figure(result),
+                Figure.p(result.adjusted_p, first.permutations),
+            )
+            for group, result in results
+        )
+        test = "paired permutation test over images"
+        notes = (
+            significance_sentence(test, first.permutations, first.correction, len(rows)),
+            f"In brackets: {100 * first.level:g}% interval of the difference, over images.",
+            unit_sentence(result.metric for _, result in results),
+        )
+        header = (self.column, "runs", "queries", "1st", "2nd", "difference", "p")
+        yield Section("", (Table(header, rows, "llrrrlr", notes=notes),))
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {"by": self.column, "groups": {group: own.as_dict() for group, own in self.groups.items()}}
+
+
 def compare_groups(
     runs: Sequence[Run], column: str, *, metrics: str | None = None, correction: str = "holm", **options: Any
-) -> dict[str, Comparison]:
+) -> GroupedComparison:
     """The comparison of the runs within each group of the first run's queries; p-values corrected over all groups."""
     possible = groupable_metrics(runs[0], column)
     chosen = possible
@@ -61,7 +88,7 @@ def compare_groups(
     }
     results = [result for comparison in compared.values() for result in comparison.results]
     adjusted = iter(correct([result.p_value for result in results], correction))
-    return {
+    corrected = {
         group: replace(
             comparison,
             correction=correction,
@@ -69,6 +96,7 @@ def compare_groups(
         )
         for group, comparison in compared.items()
     }
+    return GroupedComparison(column, corrected)
 
 
 def _restricted(run: Run, metrics: Sequence[str], queries: Mapping[str, set[str]]) -> Run:
@@ -86,32 +114,6 @@ def _restricted(run: Run, metrics: Sequence[str], queries: Mapping[str, set[str]
                 mean=figure, low=float("nan"), high=float("nan"),
             )  # fmt: skip
     return Run(run.name, values, {}, {}, run.provenance)
-
-
-def grouped_comparison_text(compared: Mapping[str, Comparison], column: str, width: int | None = None) -> str:
-    """A row per group, metric and two runs, and how the p-values came about."""
-    first = next(iter(compared.values()))
-    results = [(group, result) for group, comparison in compared.items() for result in comparison.results]
-    differences = difference_cells((result.metric, result.difference, result.low, result.high) for _, result in results)
-    rows = tuple(
-        (
-            group,
-            f"{result.baseline} → {result.other}: {result.metric}",
-            f"{result.n:,}",
-            *(format_figure(result.metric, value) for value in (result.baseline_mean, result.other_mean)),
-            difference,
-            p_value(result.adjusted_p, first.permutations),
-        )
-        for (group, result), difference in zip(results, differences, strict=True)
-    )
-    grid = Grid((column, "runs", "queries", "1st", "2nd", "difference", "p"), rows, "llrrrlr")
-    sentences = [
-        significance_sentence("paired permutation test over images", first.permutations, first.correction, len(rows)),
-        f"In brackets: {100 * first.level:g}% interval of the difference, over images.",
-        unit_sentence(result.metric for _, result in results),
-    ]
-    notes = [line for sentence in sentences for line in textwrap.wrap(sentence, width or PAGE_WIDTH)]
-    return f"{grid.text(width)}\n\n" + "\n".join(notes)
 
 
 @dataclass(frozen=True, eq=False)

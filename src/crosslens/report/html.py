@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from html import escape
-
-from crosslens.core import Grid
 
 _STYLE = """
 body { margin: 0 auto; max-width: 900px; padding: 16px; background: #fff; color: #222;
@@ -81,30 +79,3 @@ def folded_table(
 def folded(summary: str, content: str, *, shown: bool = False) -> str:
     """Content that is HTML already, under a line to click on."""
     return f"<details{' open' if shown else ''}><summary>{escape(summary)}</summary>\n{content}</details>"
-
-
-def grid_table(grid: Grid, label: str, *, best: Collection[tuple[int, int]] = ()) -> str:
-    """A table whose first column names its rows, in a frame that scrolls where the table is wider than the page.
-
-    ``best`` are the rows and columns of cells that are marked.
-    """
-    sides = ["number" if side == "r" else "" for side in grid.align]
-    head = "".join(
-        f'<th scope="col"{_class(side)}>{escape(text)}</th>' for text, side in zip(grid.header, sides, strict=True)
-    )
-    rows = []
-    for number, row in enumerate(grid.rows):
-        cells = [f'<th scope="row"{_class(sides[0])}>{escape(row[0])}</th>'] if row else []
-        for column, text in enumerate(row[1:], start=1):
-            mark = "best" if (number, column) in best else ""
-            whole = "figure" if text.endswith("]") else ""  # a figure with its interval stays in one line
-            cells.append(f"<td{_class(sides[column], mark, whole)}>{escape(text)}</td>")
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    body = "\n".join(rows)
-    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
-    return f'<div class="wide" tabindex="0" role="group" aria-label="{escape(label)}">\n{table}\n</div>'
-
-
-def _class(*names: str) -> str:
-    given = " ".join(name for name in names if name)
-    return f' class="{given}"' if given else ""

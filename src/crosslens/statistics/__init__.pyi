@@ -10,9 +10,10 @@ from crosslens.statistics.bounded import Bounds as Bounds, difference_bounds as 
 from crosslens.statistics.corrections import (
     CORRECTION_WORDS as CORRECTION_WORDS,
     CORRECTIONS as CORRECTIONS,
-    benjamini_hochberg as benjamini_hochberg,
     correct as correct,
+    floor_of_p as floor_of_p,
     holm as holm,
+    significance_sentence as significance_sentence,
 )
 from crosslens.statistics.correlation import (
     COEFFICIENTS as COEFFICIENTS,

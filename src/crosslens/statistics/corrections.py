@@ -30,11 +30,6 @@ def holm(p_values: Sequence[float] | FloatArray) -> FloatArray:
     return correct(p_values, "holm")
 
 
-def benjamini_hochberg(p_values: Sequence[float] | FloatArray) -> FloatArray:
-    """Benjamini and Hochberg's adjustment: the expected share of false findings stays below the level."""
-    return correct(p_values, "bh")
-
-
 def _holm(ascending: FloatArray) -> FloatArray:
     return np.maximum.accumulate(ascending * np.arange(len(ascending), 0, -1))
 
@@ -52,3 +47,18 @@ CORRECTION_WORDS = MappingProxyType(
     {"holm": "corrected by Holm", "bh": "corrected by Benjamini–Hochberg", "none": "not corrected"}
 )
 """How a sentence about p-values says it."""
+
+
+def significance_sentence(test: str, permutations: int, correction: str, tests: int) -> str:
+    """How p-values were computed and corrected, and the smallest that can come out of it."""
+    number = "" if correction == "none" else f" for {tests:,} test{'s' if tests != 1 else ''}"
+    least = floor_of_p(permutations, correction, tests)
+    return (
+        f"p: {test}, two-sided, {CORRECTION_WORDS[correction]}{number}; {permutations:,} permutations give no p below "
+        f"{least:.2g}."
+    )
+
+
+def floor_of_p(permutations: int, correction: str, tests: int) -> float:
+    """The smallest p-value that so many permutations can give; Holm multiplies the smallest by the number of tests."""
+    return (tests if correction == "holm" else 1) / (permutations + 1)

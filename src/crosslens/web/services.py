@@ -55,9 +55,3 @@ class Services:
         """The largest body of a request to this path."""
         longest = max((start for start in self.body_limits if path.startswith(start)), key=len, default=None)
         return BODY_BYTES if longest is None else self.body_limits[longest]
-
-
-def services_of(request: Request) -> Services:
-    """The services of the application that received the request."""
-    services: Services = request.app.state.services
-    return services

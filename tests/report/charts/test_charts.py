@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from html import unescape
 from xml.etree import ElementTree
 
@@ -275,3 +276,11 @@ def test_a_long_name_is_whole_under_the_pointer() -> None:
     name = "a very long name of a group that no axis has room for"
     chart = Bars(title="t", groups=(name,), series=series(run=[Figure(1.0)]))
     assert f"<title>{name}</title>" in unescape(draw(chart).svg)
+
+
+def test_the_names_of_levels_are_whole_where_there_is_room() -> None:
+    chart = Shares(title="t", groups=("run",), levels=BANDS, counts=((1, 2, 3, 4, 5),))
+    assert {text.text for text in drawing(chart).findall("text")} >= set(BANDS)
+    many = replace(chart, levels=tuple(f"level number {number}" for number in range(12)), counts=((1,) * 12,))
+    right = max(float(text.get("x", 0)) + 6 * len(text.text or "") for text in drawing(many).findall("text"))
+    assert right < 420

@@ -18,7 +18,7 @@ from crosslens.pipeline import Finding, StageResult
 from crosslens.report import Report, ReportInputs, report_inputs, report_page
 from crosslens.report.document.choice import choose_queries
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.facts import weakest_group
+from crosslens.report.document.facts import group_words, weakest_group
 from crosslens.report.document.sections.gallery_size import gallery, hit_rate
 
 from .conftest import IMAGES, NASTY, PER_IMAGE, Drawn, Study
@@ -215,6 +215,14 @@ def test_the_weakest_group_is_the_lowest_of_those_clearly_below(inputs: ReportIn
     assert weakest_group(context, name).startswith(
         f"The weakest group is {column} = {group}: t2i/Hit@1 {100 * mean:.1f}"
     )
+
+
+def test_groups_by_length_are_told_in_words() -> None:
+    assert group_words("caption_length", "[2, 8)") == "captions of 2 to 7 words"
+    assert group_words("caption_length", "[13, 31]") == "captions of 13 to 31 words"
+    assert group_words("caption_length", "[4, 5)") == "captions of 4 words"
+    assert group_words("caption_length", "7") == "caption_length = 7"
+    assert group_words("task", "[2, 8)") == "task = [2, 8)"
 
 
 # Sizes of galleries

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlalchemy import select
+
 from crosslens.web.judging.database.engine import Database
 from crosslens.web.judging.database.projects import (
     JudgingProject,
@@ -10,7 +12,7 @@ from crosslens.web.judging.database.projects import (
     create_project,
     join,
 )
-from crosslens.web.judging.database.tables import AccountRow
+from crosslens.web.judging.database.tables import AccountRow, ItemRow, JudgementHistoryRow
 from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownText
 
 
@@ -54,3 +56,15 @@ def project(
         ],
     )
     return made
+
+
+def taken_back(database: Database, project: int) -> list[tuple[tuple[str, ...], int | None]]:
+    """Labels and rating of every judgement that was undone, oldest first."""
+    query = (
+        select(JudgementHistoryRow.labels, JudgementHistoryRow.rating)
+        .join(ItemRow, ItemRow.id == JudgementHistoryRow.item)
+        .where(ItemRow.project == project)
+        .order_by(JudgementHistoryRow.id)
+    )
+    with database.reading() as session:
+        return [(tuple(labels), rating) for labels, rating in session.execute(query)]

@@ -7,12 +7,12 @@ import re
 
 import pytest
 
-from crosslens.web.judging.database.answers import judgements, judgements_taken_back
+from crosslens.web.judging.database.answers import judgements
 from crosslens.web.judging.database.projects import ProjectSettings, add_items, create_project
 from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownPicture, ShownText
 from crosslens.web.judging.wording import duration
 from tests.web.conftest import NASTY
-from tests.web.judging.samples import person, project
+from tests.web.judging.samples import person, project, taken_back
 from tests.web.judging.site import Site, assignment_on
 
 
@@ -98,7 +98,7 @@ def test_undo_brings_the_item_back_with_its_answer(site: Site) -> None:
     twice = ann.post(f"/projects/{made.id}/undo", {"judgement": last[1]})
     assert twice.headers["location"].endswith("note=nothing")
     assert judgements(site.database, made.id) == []
-    assert [entry.rating for entry in judgements_taken_back(site.database, made.id)] == [2]
+    assert [rating for _, rating in taken_back(site.database, made.id)] == [2]
 
 
 def test_nobody_takes_back_somebody_elses_answer(site: Site) -> None:

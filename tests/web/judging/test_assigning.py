@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Row, select
 from crosslens.core import CrosslensError
 from crosslens.web.judging.accounts.revoking import remove_member
 from crosslens.web.judging.database import assigning
-from crosslens.web.judging.database.answers import judgements, judgements_taken_back
+from crosslens.web.judging.database.answers import judgements
 from crosslens.web.judging.database.assigning import Assigned, assigned_item, next_item
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judging import judge, record_judgement, undo
@@ -27,7 +27,7 @@ from crosslens.web.judging.database.tables import AssignmentRow, ItemRow, Judgem
 from crosslens.web.judging.tasks.answers import Answer
 from crosslens.web.judging.tasks.order import checks_due, in_order, shuffled_positions
 from tests.web.judging.conftest import Clock
-from tests.web.judging.samples import item, person, project
+from tests.web.judging.samples import item, person, project, taken_back
 
 GOOD, BAD = Answer(("good",)), Answer(("bad",))
 
@@ -168,7 +168,7 @@ def test_undo_takes_back_the_last_judgement_and_keeps_it(database: Database) -> 
         assert given_to(database, made, who).item == assigned.item
         assert judge(database, assigned.assignment, who, BAD).is_new
     assert [entry.labels for entry in judgements(database, made.id)] == [("bad",)] * 3
-    assert [entry.labels for entry in judgements_taken_back(database, made.id)] == [("good",)] * 2
+    assert [labels for labels, _ in taken_back(database, made.id)] == [("good",)] * 2
     check_whole(database, made.id, 1, 3)
 
 

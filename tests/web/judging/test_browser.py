@@ -12,10 +12,10 @@ import pytest
 from crosslens.web.judging.accounts.invitations import create_invitation
 from crosslens.web.judging.accounts.sessions import open_session
 from crosslens.web.judging.context import SESSION_COOKIE
-from crosslens.web.judging.database.answers import judgements, judgements_taken_back
+from crosslens.web.judging.database.answers import judgements
 from crosslens.web.judging.database.projects import join
 from tests.report.browser import Watched
-from tests.web.judging.samples import person
+from tests.web.judging.samples import person, taken_back
 from tests.web.judging.served import picture_project, pictures, running
 from tests.web.judging.site import Site
 
@@ -153,7 +153,7 @@ def test_undo_and_guidelines_by_key(site: Site, open_as: Opening) -> None:
     page.get_by_role("link", name="Back to the items").press("Enter")
     page.wait_for_url("**/annotate")
     assert [entry.labels for entry in judgements(site.database, number)] == [("bad",)]
-    assert [entry.labels for entry in judgements_taken_back(site.database, number)] == [("good",)]
+    assert [labels for labels, _ in taken_back(site.database, number)] == [("good",)]
 
 
 def test_resume_after_closing(site: Site, open_as: Opening) -> None:

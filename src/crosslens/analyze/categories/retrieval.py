@@ -26,7 +26,6 @@ IntArray = np.ndarray[Any, np.dtype[np.int64]]
 RETRIEVAL_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MedR[all]", "MeanR[all]", "mAP@R")
 """Those of IMP Tables 3 and 4."""
 ALL, CATEGORY = "all", "category"
-DENOMINATORS = (ALL, CATEGORY)
 
 
 @dataclass(frozen=True)

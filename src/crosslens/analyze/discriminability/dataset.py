@@ -278,5 +278,6 @@ def compare_discriminability(
     settings = {(captions.check.k, captions.eta) for captions in sets}
     if len(settings) > 1:
         raise UsageError("the datasets differ in k or eta", fix="measure all of them with the same settings")
-    compared = compare_features(sets, resamples=resamples, permutations=permutations, level=level, seed=seed)
-    return DiscriminabilityComparison(**vars(compared))
+    return compare_features(
+        DiscriminabilityComparison, sets, resamples=resamples, permutations=permutations, level=level, seed=seed
+    )

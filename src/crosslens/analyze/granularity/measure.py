@@ -127,5 +127,6 @@ def compare_granularity(
     seed: int = 0,
 ) -> GranularityComparison:
     """Every set's means with intervals, and how each differs from the first: see :func:`compare_features`."""
-    compared = compare_features(sets, resamples=resamples, permutations=permutations, level=level, seed=seed)
-    return GranularityComparison(**vars(compared))
+    return compare_features(
+        GranularityComparison, sets, resamples=resamples, permutations=permutations, level=level, seed=seed
+    )

@@ -33,7 +33,6 @@ from crosslens.encode import (
 from crosslens.rank import default_score
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 BLIND: Mapping[str, Callable[[str], float]] = {
     "shorter": lambda text: -float(len(text)),

@@ -77,6 +77,7 @@ def assess_label_quality(
             *_note_on_length(dataset, table, bool(named)),
             *_notes(dataset, named, concepts, compared_pictures=bool(pictures) or images is not None),
         ),
+        pictures or {},
     )
 
 

@@ -15,8 +15,6 @@ from crosslens.core import Dataset, Embeddings, InputError, Progress, SilentProg
 from crosslens.data import read_image_bytes
 from crosslens.encode import read_ahead
 
-Array = np.ndarray[Any, Any]
-
 _WORD = re.compile(r"\w+")
 _ARTICLES = frozenset({"a", "an", "the"})
 

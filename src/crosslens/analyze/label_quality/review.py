@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from crosslens.analyze.label_quality.sections import label_sections, reviewed_sections
 from crosslens.analyze.label_quality.signals import ALSO_FITS, MOVE, REMOVE, VERDICTS
 from crosslens.core import (
     Dataset,
     InputError,
-    Printable,
+    Presented,
     Relevance,
+    Section,
     UsageError,
     json_form,
     parquet_bytes,
@@ -48,18 +50,30 @@ _NEEDED = ("verdict", "image", "caption", "suggested_image")
 
 
 @dataclass(frozen=True, eq=False)
-class LabelQuality(Printable):
+class LabelQuality(Presented):
     """Labels to review, the most suspect first (``table``), and what remains of each run's failures (``runs``).
 
     The first ``suspects`` rows are those that words, copies or pictures speak against; the others are only missed by
-    models: ranked far down in every run, or below an image that has all that the caption names.
+    models: ranked far down in every run, or below an image that has all that the caption names. ``pictures`` are files
+    of images; ``shown`` labels are in a terminal (None: 10) and in JSON (None: all).
     """
 
     dataset: Dataset
-    table: pl.DataFrame
+    table: pl.DataFrame = field()
     runs: pl.DataFrame
     settings: Mapping[str, float]
     notes: tuple[str, ...] = ()
+    pictures: Mapping[str, str] = field(default_factory=dict)
+    shown: int | None = None
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"Labels to review: {self.dataset.name}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Whose the failures are, why labels are suspect, and the first of them."""
+        return label_sections(self)
 
     def __len__(self) -> int:
         return self.table.height
@@ -108,7 +122,7 @@ class LabelQuality(Printable):
         chosen = pl.col("proposal").is_in([REMOVE, MOVE]) & pl.col("caption").is_not_null()
         return self._first(limit).filter(chosen)["caption"].to_list()
 
-    def as_dict(self, limit: int | None = None) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
         content = {
             "dataset": self.dataset.name,
@@ -118,7 +132,7 @@ class LabelQuality(Printable):
             "runs": self.runs.to_dicts(),
             "settings": self.settings,
             "notes": self.notes,
-            "review": self._first(limit).to_dicts(),
+            "review": self._first(self.shown).to_dicts(),
         }
         return dict(json_form(content))
 
@@ -137,12 +151,21 @@ def check_review_file(path: str | Path) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class ReviewedLabels(Printable):
+class ReviewedLabels(Presented):
     """The dataset and its judgements (images × captions) after a review; ``counts`` of each verdict and of blanks."""
 
     dataset: Dataset
     relevance: Relevance
     counts: dict[str, int]
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"Reviewed labels: {self.dataset.name}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """What the review changed."""
+        return reviewed_sections(self)
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers."""

@@ -18,7 +18,6 @@ class Density(NamedTuple):
 
     at: Array
     density: Array
-    bandwidth: float
 
 
 def kernel_density(values: Array) -> Density | None:
@@ -37,4 +36,4 @@ def kernel_density(values: Array) -> Density | None:
     smooth = gaussian_filter1d(counts / (len(counted) * width), bandwidth / width, mode="constant", truncate=_REACH)
     middles = (edges[:-1] + edges[1:]) / 2
     at = np.linspace(middles[0], middles[-1], _POINTS)
-    return Density(at, np.interp(at, middles, smooth), bandwidth)
+    return Density(at, np.interp(at, middles, smooth))

@@ -93,6 +93,10 @@ class ImpPage(Presented):
         """The heading."""
         return "An IMP benchmark"
 
+    def as_dict(self) -> dict[str, Any]:
+        """That of the benchmark."""
+        return self.imp.as_dict()
+
     def sections(self, **options: Any) -> Iterator[Section]:
         """The first images of the benchmark, then how it was built."""
         imp, dataset = self.imp, self.imp.dataset

@@ -14,22 +14,17 @@ import crosslens.core as core
 import crosslens.data as data
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
-import crosslens.report as report
 from crosslens.analyze import DiscriminabilityOptions, LabelSettings
 from crosslens.cli.answers import wrote
 from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, with_protocol
 from crosslens.cli.console import (
     check_outputs,
-    print_json,
     print_note,
-    print_result,
-    print_written,
     progress_bar,
-    terminal_width,
 )
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, DatasetOptions, load_datasets, picture_files
-from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
+from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, IntervalOptions, Overwrite, Threads, command
 from crosslens.core import EngineOptions, Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
@@ -189,15 +184,15 @@ class LabelFiles(Options):
     qrels: Path | None = option(None, "Judgements with suspected pairs (grade 1), or after --apply.", metavar="FILE")
     leave_out: Path | None = option(None, "Ids of captions that should not be queries, one per line.", metavar="FILE")
 
-    def write(self, result: analyze.LabelQuality) -> list[Path]:
-        """Write them; the result is their paths."""
+    def write(self, result: analyze.LabelQuality) -> None:
+        """Write those that are named."""
         if self.output is not None:
             result.write(self.output, self.limit)
         if self.qrels is not None:
             data.write_qrels(result.relevance(self.limit), self.qrels)
         if self.leave_out is not None:
             core.write_text(self.leave_out, "".join(f"{caption}\n" for caption in result.left_out(self.limit)))
-        return [file for file in (self.output, self.qrels, self.leave_out) if file is not None]
+        wrote(self.output, self.qrels, self.leave_out)
 
 
 @command(
@@ -223,8 +218,7 @@ def labels(
     apply: Path | None = option(None, "Apply a reviewed list, by its column verdict.", metavar="FILE"),
     cleaned: Path | None = option(None, "With --apply: where the cleaned dataset goes.", metavar="FOLDER"),
     overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+) -> analyze.LabelQuality | analyze.ReviewedLabels:
     """List labels that a person should review, with reasons.
 
     Captions whose words nothing else about their image supports, that fit another image better in every run, or that
@@ -240,9 +234,7 @@ def labels(
     if apply is not None:
         if files.output or files.leave_out:
             raise UsageError("--output and --leave-out do not go with --apply", fix="use --cleaned and --qrels")
-        _apply(dataset, apply, cleaned, files.qrels, overwrite=overwrite, json=json)
-        return
-
+        return _apply(dataset, apply, cleaned, files.qrels, overwrite=overwrite)
     result = analyze.assess_label_quality(
         dataset,
         loaded,
@@ -253,12 +245,8 @@ def labels(
         settings=settings,
         progress=progress_bar(),
     )
-    written = [str(file) for file in files.write(result)]
-    if json:
-        print_json({**result.as_dict(show), "files": written})
-        return
-    print_result(report.label_quality_text(result, terminal_width(), shown=show))
-    print_written(written)
+    files.write(result)
+    return replace(result, shown=show)
 
 
 def _load_runs(folders: list[Path], source: DatasetOptions) -> tuple[dict[str, core.Run], core.Dataset]:
@@ -281,8 +269,8 @@ def _image_vectors(dataset: core.Dataset, path: str) -> core.Embeddings:
 
 
 def _apply(
-    dataset: core.Dataset, file: Path, cleaned: Path | None, qrels: Path | None, *, overwrite: bool, json: bool
-) -> None:
+    dataset: core.Dataset, file: Path, cleaned: Path | None, qrels: Path | None, *, overwrite: bool
+) -> analyze.ReviewedLabels:
     if cleaned is None and qrels is None:
         raise UsageError("--apply requires --cleaned or --qrels", fix="pass --cleaned FOLDER, --qrels FILE or both")
     result = analyze.apply_review(dataset, file)
@@ -290,9 +278,5 @@ def _apply(
         result.dataset.save(cleaned, overwrite=overwrite)
     if qrels is not None:
         data.write_qrels(result.relevance, qrels)
-    written = [str(path) for path in (cleaned, qrels) if path is not None]
-    if json:
-        print_json({**result.as_dict(), "files": written})
-        return
-    print_result(report.reviewed_text(result))
-    print_written(written)
+    wrote(cleaned, qrels)
+    return result

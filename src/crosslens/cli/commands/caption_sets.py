@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import crosslens.core as core
 import crosslens.data as data
 import crosslens.pipeline as pipeline
-from crosslens.cli.console import print_json, print_note, print_result, progress_bar, terminal_width
+from crosslens.cli.answers import wrote
+from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, load_dataset_words
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.cli.flags import OUTPUT, Flags, Overwrite, command
 from crosslens.core import UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import CaptionSetOptions
@@ -56,8 +58,7 @@ def caption_sets(
     output: Path | None = option(None, "Where the runs before and after go.", metavar="FOLDER", flags=OUTPUT),
     overwrite: Overwrite = False,
     wide: bool = option(False, "One row per caption set, as papers print them, without intervals."),
-    json: Json = False,
-) -> None:
+) -> pipeline.CaptionSets:
     """Compare two caption sets of the same images.
 
     One model, or embeddings of both sets. Every metric before and after, in both directions, with the interval of the
@@ -74,12 +75,8 @@ def caption_sets(
         first, second, model=model, metrics=metrics, output=output, overwrite=overwrite, progress=progress_bar(),
         **vectors, **chosen,
     )  # fmt: skip
-    if json:
-        print_json({**comparison.as_dict(), "folder": None if output is None else str(output)})
-        return
-    print_result(comparison.text(terminal_width(), wide=wide))
-    if output is not None:
-        print_note(f"\nboth runs are in {output}")
+    wrote(output)
+    return replace(comparison, wide=wide)
 
 
 def _both(dataset: str | None, by: str | None, before: str, after: str) -> tuple[core.Dataset, core.Dataset]:

@@ -16,15 +16,12 @@ from crosslens.cli.answers import Write, wrote
 from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json, with_protocol
 from crosslens.cli.console import (
-    check_outputs,
-    print_coloured,
     print_json,
     print_note,
     print_result,
     print_written,
     progress_bar,
     terminal_width,
-    use_colour,
 )
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
 from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Json, Overwrite, command
@@ -200,7 +197,7 @@ def _explain_failures(
     "    --only wrong",
     "crosslens counterfactual --dataset captions.jsonl --image-folder photos \\",
     "    --model clip:openai/clip-vit-base-patch32 --perturbations adversarial \\",
-    "    --html flips.html",
+    "    --write flips.html",
     "crosslens counterfactual --dataset captions.jsonl --image-text mean \\",
     "    --model sentence:all-MiniLM-L6-v2 --sample 20 \\",
     "    --perturbations char_swap,antonym",
@@ -215,10 +212,7 @@ def counterfactual(
     model: str = option(..., "The model (see crosslens encode --list).", metavar="KIND:SOURCE"),
     query: list[str] | None = option(None, "A caption query, by its id; may be repeated.", metavar="ID"),
     show: int = option(5, "Print N queries, the smallest edits first.", metavar="N", minimum=0),
-    html: Path | None = option(None, "A page with every query and its edit.", metavar="FILE"),
-    overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+) -> explanations.Counterfactuals:
     """Find the smallest edit of a query that flips its top-1.
 
     Every single edit that the perturbations can make is a candidate; those that change the fewest characters are tried
@@ -227,18 +221,10 @@ def counterfactual(
     """
     if options.query_caption and options.image_text is None:
         raise UsageError("--query-caption requires --image-text", fix="pass --image-text, or drop --query-caption")
-    check_outputs(html, overwrite=overwrite)
     if options.sample is None and not query:
         options = replace(options, sample=_DEFAULT_SAMPLE)
     encoding = replace(encode, cache=open_cache(encode), notify=print_note)
     result = explanations.find_counterfactuals(
         source.load(), model, query, progress=progress_bar(), **vars(options), **vars(encoding)
     )
-    if html is not None:
-        core.write_text(html, report.counterfactuals_page(result))
-    if json:
-        print_json({**result.as_dict(), "written": [] if html is None else [str(html)]})
-        return
-    print_coloured(report.counterfactuals_text(result, terminal_width(), show=show, colour=use_colour()))
-    if html is not None:
-        print_note(f"\nevery query and its edit: {html}")
+    return replace(result, shown=show)

@@ -13,20 +13,10 @@ import crosslens.data as data
 import crosslens.perturbations as perturbations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
-from crosslens.cli.answers import wrote
-from crosslens.cli.console import (
-    check_outputs,
-    print_coloured,
-    print_json,
-    print_note,
-    print_notes,
-    print_result,
-    progress_bar,
-    terminal_width,
-    use_colour,
-)
+from crosslens.cli.answers import Write, wrote
+from crosslens.cli.console import print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, key_values, load_dataset_words, typed
-from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Json, Overwrite, Threads, command, recorded_command
+from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Overwrite, Threads, command, recorded_command
 from crosslens.cli.stored_runs import drops_by_column, named_tables
 from crosslens.core import EngineOptions, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -173,7 +163,7 @@ _PAGE_CAPTIONS = 100
 @command(
     "crosslens perturb --dataset captions.jsonl --name char_swap --show 5",
     "crosslens perturb --dataset captions.jsonl --name all -o perturbed/ \\",
-    "    --html perturbed.html",
+    "    --write perturbed.html",
     "crosslens perturb --dataset captions.jsonl --name synonym_noun,char_swap \\",
     "    --option k=2 -o two/",
     "crosslens perturb --dataset scenes/ --name blur,noise --sheet severities.png",
@@ -199,29 +189,25 @@ def perturb(
     pipeline: str | None = option(None, "The spaCy pipeline that tags. [default: the first installed]", metavar="NAME"),
     threads: Threads = None,
     show: int | None = option(
-        None, f"Print N changed captions of each. [default: {_SHOWN} without -o]", metavar="N", minimum=0
-    ),
-    html: Path | None = option(
-        None, f"A page with the first {_PAGE_CAPTIONS} captions (or --show N) and their changes.", metavar="FILE"
+        None,
+        f"Show N changed captions of each. [default: {_SHOWN} without -o; {_PAGE_CAPTIONS} on pages]",
+        metavar="N",
+        minimum=0,
     ),
     sheet: Path | None = option(
         None, "For pictures: draw the first three at every severity, to look at.", metavar="FILE"
     ),
+    write: Write = None,
     overwrite: Overwrite = False,
     listing: bool = option(False, "Print the perturbations, and nothing else.", flags=("--list",)),
-    json: Json = False,
-) -> None:
+) -> perturbations.PerturbedCaptions | perturbations.ListedPerturbations:
     """Perturb captions or pictures: small changes.
 
     Every perturbation becomes a dataset of its own, with the same ids, that every other command reads. A caption's
     change depends on the seed and its id alone. Running the same command again resumes where it was interrupted.
     """
     if listing:
-        if json:
-            print_json(report.perturbations_as_dict())
-        else:
-            print_result(report.perturbations_text(terminal_width()))
-        return
+        return perturbations.ListedPerturbations()
     if source.dataset is None:
         raise UsageError("missing option --dataset", fix="see crosslens perturb --help")
     chosen = perturbations.chosen_perturbations(name)
@@ -235,63 +221,33 @@ def perturb(
         perturbations.check_sheet(sheet, overwrite=overwrite)
     elif pictures and output is None:
         raise UsageError("missing option -o/--output", fix=f"{pictures[0]} changes pictures: pass -o FOLDER")
-    check_outputs(html, overwrite=overwrite)
     texts = [perturbation for perturbation in chosen if perturbation not in pictures]
     options = perturbation_options(option or [], texts)
     dataset = source.load()
     common: dict[str, Any] = {"seed": seed, "pipeline": pipeline, "threads": threads, "progress": progress_bar()}
+    on_pages = show or (_PAGE_CAPTIONS if write else 0)
     if show is None:
-        show = _SHOWN if output is None and html is None and texts else 0
-    most = max(show, (show or _PAGE_CAPTIONS) if html is not None else 0)
+        show = _SHOWN if output is None else 0
+    most = max(show, on_pages)
+    counts: dict[str, Any] = {}
+    captions: dict[str, dict[str, perturbations.Perturbed]] = {}
     if output is None:
-        counts, changes = _in_memory(dataset, texts, most, {**common, **options})
+        for name, results in perturbations.perturb_each(texts, dataset, **common, **options):
+            counts[name] = perturbations.applied_counts(results)
+            captions[name] = perturbations.changed_first(dataset, results, most)
     else:
         common |= {"image_folder": encode.image_folder, "skip_bad": encode.skip_bad, "overwrite": overwrite}
-        counts, changes = _written(dataset, chosen, output, most, {**common, **options})
-    if html is not None:
-        _write_page(changes, html, f"{dataset.name}: perturbed captions", show or _PAGE_CAPTIONS)
+        counts = perturbations.write_perturbations(dataset, chosen, output, **common, **options)
+        for name in texts if most else ():
+            results = perturbations.read_perturbed(core.Dataset.load(output / name))
+            captions[name] = perturbations.changed_first(dataset, results, most)
+        wrote(output)
     if sheet is not None:
         perturbations.write_sheet(
             dataset, pictures, sheet, seed=seed, image_folder=encode.image_folder, overwrite=overwrite
         )
-    if json:
-        _print_json(counts, changes, show, [path for path in (output, html, sheet) if path is not None])
-    else:
-        _print_text(counts, changes, show, output, html)
-        if sheet is not None:
-            print_note(f"every severity: {sheet}")
-
-
-def _in_memory(
-    dataset: core.Dataset, names: Sequence[str], most: int, options: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[report.CaptionChanges]]:
-    facts, changes = {}, []
-    for name, results in perturbations.perturb_each(names, dataset, **options):
-        facts[name] = perturbations.applied_counts(results)
-        changes.append(_changes(name, dataset, results, facts[name], most))
-    return facts, changes
-
-
-def _written(
-    dataset: core.Dataset, names: Sequence[str], output: Path, most: int, options: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[report.CaptionChanges]]:
-    facts = perturbations.write_perturbations(dataset, names, output, **options)
-    changes = []
-    for name, fact in facts.items():
-        if most and fact["kind"] != "image":
-            results = perturbations.read_perturbed(core.Dataset.load(output / name))
-            changes.append(_changes(name, dataset, results, fact, most))
-    return facts, changes
-
-
-def _changes(
-    name: str, dataset: core.Dataset, results: Sequence[Any], counts: Mapping[str, Any], most: int
-) -> report.CaptionChanges:
-    """The first captions, and as many changed ones as are to be shown."""
-    changed = [row for row, result in enumerate(results) if result.applied][:most]
-    rows = sorted({*changed, *range(min(most, len(results)))})
-    captions = {dataset.caption_ids[row]: results[row] for row in rows}
-    return report.CaptionChanges(name, report.plain_summary(perturbations.PERTURBATIONS[name]), captions, counts)
+        wrote(sheet)
+    return perturbations.PerturbedCaptions(dataset.name, counts, captions, show)
 
 
 def perturbation_options(pairs: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
@@ -306,35 +262,3 @@ def perturbation_options(pairs: Sequence[str], names: Sequence[str]) -> dict[str
 def _with_underscores(pair: str) -> str:
     key, equals, value = pair.partition("=")
     return f"{key.replace('-', '_')}{equals}{value}"
-
-
-def _write_page(changes: Sequence[report.CaptionChanges], file: Path, title: str, most: int) -> None:
-    core.write_text(file, report.changes_page([perturbation.first(most) for perturbation in changes], title))
-
-
-def _print_text(
-    counts: Mapping[str, Any],
-    changes: Sequence[report.CaptionChanges],
-    show: int,
-    output: Path | None,
-    html: Path | None,
-) -> None:
-    if show:
-        texts = (
-            report.changes_text(part.changed_first(show), terminal_width(), colour=use_colour()) for part in changes
-        )
-        print_coloured("\n\n".join(texts))
-    elif counts:
-        print_result(report.counts_grid(counts).text(terminal_width()))
-    if output is not None:
-        listing = output / "perturbations.json"
-        print_note(f"\n{len(counts)} datasets in {output}, one folder each; {listing} describes them")
-    if html is not None:
-        print_note(f"the changes: {html}")
-
-
-def _print_json(
-    counts: Mapping[str, Any], changes: Sequence[report.CaptionChanges], show: int, written: Sequence[Path]
-) -> None:
-    shown = {part.name: part.changed_first(show).as_dict() for part in changes} if show else {}
-    print_json({"perturbations": counts, **({"shown": shown} if shown else {}), "written": list(map(str, written))})

@@ -13,16 +13,12 @@ import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.cli.console import (
-    check_outputs,
-    print_json,
     print_note,
     print_notes,
-    print_result,
     progress_bar,
-    terminal_width,
 )
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
-from crosslens.cli.flags import ColumnOptions, Flags, Json, Overwrite, command
+from crosslens.cli.flags import ColumnOptions, Flags, Json, command
 from crosslens.cli.stored_runs import drops_by_column, load_runs, load_studies, named_tables
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -30,12 +26,12 @@ from crosslens.encode import EncodeOptions
 
 @dataclass(frozen=True)
 class ChangeOptions(Options):
-    """The page of what changed between two runs."""
+    """What changed between two runs, query by query."""
 
-    html: Path | None = option(None, "A page of the queries won and lost, and why.", metavar="FILE")
-    direction: str | None = option(None, "With --html: which queries. [default: texts first]", metavar="t2i|t2t|i2t")
-    phi: str = option("cider", "With --html: the similarity of top hits to queries.", metavar="NAME")
-    show: int = option(20, "With --html: so many won and so many lost queries.", metavar="N", minimum=1)
+    changes: bool = option(False, "Show what changed from the first of two runs to the second, and why.")
+    direction: str | None = option(None, "Of --changes: which queries. [default: texts first]", metavar="t2i|t2t|i2t")
+    phi: str = option("cider", "Of --changes: the similarity of top hits to queries.", metavar="NAME")
+    show: int = option(20, "Of --changes: so many won and so many lost queries.", metavar="N", minimum=1)
 
 
 _MAX_METRICS = 2
@@ -128,8 +124,8 @@ def _first_of_each_direction(names: list[str]) -> list[str]:
     'crosslens compare runs/clip-b32 runs/siglip --metrics "t2i/Hit@1 i2t/mAP@R"',
     "crosslens compare runs/a runs/b --columns difficulty.parquet --by difficulty",
     "crosslens compare runs/a runs/b runs/c --all-pairs",
-    "crosslens compare runs/a runs/b runs/c --all-pairs --latex > table.tex",
-    "crosslens compare runs/triplet runs/sam --html changes.html",
+    "crosslens compare runs/a runs/b runs/c --all-pairs --write table.tex",
+    "crosslens compare runs/triplet runs/sam --changes --write changes.html",
 )
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Two or more run folders; the first is compared with the others.")],
@@ -143,54 +139,38 @@ def compare(
     permutations: int = option(10_000, "Permutations of the paired test.", metavar="N", minimum=1, maximum=10_000_000),
     seed: int = option(0, "Seed of the permutations.", metavar="N"),
     all_pairs: bool = option(False, "Compare every run with every other one: one table with significance marks."),
-    latex: bool = option(False, "Print a LaTeX table: intervals, the best in bold, significance marks."),
-    page: ChangeOptions,
-    overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+    options: ChangeOptions,
+) -> pipeline.Comparison | report.GroupedComparison:
     """Test whether runs differ significantly.
 
-    Runs must share their queries. Tests are paired, over images, and corrected for multiple comparisons. With --html,
-    a page shows what changed from the first of two runs to the second: queries won and lost, with pictures, and why.
+    Runs must share their queries. Tests are paired, over images, and corrected for multiple comparisons. --changes
+    shows what changed from the first of two runs to the second: queries won and lost, with pictures on a page
+    (--write changes.html), and why.
     """
     if len(runs) < 2:
         raise UsageError("a comparison requires two runs", fix="name a second run folder")
-    if page.html is not None and (len(runs) > 2 or by is not None or all_pairs):
-        raise UsageError("--html is a page of two runs", fix="name two runs, without --by and --all-pairs")
-    if page.html is None and (source != DatasetOptions() or encode.image_folder is not None or page != ChangeOptions()):
+    if options.changes and (len(runs) > 2 or by is not None or all_pairs):
+        raise UsageError("--changes is of two runs", fix="name two runs, without --by and --all-pairs")
+    if not options.changes and (
+        source != DatasetOptions() or encode.image_folder is not None or options != ChangeOptions()
+    ):
         raise UsageError(
-            "a dataset, --image-folder, --direction, --phi and --show are for --html", fix="pass --html FILE"
+            "a dataset, --image-folder, --direction, --phi and --show are of --changes", fix="pass --changes"
         )
-    check_outputs(page.html, overwrite=overwrite)
     loaded = load_runs(runs, added.columns)
+    test: dict[str, Any] = {"correction": correction, "permutations": permutations, "seed": seed}
     if by is not None:
-        if latex:
-            raise UsageError("--latex does not go with --by", fix="drop one of them, or use --json")
-        options: dict[str, Any] = {"correction": correction, "permutations": permutations, "seed": seed}
-        _compare_groups(
-            report.compare_groups(loaded, by, metrics=metrics, all_pairs=all_pairs, **options), by, json=json
-        )
-        return
-    comparison = pipeline.compare(
-        *loaded, metrics=metrics, all_pairs=all_pairs, correction=correction, permutations=permutations, seed=seed
-    )
-    changed: dict[str, Any] = {}
-    if page.html is not None:
-        changed = _write_changes(loaded, comparison, source, encode.image_folder, page)
-    if json:
-        print_json({**comparison.as_dict(), **changed})
-    elif latex:
-        print_result(report.comparison_latex(comparison).removesuffix("\n"))
-    else:
-        print_result(comparison.text(terminal_width()))
+        return report.compare_groups(loaded, by, metrics=metrics, all_pairs=all_pairs, **test)
+    comparison = pipeline.compare(*loaded, metrics=metrics, all_pairs=all_pairs, **test)
+    if not options.changes:
+        return comparison
+    return replace(comparison, changes=_changes(loaded, comparison, source, encode.image_folder, options))
 
 
-def _write_changes(
+def _changes(
     runs: list[core.Run], comparison: pipeline.Comparison, source: DatasetOptions, image_folder: str | Path | None,
     options: ChangeOptions,
-) -> dict[str, Any]:  # fmt: skip
-    """Write the page of what changed; returns what JSON says of it."""
-    assert options.html is not None
+) -> explanations.RunChanges:  # fmt: skip
     reader_options = source.reader_options()
     dataset = explanations.dataset_of_run(runs[0], source.dataset, **reader_options)
     if source.dataset is None and not reader_options and (note := explanations.dataset_change(runs[0], dataset)):
@@ -201,14 +181,4 @@ def _write_changes(
         progress=progress_bar(),
     )  # fmt: skip
     files, problem = explanations.image_files_of_run(runs[0], dataset, changes.images, image_folder)
-    page = report.run_changes_page(changes, comparison, dataset, files, problem=problem)
-    core.write_text(options.html, page)
-    print_note(f"written: {options.html}")
-    return {"changes": changes.as_dict(), "written": [str(options.html)]}
-
-
-def _compare_groups(compared: dict[str, pipeline.Comparison], column: str, *, json: bool) -> None:
-    if json:
-        print_json({"by": column, "groups": {group: comparison.as_dict() for group, comparison in compared.items()}})
-        return
-    print_result(report.grouped_comparison_text(compared, column, terminal_width()))
+    return replace(changes, pictures=files, problem=problem)

@@ -80,6 +80,7 @@ def compare_queries(
         paired_permutation(hits[1], hits[0], clusters, **test), _cause_changes(shared, gain, failures),
         tuple(_change(shared.row(row, named=True), hits, row, failures) for row in _largest(gain, most)),
         tuple(_change(shared.row(row, named=True), hits, row, failures) for row in _largest(-gain, most)), notes,
+        dict(dataset.described.captions.select("image", "text").reverse().iter_rows()),
     )  # fmt: skip
 
 

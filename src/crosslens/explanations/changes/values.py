@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import polars as pl
 
-from crosslens.core import json_form
+from crosslens.core import Presented, Section, json_form
+from crosslens.explanations.changes.sections import change_sections
 from crosslens.statistics import PairedTest
 
 
@@ -45,13 +47,14 @@ class QueryChange:
 
 
 @dataclass(frozen=True, eq=False)
-class RunChanges:
+class RunChanges(Presented):
     """Two runs on the same queries of one direction.
 
     A query is won where its first relevant item is ranked higher by the second run. ``ranks`` tests the difference of
     the mean reciprocal ranks, ``phi`` that of the mean φ of the top hits, whose means are ``phi_means``. ``causes``
     has a row per cause: how many queries fail so in either run, in how many won queries it is gone, and in how many
-    lost ones new. ``won`` and ``lost`` are the queries that changed most.
+    lost ones new. ``won`` and ``lost`` are the queries that changed most; ``captions`` has a caption of each image that
+    they name, ``pictures`` its file, and ``problem`` says why there are none.
     """
 
     runs: tuple[str, str]
@@ -68,10 +71,22 @@ class RunChanges:
     won: tuple[QueryChange, ...]
     lost: tuple[QueryChange, ...]
     notes: tuple[str, ...] = ()
+    captions: Mapping[str, str] = field(default_factory=dict)
+    pictures: Mapping[str, str] = field(default_factory=dict)
+    problem: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"What {self.runs[1]} changed"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """The balance, causes, and queries won and lost."""
+        return change_sections(self)
 
     @property
     def images(self) -> tuple[str, ...]:
-        """The images that a page shows."""
+        """The images that are shown."""
         changes = (*self.won, *self.lost)
         return tuple(
             dict.fromkeys(

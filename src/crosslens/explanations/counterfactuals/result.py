@@ -9,9 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import json_form
+from crosslens.core import Presented, Section, json_form
 from crosslens.explanations.counterfactuals.options import RIGHT, WRONG
 from crosslens.explanations.counterfactuals.query_set import QueryResult
+from crosslens.explanations.counterfactuals.sections import counterfactual_sections
 from crosslens.perturbations import Edit
 
 
@@ -95,8 +96,8 @@ class Radius:
 
 
 @dataclass(frozen=True, eq=False)
-class Counterfactuals:
-    """Counterfactuals of several queries of one dataset, by one model."""
+class Counterfactuals(Presented):
+    """Counterfactuals of several queries of one dataset, by one model; a terminal shows the first ``shown``."""
 
     dataset: str
     model: str
@@ -105,6 +106,16 @@ class Counterfactuals:
     perturbations: tuple[str, ...]
     budget: int
     results: tuple[Counterfactual, ...]
+    shown: int = 5
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"Counterfactuals: {self.dataset}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """The edits, smallest first, and how many characters it takes."""
+        return counterfactual_sections(self)
 
     def __iter__(self) -> Iterator[Counterfactual]:
         return iter(self.results)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from math import isfinite
+from math import isfinite, nan
 from typing import Any
 
-from crosslens.core import Printable, UnknownNameError, json_form
+from crosslens.core import Presented, Section, UnknownNameError, json_form
 from crosslens.metrics import facts_of
+from crosslens.pipeline.leaderboards.sections import board_sections
 
 
 @dataclass(frozen=True)
@@ -27,17 +28,17 @@ class Standing:
     high: float
     n: int
     best: bool = False
-    difference: float = float("nan")
-    difference_low: float = float("nan")
-    difference_high: float = float("nan")
-    p_value: float = float("nan")
-    adjusted_p: float = float("nan")
+    difference: float = nan
+    difference_low: float = nan
+    difference_high: float = nan
+    p_value: float = nan
+    adjusted_p: float = nan
     significant: bool | None = None
 
 
 @dataclass(frozen=True)
-class Leaderboard(Printable):
-    """Models × datasets × metrics; a cell that nobody evaluated is not there. Prints as tables.
+class Leaderboard(Presented):
+    """Models × datasets × metrics; a cell that nobody evaluated is not there.
 
     ``tests`` is the number of comparisons that p-values are corrected for: all pairs of models in every column, since
     which model is the best was decided by looking at all of them.
@@ -55,6 +56,10 @@ class Leaderboard(Printable):
     tests: int
     notes: tuple[str, ...] = field(default=())
 
+    @property
+    def title(self) -> str:
+        return "Leaderboard"
+
     def cell(self, model: str, dataset: str, metric: str) -> Standing | None:
         """The standing of a model; None where it was not evaluated."""
         for kind, name, known in (
@@ -67,6 +72,24 @@ class Leaderboard(Printable):
     def best(self, dataset: str, metric: str) -> tuple[str, ...]:
         """The models with the best figure: several where they are equal, none where nobody has the metric."""
         return tuple(model for model in self.models if (cell := self.cell(model, dataset, metric)) and cell.best)
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A table per metric, or one of all metrics."""
+        return board_sections(self)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Leaderboard:
+        """Read the JSON form."""
+        cells: dict[tuple[str, str, str], Standing] = {}
+        for stored in content["cells"]:
+            numbers: dict[str, Any] = {name: nan if value is None else value for name, value in stored.items()}
+            cell = Standing(**numbers | {"significant": stored["significant"]})
+            cells[cell.model, cell.dataset, cell.metric] = cell
+        return cls(
+            tuple(content["models"]), tuple(content["datasets"]), tuple(content["metrics"]), cells,
+            content["correction"], content["permutations"], content["seed"], content["level"], content["tests"],
+            tuple(content["notes"]),
+        )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: fractions, never percent; None where there is no number."""

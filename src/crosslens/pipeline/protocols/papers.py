@@ -13,7 +13,7 @@ def _at(metric: str) -> tuple[str, ...]:
 
 
 _FIVE_PHI = ("cider:split", "spice")
-FIVE = add_protocol(
+add_protocol(
     Protocol(
         "five",
         "Biten et al., Is an Image Worth Five Sentences? (WACV 2022)",
@@ -52,7 +52,7 @@ _BRIT_PERTURBATIONS = (
     "distraction_true", "distraction_false", "shuffle_nouns_and_adj", "shuffle_all_words",
     "shuffle_allbut_nouns_and_adj", "shuffle_within_trigrams", "shuffle_trigrams",
 )  # fmt: skip
-BRIT = add_protocol(
+add_protocol(
     Protocol(
         "brit",
         "Hendriksen et al., Assessing Brittleness of Image-Text Retrieval Benchmarks",
@@ -96,7 +96,7 @@ BRIT = add_protocol(
     )
 )  # fmt: skip
 
-EXPL = add_protocol(
+add_protocol(
     Protocol(
         "expl",
         "Lymperaiou et al., Towards Explainable Evaluation of Language Models (COLING 2022)",
@@ -126,7 +126,7 @@ EXPL = add_protocol(
     )
 )  # fmt: skip
 
-RECOS = add_protocol(
+add_protocol(
     Protocol(
         "recos",
         "ReCoS: A Novel Benchmark for Cross-Modal Image-Text Retrieval in Complex Real-Life Scenarios",
@@ -145,7 +145,7 @@ RECOS = add_protocol(
     )
 )  # fmt: skip
 
-IMP = add_protocol(
+add_protocol(
     Protocol(
         "imp",
         "Image Polysemy in Contrastive Vision-Language Learning",

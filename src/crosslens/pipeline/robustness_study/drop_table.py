@@ -14,9 +14,15 @@ import polars as pl
 from crosslens.core import Cell, Figure, Heat, Presented, Row, Section, Table, UnknownNameError, UsageError, json_form
 from crosslens.metrics import bounds_of, format_count, metric_figure, unit_sentence
 from crosslens.pipeline.comparison import unused_label
-from crosslens.pipeline.comparison_results import significance_sentence
 from crosslens.pipeline.robustness_study.query_changes import direction_rsum
-from crosslens.statistics import Bootstrap, difference_bounds, holm, paired_permutation, relative_interval
+from crosslens.statistics import (
+    Bootstrap,
+    difference_bounds,
+    holm,
+    paired_permutation,
+    relative_interval,
+    significance_sentence,
+)
 
 if TYPE_CHECKING:
     from crosslens.pipeline.robustness_study.study import Robustness

@@ -23,7 +23,6 @@ from crosslens.core import (
     split_name,
 )
 from crosslens.metrics import facts_of, format_count, format_figure, metric_figure, unit_sentence
-from crosslens.pipeline.comparison_results import CORRECTION_WORDS, floor_of_p
 from crosslens.pipeline.protocols.protocol import protocol_facts
 from crosslens.pipeline.robustness_study.drop_table import (
     PERCENT_SENTENCE,
@@ -34,6 +33,7 @@ from crosslens.pipeline.robustness_study.drop_table import (
     table_of_tests,
 )
 from crosslens.pipeline.robustness_study.query_changes import CHANGE_FIGURES, CHANGE_GROUPS, POOLED, direction_rsum
+from crosslens.statistics import CORRECTION_WORDS, floor_of_p
 
 if TYPE_CHECKING:
     from crosslens.pipeline.robustness_study.study import Robustness

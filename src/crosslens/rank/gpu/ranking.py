@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from crosslens.core import Progress, Relevance
+from crosslens.core import Progress
 from crosslens.rank.gpu.exact import fused
 from crosslens.rank.gpu.fused.fused_pass import LONGEST_LIST, MOST_RELEVANT, SMALLEST, fused_pass
 from crosslens.rank.gpu.side import Side
 from crosslens.rank.gpu.tiles.tile_pass import tile_pass
-
-Tensor = Any
-
-
-def rank_vectors(
-    rows: Tensor,
-    columns: Tensor,
-    relevant: Sequence[Relevance],
-    depth: int,
-    tile: int | None,
-    progress: Progress,
-    *,
-    kernels: bool = True,
-    half: bool = True,
-) -> tuple[Side, Side]:
-    """Count and collect for both directions. Without ``kernels`` and ``half`` slower ways are taken."""
-
-    def sides() -> tuple[Side, Side]:
-        return Side.of(relevant[0], rows, columns, depth), Side.of(relevant[1], columns, rows, depth)
-
-    return rank_sides(sides, tile, progress, kernels=kernels, half=half)
 
 
 def rank_sides(

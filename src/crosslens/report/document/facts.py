@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from crosslens.metrics import facts_of, format_count, format_figure
 from crosslens.pipeline import StageResult
 from crosslens.report.document.context import ReportContext
-from crosslens.report.groups import NO_VALUE
+from crosslens.report.groups import CAPTION_LENGTH, NO_VALUE
 
 _SPREAD = 0.0005
 """Of a share: less is not seen in a table."""
@@ -46,9 +47,18 @@ def weakest_group(context: ReportContext, name: str) -> str:
     mean, column, group, values = min(weak, key=lambda entry: entry[0])
     interval = f"{format_figure(metric, values.low)} to {format_figure(metric, values.high)}"
     return (
-        f"The weakest group is {column} = {group}: {metric} {format_figure(metric, mean)} ({interval}, "
+        f"The weakest group is {group_words(column, group)}: {metric} {format_figure(metric, mean)} ({interval}, "
         f"{format_count(values.n, 'query')}), against {format_figure(metric, whole)} over all."
     )
+
+
+def group_words(column: str, group: str) -> str:
+    """What a group is called in a sentence."""
+    lengths = re.fullmatch(r"\[(\d+), (\d+)([)\]])", group) if column == CAPTION_LENGTH else None
+    if lengths is None:
+        return f"{column} = {group}"
+    shortest, longest = int(lengths[1]), int(lengths[2]) - (lengths[3] == ")")
+    return f"captions of {shortest} to {longest} words" if shortest < longest else f"captions of {shortest} words"
 
 
 def stage_of(context: ReportContext, stage: str, name: str) -> StageResult | None:

@@ -77,6 +77,8 @@ figure { margin: 0; min-width: 0; }
 .hits img { max-width: 100%; height: auto; } .hits .facts { display: block; font-size: 12px; }
 .hits figure { border: 2px solid var(--line); border-radius: 6px; padding: 6px; font-size: 13px; }
 .hits figure.truth { border-style: dashed; } .hits figure.right { border: 4px double var(--good); padding: 4px; }
+.diffs { width: 100%; } .diffs th { width: 9ch; overflow-wrap: anywhere; } .diffs td { overflow-wrap: anywhere; }
+.diffs .facts { display: block; } del { color: var(--bad); } ins { color: var(--good); }
 svg.missing { background: var(--frame); } svg.missing text { fill: var(--soft); font-size: 13px; }
 figcaption { margin-top: 4px; overflow-wrap: anywhere; }
 .badge { background: var(--good); color: var(--paper); border-radius: 3px; padding: 0 5px; white-space: nowrap; }

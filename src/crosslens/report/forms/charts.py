@@ -118,10 +118,12 @@ def _shares(chart: Shares) -> ChartDrawing:
         else ("strip", opacities[min(index, len(opacities) - 1)])
         for index, level in enumerate(chart.levels)
     ]  # fmt: skip
-    for index, (level, (look, shade)) in enumerate(zip(chart.levels, looks, strict=True)):
-        x = labels + strip * index / len(chart.levels)
+    x, rooms = labels, [30 + widest((level,), strip) for level in chart.levels]
+    for level, (look, shade), room in zip(chart.levels, looks, rooms, strict=True):
         drawing.rectangle(x, 4, 10, 10, look, level, fill_opacity=shade)
-        drawing.text(x + 14, 13.5, level, "soft", strip / len(chart.levels) - 16)
+        room *= min(1.0, strip / sum(rooms))
+        drawing.text(x + 14, 13.5, level, "soft", room - 16)
+        x += room
     for row, (group, counts) in enumerate(zip(chart.groups, chart.counts, strict=True)):
         y, x, total = 26 + (high + gap) * row, labels, sum(counts) or 1
         if not alone:

@@ -11,6 +11,7 @@ from crosslens.core import (
     Cards,
     Cell,
     Chart,
+    Diffs,
     FactList,
     Figure,
     Link,
@@ -32,8 +33,14 @@ _BUDGET = 8_000_000
 """Bytes that the pictures of a page may take."""
 _MOST_ROWS = 500
 """Of the table behind a chart: the points of a larger scatter nobody reads."""
+_MOST_DIFFS = 20
+"""Of edited texts: what is more is folded."""
 _PERCENT = "\u00a0%"
 """The sign stays with its number at the end of a line."""
+
+
+Drawn = Mapping[str, EmbeddedImage]
+"""Pictures by the files that they are in."""
 
 
 @FORMS.register("html")
@@ -50,11 +57,11 @@ def section_page(title: str, sections: Iterable[Section]) -> str:
 
 
 def _body(sections: Sequence[Section]) -> str:
-    drawn = _thumbnails([part for section in sections for part in section.parts if isinstance(part, Cards)])
+    drawn = _drawn([part for section in sections for part in section.parts if isinstance(part, Cards)])
     return "\n".join(section_html(section, drawn) for section in sections)
 
 
-def section_html(section: Section, drawn: Mapping[str, EmbeddedImage] | None = None) -> str:
+def section_html(section: Section, drawn: Drawn | None = None) -> str:
     """A section with its heading, unless a chart of the same title opens it."""
     opening = section.parts[0] if section.parts else None
     headed = section.title and not (isinstance(opening, Chart) and opening.title == section.title)
@@ -62,8 +69,8 @@ def section_html(section: Section, drawn: Mapping[str, EmbeddedImage] | None = N
     return f"<section>{head}{''.join(part_html(part, drawn) for part in section.parts)}</section>"
 
 
-def part_html(part: Part, drawn: Mapping[str, EmbeddedImage] | None = None) -> str:
-    """One part; ``drawn`` are the pictures of all cards of a page, which share its budget."""
+def part_html(part: Part, drawn: Drawn | None = None) -> str:
+    """One part; ``drawn`` are the pictures of the whole page, where they are known."""
     if isinstance(part, Text):
         return "".join(paragraph(sentence, "facts" if part.note else "") for sentence in part.sentences)
     if isinstance(part, FactList):
@@ -78,7 +85,9 @@ def part_html(part: Part, drawn: Mapping[str, EmbeddedImage] | None = None) -> s
         return f'<div class="charts">{"".join(map(chart_html, part.charts))}</div>'
     if isinstance(part, Chart):
         return chart_html(part)
-    return cards_html(part, _thumbnails([part]) if drawn is None else drawn)
+    if isinstance(part, Diffs):
+        return _diffs(part)
+    return cards_html(part, _drawn([part]) if drawn is None else drawn)
 
 
 def paragraph(text: str, kind: str = "") -> str:
@@ -136,27 +145,44 @@ def chart_html(chart: Chart) -> str:
     return f'<figure class="{kind}"><figcaption>{escape(chart.title)}</figcaption>{about}\n{svg}\n{table}</figure>'
 
 
-def _thumbnails(cards: Iterable[Cards]) -> dict[str, EmbeddedImage]:
-    """A picture that is shown several times is on the page as often."""
-    shown = [
-        (card.image, part.pictures[card.image])
-        for part in cards
-        for card in part.cards
-        if card.image is not None and card.image in part.pictures
+def _diffs(part: Diffs) -> str:
+    """Texts with what was removed struck out and what was inserted underlined."""
+    rows = []
+    for diff in part.diffs:
+        text = "".join(
+            escape(before)
+            if before == after
+            else "".join(f"<{tag}>{escape(text)}</{tag}>" for tag, text in (("del", before), ("ins", after)) if text)
+            for before, after in diff.spans
+        )
+        facts = "".join(f'<span class="facts">{escape(fact)}</span>' for fact in (diff.about, *diff.facts) if fact)
+        rows.append(f'<tr><th scope="row">{escape(diff.name)}</th><td dir="auto">{text}{facts}</td></tr>')
+    tables = [
+        f'<table class="diffs"><tbody>\n{listed}\n</tbody></table>'
+        for listed in ("\n".join(rows[:_MOST_DIFFS]), "\n".join(rows[_MOST_DIFFS:]))
     ]
-    files = dict(shown)
-    return embed_thumbnails(files, _BUDGET * len(files) // max(1, len(shown)))
+    more = folded(f"{len(rows) - _MOST_DIFFS:,} more", tables[1]) if len(rows) > _MOST_DIFFS else ""
+    head = f"<h3>{escape(part.title)}</h3>" if part.title else ""
+    about = paragraph(part.about, "facts") if part.about else ""
+    return f'<div class="block">{head}{about}{tables[0]}{more}</div>' if rows else ""
 
 
-def cards_html(cards: Cards, drawn: Mapping[str, EmbeddedImage]) -> str:
+def _drawn(parts: Sequence[Cards]) -> Drawn:
+    """The pictures of cards by their files: all of them, each as often as it is shown, fit into the budget."""
+    shown = (cards.pictures.get(card.image or "") for cards in parts for card in cards.cards)
+    files = [file for file in shown if file is not None]
+    distinct = {file: file for file in files}
+    return embed_thumbnails(distinct, _BUDGET * len(distinct) // max(1, len(files)))
+
+
+def cards_html(cards: Cards, drawn: Drawn) -> str:
     """Pictures with their texts; a card without a picture has its texts alone."""
-    listed = "".join(_card(card, drawn) for card in cards.cards)
+    listed = "".join(_card(card, drawn.get(cards.pictures.get(card.image or "", ""))) for card in cards.cards)
     head = f"<h4>{escape(cards.title)}</h4>" if cards.title else ""
     return f'<div class="block">{head}<div class="hits">{listed}</div></div>'
 
 
-def _card(card: PictureCard, drawn: Mapping[str, EmbeddedImage]) -> str:
-    picture = drawn.get(card.image or "")
+def _card(card: PictureCard, picture: EmbeddedImage | None) -> str:
     shown = ""
     if picture is not None:
         size = f'width="{picture.width:g}" height="{picture.height:g}"'
@@ -176,6 +202,7 @@ NOTEBOOK_STYLE = """
 .crosslens th.number, .crosslens td.number { text-align: right; } .crosslens .facts { color: var(--soft); }
 .crosslens td.best { font-weight: 700; } .crosslens .wide { overflow-x: auto; }
 .crosslens .hits { display: grid; grid-template-columns: repeat(auto-fill, minmax(160px, 1fr)); gap: 10px; }
-.crosslens .hits img { max-width: 100%; height: auto; } .crosslens .hits .facts { display: block; font-size: 12px; }
+.crosslens .hits img { max-width: 100%; height: auto; }
+.crosslens .hits .facts, .crosslens .diffs .facts { display: block; font-size: 12px; }
 """
 """A few rules that keep to this element: a notebook has a style of its own."""

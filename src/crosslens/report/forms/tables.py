@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from crosslens.core import Cards, Cell, FactList, Figure, Section, Table, Text, UsageError, cell_text
+from crosslens.core import (
+    Cards,
+    Cell,
+    Diffs,
+    FactList,
+    Figure,
+    Section,
+    Table,
+    Text,
+    TextDiff,
+    UsageError,
+    cell_text,
+)
 
 _LATEX_CHARACTERS = str.maketrans({
     **{letter: f"\\{letter}" for letter in "&%$#_{}"}, "\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
@@ -36,7 +48,13 @@ def latex_table(table: Table) -> str:
 def _latex_cell(cell: Cell, best: bool) -> str:
     number = latex_text(cell.number if isinstance(cell, Figure) else cell_text(cell))
     number = f"\\textbf{{{number}}}" if best else number
-    return f"{number} {{\\small {cell.interval}}}" if isinstance(cell, Figure) and cell.interval else number
+    if not isinstance(cell, Figure) or not cell.interval:
+        return number
+    ends = cell.interval
+    if not cell.mark.startswith("("):  # not a second number, but a sign that a note explains
+        ends = ends.removesuffix(cell.mark).rstrip()
+        number += f"$^{{{cell.mark}}}$" if cell.mark else ""
+    return f"{number} {{\\small {ends}}}" if ends else number
 
 
 def latex_text(cell: str) -> str:
@@ -65,7 +83,19 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
             elif isinstance(part, Cards):
                 listed = [f"- {' · '.join((card.title, *card.lines))}" for card in part.cards]
                 blocks.append("\n".join([f"**{part.title}**", "", *listed]))
+            elif isinstance(part, Diffs):
+                blocks += [f"### {part.title}"] if part.title else []
+                blocks += [part.about] if part.about else []
+                blocks += ["\n".join(["```diff", *_diff_lines(diff), "```"]) for diff in part.diffs]
     return "\n\n".join(blocks) + "\n"
+
+
+def _diff_lines(diff: TextDiff) -> Iterator[str]:
+    """As programs show differences: the text as it was and as it is."""
+    before, after = (" ".join("".join(span[side] for span in diff.spans).split()) for side in (0, 1))
+    yield f"@@ {diff.name} @@"
+    yield from (f"- {before}", f"+ {after}") if diff.edited else (f"  {before}",)
+    yield from (f"# {fact}" for fact in (diff.about, *diff.facts) if fact)
 
 
 def markdown_table(table: Table) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from crosslens.core import (
@@ -13,19 +14,24 @@ from crosslens.core import (
     PAGE_WIDTH,
     Cards,
     Cell,
+    Diffs,
     FactList,
     Figure,
     Grid,
     Histogram,
+    Part,
     PictureCard,
     Section,
     Table,
     Text,
+    TextDiff,
     cell_text,
     printable,
+    printable_line,
     two_columns,
 )
 
+_RED, _GREEN, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[0m"
 _BAR = 40
 """How long the longest bar of text is."""
 _MOST_LETTERS = 300
@@ -35,35 +41,71 @@ _LEAST_LETTERS = 24
 
 
 @FORMS.register("terminal")
-def terminal(sections: Iterable[Section], width: int | None = None) -> str:
+def terminal(sections: Iterable[Section], width: int | None = None, *, colour: bool = False) -> str:
     """Texts and tables; charts are for pages, and what they show is in tables as well.
 
-    Tables take up to ``width`` columns (None: as many as they need), texts at most 80.
+    Tables take up to ``width`` columns (None: as many as they need), texts at most 80; edited texts are not wrapped, so
+    that they can be compared and copied. Everything is made printable, edits before they are coloured: no text may
+    move the cursor.
     """
-    wrapped = min(width or PAGE_WIDTH, PAGE_WIDTH)
     blocks: list[str] = []
     for section in sections:
-        if section.title:
-            blocks.append(_wrapped(section.title, wrapped))
+        blocks.append(printable(_wrapped(section.title, min(width or PAGE_WIDTH, PAGE_WIDTH))))
         for part in section.parts:
-            if isinstance(part, Text):
-                blocks.append("\n".join(_wrapped(sentence, wrapped) for sentence in part.sentences))
-            elif isinstance(part, FactList):
-                title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
-                blocks.append(title + two_columns(part.rows, wrapped, 2 if title else 0))
-            elif isinstance(part, Table) and not part.folded:
-                if part.narrow is not None and width is not None and text_grid(part.overview).width > width:
-                    part = part.narrow
-                title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
-                grid = text_grid(part.overview)
-                grid = _cut(grid, width) if part.cut and width is not None else grid
-                blocks.append(title + grid.text(width).lstrip("\n"))
-                blocks.append("\n".join(_wrapped(note, wrapped) for note in part.notes))
-            elif isinstance(part, Histogram) and part.printed:
-                blocks.append(f"{_wrapped(part.title, wrapped)}\n{_text_bars(part).text(width)}")
-            elif isinstance(part, Cards) and (cards := part.cards[: part.most]):
-                blocks.append("\n".join([part.title, *(line for card in cards for line in _card(card, wrapped))]))
-    return printable("\n\n".join(block for block in blocks if block))
+            if isinstance(part, Diffs):
+                blocks += _diffs(part, width or PAGE_WIDTH, colour=colour)
+            else:
+                blocks += map(printable, _blocks(part, width))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _blocks(part: Part, width: int | None) -> Iterator[str]:
+    wrapped = min(width or PAGE_WIDTH, PAGE_WIDTH)
+    if isinstance(part, Text):
+        yield "\n".join(_wrapped(sentence, wrapped) for sentence in part.sentences)
+    elif isinstance(part, FactList):
+        title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
+        yield title + two_columns(part.rows, wrapped, 2 if title else 0)
+    elif isinstance(part, Table) and not part.folded:
+        if part.narrow is not None and width is not None and text_grid(part.overview).width > width:
+            part = part.narrow
+        title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
+        grid = text_grid(part.overview)
+        grid = _cut(grid, width) if part.cut and width is not None else grid
+        yield title + grid.text(width).lstrip("\n")
+        yield "\n".join(_wrapped(note, wrapped) for note in part.notes)
+    elif isinstance(part, Histogram) and part.printed:
+        yield f"{_wrapped(part.title, wrapped)}\n{_text_bars(part).text(width)}"
+    elif isinstance(part, Cards) and (cards := part.cards[: part.most]):
+        yield "\n".join([_wrapped(part.title, wrapped), *(line for card in cards for line in _card(card, wrapped))])
+
+
+def _diffs(part: Diffs, width: int, *, colour: bool) -> Iterator[str]:
+    shown = part.diffs[: part.most]
+    head = ((part.title, ""), (part.about, "  ")) if shown else ()
+    wrapped = partial(textwrap.wrap, width=width, subsequent_indent="  ", break_on_hyphens=False)
+    yield "\n".join(line for text, indent in head for line in wrapped(printable_line(text), initial_indent=indent))
+    for diff in shown:
+        yield _diff(diff, colour=colour)
+    yield part.rest if len(part.diffs) > len(shown) else ""
+
+
+def _diff(diff: TextDiff, *, colour: bool) -> str:
+    """The text as it was and as it is; what differs in colour, or else in brackets."""
+    lines = [printable_line(f"{diff.name}: {diff.about}")] if diff.about else []
+    if diff.edited:
+        for side, (sign, tone) in enumerate((("-", _RED), ("+", _GREEN))):
+            shown = (_marked(printable_line(span[side]), tone if colour else "", span) for span in diff.spans)
+            lines.append(f"  {sign} {''.join(shown)}")
+    else:
+        lines.append(f"    {printable_line(''.join(before for before, _ in diff.spans))}")
+    return "\n".join([*lines, *(f"    {printable_line(fact)}" for fact in diff.facts)])
+
+
+def _marked(text: str, tone: str, span: tuple[str, str]) -> str:
+    if not text or span[0] == span[1]:
+        return text
+    return f"{tone}{text}{_PLAIN}" if tone else f"[{text}]"
 
 
 def text_grid(table: Table) -> Grid:

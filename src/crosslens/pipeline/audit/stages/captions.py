@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from crosslens.analyze import (
@@ -39,7 +40,7 @@ def label_quality(work: StageWork) -> StageOutput:
     folder.mkdir(parents=True, exist_ok=True)
     result.write(file, result.suspects)
     runs = " ".join(str(audited.folder) for audited in work.runs.values())
-    payload = {**result.as_dict(min(_LISTED, result.suspects)), "files": [str(file)]}
+    payload = {**replace(result, shown=min(_LISTED, result.suspects)).as_dict(), "files": [str(file)]}
     return StageOutput(payload, f"crosslens analyze labels {runs} -o {file} --limit {result.suspects}", folder)
 
 

@@ -7,8 +7,6 @@ from typing import Any
 from crosslens.rank.gpu.rounded import Rounded, float32_slack, product_slack
 from crosslens.rank.gpu.side import Side
 
-Tensor = Any
-
 TILE = {"height": 128, "width": 128, "num_warps": 4, "num_stages": 3}
 STEP = 64
 _SAMPLE = 8_192

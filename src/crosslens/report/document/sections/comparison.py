@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from crosslens.core import Grid
-from crosslens.metrics import format_figure, format_interval, unit_sentence
-from crosslens.pipeline import CORRECTION_WORDS
+from crosslens.core import Figure, Table
+from crosslens.metrics import metric_figure, unit_sentence
+from crosslens.pipeline import Leaderboard, board_table, difference_figure
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.parts import Content, ReportSection, notes, table_of
-from crosslens.report.forms.page import paragraph
-from crosslens.report.text.comparison import p_value
-from crosslens.report.text.results.leaderboard import mark, marks_sentence
-from crosslens.report.text.runs import difference_cells
+from crosslens.report.document.parts import Content, ReportSection, notes
+from crosslens.statistics import significance_sentence
 
 _MOST_COLUMNS = 8
 _FIRST = ("t2i/Hit@1", "i2t/Hit@1", "t2i/Hit@5", "i2t/Hit@5", "t2i/Hit@10", "i2t/Hit@10", "Rsum")
@@ -27,59 +25,39 @@ def leaderboard(context: ReportContext) -> ReportSection | None:
 
 
 def _board(payload: Mapping[str, Any]) -> list[Content]:
-    cells = {(cell["model"], cell["dataset"], cell["metric"]): cell for cell in payload["cells"]}
-    every = list(payload["metrics"])
-    room = max(1, _MOST_COLUMNS // len(payload["datasets"]))
-    chosen = ([name for name in _FIRST if name in every] or every)[:room]
-    columns = [(dataset, name) for dataset in payload["datasets"] for name in chosen]
-    rows, best, models = [], set(), payload["models"]
-    for number, model in enumerate(models):
-        row = [model]
-        for column, (dataset, name) in enumerate(columns, start=1):
-            cell = cells.get((model, dataset, name))
-            row.append(_standing(cell, name, alone=sum((other, dataset, name) in cells for other in models) == 1))
-            if cell is not None and cell["best"]:
-                best.add((number, column))
-        rows.append(tuple(row))
-    several = len(payload["datasets"]) > 1
-    header = ("model", *(f"{dataset}: {name}" if several else name for dataset, name in columns))
-    grid = Grid(header, tuple(rows), "l" * len(header))
-    correction = CORRECTION_WORDS.get(str(payload["correction"]), str(payload["correction"]))
-    about = (
-        f"{marks_sentence(payload['level'])} Paired permutation test over images, {correction}, "
-        f"{payload['permutations']:,} permutations. {unit_sentence(chosen)}"
-    )
-    return [table_of("Models and datasets", grid, best=best), paragraph(about, "facts"), notes(payload["notes"])]
-
-
-def _standing(cell: Mapping[str, Any] | None, name: str, alone: bool) -> str:
-    if cell is None or cell["mean"] is None:
-        return "–"
-    interval = ""
-    if cell["low"] is not None and cell["high"] is not None:
-        interval = f" {format_interval(name, cell['low'], cell['high'])}"
-    return f"{format_figure(name, cell['mean'])} {mark(cell['best'], cell['significant'], alone)}".rstrip() + interval
+    board = Leaderboard.from_dict(payload)
+    room = max(1, _MOST_COLUMNS // len(board.datasets))
+    chosen = ([name for name in _FIRST if name in board.metrics] or list(board.metrics))[:room]
+    several = len(board.datasets) > 1
+    columns = {
+        f"{dataset}: {name}" if several else name: (dataset, name) for dataset in board.datasets for name in chosen
+    }
+    shown = replace(board, metrics=tuple(chosen), notes=())
+    return [board_table(shown, columns, "Models and datasets"), notes(board.notes)]
 
 
 def _pairs(context: ReportContext) -> list[Content]:
     parts: list[Content] = []
     for dataset, comparison in context.comparisons.items():
-        results = comparison.results
-        differences = difference_cells((entry.metric, entry.difference, entry.low, entry.high) for entry in results)
         rows = tuple(
             (
-                entry.other, entry.baseline, entry.metric, format_figure(entry.metric, entry.other_mean),
-                format_figure(entry.metric, entry.baseline_mean), difference,
-                p_value(entry.adjusted_p, comparison.permutations), f"{entry.wins:,} : {entry.losses:,}",
+                entry.other,
+                entry.baseline,
+                entry.metric,
+                metric_figure(entry.metric, entry.other_mean),
+                metric_figure(entry.metric, entry.baseline_mean),
+                difference_figure(entry),
+                Figure.p(entry.adjusted_p, comparison.permutations),
+                f"{entry.wins:,} : {entry.losses:,}",
             )
-            for entry, difference in zip(results, differences, strict=True)
-        )  # fmt: skip
+            for entry in comparison.results
+        )
         header = ("run A", "run B", "metric", "A", "B", "A − B", "p", "A better : B better")
-        correction = CORRECTION_WORDS.get(comparison.correction, comparison.correction)
+        test = "paired permutation test over images"
         about = (
-            f"Paired permutation test over images, two-sided, {comparison.permutations:,} permutations; "
-            f"p {correction}. {unit_sentence(entry.metric for entry in results)}"
+            significance_sentence(test, comparison.permutations, comparison.correction, len(rows)),
+            unit_sentence(entry.metric for entry in comparison.results),
         )
         title = f"Runs compared{f' on {dataset}' if dataset else ''}"
-        parts += [table_of(title, Grid(header, rows, "lllrrlrr")), paragraph(about, "facts"), notes(comparison.notes)]
+        parts += [Table(header, rows, "lllrrlrr", title=title, notes=about), notes(comparison.notes)]
     return [part for part in parts if part]

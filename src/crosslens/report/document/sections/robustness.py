@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from crosslens.analyze import ACCURACY
-from crosslens.core import Bars, Figure, Grid, Heat, split_name
-from crosslens.metrics import format_count, format_figure, metric_figure, unit_of
+from crosslens.core import Bars, Figure, Heat, Table, split_name
+from crosslens.metrics import format_count, metric_figure, unit_of
 from crosslens.pipeline import StageResult, percent_figure
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.facts import main_drops
-from crosslens.report.document.parts import Content, ReportSection, series_of, stored_figure, table_of
+from crosslens.report.document.parts import Content, ReportSection, series_of, stored_figure
 from crosslens.report.forms.page import paragraph
-from crosslens.report.text.runs import difference_cells
 
 _MOST_BRITTLE = 6
 _ABOUT = (
@@ -59,22 +59,19 @@ def _map(context: ReportContext, results: Sequence[StageResult]) -> Iterator[Con
         cells=tuple(tuple(points[row]) for row in order), heading="change", worse=True,
         about="Rows are changes, the costliest first; positive numbers are losses.",
     )  # fmt: skip
-    yield table_of(f"Drop of {metric}, in points and in percent of the figure before", _drops_grid(metric, rows))
-
-
-def _drops_grid(metric: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Grid:
-    def known(row: Mapping[str, Any], key: str) -> float:
-        return float("nan") if row.get(key) is None else float(row[key])
-
-    own = [row for _, row in rows]
-    columns = (
-        [str(row["perturbation"]) for row in own],
-        [model for model, _ in rows],
-        [format_figure(metric, known(row, "before")) for row in own],
-        difference_cells((metric, known(row, "drop"), known(row, "low"), known(row, "high")) for row in own),
-        [str(percent_figure(*(row.get(f"percent{end}") for end in ("", "_low", "_high")))) for row in own],
+    before, change = metric_figure(metric, None), metric_figure(metric, None, signed=True)
+    drops = tuple(
+        (
+            str(row["perturbation"]),
+            model,
+            replace(before, value=row.get("before")),
+            stored_figure(row, change, "drop"),
+            percent_figure(*(row.get(f"percent{end}") for end in ("", "_low", "_high"))),
+        )
+        for model, row in rows
     )
-    return Grid(("change", "run", "before", "points", "percent"), tuple(zip(*columns, strict=True)), "llrll")
+    title = f"Drop of {metric}, in points and in percent of the figure before"
+    yield Table(("change", "run", "before", "points", "percent"), drops, "llrll", title=title)
 
 
 def _model(result: StageResult, row: Mapping[str, Any]) -> str:
@@ -98,7 +95,7 @@ def _brittle(results: Sequence[StageResult]) -> Iterator[Content]:
             for row in worst
         )  # fmt: skip
         header = ("caption", "changed to", "change", "rank before", "rank after", "run")
-        yield table_of("Captions that lost most", Grid(header, cells, "lllrrl"))
+        yield Table(header, cells, "lllrrl", title="Captions that lost most")
 
 
 def _rank(value: Any) -> str:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
 
 from crosslens.web.judging.database.engine import Database
-from crosslens.web.judging.database.tables import AccountRow, ItemRow, JudgementHistoryRow, JudgementRow
+from crosslens.web.judging.database.tables import AccountRow, ItemRow, JudgementRow
 
 
 @dataclass(frozen=True)
@@ -30,36 +30,24 @@ class JudgementEntry:
 
 def judgements(database: Database, project: int) -> list[JudgementEntry]:
     """All judgements of a project, oldest first."""
-    return _entries(database, _selection(JudgementRow, project))
-
-
-def judgements_taken_back(database: Database, project: int) -> list[JudgementEntry]:
-    """What people undid, oldest first."""
-    return _entries(database, _selection(JudgementHistoryRow, project))
-
-
-def _selection(table: type[JudgementRow] | type[JudgementHistoryRow], project: int) -> Select[Any]:
-    return (
+    query = (
         select(
-            table.item,
+            JudgementRow.item,
             AccountRow.name,
-            table.labels,
-            table.rating,
-            table.text,
+            JudgementRow.labels,
+            JudgementRow.rating,
+            JudgementRow.text,
             ItemRow.kind,
-            table.source,
-            table.created,
-            table.seconds,
+            JudgementRow.source,
+            JudgementRow.created,
+            JudgementRow.seconds,
             ItemRow.expected,
         )
-        .join(ItemRow, ItemRow.id == table.item)
-        .join(AccountRow, AccountRow.id == table.account)
+        .join(ItemRow, ItemRow.id == JudgementRow.item)
+        .join(AccountRow, AccountRow.id == JudgementRow.account)
         .where(ItemRow.project == project)
-        .order_by(table.id)
+        .order_by(JudgementRow.id)
     )
-
-
-def _entries(database: Database, query: Select[Any]) -> list[JudgementEntry]:
     with database.reading() as session:
         return [
             JudgementEntry(item, account, tuple(labels), *rest)

@@ -1,1 +1,0 @@
-"""What people decide by: leaderboards, and requirements that a model fulfils or not."""
