@@ -32,7 +32,7 @@ BOARD = leaderboard(
 def test_latex() -> None:
     lines = BOARD.content(".tex").decode().splitlines()
     assert r"model & coco\_5k & flickr \\" in lines
-    assert r"<b>50\% \& more & \textbf{90.0}$^{*}$ {\small [10.0, 90.0]} & -- \\" in lines
+    assert r"$<$b$>$50\% \& more & \textbf{90.0}$^{*}$ {\small [10.0, 90.0]} & -- \\" in lines
     assert r"bad & 10.0 {\small [10.0, 90.0]} & 30.0 {\small [10.0, 90.0]} \\" in lines, (
         "without a mark: significantly worse; alone: nothing to beat"
     )

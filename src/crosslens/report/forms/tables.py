@@ -9,6 +9,7 @@ from crosslens.core import Cards, Cell, FactList, Figure, Section, Table, Text, 
 _LATEX_CHARACTERS = str.maketrans({
     **{letter: f"\\{letter}" for letter in "&%$#_{}"}, "\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}", "→": r"$\rightarrow$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--", "−": "$-$",
+    "<": "$<$", ">": "$>$",
 })  # fmt: skip
 
 
