@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from crosslens.core import Relevance, SilentProgress
-from crosslens.rank.gpu.ranking import rank_sides
+from crosslens.rank.gpu.block_ranking import rank_sides
 from crosslens.rank.gpu.side import Side
 
 DEPTH = 10

@@ -25,7 +25,7 @@ import uvicorn
 from crosslens.core import Dataset, Embeddings, Run
 from crosslens.pipeline import EvaluateOptions, InputOptions, Recipe, RunVectors, run_recipe
 from crosslens.web import WebSettings, create_app
-from crosslens.web.map.packing import pack_points
+from crosslens.web.map.binary import pack_points
 from crosslens.web.map.projection import PCA
 from crosslens.web.map.service import Maps, draw
 from crosslens.web.map.stored import EmbeddingMap

@@ -182,7 +182,7 @@ def test_built_in_scenes_and_model(call: Call, tmp_path: Path) -> None:
 
 def test_steps_stand_at_whole_numbers() -> None:
     """Quantiles fall between whole numbers; what is shown for 7 words must stand at 7."""
-    from crosslens.analyze.distributions import value_steps
+    from crosslens.analyze.caption_features import value_steps
 
     edges = value_steps([np.append(np.arange(7.0, 20.0), 18.0)])
     assert edges.tolist() == (np.arange(7, 21) - 0.5).tolist()

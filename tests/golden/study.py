@@ -130,56 +130,20 @@ def _studies(folder: Path) -> None:
 
 def _judging(folder: Path) -> None:
     """A project that two people judged, whose owner decided one item, and a second one without judgements."""
-    from crosslens.web.judging.database.engine import open_database
-    from crosslens.web.judging.database.judging import record_judgement
-    from crosslens.web.judging.database.projects import items
-    from crosslens.web.judging.results.stored import adjudicate
-    from crosslens.web.judging.tasks.answers import Answer
-    from tests.web.judging.samples import person
+    from tests.web.judging.samples import two_people_judge
 
     _do("judging new 'Failures of noisy' --task failures", folder)
     _do("judging import 1 runs/noisy --limit 12", folder)
     _do("judging new Pairs --task pairs", folder)
-    database = open_database(folder / "runs" / "judging.sqlite")
-    people = [person(database, name, project=1) for name in ("ann", "bob")]
-    stored = items(database, 1)
-    for number, item in enumerate(stored):
-        for who, account in enumerate(people):
-            fits = number % 3 == 0 if number else bool(who)
-            labels = ("successful_alternative",) if fits else ("colour", "count") if number % 2 else ("details",)
-            rating = min(10, max(1, (8 if fits else 3) + number % 3 + who))
-            record_judgement(database, item.id, account, Answer(labels, rating), source="person", seconds=3 + who)
-    adjudicate(database, 1, stored[0].id, people[0], Answer(("successful_alternative",), 9))
-    database.close()
-
-
-_RECIPE = """
-least_count = 1
-
-[data]
-kind = "flickr8k"
-
-[model]
-kind = "vse"
-dimension = 8
-word_dimension = 8
-
-[[loss]]
-kind = "triplet"
-
-[training]
-batch_size = 20
-epochs = 2
-learning_rate = 0.01
-"""
+    two_people_judge(folder / "runs" / "judging.sqlite")
 
 
 def _training(folder: Path) -> None:
     """A trained model and a finished sweep."""
-    from tests.train.conftest import made_data, write_flickr8k
+    from tests.train.conftest import SMALL_RECIPE, made_data, write_flickr8k
 
     write_flickr8k(folder / "flickr8k", made_data())
-    (folder / "small.toml").write_text(_RECIPE)
+    (folder / "small.toml").write_text(SMALL_RECIPE)
     _do("train small.toml --data flickr8k --device cpu --threads 1 -o models/small", folder)
     _do("sweep small.toml --data flickr8k --device cpu --set loss=triplet,sam-random --seeds 2 -o sweeps/loss", folder)
 

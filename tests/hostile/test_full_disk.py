@@ -122,7 +122,7 @@ def test_everything_that_is_mapped_for_writing_is_reserved() -> None:
     found = {
         file.relative_to(source).as_posix() for file in source.rglob("*.py") if mapping.search(file.read_text("utf-8"))
     }
-    assert found == {"core/storage.py", "core/vectors/unnamed.py"}
+    assert found == {"core/storage.py", "core/embeddings.py"}
 
 
 def test_a_file_system_that_cannot_reserve_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

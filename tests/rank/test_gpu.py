@@ -18,17 +18,15 @@ from tests.rank.test_exactness import check as compare, random_relevance
 torch = pytest.importorskip("torch")
 
 from crosslens.rank.gpu import side as side_of_ranking  # noqa: E402
+from crosslens.rank.gpu.block_ranking import rank_sides  # noqa: E402
 from crosslens.rank.gpu.exact import exact_scores, orderable  # noqa: E402
-from crosslens.rank.gpu.ranking import rank_sides  # noqa: E402
 from crosslens.rank.gpu.rounded import float32_slack, halves, product_slack  # noqa: E402
-from crosslens.rank.gpu.sampled import SampledProducts  # noqa: E402
-from crosslens.rank.gpu.side import Side  # noqa: E402
+from crosslens.rank.gpu.side import SampledProducts, Side  # noqa: E402
 from crosslens.rank.gpu.tiles import exact_tile, tile_pass as passes  # noqa: E402
 from crosslens.rank.gpu.tiles.buffers import FlagBuffers  # noqa: E402
 from crosslens.rank.gpu.tiles.half_level import HalfLevel  # noqa: E402
 from crosslens.rank.gpu.tiles.levels import product_levels, rounded_down  # noqa: E402
-from crosslens.rank.gpu.tiles.precision import full_precision  # noqa: E402
-from crosslens.rank.gpu.tiles.tile_pass import tile_pass  # noqa: E402
+from crosslens.rank.gpu.tiles.tile_pass import full_precision, tile_pass  # noqa: E402
 
 KINDS = ("model", "random", "constant", "copies", "some alike", "zeros", "lengths", "long")
 
@@ -277,7 +275,7 @@ def test_scores_sort_as_their_keys() -> None:
 FUSED = """
 import sys
 import numpy as np
-from crosslens.rank.gpu import ranking
+from crosslens.rank.gpu import block_ranking
 from crosslens.rank.gpu.fused import fused_pass, scales
 from tests.rank.test_gpu import check, vectors_of
 
@@ -288,10 +286,10 @@ fused_pass._NOTED, fused_pass._WIDTH = 16, 64
 if crowded == "crowded":
     fused_pass._WIDTH, fused_pass._CROWDED = 16, 1.0
     fused_pass._UNROLLED = {"row": (0, 1), "column": (0,)}
-ranking.SMALLEST = 32
+block_ranking.SMALLEST = 32
 outcomes = []
-whole = ranking.fused_pass
-ranking.fused_pass = lambda *sides: outcomes.append(whole(*sides)) or outcomes[-1]
+whole = block_ranking.fused_pass
+block_ranking.fused_pass = lambda *sides: outcomes.append(whole(*sides)) or outcomes[-1]
 check(*vectors_of(kind, 150, 210, 40, seed=1), depth=2)
 print(len(outcomes[0]))
 """

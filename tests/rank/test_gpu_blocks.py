@@ -364,7 +364,7 @@ from dataclasses import replace
 import pytest
 from crosslens.core import SilentProgress
 from crosslens.rank import InnerProduct
-from crosslens.rank.gpu import block_ranking, ranking
+from crosslens.rank.gpu import block_ranking
 from crosslens.rank.gpu.fused import fused_pass, scales
 from tests.rank.test_exactness import check, exact_matrix
 from tests.rank.test_gpu import vectors_of
@@ -372,10 +372,10 @@ from tests.rank.test_gpu_blocks import CPU, NAMES, products_of, rank_in_blocks
 
 fused_pass.TILE = scales.TILE = {"height": 64, "width": 64}
 fused_pass._PANEL, fused_pass._WIDTH = 1_024, 64
-ranking.SMALLEST = 32
+block_ranking.SMALLEST = 32
 outcomes = []
-whole = ranking.fused_pass
-ranking.fused_pass = lambda *sides: outcomes.append(whole(*sides)) or outcomes[-1]
+whole = block_ranking.fused_pass
+block_ranking.fused_pass = lambda *sides: outcomes.append(whole(*sides)) or outcomes[-1]
 images, captions, relevance = vectors_of("copies", 40, 80, 24, seed=1)
 scorer = InnerProduct(images, captions)
 with pytest.MonkeyPatch.context() as patch:

@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from crosslens.train import TrainingData, TrainingRecipe, TrainingSettings, load_features
+from crosslens.encode import Pretrained
+from crosslens.train import CaptionBatch, InputShape, TrainingData, TrainingRecipe, TrainingSettings, load_features
 from tests.encode.tiny_models import BERT, TEXTS, pictures, save_model, save_tokenizer
 
 from .conftest import changed, small_recipe
@@ -66,3 +68,17 @@ def with_pixels(folder: Path, base: Path) -> TrainingData:
 def text_recipe(bases: dict[str, Path], **settings: Any) -> TrainingRecipe:
     model = {"dimension": 16, "text": "encoder", **settings}
     return replace(changed(small_recipe(), epochs=2), model_settings=model, text_model=str(bases["bert"]))
+
+
+def shape_of(folder: Path) -> InputShape:
+    """What a model on this encoder is built for."""
+    base = Pretrained(str(folder))
+    return InputShape(0, 0, encoder=base.model, revision=base.revision)
+
+
+def tokens_of(folder: Path, texts: list[str] = TEXTS) -> CaptionBatch:
+    """Captions as this encoder reads them."""
+    import torch
+
+    tokens = Pretrained(str(folder)).tokens(texts)
+    return CaptionBatch(None, None, None, torch.from_numpy(tokens.ids), torch.from_numpy(np.asarray(tokens.mask)))

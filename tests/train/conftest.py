@@ -13,6 +13,26 @@ from crosslens.train import ImageFeatures, Split, TrainingData, TrainingRecipe, 
 
 WORDS = ["dog", "cat", "red", "blue", "runs", "sleeps", "tree", "house", "boy", "girl", "ball", "water"]
 DIMENSION = 16
+SMALL_RECIPE = """
+least_count = 1
+
+[data]
+kind = "flickr8k"
+
+[model]
+kind = "vse"
+dimension = 8
+word_dimension = 8
+
+[[loss]]
+kind = "triplet"
+
+[training]
+batch_size = 20
+epochs = 2
+learning_rate = 0.01
+"""
+"""The smallest training that learns something, as a file."""
 
 
 def made_split(name: str, count: int, seed: int, kinds: tuple[str, ...] = ("vectors",)) -> Split:

@@ -23,7 +23,6 @@ from crosslens.train import (  # noqa: E402
     MODELS,
     CaptionBatch,
     ImageBatch,
-    InputShape,
     TrainingData,
     TrainingRecipe,
     load_features,
@@ -37,7 +36,14 @@ from crosslens.train.stored.model_folder import read_model  # noqa: E402
 from tests.commands import Call as Call, call as call  # noqa: E402
 from tests.encode.tiny_models import MARKS, TEXT, TEXTS, pictures, save_model, save_tokenizer  # noqa: E402
 
-from .adapted_models import bases as bases, own_cache as own_cache, photos as photos, with_pixels  # noqa: E402
+from .adapted_models import (  # noqa: E402
+    bases as bases,
+    own_cache as own_cache,
+    photos as photos,
+    shape_of,
+    tokens_of,
+    with_pixels,
+)
 from .conftest import changed  # noqa: E402
 
 HEADS: dict[str, dict[str, Any]] = {"pvse": {"k": 3}, "dive": {"k": 3}, "pcme": {}}
@@ -46,16 +52,12 @@ RECIPES = [name for name in recipe_names() if name.startswith("imp-")]
 
 def model(kind: str, folder: Path, **settings: Any) -> Any:
     torch.manual_seed(0)
-    base = Pretrained(str(folder))
-    shape = InputShape(0, 0, encoder=base.model, revision=base.revision)
-    return MODELS[kind].value(shape, **{**HEADS.get(kind, {}), "lora_rank": 2, **settings}).double().eval()
+    return MODELS[kind].value(shape_of(folder), **{**HEADS.get(kind, {}), "lora_rank": 2, **settings}).double().eval()
 
 
 def inputs(folder: Path, texts: list[str] = TEXTS) -> tuple[ImageBatch, CaptionBatch]:
-    base = Pretrained(str(folder))
-    ids, mask, _ = base.tokens(texts)
-    captions = CaptionBatch(None, None, None, torch.from_numpy(ids), torch.from_numpy(np.asarray(mask)))
-    return ImageBatch(pixels=torch.from_numpy(base.pixels(pictures())).double()), captions
+    pixels = Pretrained(str(folder)).pixels(pictures())
+    return ImageBatch(pixels=torch.from_numpy(pixels).double()), tokens_of(folder, texts)
 
 
 def own_vectors(folder: Path) -> tuple[Any, Any]:

@@ -18,7 +18,6 @@ from crosslens.core import InputError, MissingExtraError, UsageError  # noqa: E4
 from crosslens.encode import Pretrained, load_encoder  # noqa: E402
 from crosslens.train import (  # noqa: E402
     MODELS,
-    CaptionBatch,
     ImageBatch,
     InputShape,
     TrainingData,
@@ -36,21 +35,12 @@ from .adapted_models import (  # noqa: E402
     bases as bases,
     own_cache as own_cache,
     photos as photos,
+    shape_of,
     text_recipe,
+    tokens_of,
     with_pixels,
 )
 from .conftest import changed  # noqa: E402
-
-
-def shape_of(folder: Path) -> InputShape:
-    base = Pretrained(str(folder))
-    return InputShape(0, 0, encoder=base.model, revision=base.revision)
-
-
-def tokens_of(folder: Path) -> CaptionBatch:
-    tokens = Pretrained(str(folder)).tokens(TEXTS)
-    return CaptionBatch(None, None, None, torch.from_numpy(tokens.ids), torch.from_numpy(np.asarray(tokens.mask)))
-
 
 # What the model computes
 

@@ -20,9 +20,8 @@ pytest.importorskip("safetensors")
 
 from crosslens.core import CrosslensError  # noqa: E402
 from crosslens.train import TrainingData, TrainingRecipe, train_model, training  # noqa: E402
-from crosslens.train.compute.interruption import uninterrupted  # noqa: E402
 from crosslens.train.stored.checkpoint import SaveTimes, load_checkpoint  # noqa: E402
-from crosslens.train.training import Training  # noqa: E402
+from crosslens.train.training import Training, uninterrupted  # noqa: E402
 
 from .conftest import changed, write_flickr8k  # noqa: E402
 from .test_command import SMALL  # noqa: E402

@@ -28,27 +28,8 @@ from crosslens.train.sweep import running
 from crosslens.train.training import Training
 from tests.commands import Call as Call, call as call
 
-from .conftest import write_flickr8k
+from .conftest import SMALL_RECIPE, write_flickr8k
 
-RECIPE = """
-least_count = 1
-
-[data]
-kind = "flickr8k"
-
-[model]
-kind = "vse"
-dimension = 8
-word_dimension = 8
-
-[[loss]]
-kind = "triplet"
-
-[training]
-batch_size = 20
-epochs = 2
-learning_rate = 0.01
-"""
 SETTINGS = ["loss=triplet,sam-random", "fraction=0.25,1"]
 BROKEN = '''
 from crosslens.train import LOSSES
@@ -68,7 +49,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, data: TrainingData) -> Iterat
     """Data, a recipe, and a finished sweep of two losses, two fractions and three seeds."""
     home = tmp_path_factory.mktemp("sweep")
     write_flickr8k(home / "data", data)
-    (home / "small.toml").write_text(RECIPE)
+    (home / "small.toml").write_text(SMALL_RECIPE)
     (home / "broken.py").write_text(BROKEN)
     finished(home)
     yield home
@@ -245,7 +226,7 @@ def test_what_is_in_the_way_is_refused(home: Path, copy: Path, tmp_path: Path) -
     plan = plan_sweep(home / "small.toml", home / "data", SETTINGS, seeds=3, device="cpu")
     with pytest.raises(ConflictError, match="is not empty and is not a sweep"):
         run_sweep(plan, tmp_path / "notes")
-    (tmp_path / "other.toml").write_text(RECIPE.replace("epochs = 2", "epochs = 1"))
+    (tmp_path / "other.toml").write_text(SMALL_RECIPE.replace("epochs = 2", "epochs = 1"))
     other = plan_sweep(tmp_path / "other.toml", home / "data", SETTINGS, seeds=4, device="cpu")
     with pytest.raises(ConflictError, match="already contains a different model"):
         run_sweep(other, copy)

@@ -20,7 +20,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from crosslens.web.judging.accounts.people import create_account
 from crosslens.web.judging.context import SESSION_COOKIE
-from crosslens.web.judging.owning.routes import UPLOAD_BYTES
+from crosslens.web.judging.routes import UPLOAD_BYTES
 from crosslens.web.search.uploads import MOST_BYTES
 from crosslens.web.security import CSRF_COOKIE
 from tests.web.judging.served import running

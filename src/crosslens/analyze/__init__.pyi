@@ -144,7 +144,6 @@ from crosslens.analyze.polysemy.co_captions import (
     PairValues as PairValues,
     measure_caption_diversity as measure_caption_diversity,
 )
-from crosslens.analyze.polysemy.densities import kernel_density as kernel_density
 from crosslens.analyze.polysemy.measure import (
     Polysemy as Polysemy,
     check_sizes as check_sizes,
@@ -155,6 +154,7 @@ from crosslens.analyze.polysemy.sections import (
     NEIGHBOURHOOD_SIZES as NEIGHBOURHOOD_SIZES,
     MeasuredDataset as MeasuredDataset,
     PolysemyStudy as PolysemyStudy,
+    kernel_density as kernel_density,
 )
 from crosslens.analyze.scorers.comparison import (
     ScorerComparison as ScorerComparison,

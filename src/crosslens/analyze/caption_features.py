@@ -1,11 +1,11 @@
-"""Numbers of every caption of a set, their means with intervals, and how they change from one set to another."""
+"""Numbers of every caption of a set: their means with intervals, how they are distributed and differ between sets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from math import isfinite
+from math import ceil, isfinite
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -15,8 +15,10 @@ from crosslens.core import (
     Cell,
     Figure,
     Ids,
+    Lines,
     Part,
     Presented,
+    Series,
     Table,
     Text,
     UnknownNameError,
@@ -32,6 +34,12 @@ from crosslens.statistics import Bootstrap, Estimate, Samples, paired_samples
 Array = np.ndarray[Any, Any]
 Features = TypeVar("Features", bound="CaptionFeatures")
 Comparison = TypeVar("Comparison", bound="FeatureComparison[Any]")
+_STEPS = 28
+"""Steps that many values are cut into."""
+_FEW = 30
+"""Whole numbers up to this are shown one by one."""
+_OUTER = 0.998
+"""The share of values that is drawn: the few beyond would flatten everything else."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,3 +283,31 @@ def _named(sets: Sequence[Features]) -> tuple[Features, ...]:
     """Sets of the same name get a number."""
     names = distinct_names(captions.name for captions in sets)
     return tuple(replace(captions, name=name) for captions, name in zip(sets, names, strict=True))
+
+
+def value_steps(samples: Iterable[Array]) -> Array:
+    """The bounds of the steps: around whole numbers where there are few, else equal parts of what there is."""
+    together = np.concatenate([values[~np.isnan(values)] for values in samples])
+    if not len(together):
+        return np.array([-0.5, 0.5])
+    low, high = np.quantile(together, [1 - _OUTER, _OUTER])
+    if (together == np.round(together)).all():
+        low, high = np.floor(low), np.ceil(high)
+        step = max(1, ceil((high - low + 1) / _FEW))
+        return np.arange(low, high + step + 1, step)[: ceil((high - low + 1) / step) + 1] - 0.5
+    return np.linspace(low, high if high > low else low + 1, _STEPS + 1)
+
+
+def distribution_lines(
+    title: str, axis: str, samples: Mapping[str, Array], edges: Array | None = None, **more: Any
+) -> Lines:
+    """The share of each sample's values in each step, in percent; NaN does not count."""
+    edges = value_steps(samples.values()) if edges is None else edges
+    series = []
+    for name, values in samples.items():
+        values = values[~np.isnan(values)]
+        shares = np.histogram(values, edges)[0] / max(1, len(values))
+        series.append(Series(name, tuple(Figure.percent(share, unit=" %") for share in shares.tolist())))
+    top = max((figure.value or 0.0 for own in series for figure in own.figures), default=0.0)
+    middles = np.round((edges[1:] + edges[:-1]) / 2, 4).tolist()
+    return Lines(title=title, across=tuple(middles), series=tuple(series), axis=axis, limits=(0.0, top or 1.0), **more)

@@ -4,7 +4,12 @@ from crosslens.core.chat.address import (
     read_address as read_address,
     refuse_network as refuse_network,
 )
-from crosslens.core.chat.endpoint import Cancelled as Cancelled, Endpoint as Endpoint, Message as Message
+from crosslens.core.chat.endpoint import (
+    Cancelled as Cancelled,
+    Endpoint as Endpoint,
+    Message as Message,
+    Tokens as Tokens,
+)
 from crosslens.core.chat.json_answers import InvalidAnswer as InvalidAnswer, parse_answer as parse_answer
 from crosslens.core.chat.pictures import (
     MEDIA as MEDIA,
@@ -12,7 +17,6 @@ from crosslens.core.chat.pictures import (
     picture_url as picture_url,
 )
 from crosslens.core.chat.recorded import RecordedAnswers as RecordedAnswers
-from crosslens.core.chat.usage import Tokens as Tokens
 from crosslens.core.chat.workers import answers_of as answers_of
 from crosslens.core.dataset import (
     DATASET_LAYOUT as DATASET_LAYOUT,
@@ -27,6 +31,8 @@ from crosslens.core.embeddings import (
     align_embeddings as align_embeddings,
     as_array as as_array,
     check_vectors as check_vectors,
+    joined_vectors as joined_vectors,
+    zero_vectors as zero_vectors,
 )
 from crosslens.core.engine.devices import torch_device as torch_device, torch_devices as torch_devices
 from crosslens.core.engine.engine import (
@@ -290,4 +296,3 @@ from crosslens.core.vectors.blocks import (
     each_block as each_block,
     select_rows as select_rows,
 )
-from crosslens.core.vectors.unnamed import joined_vectors as joined_vectors, zero_vectors as zero_vectors

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,19 +15,29 @@ import numpy as np
 from crosslens.core.errors import InputError, UsageError, reading
 from crosslens.core.hashing import fingerprint
 from crosslens.core.ids import Ids, as_ids, frozen, positions
+from crosslens.core.input_files.limits import VECTOR_BYTES
 from crosslens.core.input_files.stored import (
     require_entries,
 )
 from crosslens.core.storage import (
     HEADER_FILE,
+    cache_folder,
     folder_layout,
     id_table,
     read_folder,
+    reserve,
     stored_ids,
     write_folder,
 )
-from crosslens.core.vectors.blocks import PatchedBlocks, VectorBlocks, as_blocks, check_blocks, select_rows
-from crosslens.core.vectors.unnamed import joined_vectors
+from crosslens.core.vectors.blocks import (
+    ArrayBlocks,
+    PatchedBlocks,
+    VectorBlocks,
+    as_blocks,
+    check_blocks,
+    each_block,
+    select_rows,
+)
 
 Array = np.ndarray[Any, Any]
 Kind = Literal["single", "multi", "probabilistic"]
@@ -220,3 +232,31 @@ def as_array(values: Any, what: str) -> Array:
         return np.asanyarray(values)
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} cannot be read as an array: {error}", expected="a table of numbers") from error
+
+
+def zero_vectors(shape: tuple[int, ...], kind: Any = np.float32) -> Array:
+    """Zeros. Those beyond the limit of vectors in memory lie in a file that goes with its last user."""
+    size = np.dtype(kind).itemsize * math.prod(shape)
+    if size <= VECTOR_BYTES.value:
+        return np.zeros(shape, kind)
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        try:
+            reserve(file, size)
+        except OSError as error:
+            fix = f"free {size / 1e9:.1f} GB there, choose another folder with CROSSLENS_CACHE, or set "
+            fix += f"{VECTOR_BYTES.variable} higher to hold them in memory"
+            raise InputError(f"no room for {size / 1e9:.1f} GB of vectors", file=folder, fix=fix) from error
+        return np.memmap(file, kind, "r+", shape=shape)
+
+
+def joined_vectors(source: VectorBlocks, kind: Any = None) -> Array:
+    """All vectors as one array of numbers of this kind: the stored array itself, where it is one, or a copy."""
+    kind = source.dtype if kind is None else np.dtype(kind)
+    if isinstance(source, ArrayBlocks) and source.dtype == kind:
+        return source.array
+    joined = zero_vectors(source.shape, kind)
+    for start, block in each_block(source):
+        joined[start : start + len(block)] = block
+    return frozen(joined)

@@ -37,7 +37,12 @@ from crosslens.pipeline.comparison_results import (
     QueryDifference as QueryDifference,
 )
 from crosslens.pipeline.comparison_sections import difference_figure as difference_figure
-from crosslens.pipeline.curves.gallery import GALLERY_METRICS as GALLERY_METRICS, gallery_curve as gallery_curve
+from crosslens.pipeline.curves.gallery import (
+    GALLERY_METRICS as GALLERY_METRICS,
+    gallery_curve as gallery_curve,
+    parse_sizes as parse_sizes,
+    round_sizes as round_sizes,
+)
 from crosslens.pipeline.curves.results import (
     GalleryCurves as GalleryCurves,
     GalleryPoint as GalleryPoint,
@@ -49,7 +54,6 @@ from crosslens.pipeline.curves.semantic import (
     curve as curve,
     parse_counts as parse_counts,
 )
-from crosslens.pipeline.curves.sizes import parse_sizes as parse_sizes, round_sizes as round_sizes
 from crosslens.pipeline.demo import Demo as Demo, require_extras as require_extras, require_model as require_model
 from crosslens.pipeline.encoding import note_skipped as note_skipped
 from crosslens.pipeline.evaluation import evaluate as evaluate
@@ -107,8 +111,11 @@ from crosslens.pipeline.protocols.protocol import (
     protocol_facts as protocol_facts,
 )
 from crosslens.pipeline.recipe.execute import run_recipe as run_recipe
-from crosslens.pipeline.recipe.inputs import read_both as read_both, read_embeddings as read_embeddings
-from crosslens.pipeline.recipe.known_names import evaluated_as_known as evaluated_as_known
+from crosslens.pipeline.recipe.inputs import (
+    evaluated_as_known as evaluated_as_known,
+    read_both as read_both,
+    read_embeddings as read_embeddings,
+)
 from crosslens.pipeline.recipe.options import (
     InputOptions as InputOptions,
     ModelOptions as ModelOptions,

@@ -92,7 +92,7 @@ def _rank_with_torch(
     progress: Progress,
     checkpoint: str | Path | None,
 ) -> dict[str, Ranking]:
-    from crosslens.rank.gpu.torch_ranking import rank_products
+    from crosslens.rank.gpu.task_ranking import rank_products
     from crosslens.rank.scorers import InnerProduct
 
     if isinstance(scorer, InnerProduct):
@@ -166,7 +166,7 @@ def rank_queries(
     _check_options(backend, device, depth=depth, tile=tile, threads=threads)
     relevance, progress, engine = relevance.relevant(), progress or SilentProgress(), current_engine()
     if backend == "torch":
-        from crosslens.rank.gpu.torch_ranking import rank_products
+        from crosslens.rank.gpu.task_ranking import rank_products
         from crosslens.rank.scorers import InnerProduct
 
         if isinstance(scorer, InnerProduct):

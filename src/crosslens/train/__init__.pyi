@@ -7,8 +7,13 @@ from crosslens.train.inputs.feature_sets import (
     TrainingData as TrainingData,
     load_features as load_features,
 )
-from crosslens.train.losses.named import losses_called as losses_called, named_losses as named_losses
-from crosslens.train.losses.protocol import LOSSES as LOSSES, BatchOutput as BatchOutput, build_loss as build_loss
+from crosslens.train.losses.protocol import (
+    LOSSES as LOSSES,
+    BatchOutput as BatchOutput,
+    build_loss as build_loss,
+    losses_called as losses_called,
+    named_losses as named_losses,
+)
 from crosslens.train.models.protocol import (
     MODELS as MODELS,
     CaptionBatch as CaptionBatch,
@@ -22,8 +27,8 @@ from crosslens.train.recipes.listing import (
     recipe_groups as recipe_groups,
     tables_of as tables_of,
 )
-from crosslens.train.recipes.published import PublishedRow as PublishedRow
 from crosslens.train.recipes.recipe import (
+    PublishedRow as PublishedRow,
     TrainingRecipe as TrainingRecipe,
     TrainingSettings as TrainingSettings,
     load_training_recipe as load_training_recipe,

@@ -7,7 +7,10 @@ the same steps as one that was not.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +18,14 @@ import numpy as np
 
 from crosslens.core import CrosslensError, InputError, Progress, Run, UsageError, derive_seed, stage
 from crosslens.metrics import facts_of
+from crosslens.similarity import prepare_dataset
 from crosslens.train.compute.device import precision_context, seed_generators
 from crosslens.train.compute.group import Group
-from crosslens.train.compute.interruption import uninterrupted
 from crosslens.train.evaluation import SplitMetrics, TrainingMetrics
 from crosslens.train.inputs.batches import BatchPlan, CaptionReader, pretrained_of
 from crosslens.train.inputs.feature_sets import Split, TrainingData
 from crosslens.train.inputs.vocabulary import CaptionVocabulary
-from crosslens.train.losses.protocol import BatchOutput, build_loss
+from crosslens.train.losses.protocol import BatchOutput, Phi, build_loss
 from crosslens.train.models.protocol import InputShape, build_model, prepare_model
 from crosslens.train.optimizer import build_optimizer, rate_factor, set_rate
 from crosslens.train.recipes.recipe import TrainingRecipe
@@ -36,7 +39,6 @@ from crosslens.train.stored.checkpoint import (
     save_checkpoint,
 )
 from crosslens.train.stored.trained_state import load_trained_state, trained_state
-from crosslens.train.training_phi import TrainingPhi
 
 Array = np.ndarray[Any, Any]
 Watch = Callable[[dict[str, Any]], None]
@@ -261,3 +263,46 @@ class Training:
             "vocabulary": list(self.vocabulary.words), "history": self.history,
             "notes": list(getattr(self.model, "notes", ())),
         }  # fmt: skip
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let the block end before Ctrl-C is answered; a second Ctrl-C is answered at once."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or handler is not signal.default_int_handler:
+        yield  # somebody else answers Ctrl-C, or nobody
+        return
+    pressed = False
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if pressed:
+        raise KeyboardInterrupt
+
+
+class TrainingPhi:
+    """A φ prepared for the training split; with an empty name, asking for it raises."""
+
+    def __init__(self, name: str, split: Split, *, threads: int | None, progress: Progress) -> None:
+        self._prepared = prepare_dataset(split.dataset, name, threads=threads, progress=progress) if name else None
+
+    def of_batch(self, image_rows: Array, caption_rows: Array, device: Any) -> Phi:
+        """φ of pairs of a batch, whose images and captions are these rows of the split."""
+        import torch
+
+        def phi(images: Any, captions: Any) -> Any:
+            if self._prepared is None:
+                raise CrosslensError("a loss asks for φ without saying so", fix="register it with phi=True")
+            values = self._prepared.pairs(image_rows[images.cpu().numpy()], caption_rows[captions.cpu().numpy()])
+            return torch.from_numpy(np.asarray(values, np.float32)).to(device)
+
+        return phi

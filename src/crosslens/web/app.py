@@ -5,15 +5,20 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain
+from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI, Query
+from fastapi.responses import Response
+from pydantic import BeforeValidator
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from crosslens import __version__
-from crosslens.web import errors, picture_routes
+from crosslens.web import errors
 from crosslens.web.access import password_login
 from crosslens.web.layout import rendering, static_files
 from crosslens.web.library import RunLibrary
-from crosslens.web.pictures import PictureStore
+from crosslens.web.pictures import PictureStore, Size
 from crosslens.web.security import Guard, check_csrf
 from crosslens.web.services import Services
 from crosslens.web.settings import WebSettings, refuse_open_server
@@ -22,6 +27,8 @@ FEATURES = ("explorer", "map", "search", "judging")
 """The folders of this room that hold pages. Each has a module ``routes`` with ``routers(services) -> list[APIRouter]``;
 it may extend the navigation, the body limits and the login of the services. The application includes each router: one
 that includes others makes FastAPI analyse every address once more, which is most of the time a start takes."""
+SizeText = Annotated[Size, BeforeValidator(int), Query()]
+"""A size as an address holds it: text."""
 
 
 def create_app(settings: WebSettings) -> FastAPI:
@@ -38,7 +45,7 @@ def create_app(settings: WebSettings) -> FastAPI:
     )  # fmt: skip
     app.state.services = services
     static_files.add_to(app)
-    app.include_router(picture_routes.router(services))
+    app.include_router(_picture_router(services))
     installed = [feature for feature in FEATURES if find_spec(f"crosslens.web.{feature}") is not None]
     routers = [import_module(f"crosslens.web.{feature}.routes").routers(services) for feature in installed]
     for router in chain.from_iterable(reversed(routers)):  # judging has most visitors, and addresses are tried in turn
@@ -51,3 +58,21 @@ def create_app(settings: WebSettings) -> FastAPI:
     errors.add_to(app)
     app.add_middleware(Guard, services=services)
     return app
+
+
+def _picture_router(services: Services) -> APIRouter:
+    routes = APIRouter()
+
+    jpeg: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}}
+
+    @routes.get("/pictures/{dataset}/{image:path}", response_class=Response, tags=["pictures"], responses=jpeg)
+    def picture(request: Request, dataset: str, image: str, size: SizeText = 320) -> Response:
+        """A picture of a dataset as JPEG, its longer side at most ``size`` pixels."""
+        if not services.may_see_picture(request, dataset, image):
+            raise HTTPException(404, "There is no such picture.")
+        content = services.pictures.thumbnail(dataset, image, size)
+        # Whoever logs in next in the same browser asks anew.
+        headers = {"Cache-Control": "private, max-age=3600", "Vary": "Cookie"}
+        return Response(content, media_type="image/jpeg", headers=headers)
+
+    return routes

@@ -16,8 +16,9 @@ from sqlalchemy import make_url
 
 from crosslens.web.judging.accounts import passwords
 from crosslens.web.judging.database.engine import Database, open_database
+from tests.web.judging.owned import Owned
 from tests.web.judging.postgresql import NoServer, postgresql
-from tests.web.judging.site import Site
+from tests.web.judging.site import Site, Visitor
 
 _numbers = itertools.count()
 
@@ -118,3 +119,16 @@ def site(tmp_path: Path) -> Iterator[Site]:
     opened.owner()
     yield opened
     opened.database.close()
+
+
+@pytest.fixture(scope="module")
+def owned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owned]:
+    """A judged project and its pages, shared by the tests of a module: what one decides it takes back."""
+    made = Owned(tmp_path_factory.mktemp("owned") / "runs")
+    yield made
+    made.site.database.close()
+
+
+@pytest.fixture
+def owner(owned: Owned) -> Visitor:
+    return owned.site.visitor(owned.owner)

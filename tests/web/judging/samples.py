@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sqlalchemy import select
 
-from crosslens.web.judging.database.engine import Database
+from crosslens.web.judging.database.engine import Database, open_database
+from crosslens.web.judging.database.judging import record_judgement
 from crosslens.web.judging.database.projects import (
     JudgingProject,
     ProjectSettings,
     add_items,
     create_project,
+    items,
     join,
 )
 from crosslens.web.judging.database.tables import AccountRow, ItemRow, JudgementHistoryRow
+from crosslens.web.judging.results.stored import adjudicate
+from crosslens.web.judging.tasks.answers import Answer
 from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownText
 
 
@@ -68,3 +74,19 @@ def taken_back(database: Database, project: int) -> list[tuple[tuple[str, ...], 
     )
     with database.reading() as session:
         return [(tuple(labels), rating) for labels, rating in session.execute(query)]
+
+
+def two_people_judge(file: Path) -> int:
+    """They agree on most failures; of the first, one says that it fits and one that it does not. The owner decides."""
+    database = open_database(file)
+    people = [person(database, name, project=1) for name in ("ann", "bob")]
+    stored = items(database, 1)
+    for at, item in enumerate(stored):
+        for who, account in enumerate(people):
+            fits = at % 3 == 0 if at else bool(who)
+            labels = ("successful_alternative",) if fits else ("colour", "count") if at % 2 else ("details",)
+            rating = min(10, max(1, (8 if fits else 3) + at % 3 + who))
+            record_judgement(database, item.id, account, Answer(labels, rating), source="person", seconds=3 + who)
+    adjudicate(database, 1, stored[0].id, people[0], Answer(("successful_alternative",), 9))
+    database.close()
+    return len(stored)

@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 
 from crosslens.core import CrosslensError, InputError, UnknownNameError
 from crosslens.web.judging.accounts.sessions import may_see_picture, open_session
-from crosslens.web.judging.database import migrate
+from crosslens.web.judging.database import engine
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.projects import (
     ProjectSettings,
@@ -83,7 +83,7 @@ INSERT INTO item (id, project, position, content, kind, vacancies)
 @pytest.mark.parametrize("version", ["0001", "0002"])
 def test_an_old_database_is_brought_up_to_date(address: str, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     newest = command.upgrade
-    monkeypatch.setattr(migrate.command, "upgrade", lambda config, _: newest(config, version))
+    monkeypatch.setattr(engine.command, "upgrade", lambda config, _: newest(config, version))
     old = open_database(address)
     assert "audit" not in inspect(old.engine).get_table_names()
     with old.writing() as session:

@@ -21,11 +21,11 @@ from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judging import record_judgement
 from crosslens.web.judging.database.model_requests import requests_by_model
 from crosslens.web.judging.database.projects import items
-from crosslens.web.judging.results.stored import adjudicate, load_answers
+from crosslens.web.judging.results.stored import load_answers
 from crosslens.web.judging.tasks.answers import Answer
 from tests.build.generators.test_http import Server, content, fails
 from tests.commands import Call, call as call
-from tests.web.judging.samples import person
+from tests.web.judging.samples import person, two_people_judge
 
 IMAGES = 9
 
@@ -66,22 +66,6 @@ def opened(root: Path) -> Database:
     return open_database(root / "runs" / "judging.sqlite")
 
 
-def two_people_judge(root: Path) -> int:
-    """They agree on most failures; of the first, one says that it fits and one that it does not. The owner decides."""
-    database = opened(root)
-    people = [person(database, name, project=1) for name in ("ann", "bob")]
-    stored = items(database, 1)
-    for at, item in enumerate(stored):
-        for who, account in enumerate(people):
-            fits = at % 3 == 0 if at else bool(who)
-            labels = ("successful_alternative",) if fits else ("colour", "count") if at % 2 else ("details",)
-            rating = min(10, max(1, (8 if fits else 3) + at % 3 + who))
-            record_judgement(database, item.id, account, Answer(labels, rating), source="person", seconds=3 + who)
-    adjudicate(database, 1, stored[0].id, people[0], Answer(("successful_alternative",), 9))
-    database.close()
-    return len(stored)
-
-
 @pytest.mark.slow
 def test_from_failures_to_relevance_and_the_human_ceiling(root: Path, call: Call) -> None:
     assert call("judging", "new", "Poor", "--task", "failures").code == 0
@@ -90,7 +74,7 @@ def test_from_failures_to_relevance_and_the_human_ceiling(root: Path, call: Call
     count = imported.json["added"]["real"]
     again = call("judging", "import", "Poor", "runs/poor", "--json")
     assert (again.json["added"], again.json["known"]) == ({}, count)
-    assert two_people_judge(root) == count
+    assert two_people_judge(root / "runs" / "judging.sqlite") == count
 
     shown = call("judging", "status", "1")
     assert "human ceiling" in shown.out
@@ -139,7 +123,7 @@ def test_causes_of_people_against_concept_metrics(root: Path, call: Call) -> Non
     count = table.json["added"]["real"]
     again = call("judging", "import", "1", "runs/poor", "--json").json
     assert (again["added"], again["known"], again["updated"], again["note"]) == ({}, count, 0, "")
-    two_people_judge(root)
+    two_people_judge(root / "runs" / "judging.sqlite")
     status, shown = call("judging", "status", "1", "--json").json, call("judging", "status", "1").out
     failures = {row["query"]: row for row in pl.read_parquet("why/failures.parquet").to_dicts()}
     answers = load_answers(opened(root), 1)
@@ -199,7 +183,7 @@ def test_answers_label_studio_and_what_does_not_go_together(root: Path, call: Ca
     call("judging", "import", "1", "runs/poor", "--limit", "4")
     nothing = call("judging", "export", "1", "-o", "qrels.parquet")
     assert (nothing.code, "nothing to export as qrels" in nothing.err) == (2, True)
-    count = two_people_judge(root)
+    count = two_people_judge(root / "runs" / "judging.sqlite")
     assert count == 4
     assert call("judging", "export", "1", "-o", "answers.csv").code == 0
     assert len(Path("answers.csv").read_text().splitlines()) == 1 + 2 * count + 1
@@ -251,7 +235,7 @@ def test_labels_of_ones_own(root: Path, call: Call) -> None:
 def test_a_model_judges_a_project_and_stops_where_it_may(root: Path, call: Call, server: Server) -> None:
     call("judging", "new", "Poor")
     count = call("judging", "import", "1", "runs/poor", "--json").json["added"]["real"]
-    two_people_judge(root)
+    two_people_judge(root / "runs" / "judging.sqlite")
     dry = call("judge", "1", "--model", "vlm", "--dry-run")
     assert "What does the retrieved picture get wrong" in dry.out
     assert "<image/jpeg, " in dry.out

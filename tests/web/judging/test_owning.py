@@ -6,7 +6,6 @@ import html
 import json
 import re
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,19 +24,6 @@ from tests.web.judging.owned import Owned
 from tests.web.judging.site import Visitor, addresses
 
 PAGES = ("", "/people", "/disagreements", "/correlations", "/models", "/items")
-
-
-@pytest.fixture(scope="module")
-def owned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owned]:
-    """Shared: what a test decides it takes back."""
-    made = Owned(tmp_path_factory.mktemp("owned") / "runs")
-    yield made
-    made.site.database.close()
-
-
-@pytest.fixture
-def owner(owned: Owned) -> Visitor:
-    return owned.site.visitor(owned.owner)
 
 
 @pytest.mark.parametrize("path", PAGES)

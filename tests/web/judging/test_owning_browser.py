@@ -29,13 +29,6 @@ PAGES = {
 
 
 @pytest.fixture(scope="module")
-def owned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owned]:
-    made = Owned(tmp_path_factory.mktemp("owned") / "runs")
-    yield made
-    made.site.database.close()
-
-
-@pytest.fixture(scope="module")
 def address(owned: Owned) -> Iterator[str]:
     with running(owned.site) as where:
         yield where

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -312,18 +311,6 @@ def test_closing_while_judging_loses_nothing_that_was_acknowledged(database: Dat
 
 
 # Pages.
-
-
-@pytest.fixture(scope="module")
-def owned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owned]:
-    made = Owned(tmp_path_factory.mktemp("revoked") / "runs")
-    yield made
-    made.site.database.close()
-
-
-@pytest.fixture
-def owner(owned: Owned) -> Visitor:
-    return owned.site.visitor(owned.owner)
 
 
 def test_pages_take_effect_at_the_next_request(owned: Owned, owner: Visitor) -> None:

@@ -11,14 +11,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.caption_features import CaptionFeatures, FeatureChange, FeatureComparison, compare_features
+from crosslens.analyze.caption_features import (
+    CaptionFeatures,
+    FeatureChange,
+    FeatureComparison,
+    compare_features,
+    distribution_lines,
+)
 from crosslens.analyze.discriminability.measure import (
     Discriminability,
     default_temperature,
     measure_discriminability,
 )
 from crosslens.analyze.discriminability.options import DiscriminabilityOptions, entropy_band
-from crosslens.analyze.distributions import distribution_lines
 from crosslens.core import (
     Cards,
     Dataset,

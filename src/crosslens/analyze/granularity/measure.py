@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.analyze.caption_features import CaptionFeatures, FeatureComparison, compare_features
-from crosslens.analyze.distributions import distribution_lines
+from crosslens.analyze.caption_features import CaptionFeatures, FeatureComparison, compare_features, distribution_lines
 from crosslens.analyze.granularity.features import FEATURES, caption_features
 from crosslens.core import Dataset, Figure, Ids, InputError, Progress, Row, Section, frozen, json_form
 from crosslens.language import parse_texts

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor, isfinite, log10
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from crosslens.analyze.polysemy.densities import kernel_density
 from crosslens.core import (
     ABSENT,
     Cards,
@@ -75,6 +74,9 @@ _COLOURED, _DRAWN, _EXAMPLES = 5, 12, 6
 """Clusters with a colour on the map, clusters with cards, and images of each."""
 _CAPTIONS, _MOST_CAPTIONS = 2, 5
 """Captions that are shown of an image with a picture, and of one without."""
+_BINS, _POINTS, _REACH = 4_096, 256, 5.0
+_PEAK = 0.01
+"""The bandwidth where all values are equal, as a share of their size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,3 +287,32 @@ def _cards(
 def _figure(estimate: Estimate) -> Figure:
     """``0.634 [0.629, 0.640]``."""
     return Figure(estimate.mean, estimate.low, estimate.high, digits=3)
+
+
+Array = np.ndarray[Any, Any]
+
+
+class Density(NamedTuple):
+    """Where the density was taken, and its value there; the area under it is 1."""
+
+    at: Array
+    density: Array
+
+
+def kernel_density(values: Array) -> Density | None:
+    """The density of the values (NaN: not counted), with Scott's bandwidth σ · n^(−1/5); None where there are none."""
+    from scipy.ndimage import gaussian_filter1d
+
+    counted = np.asarray(values, np.float64)
+    counted = counted[~np.isnan(counted)]
+    if not len(counted):
+        return None
+    spread = float(counted.std(ddof=1)) if len(counted) > 1 else 0.0
+    bandwidth = spread * len(counted) ** -0.2 or _PEAK * max(1.0, abs(float(counted[0])))
+    low, high = counted.min() - _REACH * bandwidth, counted.max() + _REACH * bandwidth
+    counts, edges = np.histogram(counted, _BINS, (low, high))
+    width = (high - low) / _BINS
+    smooth = gaussian_filter1d(counts / (len(counted) * width), bandwidth / width, mode="constant", truncate=_REACH)
+    middles = (edges[:-1] + edges[1:]) / 2
+    at = np.linspace(middles[0], middles[-1], _POINTS)
+    return Density(at, np.interp(at, middles, smooth))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crosslens.analyze.agreement.sections import COEFFICIENT_LABELS
+from crosslens.analyze.caption_features import distribution_lines, value_steps
 from crosslens.analyze.categories.labels import TOTAL
-from crosslens.analyze.distributions import distribution_lines, value_steps
 from crosslens.core import Cards, Cell, Cloud, Figure, PictureCard, Row, Scatter, Section, Table, Text, random_stream
 from crosslens.metrics import format_count
 from crosslens.statistics import Estimate, rescaled

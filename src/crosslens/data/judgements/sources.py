@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 
-from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Relevance
-from crosslens.data.io.files import format_suffix
+import numpy as np
+
+from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, InputError, Relevance, reading
+from crosslens.data.io.checks import RowName, check_ids
+from crosslens.data.io.files import format_stem, format_suffix
 from crosslens.data.io.rankings import read_qrels
+from crosslens.data.io.records import IMAGE_COLUMNS
+from crosslens.data.io.tables import read_table, require_column
 from crosslens.data.judgements.eccv import KINDS, eccv_files, read_eccv
-from crosslens.data.judgements.graded_table import read_graded_table
+from crosslens.data.judgements.formats import GRADE, optional_numbers, read_pairs
 
 JUDGEMENT_SETS = tuple(KINDS)
 """Judgements that are known by name: those of the COCO 5K test split that :func:`read_eccv` reads."""
@@ -28,3 +35,52 @@ def read_relevance(source: str | Path) -> Relevance | dict[str, Relevance]:
 def relevance_files(source: str | Path) -> list[Path]:
     """The files that :func:`read_relevance` reads."""
     return eccv_files(str(source)) if source in JUDGEMENT_SETS else [Path(source)]
+
+
+def read_graded_table(path: str | Path) -> Relevance:
+    """Judged pairs of images and captions, by their ids.
+
+    A column ``grade`` is the grade of the pair, the same in all its rows; empty where nothing was decided, which makes
+    the pair unjudged. Without it the grade is the mean of the pair's scores, as :func:`read_pairs` reads them.
+    """
+    with reading(path):
+        frame, row_name = read_table(path)
+        if GRADE in frame.columns:
+            images = frame[require_column(frame, "image", IMAGE_COLUMNS)].to_list()
+            captions = frame[require_column(frame, "caption", ("caption_id", "caption"))].to_list()
+            numbers = optional_numbers(frame[GRADE].to_list(), GRADE, row_name)
+            names = check_ids(images, "image id", row_name), check_ids(captions, "caption", row_name)
+        else:
+            rows = read_pairs(path)
+            names, row_name = (rows.images, rows.captions), rows.row_name
+            numbers = [float(np.nanmean(scores)) for scores in rows.scores]
+        pairs: dict[tuple[str, str], list[int]] = {}
+        for index, pair in enumerate(zip(*names, strict=True)):
+            pairs.setdefault(pair, []).append(index)
+        decided = GRADE in frame.columns
+        grades = [_same(numbers, rows, row_name) if decided else float(np.mean([numbers[row] for row in rows]))
+                  for rows in pairs.values()]  # fmt: skip
+        return _relevance(pairs, grades, format_stem(path))
+
+
+def _relevance(pairs: Sequence[tuple[str, str]] | dict[tuple[str, str], list[int]], grades: Sequence[float],
+               source: str) -> Relevance:  # fmt: skip
+    judged = [(image, caption, grade) for (image, caption), grade in zip(pairs, grades, strict=True)
+              if not math.isnan(grade)]  # fmt: skip
+    if not judged:
+        raise InputError("no pair has a grade", expected="at least one judged pair", fix="judge some items first")
+    images, captions, numbers = zip(*judged, strict=True)
+    return Relevance.from_pairs(images, captions, numbers, source=source)
+
+
+def _same(grades: Sequence[float], members: Sequence[int], row_name: RowName) -> float:
+    first = grades[members[0]]
+    for row in members[1:]:
+        if grades[row] != first and not (math.isnan(grades[row]) and math.isnan(first)):
+            raise InputError(
+                f"the pair has the grades {first:g} and {grades[row]:g}",
+                row=row_name(row),
+                expected="one grade in all rows of a pair",
+                fix="correct one of the two",
+            )
+    return first

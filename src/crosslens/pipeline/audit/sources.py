@@ -14,7 +14,7 @@ from crosslens.data import is_known, load_dataset
 from crosslens.metrics import DEFAULT_METRICS
 from crosslens.pipeline.audit.options import AuditOptions
 from crosslens.pipeline.options import EvaluateOptions
-from crosslens.pipeline.recipe.known_names import evaluated_as_known
+from crosslens.pipeline.recipe.inputs import evaluated_as_known
 from crosslens.pipeline.recipe.options import InputOptions, ModelOptions
 from crosslens.pipeline.recipe.recipe import Recipe
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Run
-from crosslens.metrics import LargerGalleries, MetricSpec, SubGalleries, family_of
+from crosslens.core import Ranking, Run, UsageError, split_name
+from crosslens.metrics import LargerGalleries, MetricSpec, SubGalleries, Ties, family_of
 from crosslens.pipeline.curves.results import GalleryPoint
-from crosslens.pipeline.curves.run_rankings import IntArray, clusters_of, ranking_of, ties_of
 from crosslens.statistics import Bootstrap, Estimate
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
 _HALF = 1e-12
 """Rounding must not decide whether a share is one half."""
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class RankedRun:
@@ -95,3 +95,25 @@ def _first(last: int, holds: Callable[[int], bool], start: int = 1) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
     return low
+
+
+def ranking_of(run: Run, direction: str) -> Ranking:
+    """The ranking of a direction; raises where the run has none, or has one for each fold."""
+    if direction not in run.rankings:
+        kept = ", ".join(run.rankings) or "none"
+        raise UsageError(f"{run.name} has no ranking of {direction}", fix=f"choose one that it has: {kept}")
+    if run.provenance.get("options", {}).get("folds", 1) != 1:
+        raise UsageError(f"{run.name} was ranked within folds", fix="evaluate it without folds for a curve")
+    return run.rankings[direction]
+
+
+def clusters_of(run: Run, direction: str) -> IntArray:
+    """The image of every query of a direction."""
+    clusters = [values.clusters for name, values in run.values.items() if split_name(name)[0] == direction]
+    return clusters[0] if clusters else np.arange(len(run.rankings[direction].query_ids))
+
+
+def ties_of(run: Run) -> Ties:
+    """The tie mode that the run was evaluated with."""
+    ties: Ties = run.provenance.get("options", {}).get("ties", "stable")
+    return ties

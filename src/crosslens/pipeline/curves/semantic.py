@@ -24,7 +24,7 @@ from crosslens.core import (
 from crosslens.data import ARRAY_SUFFIXES
 from crosslens.metrics import measure, parse_metric, parse_metrics
 from crosslens.pipeline.comparison import run_labels
-from crosslens.pipeline.curves.run_rankings import clusters_of, ranking_of
+from crosslens.pipeline.curves.ranked_run import clusters_of, ranking_of
 from crosslens.pipeline.curves.sections import CURVE_FAMILIES, curve_sections
 from crosslens.pipeline.graded_relevance import GradedRelevance
 from crosslens.pipeline.known_ids import direction_ids

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +30,8 @@ from crosslens.data import (
     check_ids,
     check_known,
     check_unique,
+    is_known,
+    known_dataset,
     load_dataset,
     on_lines,
     read_lines,
@@ -41,17 +43,17 @@ from crosslens.data import (
 )
 from crosslens.encode import EncodeOptions, SecondStage, load_pair_scorer
 from crosslens.pipeline.encoding import LoadedInputs, encode_with_model, stream_options
-from crosslens.pipeline.inputs import lists_by_direction, read_scores, relevance_by_direction
+from crosslens.pipeline.inputs import check_row_count, lists_by_direction, read_scores, relevance_by_direction
 from crosslens.pipeline.known_ids import SAME_SPLIT, lists_over
+from crosslens.pipeline.options import EvaluateOptions
 from crosslens.pipeline.recipe.graded_inputs import (
     relevance_encoders,
     similarity_files,
     similarity_revisions,
     source_fingerprint,
 )
-from crosslens.pipeline.recipe.options import NAMED_INPUTS, first_conflict, parse_named_input
+from crosslens.pipeline.recipe.options import NAMED_INPUTS, InputOptions, first_conflict, parse_named_input
 from crosslens.pipeline.recipe.recipe import Recipe
-from crosslens.pipeline.row_counts import check_row_count
 
 _VECTORS: Mapping[str, Side] = {"image_embeddings": "image", "caption_embeddings": "caption"}
 
@@ -316,3 +318,25 @@ def _line_with(path: str, name: str) -> str | None:
     lines = read_lines(path)
     number = next((number for number, line in enumerate(lines, start=1) if word.search(line)), None)
     return f"line {number}" if number and len(lines) > 1 else None
+
+
+def evaluated_as_known(
+    dataset: str | None,
+    inputs: InputOptions,
+    options: EvaluateOptions,
+    notify: Callable[[str], None] = lambda text: None,
+) -> tuple[InputOptions, EvaluateOptions]:
+    """Inputs and options with what the name of the dataset implies, unless they say something else themselves."""
+    if dataset is None or not is_known(dataset):
+        return inputs, options
+    known = known_dataset(dataset)
+    implied = []
+    if known.relevance is not None and inputs.qrels is None:
+        inputs = replace(inputs, qrels=known.relevance)
+        implied.append(f"the judgements {known.relevance}")
+    if known.folds > 1 and options.folds == 1:
+        options = replace(options, folds=known.folds)
+        implied.append(f"{known.folds} folds")
+    if implied:
+        notify(f"note: {known.name} is {known.called} with {' and '.join(implied)}")
+    return inputs, options

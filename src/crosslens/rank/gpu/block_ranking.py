@@ -26,11 +26,13 @@ from crosslens.core import (
     torch_devices,
 )
 from crosslens.rank.gpu.blocks import LEAST_WORK, MOST_WORK, Blocks, device_memory, needed_bytes, plan_blocks
+from crosslens.rank.gpu.exact import fused
+from crosslens.rank.gpu.fused.fused_pass import LONGEST_LIST, MOST_RELEVANT, SMALLEST, fused_pass
 from crosslens.rank.gpu.merged import BlockCheckpoint, Merged, checkpoint_key
 from crosslens.rank.gpu.products import Products
-from crosslens.rank.gpu.ranking import rank_sides
 from crosslens.rank.gpu.side import Side
 from crosslens.rank.gpu.targets import inference_on, pair_scores, relevant_scores
+from crosslens.rank.gpu.tiles.tile_pass import tile_pass
 from crosslens.rank.gpu.upload import Upload
 from crosslens.rank.scorers import InnerProduct
 
@@ -219,3 +221,29 @@ class _PairProgress:
 
 class _StoppedError(Exception):
     """Another device failed, or somebody pressed Ctrl-C."""
+
+
+def rank_sides(
+    sides: Callable[[], tuple[Side, Side]],
+    tile: int | None,
+    progress: Progress,
+    *,
+    kernels: bool = True,
+    half: bool = True,
+) -> tuple[Side, Side]:
+    """Count and collect for a pair of sides; ``sides`` makes it, again if a pass cannot decide the scores."""
+    both = sides()
+    rows, columns = (side.queries for side in both)
+    widest = max(len(side.targets) for side in both)
+    longest = max(side.keep for side in both)
+    suited = min(len(rows), len(columns)) >= SMALLEST and widest <= MOST_RELEVANT and longest <= LONGEST_LIST
+    if kernels and suited and tile is None and fused(rows.device.type):
+        blocks = fused_pass(*both, progress)
+        if blocks is not None:
+            if blocks:
+                tile_pass(*both, progress, half=False, blocks=blocks)
+            return both
+        both = sides()
+        half = False  # too many near-ties: tiles in half precision would leave as many undecided
+    tile_pass(*both, progress, half=half and rows.device.type == "cuda", tile=tile)
+    return both

@@ -2,12 +2,13 @@
 
 A task is a block of rows and a block of columns. Whoever runs it ranks the two as a ranking of its own, in smaller
 blocks if its device holds less, against relevant items that may be in none of them; so devices need not be alike.
+:func:`rank_products` chooses between these and the devices of this process.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +22,14 @@ from crosslens.core import (
     MissingExtraError,
     Progress,
     Ranking,
+    Relevance,
     SilentProgress,
     VectorBlocks,
     available_cores,
+    current_engine,
     stage,
 )
-from crosslens.rank.gpu.block_ranking import BlockRanking, devices_of, require_torch
+from crosslens.rank.gpu.block_ranking import BlockRanking, devices_of, rank_on_devices, require_torch
 from crosslens.rank.gpu.blocks import LEAST_WORK, task_blocks
 from crosslens.rank.gpu.lists import moved
 from crosslens.rank.gpu.merged import BlockCheckpoint, Merged, checkpoint_key
@@ -168,3 +171,24 @@ def _naming_the_node() -> Iterator[None]:
         if error.option == "device" or isinstance(error, MissingExtraError):
             error.add_context(f"on the node {socket.gethostname()}")
         raise
+
+
+def rank_products(
+    scorer: InnerProduct,
+    relevant: Sequence[Relevance],
+    depth: int,
+    names: tuple[str, str],
+    device: str | None,
+    tile: int | None,
+    progress: Progress,
+    checkpoint: str | Path | None = None,
+    wanted: tuple[int, ...] = (0, 1),
+) -> dict[str, Ranking]:
+    """Rank the ``wanted`` directions; with a checkpoint, resume where an interrupted call stopped, wherever it ran."""
+    rows, columns = relevant
+    products = Products((scorer.rows, scorer.columns), (rows, columns), depth, tile, wanted)
+    engine = current_engine()
+    of_tasks = device_of_tasks(engine, device, products.work)
+    if of_tasks is not None:
+        return rank_in_tasks(scorer, products, names, engine, of_tasks, progress, checkpoint)
+    return rank_on_devices(scorer, products, names, devices_of(device), progress, checkpoint)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from crosslens.core import UsageError
-from crosslens.train.losses.protocol import LOSSES, BatchOutput, LearningLoss, Loss
-from crosslens.train.losses.settings import check_positive
+from crosslens.train.losses.protocol import LOSSES, BatchOutput, LearningLoss, Loss, check_positive
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crosslens.core import UsageError
-from crosslens.train.losses.protocol import LOSSES, BatchOutput, Loss
-from crosslens.train.losses.settings import check_positive
+from crosslens.train.losses.protocol import LOSSES, BatchOutput, Loss, check_positive
 
 if TYPE_CHECKING:
     from torch import Tensor

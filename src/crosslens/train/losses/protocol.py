@@ -1,12 +1,15 @@
-"""What every loss is: a batch's scores, encodings and similarities in, one number out."""
+"""What every loss is: a batch's scores, encodings and similarities in, one number out; and losses by short names."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from crosslens.core import Registry
+from crosslens.core import Registry, UnknownNameError, UsageError
 from crosslens.train.settings import call_registered, check_settings, check_type
 
 if TYPE_CHECKING:
@@ -15,6 +18,10 @@ if TYPE_CHECKING:
 
 Phi = Callable[["Tensor", "Tensor"], "Tensor"]
 """Rows of images and of captions in the batch, equally many → φ(the image's captions, the caption) of each pair."""
+AS_IN_RECIPE = "recipe"
+"""The name that leaves a recipe's own losses as they are."""
+
+Losses = tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -95,3 +102,33 @@ def build_loss(
             settings |= {"words": words, "regions": regions}
         parts.append((weight, call_registered(registered, settings, table="[[loss]]", source=source)))
     return weighted_sum(parts), needs_phi
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raise unless a number that something is divided by is above 0."""
+    if not value > 0:
+        raise UsageError(f"{name} is {value}", fix=f"{name} must be above 0", option=name)
+
+
+def check_sampling(sampling: str, known: Sequence[str]) -> None:
+    """Raise unless this way of choosing negatives is among the known ones."""
+    if sampling not in known:
+        fix = f"choose {', '.join(known[:-1])} or {known[-1]}"
+        raise UsageError(f"sampling is {sampling!r}", fix=fix, option="sampling")
+
+
+@cache
+def named_losses() -> dict[str, Losses]:
+    """Name → entries, as packaged."""
+    content = tomllib.loads(files("crosslens.train.losses").joinpath("named.toml").read_text("utf-8"))
+    return {name: tuple(entries) for name, entries in content.items()}
+
+
+def losses_called(name: str) -> Losses:
+    """What a name such as ``sam-random`` stands for; of any other loss kind, that loss with its default settings."""
+    named = named_losses()
+    if name in named:
+        return named[name]
+    if name not in LOSSES:
+        raise UnknownNameError("loss", name, {*named, *LOSSES.names(), AS_IN_RECIPE})
+    return ({"kind": name},)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crosslens.train.losses.protocol import LOSSES, BatchOutput, Loss
-from crosslens.train.losses.settings import check_positive, check_sampling
+from crosslens.train.losses.protocol import LOSSES, BatchOutput, Loss, check_positive, check_sampling
 from crosslens.train.losses.triplet import HARD, RANDOM, SOFT
 
 if TYPE_CHECKING:

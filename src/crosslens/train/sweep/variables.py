@@ -8,8 +8,7 @@ from typing import Any
 
 from crosslens.core import CrosslensError, MissingExtraError, UnknownNameError, UsageError, argument
 from crosslens.train.inputs.feature_sets import FEATURE_SETS
-from crosslens.train.losses.named import AS_IN_RECIPE, losses_called
-from crosslens.train.losses.protocol import LOSSES
+from crosslens.train.losses.protocol import AS_IN_RECIPE, LOSSES, losses_called
 from crosslens.train.models.protocol import MODELS
 from crosslens.train.recipes.recipe import IGNORED_FOR_IDENTITY, TrainingRecipe, TrainingSettings, load_training_recipe
 from crosslens.train.settings import declared_settings

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
@@ -15,7 +13,11 @@ from starlette.routing import Route
 from crosslens.web.judging.accounts import routes as account_routes
 from crosslens.web.judging.annotating import routes as annotating_routes
 from crosslens.web.judging.context import JudgingContext
+from crosslens.web.judging.owning import deciding, exchanging, people, results_pages
+from crosslens.web.judging.owning.kept_results import KeptResults
 from crosslens.web.services import Services
+
+UPLOAD_BYTES = 20 << 20
 
 
 def routers(services: Services) -> list[APIRouter]:
@@ -32,10 +34,20 @@ def routers(services: Services) -> list[APIRouter]:
         services.require_login = require_login
     if context.setup_path is not None:
         services.start_notes.append(f"to judge, make the first account at {{address}}{context.setup_path[1:]}")
-    parts = [annotating_routes.router(context), account_routes.router(context)]
-    if find_spec("crosslens.web.judging.owning") is not None:
-        parts.append(import_module("crosslens.web.judging.owning.routes").router(context, services))
+    parts = [annotating_routes.router(context), account_routes.router(context), _owner_router(context, services)]
     for route in (route for part in parts for route in part.routes):
         if isinstance(route, Route) and not services.is_open(route.path):
             services.route_checks.append((route.path_regex, partial(context.refuse_route, route.path)))
     return parts
+
+
+def _owner_router(context: JudgingContext, services: Services) -> APIRouter:
+    """Results, people, disagreements, correlations, models, import and export: for owners of the project only."""
+    services.body_limits["/judging/upload/"] = UPLOAD_BYTES
+    kept = KeptResults()
+    routes = APIRouter()
+    results_pages.add_pages(routes, context, services, kept)
+    people.add_pages(routes, context, kept)
+    deciding.add_pages(routes, context, kept)
+    exchanging.add_pages(routes, context, services, kept)
+    return routes

@@ -16,11 +16,10 @@ from crosslens.web.explorer.addresses import query_address
 from crosslens.web.kept import Kept
 from crosslens.web.layout.rendering import render
 from crosslens.web.map.answers import ItemsAnswer, MapAnswer, MapItemAnswer, RowsAnswer, map_answer
-from crosslens.web.map.binary import BinaryAnswers
+from crosslens.web.map.binary import BinaryAnswers, pack_colouring, pack_points
 from crosslens.web.map.colours import Palette
 from crosslens.web.map.frame import PAGE_POLICY, add_frame, frame_address
 from crosslens.web.map.items import MOST_ROWS, ItemLookup, MapItem
-from crosslens.web.map.packing import pack_colouring, pack_points
 from crosslens.web.map.projection import METHODS, PCA, has_umap
 from crosslens.web.map.service import Maps, dataset_or_none
 from crosslens.web.map.stored import EmbeddingMap

@@ -9,7 +9,9 @@ item; where too much is undecided, the tile is made again more precisely.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from crosslens.core import DEVICE_BYTES, Progress, stage
@@ -20,7 +22,6 @@ from crosslens.rank.gpu.tiles.entries import WORD, marked_pairs
 from crosslens.rank.gpu.tiles.exact_tile import decide
 from crosslens.rank.gpu.tiles.half_level import HalfLevel
 from crosslens.rank.gpu.tiles.levels import Level, Marked, product_levels
-from crosslens.rank.gpu.tiles.precision import full_precision
 from crosslens.rank.gpu.tiles.tile_direction import TileDirection
 
 _LARGEST_TILE, _SMALLEST_TILE, _OTHER_TILE = 16_384, 2_048, 1_024
@@ -237,3 +238,46 @@ class _DirectionPass:
             direction.side.coarse[nth, queries] += more
             direction.wait(direction.side.offsets[query + queries.start] + nth, item + items.start)
         return True
+
+
+class _Precision:
+    """The settings of products, which all threads of a process share: changed by the first, restored by the last."""
+
+    names = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_fp16_accumulation")
+
+    def __init__(self) -> None:
+        self.lock, self.users = threading.Lock(), 0
+        self.before: dict[str, Any] = {}
+
+    def enter(self) -> None:
+        import torch
+
+        matmul = torch.backends.cuda.matmul
+        with self.lock:
+            self.users += 1
+            if self.users == 1:
+                self.before = {name: getattr(matmul, name) for name in self.names if hasattr(matmul, name)}
+                for name in self.before:
+                    setattr(matmul, name, False)
+
+    def leave(self) -> None:
+        import torch
+
+        with self.lock:
+            self.users -= 1
+            if self.users == 0:
+                for name, value in self.before.items():
+                    setattr(torch.backends.cuda.matmul, name, value)
+
+
+_precision = _Precision()
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Inside, products are summed in float32 and float32 inputs are not shortened: the bounds count on it."""
+    _precision.enter()
+    try:
+        yield
+    finally:
+        _precision.leave()

@@ -14,12 +14,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DatabaseError
 from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError, MissingExtraError
-from crosslens.web.judging.database.migrate import migrate
 
 BUSY_SECONDS = 30
 """How long a transaction waits for another process that writes to the same SQLite file."""
@@ -29,6 +32,8 @@ _ACCOUNTS_LOCK = 2_073_616_842
 
 
 _LOG = logging.getLogger("crosslens.web")
+_LOCK = 2_073_616_841
+"""An arbitrary number by which PostgreSQL knows the lock."""
 
 
 class Database:
@@ -188,3 +193,39 @@ def _postgresql(url: URL) -> Engine:
     return create_engine(
         url.set(drivername="postgresql+psycopg"), pool_size=20, max_overflow=20, pool_timeout=60, pool_pre_ping=True
     )
+
+
+def migrate(engine: Engine) -> None:
+    """Run the migrations that are missing, all in one transaction."""
+    try:
+        with engine.execution_options(begin="IMMEDIATE").begin() as connection:
+            if engine.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            config = _config(connection)
+            _refuse_newer(connection, config)
+            command.upgrade(config, "head")
+    except DatabaseError as error:
+        shown = engine.url.render_as_string(hide_password=True)
+        raise CrosslensError(
+            f"the database {shown} cannot be used: {error.orig}",
+            fix="check that it is a database, that it can be written, and that the server is running",
+            code="database",
+        ) from error
+
+
+def _config(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _refuse_newer(connection: Connection, config: Config) -> None:
+    current = MigrationContext.configure(connection).get_current_revision()
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if current is not None and current not in known:
+        raise CrosslensError(
+            f"the database was written by a newer version of crosslens (format {current})",
+            fix="update crosslens",
+            code="newer-database",
+        )
