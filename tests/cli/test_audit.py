@@ -217,7 +217,9 @@ def test_from_python(here: Path) -> None:
     vectors: dict[str, Any] = {"image_embeddings": "img.npy", "caption_embeddings": "cap.npy"}
     audit = cl.audit(dataset, output="out", only=("ties",), resamples=50, **vectors)
     assert audit.report.exists()
-    assert str(audit).startswith(" 1. The top result is right for")
+    assert str(audit).startswith(" 1.   The top result is right for")
+    assert audit.content(".md").decode().splitlines()[2].startswith("1. The top result is right for")
+    assert "The top result is right for" in audit._repr_html_()
     again = cl.audit(dataset, output="out", only=("ties",), resamples=50, **vectors)
     assert again.findings == audit.findings
     with pytest.raises(cl.CrosslensError, match="quikc"):

@@ -210,3 +210,14 @@ def _captions(**changes) -> pl.DataFrame:
 
 def _boxes(**changes) -> pl.DataFrame:
     return pl.DataFrame([{"image": "a", "object": "o", "name": "n", "x": 0.0, "y": 0.0, "w": 1.0, "h": 1.0, **changes}])
+
+
+def test_a_notebook_shows_what_a_dataset_has() -> None:
+    captions = {f"img{number}": ["a <b>dog</b>", f"caption {number}"] for number in range(1200)}
+    page = cl.Dataset.of(captions, name="toys & co")._repr_html_()
+    assert "toys &amp; co" in page
+    assert "<td>1,200</td>" in page
+    assert "<td>2,400</td>" in page
+    assert "a &lt;b&gt;dog" in page
+    assert "caption 1<" in page
+    assert "caption 9" not in page, "the first captions only"

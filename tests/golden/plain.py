@@ -32,7 +32,8 @@ _PLACEHOLDERS = [
     (re.compile(r"\bjudge-[0-9a-f]{8}\b"), "judge-HASH"),
     (re.compile(r"(?<=127\.0\.0\.1:)\d+"), "PORT"),
     (re.compile(r"\b([A-Za-z][\w-]*)([ =]+)v?\d+\.\d+\.\d+(\+\w+)?(?!\.?\w)"), r"\1\2VERSION"),
-    (re.compile(r"(?<=this takes about ).* on \d+ cores?"), "DURATION on CORES"),
+    (re.compile(r"(?<=this takes about ).*(?= here and now)"), "DURATION"),
+    (re.compile(r"(?m)^took .*; processor time: .*$"), "took DURATION; processor time: DURATION"),
 ]  # fmt: skip
 # Not the seconds of a time, which becomes a placeholder as a whole.
 _FLOAT = re.compile(r"(?<![\w.])(?<!\d:)-?\d+\.\d{4,}(?:e-?\d+)?(?![\w.])|(?<![\w.])-?\d+(?:\.\d+)?e[+-]?\d+(?![\w.])")

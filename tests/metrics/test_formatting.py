@@ -15,7 +15,6 @@ from crosslens.metrics.formatting import (
     spec_of,
     unit_of,
     unit_sentence,
-    with_intervals,
 )
 from crosslens.metrics.request import split_metrics
 
@@ -71,10 +70,6 @@ def test_intervals() -> None:
     assert format_interval("Hit@5", -0.01, 0.02, signed=True) == "[-1.0, +2.0]"
     assert format_interval("MedR", 1.0, 2.5) == "[1, 2.5]"
     assert format_interval("Hit@5", math.nan, 0.5) == ""
-
-
-def test_figures_stand_under_each_other_beside_their_intervals() -> None:
-    assert with_intervals(["5.0", "100.0", ""], ["[4.0, 6.0]", "", ""]) == ["  5.0  [4.0, 6.0]", "100.0", ""]
 
 
 def test_the_unit_is_said() -> None:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import crosslens as cl
+from crosslens.core import Bars
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.core.run import Run
-from crosslens.metrics import measure
+from crosslens.metrics import measure, unit_of
 from crosslens.pipeline.comparison import Comparison, compare
 from crosslens.statistics import correct, holm, paired_permutation
 from tests.metrics.brute import rank
@@ -157,6 +158,15 @@ def test_folds_are_kept_apart() -> None:
         assert result.difference == pytest.approx(result.other_mean - result.baseline_mean, abs=1e-12)
     with pytest.raises(InputError, match=r"'bad' has 3 folds, 'plain' has 1\n  expected: galleries of the same size"):
         compare(folded[0], run("plain", 0.3))
+
+
+def test_a_chart_has_the_shares_of_all_runs(comparison: Comparison) -> None:
+    (chart,) = [chart for section in comparison.sections() for chart in section.charts]
+    assert isinstance(chart, Bars)
+    assert set(chart.groups) == {result.metric for result in comparison.results if unit_of(result.metric) == "share"}
+    assert [own.name for own in chart.series] == list(comparison.runs)
+    figure = chart.series[1].figures[0]
+    assert (figure.value, figure.low, figure.high) == comparison.figures[comparison.runs[1]][chart.groups[0]]
 
 
 def test_text(comparison: Comparison) -> None:

@@ -72,6 +72,12 @@ def test_p_values_claim_no_more_than_the_test_can(p: float, permutations: int, t
     assert f" {text} " in str(comparison).splitlines()[3]
 
 
+def test_small_p_values_in_latex() -> None:
+    """Outside of a formula, LaTeX's usual fonts have ¡ at the place of <."""
+    comparison = replace(BOTH, results=(replace(HIT, adjusted_p=1 / 2001),), permutations=2000)
+    assert "& $<$0.001 &" in comparison.content(".tex").decode()
+
+
 def test_what_could_not_be_computed_is_a_dash() -> None:
     nan = math.nan
     none = replace(HIT, difference=nan, low=nan, high=nan, adjusted_p=nan, largest_gains=(), largest_losses=())

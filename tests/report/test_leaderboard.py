@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core import MetricValues, Run, Table
+from crosslens.core import Bars, MetricValues, Run, Table
 from crosslens.pipeline import Leaderboard, leaderboard
 from crosslens.report.document.sections.comparison import _board
 from tests.report.browser import Watched
@@ -32,11 +32,22 @@ BOARD = leaderboard(
 def test_latex() -> None:
     lines = BOARD.content(".tex").decode().splitlines()
     assert r"model & coco\_5k & flickr \\" in lines
-    assert r"<b>50\% \& more & \textbf{90.0}$^{*}$ {\small [10.0, 90.0]} & -- \\" in lines
+    assert r"$<$b$>$50\% \& more & \textbf{90.0}$^{*}$ {\small [10.0, 90.0]} & -- \\" in lines
     assert r"bad & 10.0 {\small [10.0, 90.0]} & 30.0 {\small [10.0, 90.0]} \\" in lines, (
         "without a mark: significantly worse; alone: nothing to beat"
     )
     assert "% *: the best on a dataset. =: the difference to it may be chance" in "\n".join(lines)
+
+
+def test_a_chart_has_a_bar_per_model_and_dataset() -> None:
+    (section,) = BOARD.sections()
+    (chart,) = section.charts
+    assert isinstance(chart, Bars)
+    assert (chart.groups, chart.limits) == (BOARD.models, (0.0, 1.0))
+    assert {own.name: [figure.value for figure in own.figures] for own in chart.series} == {
+        "coco_5k": [0.9, 0.1], "flickr": [None, 0.3],
+    }  # fmt: skip
+    assert BOARD.content(".svg").count(b'class="bar"') == 3
 
 
 def test_the_report_has_the_same_marks() -> None:

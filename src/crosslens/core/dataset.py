@@ -42,6 +42,7 @@ from crosslens.core.input_files.stored import (
 from crosslens.core.integrity import (
     is_verifying,
 )
+from crosslens.core.parts import FORMS, FactList, Section, Table
 from crosslens.core.storage import (
     HEADER_FILE,
     folder_layout,
@@ -58,6 +59,8 @@ OBJECT_COLUMNS: Mapping[str, Any] = {
 }
 RELATION_COLUMNS: Mapping[str, Any] = dict.fromkeys(("image", "subject", "predicate", "object"), pl.String)
 _TABLES = ("images", "captions", "objects", "relations")
+_FIRST = 5
+"""Captions that a notebook shows."""
 DATASET_LAYOUT = folder_layout("dataset", tables=_TABLES)
 
 
@@ -249,6 +252,15 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"Dataset({self.name!r}, {self.images.height} images, {self.captions.height} captions)"
+
+    def _repr_html_(self) -> str:
+        """For a notebook: what there is, and the first captions."""
+        tables = {name: getattr(self, name) for name in _TABLES}
+        sizes = ((name, f"{table.height:,}") for name, table in tables.items() if table is not None)
+        first = self.captions.select("image", "caption", "text").head(_FIRST)
+        table = Table(("image", "caption", "text"), tuple(first.iter_rows()), "lll", title="The first captions")
+        html: str = FORMS["html"].value([Section(self.name, (FactList(tuple(sizes)), table))])
+        return html
 
 
 def _check_fingerprint(dataset: Dataset, file: Path) -> None:

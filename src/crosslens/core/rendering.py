@@ -48,6 +48,7 @@ PAGE_WIDTH = 80
 
 _GAP = "   "
 _NARROWEST = 30
+_PERCENT = "\N{NO-BREAK SPACE}%"
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,12 @@ def two_columns(rows: Sequence[tuple[str, str]], width: int = PAGE_WIDTH, indent
     left = max((len(name) for name, _ in rows), default=0) + indent + len(_GAP)
     lines = []
     for name, text in rows:
+        # A number stays on one line with its percent sign.
+        text = text.replace(" %", _PERCENT)
         first, *more = textwrap.wrap(text, max(_NARROWEST, width - left), break_on_hyphens=False) or [""]
         lines.append(f"{' ' * indent + name:<{left}}{first}".rstrip())
         lines += [" " * left + line for line in more]
-    return "\n".join(lines)
+    return "\n".join(lines).replace(_PERCENT, " %")
 
 
 def _fit(sizes: Sequence[int], width: int | None, names: int) -> list[list[int]]:

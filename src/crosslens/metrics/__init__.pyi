@@ -29,7 +29,6 @@ from crosslens.metrics.formatting import (
     spec_of as spec_of,
     unit_of as unit_of,
     unit_sentence as unit_sentence,
-    with_intervals as with_intervals,
 )
 from crosslens.metrics.gain_matrix import GainMatrix as GainMatrix
 from crosslens.metrics.graded import GradedRanking as GradedRanking

@@ -73,13 +73,6 @@ def format_interval(name: str, low: float, high: float, decimals: int = 1, *, si
     return f"[{', '.join(bounds)}]"
 
 
-def with_intervals(figures: Iterable[str], intervals: Iterable[str]) -> list[str]:
-    """One column of a table: figures with their intervals, the numbers under each other."""
-    figures = list(figures)
-    width = max(map(len, figures), default=0)
-    return [f"{number:>{width}}  {bounds}".rstrip() for number, bounds in zip(figures, intervals, strict=True)]
-
-
 def unit_sentence(names: Iterable[str]) -> str:
     """In what these metrics are given: ``In percent, MedR as a rank.``"""
     named: dict[Unit, dict[str, None]] = {}

@@ -8,7 +8,20 @@ from math import isfinite
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
-from crosslens.core import BOTH, DIRECTION_LABELS, Cell, FactList, Figure, Part, Section, Table, Text, split_name
+from crosslens.core import (
+    BOTH,
+    DIRECTION_LABELS,
+    Bars,
+    Cell,
+    FactList,
+    Figure,
+    Part,
+    Section,
+    Series,
+    Table,
+    Text,
+    split_name,
+)
 from crosslens.metrics import format_count, metric_figure, unit_of, unit_sentence
 from crosslens.statistics import significance_sentence
 
@@ -28,7 +41,7 @@ def comparison_sections(comparison: Comparison) -> Iterator[Section]:
     """
     notes = tuple(_comparison_notes(comparison))
     if comparison.all_pairs:
-        yield Section("", (replace(_all_pairs_table(comparison), notes=notes),))
+        yield Section("", (replace(_all_pairs_table(comparison), notes=notes), *_bars(comparison)))
         return
     for other in comparison.others:
         results = [result for result in comparison.results if result.other == other]
@@ -36,7 +49,8 @@ def comparison_sections(comparison: Comparison) -> Iterator[Section]:
         queries = FactList(tuple(_queries(results)), "Where they differ most (value in the first → in the second)")
         if queries.rows and len(results) <= _MOST_METRICS:
             parts.append(queries)
-        parts += [Text(notes, note=True)] if other == comparison.others[-1] else []
+        if other == comparison.others[-1]:
+            parts += [Text(notes, note=True), *_bars(comparison)]
         yield Section(f"{other} against {comparison.baseline}", tuple(parts))
 
 
@@ -76,6 +90,21 @@ def _all_pairs_table(comparison: Comparison) -> Table:
         best |= {(number, column) for column, (mean, *_) in enumerate(figures.values(), start=1) if mean == leading}
     header = ("metric", *(f"{letter}: {run}" for run, letter in letters.items()))
     return Table(header, tuple(rows), "l" * len(header), best=frozenset(best))
+
+
+def _bars(comparison: Comparison) -> Iterator[Bars]:
+    """The shares of all runs side by side; ranks and sums have axes of their own, and stay in tables."""
+    names = dict.fromkeys(result.metric for result in comparison.results if unit_of(result.metric) == "share")
+    if names and comparison.figures:
+        series = tuple(
+            Series(run, tuple(metric_figure(name, *comparison.figures[run][name]) for name in names))
+            for run in comparison.runs
+        )
+        bounded = any(figure.bounded for own in series for figure in own.figures)
+        yield Bars(
+            title="Metrics in percent", about=f"{100 * comparison.level:g}% intervals over images" if bounded else "",
+            groups=tuple(names), series=series, heading="metric", axis="%", limits=(0.0, 1.0),
+        )  # fmt: skip
 
 
 def _comparison_notes(comparison: Comparison) -> Iterator[str]:

@@ -55,8 +55,6 @@ from crosslens.report.runs_side_by_side import (
     side_by_side as side_by_side,
 )
 from crosslens.report.text.explanations import explanation_text as explanation_text
-from crosslens.report.text.protocols import protocol_text as protocol_text
-from crosslens.report.text.runs import terminal_bars as terminal_bars
 from crosslens.report.tracking.content import TrackedAt as TrackedAt, TrackedRun as TrackedRun, tracked as tracked
 from crosslens.report.tracking.to_mlflow import log_to_mlflow as log_to_mlflow
 from crosslens.report.tracking.to_wandb import log_to_wandb as log_to_wandb

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import crosslens.report.audit_groups  # noqa: F401  registers its stage
+import crosslens.report.groups  # noqa: F401  registers its stage
 from crosslens.core import Dataset, hold_output, refuse_unknown, write_text
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import (

@@ -28,7 +28,7 @@ from crosslens.core import (
 )
 from crosslens.language import count_words
 from crosslens.metrics import bounds_of, facts_of, format_count, metric_figure, metric_names, select_metrics, unit_of
-from crosslens.pipeline import table_notes, value_figure
+from crosslens.pipeline import Need, StageOutput, StageWork, audit_stage, table_notes, value_figure
 from crosslens.statistics import estimate
 
 RowIndices = np.ndarray[Any, np.dtype[np.int64]]
@@ -38,6 +38,11 @@ CAPTION_LENGTH = "caption_length"
 """The words of a caption query: a column that every run with captions has."""
 _MOST_NUMBERS = 12
 """A column of numbers with more distinct values than this is split at its quartiles."""
+_METRICS = ("Hit@1", "Hit@10", "Hit@5", "MRR")
+"""What an audit groups; a quick one, the first ``_QUICK`` of them."""
+_QUICK = 2
+_MOST_GROUPS = 20
+_MOST_COLUMNS = 12
 
 
 @dataclass(frozen=True)
@@ -310,3 +315,40 @@ def _subset(values: MetricValues, rows: RowIndices, seed: int, resamples: int) -
         low=figures.low,
         high=figures.high,
     )
+
+
+def _useful_columns(run: Run) -> list[str]:
+    """The columns that split the queries into some groups, but not into single queries."""
+    return [name for name in group_names(run) if _is_useful(run, name)][:_MOST_COLUMNS]
+
+
+def _is_useful(run: Run, column: str) -> bool:
+    for table in run.columns.values():
+        if column in table.columns and not table[column].dtype.is_nested():
+            values = table[column].drop_nulls()
+            if 1 < values.n_unique() <= max(2, len(values) // 5):
+                return True
+    return column == CAPTION_LENGTH and any("text" in table.columns for table in run.columns.values())
+
+
+def _without_columns(work: StageWork) -> str | None:
+    return None if _useful_columns(work.run.evaluated) else "the dataset has none"
+
+
+@audit_stage(
+    "groups", about="run", order=30, needs=(Need("columns that make groups", _without_columns),), cost=(1, 0.5)
+)
+def audited_groups(work: StageWork) -> StageOutput:
+    """Metrics by every column of the dataset that makes groups, and by caption length."""
+    run, options = work.run.evaluated, work.options
+    wanted = _METRICS[:_QUICK] if options.quick else _METRICS
+    tables: list[dict[str, Any]] = []
+    for column in _useful_columns(run):
+        names = [name for name in groupable_metrics(run, column) if split_name(name)[1] in wanted]
+        if names:
+            grouped = group_metrics(
+                run, column, names, largest=_MOST_GROUPS, seed=options.seed, resamples=options.resamples
+            )
+            tables.append(grouped.figures())
+    command = f"crosslens show {work.run.folder} --by {'|'.join(table['by'] for table in tables)}"
+    return StageOutput({"name": run.name, "groups": tables}, command)

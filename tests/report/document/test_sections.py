@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 import crosslens as cl
 from crosslens.core import Lines
 from crosslens.core.errors import UsageError
-from crosslens.pipeline import Finding, StageResult
+from crosslens.pipeline import Finding, StageResult, percent_figure
 from crosslens.report import Report, ReportInputs, report_inputs, report_page
 from crosslens.report.document.choice import choose_queries
 from crosslens.report.document.context import ReportContext
@@ -328,7 +328,7 @@ def test_numbers_of_stages_are_on_the_page(whole: Report, drawn: Drawn) -> None:
     for row in drops:
         interval = f"{100 * row['drop']:.1f} [{100 * row['low'] + 0.0:.1f}, {100 * row['high']:.1f}]"
         assert interval.replace("-0.0", "0.0") in text
-        assert f"{row['percent'] + 0.0:+.1f} [{row['percent_low']:+.1f}, {row['percent_high']:+.1f}]" in text
+        assert str(percent_figure(*(row[f"percent{end}"] for end in ("", "_low", "_high")))) in text
     cause = max(payload["explain"]["causes"], key=lambda row: row["share"])
     assert f"In {100 * cause['share']:.0f} % " in text
     assert f"of {payload['explain']['failures']} failures" in text

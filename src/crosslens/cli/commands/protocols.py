@@ -8,7 +8,6 @@ import typer
 
 import crosslens.core as core
 import crosslens.pipeline as pipeline
-import crosslens.report as report
 from crosslens.cli.console import print_result, terminal_width
 from crosslens.cli.flags import command
 
@@ -32,7 +31,8 @@ def protocol_json(record: dict[str, Any] | None) -> dict[str, Any]:
 def print_protocol(record: dict[str, Any] | None) -> None:
     """Print the conventions under the tables of a result that follows a protocol."""
     if record is not None:
-        print_result("\n" + report.protocol_text(record, terminal_width()))
+        section = core.Section("", (pipeline.protocol_facts(record),))
+        print_result("\n" + core.FORMS["terminal"].value([section], terminal_width()))
 
 
 def with_protocol(result: core.Presented, record: dict[str, Any] | None) -> core.Presented:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import HEADER_FILE, Dataset, Printable, Run, read_whole
+from crosslens.core import HEADER_FILE, Dataset, FactList, Presented, Run, Section, Text, read_whole
 from crosslens.explanations import dataset_of_run
 from crosslens.pipeline.audit.folder import AuditFolder, Skipped
 from crosslens.pipeline.audit.results import REPORT_FILE, Finding, StageResult
 
 
 @dataclass(frozen=True, eq=False)
-class Audit(Printable):
+class Audit(Presented):
     """An audit: its runs, what every stage computed, and what that says, the most important first."""
 
     folder: Path
@@ -54,6 +54,20 @@ class Audit(Printable):
     def report(self) -> Path:
         """Where the report is, once it is written."""
         return self.folder / REPORT_FILE
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"Audit of {', '.join(self.runs)}"
+
+    def sections(self, *, shown: int = 10, **options: Any) -> Iterator[Section]:
+        """The most important findings, numbered, and where the report is; all of them are in the folder."""
+        rows = []
+        for number, finding in enumerate(self.findings[:shown], 1):
+            subject = (finding.model or finding.dataset) if len(self.runs) > 1 else ""
+            about = f"{subject}: " if subject not in finding.text else ""
+            rows.append((f"{number:>2}.", f"{about}{finding.text}"))
+        yield Section("", (*([FactList(tuple(rows))] if rows else []), Text.of(f"Report: {self.report}")))
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: what was computed, where it is, and what it says."""

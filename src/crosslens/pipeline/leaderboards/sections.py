@@ -7,8 +7,8 @@ from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from crosslens.core import ABSENT, DIRECTION_LABELS, Cell, Section, Table, split_name
-from crosslens.metrics import facts_of, metric_figure, unit_sentence
+from crosslens.core import ABSENT, DIRECTION_LABELS, Bars, Cell, Figure, Row, Section, Series, Table, split_name
+from crosslens.metrics import bounds_of, facts_of, metric_figure, unit_of, unit_sentence
 from crosslens.statistics import significance_sentence
 
 if TYPE_CHECKING:
@@ -19,17 +19,37 @@ BEST, AS_GOOD, UNTESTED = "*", "=", "?"
 
 def board_sections(board: Leaderboard) -> Iterator[Section]:
     """A table per metric, or one of all metrics where there is one dataset; the last says what marks mean."""
+    titles = {name: _metric_heading(name) for name in board.metrics}
+    charts = Row(tuple(_bars(board, name, title) for name, title in titles.items()))
     if len(board.datasets) == 1:
         columns = {_with_arrow(name, name): (board.datasets[0], name) for name in board.metrics}
-        yield Section("", (board_table(board, columns, board.datasets[0]),))
-        return
-    tables = []
-    for name in board.metrics:
-        direction, metric = split_name(name)
-        title = f"{_with_arrow(name, metric)}, {DIRECTION_LABELS.get(direction, direction)}"
-        columns = {dataset: (dataset, name) for dataset in board.datasets}
-        tables.append(board_table(board, columns, title, noted=name == board.metrics[-1]))
-    yield Section("", tuple(tables))
+        tables = [board_table(board, columns, board.datasets[0])]
+    else:
+        tables = [
+            board_table(
+                board, {dataset: (dataset, name) for dataset in board.datasets}, title, noted=name == board.metrics[-1]
+            )
+            for name, title in titles.items()
+        ]
+    yield Section("", (*tables, charts))
+
+
+def _metric_heading(name: str) -> str:
+    direction, metric = split_name(name)
+    return f"{_with_arrow(name, metric)}, {DIRECTION_LABELS.get(direction, direction)}"
+
+
+def _bars(board: Leaderboard, name: str, title: str) -> Bars:
+    share = unit_of(name) == "share"
+    series = tuple(
+        Series(dataset, tuple(_figure(board, model, dataset, name) for model in board.models))
+        for dataset in board.datasets
+    )
+    bounded = any(figure.bounded for own in series for figure in own.figures)
+    return Bars(
+        title=title, about=f"{100 * board.level:g}% intervals over images" if bounded else "", groups=board.models,
+        series=series, heading="model", axis="%" if share else "", limits=bounds_of(name) if share else None,
+    )  # fmt: skip
 
 
 def board_table(board: Leaderboard, columns: Mapping[str, tuple[str, str]], title: str, *, noted: bool = True) -> Table:
@@ -43,7 +63,9 @@ def board_table(board: Leaderboard, columns: Mapping[str, tuple[str, str]], titl
     )
 
     def table(*, intervals: bool) -> Table:
-        rows = tuple((model, *(_figure(board, model, *key, intervals) for key in keys)) for model in board.models)
+        rows: tuple[tuple[Cell, ...], ...] = tuple(
+            (model, *(_figure(board, model, *key, intervals=intervals) for key in keys)) for model in board.models
+        )
         notes = tuple(board_notes(board, intervals=intervals)) if noted else ()
         align = "l" * (1 + len(keys))  # marks behind the figures would push numbers on the right out of line
         return Table(("model", *columns), rows, align, title=title, notes=notes, best=best)
@@ -51,7 +73,7 @@ def board_table(board: Leaderboard, columns: Mapping[str, tuple[str, str]], titl
     return replace(table(intervals=True), narrow=table(intervals=False))
 
 
-def _figure(board: Leaderboard, model: str, dataset: str, metric: str, intervals: bool) -> Cell:
+def _figure(board: Leaderboard, model: str, dataset: str, metric: str, *, intervals: bool = True) -> Figure:
     cell = board.cell(model, dataset, metric)
     if cell is None:
         return metric_figure(metric, None)

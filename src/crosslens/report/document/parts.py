@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -39,9 +39,9 @@ class ReportSection:
                 yield part
 
 
-def table_of(title: str, grid: Grid, *, best: Collection[tuple[int, int]] = (), shown: bool = True) -> Table:
-    """A table of texts; ``best`` are rows and columns of cells that are marked; not ``shown``, it is folded."""
-    return Table(grid.header, grid.rows, grid.align, title=title, best=frozenset(best), folded=not shown)
+def table_of(title: str, grid: Grid, *, shown: bool = True) -> Table:
+    """A table of texts; not ``shown``, it is folded."""
+    return Table(grid.header, grid.rows, grid.align, title=title, folded=not shown)
 
 
 def notes(lines: Sequence[str], summary: str = "Notes") -> str:

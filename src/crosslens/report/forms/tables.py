@@ -21,6 +21,7 @@ from crosslens.core import (
 _LATEX_CHARACTERS = str.maketrans({
     **{letter: f"\\{letter}" for letter in "&%$#_{}"}, "\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}", "→": r"$\rightarrow$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--", "−": "$-$",
+    "<": "$<$", ">": "$>$",
 })  # fmt: skip
 
 
@@ -73,7 +74,9 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
             if isinstance(part, Text):
                 blocks.append("\n\n".join(part.sentences))
             elif isinstance(part, FactList):
-                listed = [f"- {name.strip()}: {text}" for name, text in part.rows]
+                names = [name.strip() for name, _ in part.rows]  # numbers make a list of their own
+                marks = [name if name.removesuffix(".").isdecimal() else f"- {name}:" for name in names]
+                listed = [f"{mark} {text}" for mark, (_, text) in zip(marks, part.rows, strict=True)]
                 blocks.append("\n".join([*((f"**{part.title}**", "") if part.title else ()), *listed]))
             elif isinstance(part, Table):
                 blocks += [f"**{_markdown_cell(part.title)}**"] if part.title else []

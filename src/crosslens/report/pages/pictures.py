@@ -6,7 +6,6 @@ import base64
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,6 @@ from crosslens.encode import decode_image
 
 _LARGEST = 640
 _QUALITY = 82
-DARK = """
-:root { color-scheme: light dark; --ink: #222; --soft: #595959; --paper: #fff; --line: #ccc; --frame: #f1f1f1;
-        --right: #0b6e3d; --right-ink: #fff; --link: #1a4fa0; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8e8e8; --soft: #a8a8a8; --paper: #16181b; --line: #44484d; --frame: #26292d;
-          --right: #5fd39a; --right-ink: #06210f; --link: #8fb8ff; }
-}
-"""
-"""The colours of pages that follow the reader's light or dark setting, as names for their style sheets."""
 _SIDES = (320, 256, 200, 160, 128, 96)
 """How large thumbnails are at most, in pixels: the first at which all of them fit into the budget."""
 
@@ -77,32 +67,6 @@ def _leading(embedded: Mapping[str, EmbeddedImage], budget: int) -> dict[str, Em
             break
         kept[image] = drawn
     return kept
-
-
-class PicturePool:
-    """The pictures of a page: each is in it once, however often it is shown."""
-
-    def __init__(self, drawn: Mapping[str, EmbeddedImage]) -> None:
-        self._drawn = drawn
-        self._number = {image: number for number, image in enumerate(drawn)}
-
-    def definitions(self) -> str:
-        """The pictures themselves, invisible; lists refer to them."""
-        symbols = [
-            f'<symbol id="p{self._number[image]}" viewBox="0 0 {drawn.width:g} {drawn.height:g}">'
-            f'<image href="{drawn.address}" width="{drawn.width:g}" height="{drawn.height:g}"/></symbol>'
-            for image, drawn in self._drawn.items()
-        ]
-        return '<svg class="store" aria-hidden="true">\n' + "\n".join(symbols) + "\n</svg>" if symbols else ""
-
-    def show(self, image: str | None, alternative: str) -> str:
-        """The picture, or a frame that says it is missing."""
-        if image is None or image not in self._drawn:
-            return f'<div class="frame missing" role="img" aria-label="{escape(alternative)}">no picture</div>'
-        drawn = self._drawn[image]
-        box = f'viewBox="0 0 {drawn.width:g} {drawn.height:g}"'
-        use = f'<use href="#p{self._number[image]}"/>'
-        return f'<svg class="frame" {box} role="img" aria-label="{escape(alternative)}">{use}</svg>'
 
 
 def _open(file: str | Path | None) -> Any:

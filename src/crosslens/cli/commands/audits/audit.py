@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import crosslens.pipeline as pipeline
 import crosslens.report as report
@@ -15,9 +15,7 @@ from crosslens.cli.console import (
     print_json,
     print_list,
     print_note,
-    print_result,
     progress_bar,
-    terminal_width,
 )
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_sources
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, Plugins, TrustCodeFlag, command
@@ -60,7 +58,7 @@ def audit(
     trust_code: TrustCodeFlag = False,
     plugin: Plugins = None,
     json: Json = False,
-) -> None:
+) -> pipeline.Audit | None:
     """Audit models: every analysis, one report.
 
     Metrics with intervals, groups, ties, labels, missing positives, robustness, explanations and more: every stage that
@@ -69,7 +67,7 @@ def audit(
     """
     if listing:
         _list(json)
-        return
+        return None
     if output is None:
         raise UsageError("missing option -o/--output", fix="name the folder of the audit: -o audits/mine")
     request = pipeline.AuditRequest(
@@ -81,17 +79,8 @@ def audit(
         request, output, options, encoding=encoding, overwrite=overwrite, display=progress_bar(), notify=print_note,
         command=sys.argv, trust_code=trust_code or confirm_code,
     )  # fmt: skip
-    print_audit(result, json=json)
-
-
-def print_audit(result: pipeline.Audit, *, json: bool, **more: Any) -> None:
-    """Print what was found, and where the report is."""
-    if json:
-        print_json({**result.as_dict(), **more})
-        return
     print_note("")
-    print_result(result.text(terminal_width()))
-    print_result(f"\nReport: {result.report}")
+    return result
 
 
 def _list(json: bool) -> None:

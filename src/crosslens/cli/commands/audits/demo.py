@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +15,79 @@ import crosslens.core as core
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 import crosslens.synth as synthesis
-from crosslens.cli.commands.audits.audit import print_audit
-from crosslens.cli.console import duration, print_note, print_result, progress_bar, terminal_width
-from crosslens.cli.flags import OUTPUT, Json, Overwrite, command
-from crosslens.core import option
+from crosslens.cli.console import duration, print_note, progress_bar
+from crosslens.cli.flags import OUTPUT, Overwrite, command
+from crosslens.core import Cell, FactList, Presented, Section, Table, Text, option
 from crosslens.encode import EncodeOptions
 
 METRIC = "t2i/Hit@1"
 _COLUMN = "task"
 _START_UP, _DRAWN, _AUDITED = 22.0, 0.12, 0.3
 """Processor seconds: in any case, and for each scene with its twin and those like it, to draw and to audit."""
+_LONGEST = 30
+"""Letters of the bar of a share of 1."""
 _PROBED, _PER_PICTURE = 12, 0.008
 """Pictures that are drawn to see how fast this machine is now, and the processor seconds of each."""
+
+
+@dataclass(frozen=True, eq=False)
+class DemoResult(Presented):
+    """What the demo found: the easiest gallery by task, all galleries side by side, and the audit's findings."""
+
+    model: str
+    runs: Mapping[str, core.Run]
+    easiest: report.GroupChart
+    galleries: report.SideBySide
+    audit: pipeline.Audit
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"{self.model} on drawn scenes"
+
+    def as_dict(self) -> dict[str, Any]:
+        """That of the audit, and the galleries."""
+        return {**self.audit.as_dict(), "side_by_side": self.galleries.as_dict()}
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """What was searched, how well by task, in which galleries, what the audit says, and what to try next."""
+        drawn = {version: run.provenance["dataset"] for version, run in self.runs.items()}
+        images = {version: f"{counts['images']:,}" for version, counts in drawn.items()}
+        searched = f"{self.model} searches {images['v0']} drawn scenes with {drawn['v0']['captions']:,} captions."
+        built_in = (
+            "It comes with crosslens and was trained on other scenes of this kind: its results show what an evaluation "
+            "looks like, and say nothing about photographs."
+        )
+        yield Section("", (Text.of(searched, built_in if self.model == "tiny" else ""),))
+        (own,) = self.easiest.runs.values()
+        rows: list[tuple[Cell, ...]] = [
+            (group, own[group].n, pipeline.value_figure(own[group]), "█" * math.ceil(_LONGEST * own[group].mean))
+            for group in self.easiest.groups
+        ]
+        bars = Table((_COLUMN, "queries", core.split_name(METRIC)[1], ""), tuple(rows), "lrrl")
+        yield Section(f"{self.easiest.title}: the share of captions whose picture comes first", (bars,))
+        harder = (
+            f"The same with harder galleries: v0 has {images['v0']} pictures; v1 adds a confusable twin of each, whose "
+            f"captions are queries too; v2 has {images['v2']} pictures."
+        )
+        yield Section("", (Text.of(harder),))
+        yield from self.galleries.in_order(self.easiest.groups).sections()
+        (findings,) = self.audit.sections()
+        yield Section("What the audit found, the most important first", findings.parts)
+        yield Section("", (FactList(tuple(_next_steps(self.audit).items()), "What to try next"),))
+
+
+def _next_steps(audit: pipeline.Audit) -> dict[str, str]:
+    """Commands, and what each is for."""
+    easiest = audit.folder / "runs" / next(iter(audit.runs))
+    return {
+        f"open {audit.report}": "the report (or xdg-open)",
+        f"crosslens show {easiest}": "every metric, both directions",
+        f"crosslens show {easiest} --by style": "which captions are hard?",
+        f"crosslens data describe {audit.folder.parent}/scenes-v0/": "what was drawn",
+        f"crosslens run {easiest}/recipe.toml": "the same evaluation, repeated",
+        "crosslens audit --help": "your own model, embeddings or lists",
+    }
 
 
 @command("crosslens demo", "crosslens demo -o tryout --images 60 --json")
@@ -42,8 +105,7 @@ def demo(
     seed: int = option(7, "Seed of the scenes.", metavar="N"),
     model: str = option("tiny", "The encoder: the built-in one, or KIND:SOURCE as in encode.", metavar="NAME"),
     overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+) -> DemoResult:
     """Audit a model on drawn scenes: a report in a minute.
 
     Running the same command again resumes where it was interrupted, or finds everything complete.
@@ -68,16 +130,9 @@ def demo(
     print_note(f"took {duration(time.perf_counter() - begin)}; processor time: {duration(used)}")
     named = zip(synthesis.VERSIONS, result.runs.values(), strict=True)
     runs = {version: replace(run, name=version) for version, run in named}
-    table = report.side_by_side(list(runs.values()), METRIC, column=_COLUMN)
-    if json:
-        print_audit(result, json=True, side_by_side=table.as_dict())
-        return
-    print_note("")
     easiest = report.chart(runs["v0"], _COLUMN, METRIC)
-    _print_tables(model, runs, easiest, table)
-    print_result("\nWhat the audit found, the most important first\n")
-    print_audit(result, json=False)
-    print_result(f"\n{_next_steps(result)}")
+    print_note("")
+    return DemoResult(model, runs, easiest, report.side_by_side(list(runs.values()), METRIC, column=_COLUMN), result)
 
 
 def expected_seconds(images: int) -> float:
@@ -91,41 +146,3 @@ def expected_seconds(images: int) -> float:
         scene.png()
     slower = (time.perf_counter() - begin) / (_PROBED * _PER_PICTURE)
     return slower * (_START_UP + images * (_AUDITED + _DRAWN / core.available_cores()))
-
-
-def _print_tables(model: str, runs: dict[str, core.Run], easiest: report.GroupChart, table: Any) -> None:
-    (own,) = easiest.runs.values()
-    groups = {group: own[group] for group in easiest.groups}
-    sizes = {version: run.provenance["dataset"]["images"] for version, run in runs.items()}
-    print_result(_about(model, sizes["v0"], runs["v0"].provenance["dataset"]["captions"]))
-    print_result(f"\n{easiest.title}: the share of captions whose picture comes first\n")
-    print_result(report.terminal_bars(_COLUMN, groups, terminal_width()))
-    print_result(
-        f"\nThe same with harder galleries: v0 has {sizes['v0']:,} pictures; v1 adds a confusable\n"
-        f"twin of each, whose captions are queries too; v2 has {sizes['v2']:,} pictures.\n"
-    )
-    print_result(table.in_order(easiest.groups).text(terminal_width()))
-
-
-def _about(model: str, images: int, captions: int) -> str:
-    lines = [f"{model} searches {images:,} drawn scenes with {captions:,} captions."]
-    if model == "tiny":
-        lines += [
-            "It comes with crosslens and was trained on other scenes of this kind: its results",
-            "show what an evaluation looks like, and say nothing about photographs.",
-        ]
-    return "\n".join(lines)
-
-
-def _next_steps(result: pipeline.Audit) -> str:
-    easiest = result.folder / "runs" / next(iter(result.runs))
-    steps = {
-        f"open {result.report}": "the report (or xdg-open)",
-        f"crosslens show {easiest}": "every metric, both directions",
-        f"crosslens show {easiest} --by style": "which captions are hard?",
-        f"crosslens data describe {result.folder.parent}/scenes-v0/": "what was drawn",
-        f"crosslens run {easiest}/recipe.toml": "the same evaluation, repeated",
-        "crosslens audit --help": "your own model, embeddings or lists",
-    }
-    width = max(map(len, steps))
-    return "What to try next\n" + "\n".join(f"  {command:<{width}}   {why}" for command, why in steps.items())

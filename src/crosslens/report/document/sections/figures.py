@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from crosslens.core import DIRECTION_LABELS, Bars, Chart, Figure, Grid, Lines, Run, split_name
+from crosslens.core import DIRECTION_LABELS, Bars, Cell, Chart, Figure, Lines, Run, Table, split_name
 from crosslens.metrics import family_of, spec_of, unit_sentence
 from crosslens.pipeline import DEFINITIONS
 from crosslens.report.document.context import ReportContext
@@ -16,10 +17,8 @@ from crosslens.report.document.parts import (
     series_of,
     side_by_side,
     stored_figure,
-    table_of,
 )
 from crosslens.report.forms.page import paragraph
-from crosslens.report.text.runs import value_cells
 
 _RECALLS = ("Hit", "Recall", "CappedRecall")
 _MOST_SHOWN = 2
@@ -34,7 +33,8 @@ def recalls(context: ReportContext) -> ReportSection | None:
         names = [metric for metric in run if _family(metric) in _RECALLS]
         if len({_family(metric) for metric in names}) < 2:
             continue
-        parts.append(table_of(f"Three recalls of {name}", _recall_grid(run, names), shown=len(parts) < _MOST_SHOWN))
+        table = _recall_table(run, names)
+        parts.append(replace(table, title=f"Three recalls of {name}", folded=len(parts) >= _MOST_SHOWN))
     if not parts:
         return None
     lead = "Papers call three quantities R@k. " + " ".join(f"{name}@k: {DEFINITIONS[name]}." for name in _RECALLS)
@@ -47,16 +47,18 @@ def _family(metric: str) -> str:
     return spec.family if spec is not None else ""
 
 
-def _recall_grid(run: Run, names: Sequence[str]) -> Grid:
+def _recall_table(run: Run, names: Sequence[str]) -> Table:
     """Rows: direction and recall; columns: k."""
     parsed = {name: match for name in names if (match := _AT.search(split_name(name)[1]))}
     cutoffs = sorted({int(match[2]) for match in parsed.values()})
     rows = dict.fromkeys((split_name(name)[0], match[1]) for name, match in parsed.items())
     order = sorted(rows, key=lambda row: (row[0] != "t2i", row[0], _RECALLS.index(row[1])))
-    columns = [value_cells([run.values.get(f"{side}/{kind}@{k}") for side, kind in order]) for k in cutoffs]
-    titles = [f"{DIRECTION_LABELS.get(side, side)}: {kind}" for side, kind in order]
-    header = ("", *(f"@{k}" for k in cutoffs))
-    return Grid(header, tuple(zip(titles, *columns, strict=True)), "l" * len(header))
+    cells: list[tuple[Cell, ...]] = [
+        (f"{DIRECTION_LABELS.get(side, side)}: {kind}",
+         *(figure_of(run.values.get(name), name) for name in (f"{side}/{kind}@{k}" for k in cutoffs)))
+        for side, kind in order
+    ]  # fmt: skip
+    return Table(("", *(f"@{k}" for k in cutoffs)), tuple(cells), "l" * (1 + len(cutoffs)))
 
 
 def graded(context: ReportContext) -> ReportSection | None:
@@ -65,9 +67,7 @@ def graded(context: ReportContext) -> ReportSection | None:
     names = list(dict.fromkeys(name for run in runs.values() for name in run if _is_graded(name)))
     parts: list[Content] = []
     if names:
-        columns = [value_cells([run.values.get(name) for name in names]) for run in runs.values()]
-        grid = Grid(("metric", *runs), tuple(zip(names, *columns, strict=True)), "l" * (1 + len(runs)))
-        parts.append(table_of("Graded metrics", grid))
+        parts.append(_metrics_table("Graded metrics", names, runs))
         families = dict.fromkeys(map(_family, names))
         words = " ".join(f"{name}@k: {DEFINITIONS[name]}." for name in families if name in DEFINITIONS)
         parts.append(paragraph(f"{words} {unit_sentence(names)}".strip(), "facts"))
@@ -78,6 +78,14 @@ def graded(context: ReportContext) -> ReportSection | None:
         "query says (φ), not only whether they are the annotated ones."
     )
     return ReportSection("graded", "Graded metrics", (lead, *shown)) if shown else None
+
+
+def _metrics_table(title: str, names: Sequence[str], runs: Mapping[str, Run]) -> Table:
+    """A row per metric, a column per run."""
+    rows: list[tuple[Cell, ...]] = [
+        (name, *(figure_of(run.values.get(name), name) for run in runs.values())) for name in names
+    ]
+    return Table(("metric", *runs), tuple(rows), "l" * (1 + len(runs)), title=title)
 
 
 def _is_graded(name: str) -> bool:
@@ -112,8 +120,6 @@ def everything(context: ReportContext) -> ReportSection | None:
     names = list(dict.fromkeys(name for run in runs.values() for name in run))
     if not names:
         return None
-    columns = [[cell or "–" for cell in value_cells([run.values.get(name) for name in names])] for run in runs.values()]
-    grid = Grid(("metric", *runs), tuple(zip(names, *columns, strict=True)), "l" * (1 + len(runs)))
     levels = " and ".join(sorted({f"{100 * run[name].level:g} %" for run in runs.values() for name in run}))
     about = f"{unit_sentence(names)} In brackets: {levels} intervals over images."
     hits = [name for name in names if _family(name) == "Hit"]
@@ -128,5 +134,6 @@ def everything(context: ReportContext) -> ReportSection | None:
         for side in dict.fromkeys(split_name(name)[0] for name in hits)
         if (own := [name for name in hits if split_name(name)[0] == side])
     ]  # fmt: skip
-    parts = (side_by_side(charts), table_of("All metrics", grid, shown=False), paragraph(about, "facts"))
+    table = replace(_metrics_table("All metrics", names, runs), folded=True)
+    parts = (side_by_side(charts), table, paragraph(about, "facts"))
     return ReportSection("figures", "All figures", tuple(part for part in parts if part))

@@ -8,7 +8,7 @@ from html import escape
 
 import polars as pl
 
-from crosslens.core import UNRANKED, Chart, Gauge, Grid, Run, Shares, percent, split_name
+from crosslens.core import UNRANKED, Cell, Chart, Gauge, Run, Shares, Table, percent, split_name
 from crosslens.metrics import facts_of, format_count, format_figure
 from crosslens.pipeline import run_table
 from crosslens.report.document.context import ReportContext
@@ -20,10 +20,9 @@ from crosslens.report.document.facts import (
     tie_sentence,
     weakest_group,
 )
-from crosslens.report.document.parts import Content, Html, ReportSection, figure_of, quote, table_of
+from crosslens.report.document.parts import Content, Html, ReportSection, figure_of, quote
 from crosslens.report.document.telling import TellingFailure, telling_failures
 from crosslens.report.forms.page import chart_html, paragraph
-from crosslens.report.text.runs import value_cells
 
 _TABLE = ("Hit@1", "Hit@5", "Hit@10", "MedR", "mAP@R")
 _PER_DATASET = {"Where does it fail?": 2, "How sure?": 2, "How good?": 2}
@@ -289,12 +288,14 @@ def _table(context: ReportContext) -> Content:
         name, run = next(iter(runs.items()))
         table = run_table(run, [metric for metric in metrics if metric in run.values])
         return replace(table, title=f"The main figures: {name}")
-    columns = [value_cells([run.values.get(metric) for run in runs.values()]) for metric in metrics]
-    rows = tuple(zip(runs, *columns, strict=True))
-    grid = Grid(("run", *metrics), rows, "l" * (1 + len(metrics)))
+    rows: list[tuple[Cell, ...]] = [
+        (name, *(figure_of(run.values.get(metric), metric) for metric in metrics)) for name, run in runs.items()
+    ]
+    table = Table(("run", *metrics), tuple(rows), "l" * (1 + len(metrics)), title="The main figures")
     if several:  # what is best on one dataset says nothing about another
-        return table_of("The main figures", grid)
-    return table_of("The main figures; the best of each column is bold", grid, best=_best_cells(runs, metrics))
+        return table
+    best = frozenset(_best_cells(runs, metrics))
+    return replace(table, title="The main figures; the best of each column is bold", best=best)
 
 
 def _best_cells(runs: dict[str, Run], metrics: list[str]) -> set[tuple[int, int]]:
