@@ -1,4 +1,4 @@
-"""Plain text in columns, and results that print through their renderer."""
+"""Plain text in columns."""
 
 from __future__ import annotations
 
@@ -6,33 +6,7 @@ from typing import Any
 
 import pytest
 
-from crosslens.core import RENDERERS, Grid, Printable, UnknownNameError, percent, two_columns
-
-
-class Recount(Printable):
-    """A made-up result."""
-
-    def __init__(self, votes: int) -> None:
-        self.votes = votes
-
-
-def test_a_result_prints_through_its_renderer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RENDERERS, "_entries", dict(RENDERERS._entries))
-    monkeypatch.setattr(RENDERERS, "_loaded", True)
-
-    @RENDERERS.register("Recount")
-    def recount_text(result: Recount, width: int | None = 80, *, bare: bool = False) -> str:
-        """The votes."""
-        return f"{result.votes} votes, {width} wide{', bare' if bare else ''}"
-
-    assert str(Recount(3)) == "3 votes, 80 wide"
-    assert Recount(3).text(None, bare=True) == "3 votes, None wide, bare"
-
-
-def test_a_result_without_a_renderer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RENDERERS, "_loaded", True)
-    with pytest.raises(UnknownNameError, match="unknown renderer 'Recount'"):
-        str(Recount(3))
+from crosslens.core import Grid, percent, two_columns
 
 
 def test_wide_tables_continue_below() -> None:

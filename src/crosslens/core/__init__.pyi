@@ -215,9 +215,7 @@ from crosslens.core.relevance import (
 )
 from crosslens.core.rendering import (
     PAGE_WIDTH as PAGE_WIDTH,
-    RENDERERS as RENDERERS,
     Grid as Grid,
-    Printable as Printable,
     decimal as decimal,
     percent as percent,
     two_columns as two_columns,

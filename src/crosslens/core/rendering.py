@@ -1,33 +1,13 @@
-"""Results as plain text: the same on a terminal, in a pipe and in a notebook.
-
-A result class derives from :class:`Printable`; ``report/text/`` has a function for it, registered under the class's
-name. So ``print(result)`` works from Python, and no result knows how it is formatted.
-"""
+"""Numbers and tables as plain text: the same on a terminal, in a pipe and in a notebook."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from crosslens.core.registry import Registry
-from crosslens.core.safety.terminal import printable, printable_line
-
-RENDERERS: Registry[Callable[..., str]] = Registry("renderer", "renderers")
-"""Class name → a function of the result, a width and options that returns its text."""
-
-
-class Printable:
-    """A result whose text is made by its renderer."""
-
-    def text(self, *width: int | None, **options: Any) -> str:
-        """The result as a table; ``width``: the most columns it may take, or None for as many as it needs."""
-        return printable(RENDERERS[type(self).__name__].value(self, *width, **options))
-
-    def __str__(self) -> str:
-        return self.text()
+from crosslens.core.safety.terminal import printable_line
 
 
 def decimal(value: float, digits: int, *, signed: bool = False) -> str:
