@@ -15,7 +15,7 @@ from crosslens.perturbations import chosen_perturbations
 from crosslens.pipeline import PROTOCOLS, Convention, Protocol, ProtocolList, Recipe, add_protocol, find_protocol
 from crosslens.pipeline.protocols import following
 from crosslens.pipeline.protocols.protocol import COMMANDS
-from crosslens.report import EXPORTS, protocol_text
+from crosslens.report import EXPORTS
 from tests.pipeline.graded_data import DATASET, SCORES
 from tests.pipeline.robustness_study.letters import Letters, captions, text_study
 
@@ -126,7 +126,6 @@ def test_without_a_protocol_nothing_is_labelled(tmp_path: Path) -> None:
     assert "protocol" not in run.text()
     (csv,) = EXPORTS["csv"].value([run]).values()
     assert csv.splitlines()[0].endswith(",level")
-    assert protocol_text({}) == ""
 
 
 def test_runs_of_different_protocols_are_compared_with_a_note(five: cl.Run) -> None:

@@ -33,7 +33,7 @@ from crosslens.report.export.tables import (
     render_drop_table as render_drop_table,
 )
 from crosslens.report.forms.files import check_ending as check_ending
-from crosslens.report.forms.page import chart_html as chart_html
+from crosslens.report.forms.page import chart_html as chart_html, section_html as section_html
 from crosslens.report.galleries import (
     Gallery as Gallery,
     GalleryItem as GalleryItem,
@@ -56,17 +56,11 @@ from crosslens.report.groups import (
     group_names as group_names,
     groupable_metrics as groupable_metrics,
 )
-from crosslens.report.pages.explanations import (
-    explanation_article as explanation_article,
-    explanation_page as explanation_page,
-)
 from crosslens.report.pages.gallery import gallery_page as gallery_page
 from crosslens.report.pages.leaderboard import leaderboard_page as leaderboard_page
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.pages.run_changes import run_changes_page as run_changes_page
 from crosslens.report.runs_side_by_side import side_by_side as side_by_side
-from crosslens.report.text.explanations import explanation_text as explanation_text
-from crosslens.report.text.protocols import protocol_text as protocol_text
 from crosslens.report.text.runs import terminal_bars as terminal_bars
 from crosslens.report.tracking.content import TrackedAt as TrackedAt, TrackedRun as TrackedRun, tracked as tracked
 from crosslens.report.tracking.to_mlflow import log_to_mlflow as log_to_mlflow

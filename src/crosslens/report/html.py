@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from html import escape
-
-from crosslens.core import Grid
 
 _STYLE = """
 body { margin: 0 auto; max-width: 900px; padding: 16px; background: #fff; color: #222;
@@ -56,55 +54,18 @@ def links(targets: Sequence[tuple[str, str]], label: str) -> str:
     return f'<nav aria-label="{escape(label)}">\n{anchors}\n</nav>'
 
 
-def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, kind: str = "") -> str:
-    """A table of texts; ``kind`` is its class."""
-    escaped = [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
-    return raw_table(header, escaped, kind=kind)
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts."""
+    return raw_table(header, [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows])
 
 
-def raw_table(header: Sequence[str], rows: Sequence[str], *, kind: str = "") -> str:
+def raw_table(header: Sequence[str], rows: Sequence[str]) -> str:
     """A table of rows that are HTML already."""
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
-    attribute = f' class="{kind}"' if kind else ""
     body = "\n".join(rows)
-    return f"<table{attribute}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
-def folded_table(
-    summary: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, about: str = "", shown: bool = False
-) -> str:
-    """A table under a line to click on; ``shown`` opens it from the start."""
-    note = f"<p>{escape(about)}</p>\n" if about else ""
-    return folded(summary, note + html_table(header, rows), shown=shown)
-
-
-def folded(summary: str, content: str, *, shown: bool = False) -> str:
+def folded(summary: str, content: str) -> str:
     """Content that is HTML already, under a line to click on."""
-    return f"<details{' open' if shown else ''}><summary>{escape(summary)}</summary>\n{content}</details>"
-
-
-def grid_table(grid: Grid, label: str, *, best: Collection[tuple[int, int]] = ()) -> str:
-    """A table whose first column names its rows, in a frame that scrolls where the table is wider than the page.
-
-    ``best`` are the rows and columns of cells that are marked.
-    """
-    sides = ["number" if side == "r" else "" for side in grid.align]
-    head = "".join(
-        f'<th scope="col"{_class(side)}>{escape(text)}</th>' for text, side in zip(grid.header, sides, strict=True)
-    )
-    rows = []
-    for number, row in enumerate(grid.rows):
-        cells = [f'<th scope="row"{_class(sides[0])}>{escape(row[0])}</th>'] if row else []
-        for column, text in enumerate(row[1:], start=1):
-            mark = "best" if (number, column) in best else ""
-            whole = "figure" if text.endswith("]") else ""  # a figure with its interval stays in one line
-            cells.append(f"<td{_class(sides[column], mark, whole)}>{escape(text)}</td>")
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    body = "\n".join(rows)
-    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
-    return f'<div class="wide" tabindex="0" role="group" aria-label="{escape(label)}">\n{table}\n</div>'
-
-
-def _class(*names: str) -> str:
-    given = " ".join(name for name in names if name)
-    return f' class="{given}"' if given else ""
+    return f"<details><summary>{escape(summary)}</summary>\n{content}</details>"

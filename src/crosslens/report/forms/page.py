@@ -15,6 +15,7 @@ from crosslens.core import (
     FactList,
     Figure,
     Link,
+    MarkedText,
     Part,
     PictureCard,
     Row,
@@ -25,9 +26,10 @@ from crosslens.core import (
 )
 from crosslens.report.charts.theme import CHART_STYLE, THEME_STYLE
 from crosslens.report.document.style import STYLE
+from crosslens.report.forms.boxes import draw_boxes
 from crosslens.report.forms.charts import draw
 from crosslens.report.html import folded, html_page
-from crosslens.report.pages.pictures import EmbeddedImage, embed_thumbnails
+from crosslens.report.pages.pictures import EmbeddedImage, embed_image, embed_thumbnails
 
 _BUDGET = 6_000_000
 """Bytes that the pictures of a page may take."""
@@ -35,6 +37,7 @@ _MOST_ROWS = 500
 """Of the table behind a chart: the points of a larger scatter nobody reads."""
 _MOST_DIFFS = 20
 """Of edited texts: what is more is folded."""
+_SIGNS = {"yes": "✓", "no": "✗", "unknown": "?"}
 _PERCENT = "\u00a0%"
 """The sign stays with its number at the end of a line."""
 
@@ -53,16 +56,16 @@ def section_page(title: str, sections: Iterable[Section]) -> str:
     return html_page(title, body, style=THEME_STYLE + CHART_STYLE + STYLE)
 
 
-def section_html(section: Section) -> str:
-    """A section with its heading, unless a chart of the same title opens it."""
+def section_html(section: Section, drawn: Mapping[str, EmbeddedImage] | None = None) -> str:
+    """A section with its heading, unless a chart of the same title opens it; ``drawn``: as of :func:`part_html`."""
     opening = section.parts[0] if section.parts else None
     headed = section.title and not (isinstance(opening, Chart) and opening.title == section.title)
     head = f"<h2>{escape(section.title)}</h2>\n" if headed else ""
-    return f"<section>{head}{''.join(part_html(part) for part in section.parts)}</section>"
+    return f"<section>{head}{''.join(part_html(part, drawn) for part in section.parts)}</section>"
 
 
-def part_html(part: Part) -> str:
-    """One part."""
+def part_html(part: Part, drawn: Mapping[str, EmbeddedImage] | None = None) -> str:
+    """One part; ``drawn`` are pictures by image, for a page that has them elsewhere than in files."""
     if isinstance(part, Text):
         return "".join(paragraph(sentence, "facts" if part.note else "") for sentence in part.sentences)
     if isinstance(part, FactList):
@@ -79,7 +82,11 @@ def part_html(part: Part) -> str:
         return chart_html(part)
     if isinstance(part, Diffs):
         return _diffs(part)
-    return cards_html(part)
+    if isinstance(part, MarkedText):
+        head = f"<h3>{escape(part.title)}</h3>" if part.title else ""
+        key = paragraph(part.key, "facts") if part.key else ""
+        return f'{head}<p class="query" dir="auto">{marked_html(part)}</p>{key}'
+    return cards_html(part, drawn)
 
 
 def paragraph(text: str, kind: str = "") -> str:
@@ -92,7 +99,7 @@ def table_html(table: Table) -> str:
     label = table.title or f"Table of {len(table.rows)} rows"
     framed = f'<div class="wide" tabindex="0" role="group" aria-label="{escape(label)}">\n{_rows(table)}\n</div>'
     notes = "".join(paragraph(note, "facts") for note in table.notes)
-    if table.folded or table.overview is not table:
+    if table.folded or table.aside or table.overview is not table:
         return f'<div class="block">{folded(label, framed + notes)}</div>'
     head = f"<h4>{escape(table.title)}</h4>\n" if table.title else ""
     return f'<div class="block">{head}{framed}{notes}</div>'
@@ -159,21 +166,39 @@ def _diffs(part: Diffs) -> str:
     return f'<div class="block">{head}{about}{tables[0]}{more}</div>' if rows else ""
 
 
-def cards_html(cards: Cards) -> str:
+def marked_html(text: MarkedText) -> str:
+    """The words with their marks: a sign and a colour, never a colour alone."""
+    marked = ""
+    for words, mark, why in text.spans:
+        sign = f"<sup aria-hidden='true'>{_SIGNS[mark]}</sup><span class='unseen'> ({mark})</span>" if mark else ""
+        words = escape(words)
+        marked += f'<mark class="{mark}" title="{escape(why)}">{words}{sign}</mark>' if mark else words
+    return marked
+
+
+def cards_html(cards: Cards, drawn: Mapping[str, EmbeddedImage] | None = None) -> str:
     """Pictures with their texts; a card without a picture has its texts alone."""
-    named = [card.image for card in cards.cards if card.image is not None]
-    drawn = embed_thumbnails({image: cards.pictures[image] for image in named if image in cards.pictures}, _BUDGET)
+    if drawn is None:
+        named = (card.image for card in cards.cards if card.image is not None)
+        files = {image: cards.pictures[image] for image in named if image in cards.pictures}
+        if cards.large:
+            drawn = {image: picture for image, file in files.items() if (picture := embed_image(file)) is not None}
+        else:
+            drawn = embed_thumbnails(files, _BUDGET)
     listed = "".join(_card(card, drawn) for card in cards.cards)
     head = f"<h4>{escape(cards.title)}</h4>" if cards.title else ""
-    return f'<div class="block">{head}<div class="hits">{listed}</div></div>'
+    key = paragraph(cards.key, "facts") if cards.key else ""
+    return f'<div class="block">{head}<div class="{"pair" if cards.large else "hits"}">{listed}</div>{key}</div>'
 
 
 def _card(card: PictureCard, drawn: Mapping[str, EmbeddedImage]) -> str:
     picture = drawn.get(card.image or "")
     shown = ""
-    if picture is not None:
+    if card.boxes:
+        shown = draw_boxes(card, picture)
+    elif picture is not None:
         size = f'width="{picture.width:g}" height="{picture.height:g}"'
-        shown = f'<img src="{picture.address}" alt="{escape(card.title)}" {size}>'
+        shown = f'<img src="{escape(picture.address)}" alt="{escape(card.title)}" {size}>'
     lines = "".join(f'<q dir="auto">{escape(line)}</q>' for line in card.lines)
     lines += "".join(f'<span class="facts" dir="auto">{escape(line)}</span>' for line in card.details)
     return f"<figure{_class(card.mark)}>{shown}<figcaption>{escape(card.title)}{lines}</figcaption></figure>"
@@ -189,7 +214,10 @@ NOTEBOOK_STYLE = """
 .crosslens th.number, .crosslens td.number { text-align: right; } .crosslens .facts { color: var(--soft); }
 .crosslens td.best { font-weight: 700; } .crosslens .wide { overflow-x: auto; }
 .crosslens .hits { display: grid; grid-template-columns: repeat(auto-fill, minmax(160px, 1fr)); gap: 10px; }
-.crosslens .hits img { max-width: 100%; height: auto; }
+.crosslens .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(240px, 1fr)); gap: 14px; }
+.crosslens .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+.crosslens mark { background: none; color: inherit; } .crosslens mark.no { color: var(--bad); }
+.crosslens .hits img, .crosslens .pair img, .crosslens .pair svg { max-width: 100%; max-height: 380px; height: auto; }
 .crosslens .hits .facts, .crosslens .diffs .facts { display: block; font-size: 12px; }
 """
 """A few rules that keep to this element: a notebook has a style of its own."""

@@ -10,6 +10,7 @@ from crosslens.core import (
     Diffs,
     FactList,
     Figure,
+    MarkedText,
     Section,
     Table,
     Text,
@@ -66,6 +67,8 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
         for part in section.parts:
             if isinstance(part, Text):
                 blocks.append("\n\n".join(part.sentences))
+            elif isinstance(part, MarkedText):
+                blocks.append(part.text)
             elif isinstance(part, FactList):
                 listed = [f"- {name.strip()}: {text}" for name, text in part.rows]
                 blocks.append("\n".join([*((f"**{part.title}**", "") if part.title else ()), *listed]))

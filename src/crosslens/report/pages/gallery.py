@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
+from crosslens.explanations import DIRECTION_NAMES
 from crosslens.report.galleries import Gallery, GalleryItem, GalleryList, GalleryQuery, rank_words
 from crosslens.report.html import html_page, links
 from crosslens.report.pages.pictures import DARK, PicturePool, embed_thumbnails
-from crosslens.report.text.explanations import DIRECTION_NAMES
 
 _MEGABYTE = 1_000_000
 _MAX_LINKS = 50

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from crosslens.core import IMAGE_TO_TEXT, Dataset, decimal
-from crosslens.explanations import QueryChange, RunChanges, TopHit
+from crosslens.explanations import DIRECTION_NAMES, QueryChange, RunChanges, TopHit
 from crosslens.metrics import unit_sentence
 from crosslens.pipeline import Comparison, significance_sentence
 from crosslens.report.html import html_page, html_table, links
 from crosslens.report.pages.pictures import DARK, PicturePool, embed_thumbnails
 from crosslens.report.text.comparison import comparison_grid, p_value
-from crosslens.report.text.explanations import DIRECTION_NAMES
 
 _BUDGET = 8_000_000
 """Bytes of all pictures together."""
