@@ -159,6 +159,22 @@ def test_words_are_marked_in_the_query(explanations: list[Explanation]) -> None:
     assert "✗ it does not" in page
 
 
+def test_a_notebook_shows_boxes_and_marks(explanations: list[Explanation]) -> None:
+    shown = read(explanations[0]._repr_html_())
+    boxes = [attributes for tag, attributes in shown.tags if tag == "rect" and attributes.get("class") == "box"]
+    assert [box["fill"] for box in boxes] == ["none"] * 4, "a notebook's style knows nothing of boxes"
+    assert {"yes", "no"} <= {attributes["class"] for tag, attributes in shown.tags if tag == "mark"}
+
+
+def test_every_file_says_what_went_wrong(explanations: list[Explanation], tmp_path: Path) -> None:
+    result = ExplainedQueries("tiny", "drawn", tuple(explanations))
+    for ending in (".md", ".txt"):
+        content = " ".join(result.save(tmp_path / f"why{ending}").read_text(encoding="utf-8").split())
+        assert all(sentence.text in content for explained in explanations for sentence in explained.sentences)
+    assert "dog: white" in result.save(tmp_path / "why.csv").read_text(encoding="utf-8")
+    assert "dog: white" in result.save(tmp_path / "why.tex").read_text(encoding="utf-8")
+
+
 def test_pictures_are_embedded_where_they_can_be_read(explanations: list[Explanation], tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image", reason="pip install 'crosslens[encoders]'")
     image.new("RGB", (2000, 1000), "navy").save(tmp_path / "large.png")
