@@ -63,9 +63,9 @@ def test_several_as_json_and_as_a_page(call: Call, root: Path, failed: list[str]
     outcome = call(*words, "--json")
     assert outcome.code == 0
     assert [explained["query"] for explained in outcome.json["explanations"]] == failed[:2]
-    assert outcome.json["written"] == [str(page)]
+    assert outcome.json["files"] == [str(page)]
     written = page.read_text(encoding="utf-8")
-    assert written.count("<article") == 2
+    assert written.count("<section>") == 2
     assert written.count("data:image/jpeg;base64,") == 4, "the pictures lie beside the dataset"
     again = call(*words)
     assert again.code == 5

@@ -283,7 +283,7 @@ def test_hits_are_compared_with_the_corpus(runs: dict[str, cl.Run]) -> None:
 def test_one_query_shows_the_texts_of_the_corpus(runs: dict[str, cl.Run]) -> None:
     for run in runs.values():
         explained = cl.explain(run, "dogs#0")
-        assert explained.text == TEXTS["dogs"][0]
+        assert explained.query_text == TEXTS["dogs"][0]
         assert explained.right.captions == tuple(TEXTS["dogs"][1:])
         assert explained.other is not None
         assert explained.other.captions == tuple(TEXTS["other"][1:])

@@ -67,7 +67,7 @@ def test_a_failure_in_full(run: Run, dataset: Dataset) -> None:
         explanation.succeeded,
     ) == ("park", "beach", 2, 3, False)
     assert explanation.margin == pytest.approx(0.1)
-    assert str(explanation) == (
+    assert explanation.summary == (
         "The query asks for a frisbee, but the retrieved picture has none; "
         "it also asks for two dogs, but the retrieved picture has one. "
         "The right picture comes second of 3 pictures, 0.1 behind the first in score; "
@@ -102,34 +102,36 @@ def test_the_numbers_are_those_of_the_metrics_on_plain_values(run: Run, dataset:
 
 def test_an_image_query(run: Run, dataset: Dataset) -> None:
     explanation = explain(run, "park", dataset=dataset)
-    assert (explanation.direction, explanation.text, explanation.other_item) == ("i2t", None, "beach#0")
+    assert (explanation.direction, explanation.query_text, explanation.other_item) == ("i2t", None, "beach#0")
     assert explanation.spoken == "A white dog near a boat"
-    assert str(explanation).startswith("The retrieved caption speaks of a boat, but the query picture has none; ")
-    assert "it also speaks of a white dog, but those in the query picture are brown." in str(explanation)
-    assert "The best caption of the query picture comes second of 6 captions" in str(explanation)
+    assert explanation.summary.startswith("The retrieved caption speaks of a boat, but the query picture has none; ")
+    assert "it also speaks of a white dog, but those in the query picture are brown." in explanation.summary
+    assert "The best caption of the query picture comes second of 6 captions" in explanation.summary
 
 
 def test_a_success_says_by_how_much(run: Run, dataset: Dataset) -> None:
     explanation = explain(run, "street#0", dataset=dataset)
     assert explanation.succeeded
     assert explanation.margin == pytest.approx(0.7)
-    assert str(explanation).startswith("The right picture comes first of 3 pictures, 0.7 ahead of the next in score;")
-    assert "The query asks for a car, but the next picture has none." in str(explanation)
+    assert explanation.summary.startswith(
+        "The right picture comes first of 3 pictures, 0.7 ahead of the next in score;"
+    )
+    assert "The query asks for a car, but the next picture has none." in explanation.summary
 
 
 def test_text_only_retrieval(run: Run, dataset: Dataset) -> None:
     rankings = {"t2t": replace(run.rankings["t2i"], direction="t2t")}
     explanation = explain_queries(rankings, dataset, ["park#0"])[0]
     assert (explanation.direction, explanation.rank) == ("t2t", 2)
-    assert "has none; it also asks for two dogs" in str(explanation)
+    assert "has none; it also asks for two dogs" in explanation.summary
 
 
 def test_without_objects_captions_speak(run: Run, dataset: Dataset) -> None:
     bare = replace(dataset, objects=None)
     explanation = explain(run, "park#0", dataset=bare)
     assert explanation.source == "captions"
-    assert "a frisbee, which no caption of the retrieved picture mentions" in str(explanation)
-    assert " has " not in str(explanation)
+    assert "a frisbee, which no caption of the retrieved picture mentions" in explanation.summary
+    assert " has " not in explanation.summary
     assert any("No objects are annotated" in note for note in explanation.notes)
 
 
@@ -151,7 +153,7 @@ def test_without_a_parser_the_rest_is_still_there(run: Run, dataset: Dataset, mo
 
     monkeypatch.setattr("crosslens.explanations.local.explainer.mentioned_concepts", missing)
     explanation = explain(run, "park#0", dataset=dataset)
-    assert str(explanation).startswith("The query was not read word by word.")
+    assert explanation.summary.startswith("The query was not read word by word.")
     assert explanation.words == ()
     assert explanation.comparison["common"] == ["dog.n.01"]
     assert any("crosslens[language]" in note for note in explanation.notes)
@@ -272,7 +274,7 @@ def test_a_list_that_was_cut_off_says_only_its_length(dataset: Dataset) -> None:
     lists = {"park": ["beach#0", "park#0"], "beach": ["beach#1", "park#0"], "street": ["street#0", "beach#0"]}
     run = cl.evaluate(dataset, run={"i2t": lists}, metrics=["Hit@1"], resamples=0)
     explanation = explain(run, "park", dataset=dataset)
-    assert "comes second in a list of 2 captions" in str(explanation)
+    assert "comes second in a list of 2 captions" in explanation.summary
     assert explanation.gallery is None
     assert explanation.as_dict()["gallery"] is None
     assert "comes first in a list of 2 captions" in str(explain(run, "street", dataset=dataset))

@@ -19,9 +19,9 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.run import Run
 from crosslens.explanations.local.explainer import explain_queries
 from crosslens.explanations.local.explanation import Explanation
+from crosslens.explanations.local.sections import ExplainedQueries
 from crosslens.explanations.overview.sections import size_notes
-from crosslens.report.pages.explanations import explanation_page, label_positions
-from crosslens.report.text.explanations import explanation_text
+from crosslens.report.forms.boxes import label_positions
 from tests.report.browser import Watched
 
 NASTY = '<script>alert("x")</script> & "quotes"'
@@ -55,13 +55,18 @@ def explained(data: Dataset, queries: list[str]) -> list[Explanation]:
     return explain_queries(run, data, queries)
 
 
+def page_of(explained: list[Explanation], files: dict[str, str] | None = None, run: str = NASTY) -> str:
+    result = ExplainedQueries(run, "drawn", tuple(explained), files or {})
+    return result.content(".html").decode()
+
+
 def test_the_text_fits_80_columns_and_says_everything(explanations: list[Explanation]) -> None:
     for explained in explanations:
-        text = explanation_text(explained, 80)
+        text = explained.text(80)
         assert all(len(line) <= 80 for line in text.splitlines())
         for title in ("Pictures", "Words of the ", "Concepts", "Boxes, matched by area", "The list", "Metrics"):
             assert title in text
-    failure = explanation_text(explanations[0], 80)
+    failure = explanations[0].text(80)
     assert "[artifact.n.01]" in failure, "the common hypernym of frisbee and boat"
     assert re.search(r"1 +dog +8\.0% +32\.0% +4\.00 +3\.00", failure)
     assert re.search(r"black +colour of dog +no +no +dog: white", failure)
@@ -70,13 +75,13 @@ def test_the_text_fits_80_columns_and_says_everything(explanations: list[Explana
 def test_a_box_that_shrinks_is_noted(explanations: list[Explanation]) -> None:
     """The dog of the right image fills 8 % of it and that of the retrieved one 32 %; then the reverse."""
     note = "is not counted in SD[binary]"
-    assert note not in " ".join(explanation_text(explanations[0], 80).split())
+    assert note not in " ".join(explanations[0].text(80).split())
     data = dataset_with({"large": ["a dog and a frisbee"], "small": ["a white dog and a boat"]})
     assert data.objects is not None
     exchanged = data.objects.with_columns(pl.col("image").replace({"large": "small", "small": "large"}))
     shrunk = explained(replace(data, objects=exchanged), ["large#0"])[0]
     assert shrunk.boxes[0]["ratio"] < 1
-    assert " ".join(explanation_text(shrunk, 80).split()).count(note) == 1
+    assert " ".join(shrunk.text(80).split()).count(note) == 1
 
 
 def test_the_overview_says_what_sizes_cannot_show() -> None:
@@ -119,7 +124,7 @@ def read(page: str) -> Reading:
 
 
 def test_the_page_is_whole_escaped_and_draws_every_box(explanations: list[Explanation]) -> None:
-    reading = read(explanation_page(explanations, NASTY))
+    reading = read(page_of(explanations))
     assert not [tag for tag, _ in reading.tags if tag == "script"]
     assert NASTY in reading.said
     boxes = [attributes for tag, attributes in reading.tags if tag == "rect" and attributes.get("class") == "box"]
@@ -136,9 +141,9 @@ def test_the_page_is_whole_escaped_and_draws_every_box(explanations: list[Explan
 
 
 def test_matched_boxes_share_a_number_and_a_colour(explanations: list[Explanation]) -> None:
-    page = explanation_page(explanations[:1], "one")
+    page = page_of(explanations[:1])
     names = re.findall(r'<rect x[^>]*fill="(#\w+)"/><text[^>]*>([^<]*)<', page)
-    boxes = re.findall(r'<rect class="box"[^>]*stroke="(#\w+)"( stroke-dasharray)?', page)
+    boxes = re.findall(r'<rect class="box"[^>]*stroke="(#\w+)"[^>]*?( stroke-dasharray[^>]*)?/>', page)
     assert sorted(text for _, text in names) == sorted(["1 dog", "1 dog", escape(NASTY), "boat"])
     dog, boat = ({colour for colour, text in names if text == name} for name in ("1 dog", "boat"))
     assert len(dog) == 1
@@ -148,10 +153,26 @@ def test_matched_boxes_share_a_number_and_a_colour(explanations: list[Explanatio
 
 
 def test_words_are_marked_in_the_query(explanations: list[Explanation]) -> None:
-    page = explanation_page(explanations[:1], "one")
-    assert re.search(r'<mark class="violated" title="dog: white">black', page)
-    assert re.search(r'<mark class="satisfied"[^>]*>dog', page)
+    page = page_of(explanations[:1])
+    assert re.search(r'<mark class="no" title="dog: white">black', page)
+    assert re.search(r'<mark class="yes"[^>]*>dog', page)
     assert "✗ it does not" in page
+
+
+def test_a_notebook_shows_boxes_and_marks(explanations: list[Explanation]) -> None:
+    shown = read(explanations[0]._repr_html_())
+    boxes = [attributes for tag, attributes in shown.tags if tag == "rect" and attributes.get("class") == "box"]
+    assert [box["fill"] for box in boxes] == ["none"] * 4, "a notebook's style knows nothing of boxes"
+    assert {"yes", "no"} <= {attributes["class"] for tag, attributes in shown.tags if tag == "mark"}
+
+
+def test_every_file_says_what_went_wrong(explanations: list[Explanation], tmp_path: Path) -> None:
+    result = ExplainedQueries("tiny", "drawn", tuple(explanations))
+    for ending in (".md", ".txt"):
+        content = " ".join(result.save(tmp_path / f"why{ending}").read_text(encoding="utf-8").split())
+        assert all(sentence.text in content for explained in explanations for sentence in explained.sentences)
+    assert "dog: white" in result.save(tmp_path / "why.csv").read_text(encoding="utf-8")
+    assert "dog: white" in result.save(tmp_path / "why.tex").read_text(encoding="utf-8")
 
 
 def test_pictures_are_embedded_where_they_can_be_read(explanations: list[Explanation], tmp_path: Path) -> None:
@@ -159,7 +180,7 @@ def test_pictures_are_embedded_where_they_can_be_read(explanations: list[Explana
     image.new("RGB", (2000, 1000), "navy").save(tmp_path / "large.png")
     (tmp_path / "broken.png").write_bytes(b"no picture")
     files = {NASTY: str(tmp_path / "large.png"), "beach": str(tmp_path / "broken.png")}
-    page = explanation_page(explanations[:1], "one", files)
+    page = page_of(explanations[:1], files)
     assert page.count("data:image/jpeg;base64,") == 1
     assert len(page) < 100_000, "made small"
     assert str(tmp_path) not in page
@@ -170,13 +191,11 @@ def test_without_boxes_there_is_the_photo_alone_in_its_own_shape(tmp_path: Path)
     image = pytest.importorskip("PIL.Image", reason="pip install 'crosslens[encoders]'")
     image.new("RGB", (200, 300), "navy").save(tmp_path / "portrait.png")
     data = dataset_with({"park": ["a dog"], "beach": ["a boat"]}, boxes=False)
-    page = explanation_page(explained(data, ["park#0"]), "one", {"park": str(tmp_path / "portrait.png")})
+    page = page_of(explained(data, ["park#0"]), {"park": str(tmp_path / "portrait.png")})
     assert "no boxes" not in re.sub(r"<p.*?</p>", "", page)
-    (drawing,) = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
-    assert 'viewBox="0 0 200 300"' in drawing
-    assert drawing.count("<image") == 1
-    assert "<rect" not in drawing
-    assert "<text" not in drawing
+    assert "<svg" not in page
+    (photo,) = re.findall(r"<img [^>]*>", page)
+    assert 'width="200" height="300"' in photo
     assert page.count("<figcaption>") == 2, "the other picture has no file: its captions stand alone"
     assert "Boxes with the same number" not in page
 
@@ -185,11 +204,11 @@ def test_in_a_browser_it_asks_for_nothing_and_fits_a_phone(
     explanations: list[Explanation], tmp_path: Path, browser_page: Watched
 ) -> None:
     path = tmp_path / "why.html"
-    path.write_text(explanation_page(explanations, NASTY), encoding="utf-8")
+    path.write_text(page_of(explanations), encoding="utf-8")
     page: Any = browser_page.page
     page.set_viewport_size({"width": 360, "height": 800})
     page.goto(path.as_uri())
-    assert page.title() == NASTY
+    assert page.title() == f"Why: {NASTY} on drawn"
     assert page.locator("svg rect.box").count() == 4 * len(explanations)
     assert page.locator("figure").first.bounding_box()["width"] > 250
     assert page.evaluate("document.documentElement.scrollWidth") <= 360, "nothing to scroll sideways"

@@ -156,6 +156,12 @@ def test_a_folded_table_is_for_pages_and_a_long_one_an_overview(tmp_path: Path) 
     assert "<summary>Table of 10 rows</summary>" in Shown((long,))._repr_html_()
 
 
+def test_a_table_aside_is_printed_and_folded_on_pages() -> None:
+    shown = Shown((Table(("link", "n"), (("row", 1),), title="Aside", aside=True),))
+    assert "Aside\nlink   n\nrow    1" in shown.text()
+    assert "<summary>Aside</summary>" in shown._repr_html_()
+
+
 def test_a_table_without_a_header_begins_with_its_rows() -> None:
     shown = Shown((Table(("", ""), (("time", "3 s"), ("limit", "network"))),))
     assert shown.text() == "A title\n\ntime    3 s\nlimit   network"

@@ -150,7 +150,8 @@ class Table:
     ``folded`` is on pages under a line to click on, and neither in a terminal nor in LaTeX. Of more than ``most`` rows
     a terminal shows so many, evenly spread, and pages fold the table. ``notes`` say what its columns mean.
     ``narrow`` is what a terminal shows where the table is wider than it, such as the same without intervals; ``cut``
-    shortens long texts to its width. A table ``behind`` cards that show the same is folded on pages.
+    shortens long texts to its width. A table that stands ``aside``, such as one behind cards that show the same, is
+    folded on pages, and a terminal shows it.
     """
 
     header: tuple[str, ...]
@@ -164,7 +165,7 @@ class Table:
     names: int = 1
     narrow: Table | None = None
     cut: bool = False
-    behind: bool = False
+    aside: bool = False
 
     @property
     def overview(self) -> Table:
@@ -421,25 +422,66 @@ class Scatter(Chart):
 
 
 @dataclass(frozen=True)
+class PictureBox:
+    """A frame around something in a picture: left, top, width and height in the picture's pixels.
+
+    A ``number`` is shared with the box that it is matched with in another picture. Boxes of one ``colour``, counted
+    from 0, belong together; None is grey. ``about`` is said under the pointer.
+    """
+
+    place: tuple[float, float, float, float]
+    name: str
+    about: str = ""
+    number: int | None = None
+    colour: int | None = None
+
+
+@dataclass(frozen=True)
 class PictureCard:
-    """A picture or none, with its heading and lines of text, ``details`` on pages alone; ``mark`` may say nothing."""
+    """A picture or none, with its heading and lines of text, ``details`` on pages alone; ``mark`` may say nothing.
+
+    ``boxes`` are in pixels of a picture of this ``size`` (default: that of the file).
+    """
 
     title: str
     lines: tuple[str, ...] = ()
     image: str | None = None
     mark: Literal["", "right", "wrong"] = ""
     details: tuple[str, ...] = ()
+    boxes: tuple[PictureBox, ...] = ()
+    size: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
 class Cards:
-    """Cards under one heading; a terminal shows the first ``most`` of them."""
+    """Cards under one heading; a terminal shows the first ``most`` of them. ``key`` says what is drawn on pages."""
 
     title: str
     cards: tuple[PictureCard, ...]
     pictures: Mapping[str, str] = field(default_factory=dict)
     """Files of the images that cards name."""
     most: int | None = None
+    large: bool = False
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class MarkedText:
+    """A quoted text, some of whose words have something: stretches of text, a mark, and why it has it.
+
+    ``after`` follows the quote; ``key`` says on pages what the marks mean.
+    """
+
+    title: str
+    spans: tuple[tuple[str, Literal["", "yes", "no", "unknown"], str], ...]
+    after: str = ""
+    key: str = ""
+
+    @property
+    def text(self) -> str:
+        """As people read it without marks."""
+        quoted = f"“{''.join(text for text, _, _ in self.spans)}”"
+        return f"{self.title}: {quoted} {self.after}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -478,7 +520,7 @@ class Row:
     charts: tuple[Chart, ...]
 
 
-Part = Text | FactList | Table | Chart | Cards | Diffs | Row
+Part = Text | FactList | Table | Chart | Cards | MarkedText | Diffs | Row
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,12 @@ from crosslens.explanations.local.explainer import (
 )
 from crosslens.explanations.local.explanation import Explanation as Explanation
 from crosslens.explanations.local.hits import HitComparison as HitComparison, compare_hits as compare_hits
+from crosslens.explanations.local.sections import (
+    DIRECTION_NAMES as DIRECTION_NAMES,
+    ExplainedQueries as ExplainedQueries,
+    marked_words as marked_words,
+    picture_cards as picture_cards,
+)
 from crosslens.explanations.overview.causes import CAUSES as CAUSES, cause_column as cause_column
 from crosslens.explanations.overview.comparison import (
     OverviewComparison as OverviewComparison,

@@ -155,7 +155,7 @@ class Gallery(Presented):
         ]  # fmt: skip
         rows = [(str(rank), *cells) for rank, cells in enumerate(zip(*columns, strict=True), start=1)]
         rows.append(("first relevant", *(_rank_words(own.first_relevant) for own in query.lists)))
-        return Table(("rank", *self.models), tuple(rows), "l" * (len(self.models) + 1), cut=True, behind=True)
+        return Table(("rank", *self.models), tuple(rows), "l" * (len(self.models) + 1), cut=True, aside=True)
 
     def _cards(self, own: GalleryList) -> Cards:
         """The list of a model; below the top k, the rank of the first relevant item says so."""

@@ -27,7 +27,7 @@ from crosslens.report.export.files import (
 )
 from crosslens.report.export.tables import render_drop_table as render_drop_table
 from crosslens.report.forms.files import check_ending as check_ending
-from crosslens.report.forms.page import chart_html as chart_html
+from crosslens.report.forms.page import chart_html as chart_html, section_html as section_html
 from crosslens.report.grouped_results import (
     GroupedComparison as GroupedComparison,
     GroupedTable as GroupedTable,
@@ -43,10 +43,6 @@ from crosslens.report.groups import (
     group_names as group_names,
     groupable_metrics as groupable_metrics,
 )
-from crosslens.report.pages.explanations import (
-    explanation_article as explanation_article,
-    explanation_page as explanation_page,
-)
 from crosslens.report.pages.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.runs_side_by_side import (
     GroupChart as GroupChart,
@@ -54,7 +50,6 @@ from crosslens.report.runs_side_by_side import (
     chart as chart,
     side_by_side as side_by_side,
 )
-from crosslens.report.text.explanations import explanation_text as explanation_text
 from crosslens.report.tracking.content import TrackedAt as TrackedAt, TrackedRun as TrackedRun, tracked as tracked
 from crosslens.report.tracking.to_mlflow import log_to_mlflow as log_to_mlflow
 from crosslens.report.tracking.to_wandb import log_to_wandb as log_to_wandb

@@ -54,28 +54,18 @@ def links(targets: Sequence[tuple[str, str]], label: str) -> str:
     return f'<nav aria-label="{escape(label)}">\n{anchors}\n</nav>'
 
 
-def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, kind: str = "") -> str:
-    """A table of texts; ``kind`` is its class."""
-    escaped = [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
-    return raw_table(header, escaped, kind=kind)
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts."""
+    return raw_table(header, [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows])
 
 
-def raw_table(header: Sequence[str], rows: Sequence[str], *, kind: str = "") -> str:
+def raw_table(header: Sequence[str], rows: Sequence[str]) -> str:
     """A table of rows that are HTML already."""
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
-    attribute = f' class="{kind}"' if kind else ""
     body = "\n".join(rows)
-    return f"<table{attribute}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
-def folded_table(
-    summary: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, about: str = "", shown: bool = False
-) -> str:
-    """A table under a line to click on; ``shown`` opens it from the start."""
-    note = f"<p>{escape(about)}</p>\n" if about else ""
-    return folded(summary, note + html_table(header, rows), shown=shown)
-
-
-def folded(summary: str, content: str, *, shown: bool = False) -> str:
+def folded(summary: str, content: str) -> str:
     """Content that is HTML already, under a line to click on."""
-    return f"<details{' open' if shown else ''}><summary>{escape(summary)}</summary>\n{content}</details>"
+    return f"<details><summary>{escape(summary)}</summary>\n{content}</details>"

@@ -346,10 +346,11 @@ def test_numbers_of_stages_are_on_the_page(whole: Report, drawn: Drawn) -> None:
 
 @pytest.mark.slow
 def test_failures_are_drawn_with_their_boxes(whole: Report) -> None:
-    section = next("\n".join(section.parts) for section in whole.sections if section.target == "causes")
+    causes = next(section for section in whole.sections if section.target == "causes")
+    section = "\n".join(part for part in causes.parts if isinstance(part, str))
     assert section.count('class="box"') > 3
     assert section.count('<article class="failure">') >= 2
-    assert re.search(r'<figure class="boxes"><svg.*?<use href="#p\d+"', whole.page, re.DOTALL)
+    assert re.search(r'<div class="pair"><figure><svg.*?<use href="#p\d+"', whole.page, re.DOTALL)
 
 
 def test_image_queries_are_shown_with_the_caption_that_they_retrieved(study: Study) -> None:

@@ -14,17 +14,13 @@ import crosslens.pipeline as pipeline
 import crosslens.report as report
 from crosslens.cli.answers import Write, wrote
 from crosslens.cli.commands.evaluate import open_cache
-from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, print_protocol, protocol_json, with_protocol
+from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, with_protocol
 from crosslens.cli.console import (
-    print_json,
     print_note,
-    print_result,
-    print_written,
     progress_bar,
-    terminal_width,
 )
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
-from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Json, Overwrite, command
+from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Overwrite, command
 from crosslens.cli.stored_runs import load_run, load_runs
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -74,8 +70,7 @@ def explain(
     failures: FailureOptions,
     write: Write = None,
     overwrite: Overwrite = False,
-    json: Json = False,
-) -> core.Presented | None:
+) -> core.Presented:
     """Explain failures in objects, counts and words.
 
     With --query, one query in full: what it asks for and whether the retrieved image has it, what both images have
@@ -101,14 +96,13 @@ def explain(
     dataset = explanations.dataset_of_run(loaded, source.dataset, **options)
     if source.dataset is None and not options and (changed := explanations.dataset_change(loaded, dataset)):
         print_note(f"note: {changed}")
-    if query:
-        _explain_queries(
-            loaded, dataset, query, direction, image_folder=encode.image_folder, pages=write or [], json=json,
-            settings=settings, record=record,
-        )  # fmt: skip
-        return None
-    settings = _with_options(settings, failures)
     result: core.Presented
+    if query:
+        result = _explain_queries(
+            loaded, dataset, query, direction, settings, encode.image_folder, pictured=bool(write)
+        )
+        return with_protocol(result, record)
+    settings = _with_options(settings, failures)
     if by is not None:
         overview = explanations.explain_run(loaded, dataset, direction, **settings)
         groups = report.group_members(loaded, overview.direction, by)
@@ -147,28 +141,18 @@ def _with_options(settings: dict[str, Any], options: FailureOptions) -> dict[str
 
 
 def _explain_queries(
-    run: core.Run, dataset: core.Dataset, queries: list[str], direction: str | None, *, image_folder: str | Path | None,
-    pages: list[Path], json: bool, settings: dict[str, Any], record: dict[str, Any] | None,
-) -> None:  # fmt: skip
-    if other := [file for file in pages if file.suffix.lower() != ".html"]:
-        raise UsageError(f"{other[0]}: queries are explained on a page", fix="end the name in .html")
-    explained_queries = explanations.explain_queries(run, dataset, queries, direction, **settings)
-    if pages:
-        pictures = (picture for explained in explained_queries for picture in (explained.right, explained.other))
+    run: core.Run, dataset: core.Dataset, queries: list[str], direction: str | None, settings: dict[str, Any],
+    image_folder: str | Path | None, *, pictured: bool,
+) -> explanations.ExplainedQueries:  # fmt: skip
+    explained = tuple(explanations.explain_queries(run, dataset, queries, direction, **settings))
+    files: dict[str, str] = {}
+    if pictured:
+        pictures = (picture for query in explained for picture in (query.right, query.other))
         images = {picture.image for picture in pictures if picture is not None}
         files, problem = explanations.image_files_of_run(run, dataset, images, image_folder)
         if problem:
             print_note(f"note: boxes without pictures: {problem}")
-        page = report.explanation_page(explained_queries, f"Why: {run.name} on {dataset.name}", files)
-        for file in pages:
-            core.write_text(file, page)
-    if json:
-        content = [explained.as_dict() for explained in explained_queries]
-        print_json({"explanations": content, **protocol_json(record), "written": list(map(str, pages))})
-        return
-    print_result("\n\n\n".join(report.explanation_text(explained, terminal_width()) for explained in explained_queries))
-    print_protocol(record)
-    print_written(pages)
+    return explanations.ExplainedQueries(run.name, dataset.name, explained, files)
 
 
 def _explain_failures(

@@ -8,7 +8,6 @@ import typer
 
 import crosslens.core as core
 import crosslens.pipeline as pipeline
-from crosslens.cli.console import print_result, terminal_width
 from crosslens.cli.flags import command
 
 PROTOCOL_HELP = "Follow a paper and say so beside every figure: {} (see crosslens protocols)."
@@ -21,18 +20,6 @@ def protocols(
     """List the papers' protocols: metrics and conventions."""
     chosen = pipeline.PROTOCOLS if name is None else [pipeline.PROTOCOLS[name]]
     return pipeline.ProtocolList(tuple(entry.value for entry in chosen))
-
-
-def protocol_json(record: dict[str, Any] | None) -> dict[str, Any]:
-    """What the JSON of a result says of the protocol that it follows."""
-    return {} if record is None else {"protocol": record}
-
-
-def print_protocol(record: dict[str, Any] | None) -> None:
-    """Print the conventions under the tables of a result that follows a protocol."""
-    if record is not None:
-        section = core.Section("", (pipeline.protocol_facts(record),))
-        print_result("\n" + core.FORMS["terminal"].value([section], terminal_width()))
 
 
 def with_protocol(result: core.Presented, record: dict[str, Any] | None) -> core.Presented:

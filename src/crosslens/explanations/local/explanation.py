@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from crosslens.core import json_form
+from crosslens.core import Presented, Section, json_form
 from crosslens.explanations.concepts.lexicon import shortest_path, synset_word
 from crosslens.explanations.concepts.metrics import METRICS
+from crosslens.explanations.local.sections import explanation_sections
 from crosslens.explanations.words.checks import MentionCheck
 from crosslens.explanations.words.images import AnnotatedImage
 
@@ -52,7 +53,7 @@ class MentionComparison(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Presented):
     """Everything about one query.
 
     ``right`` is the image that is relevant to the query (an image query is its own), ``other`` the top-1 image; of a
@@ -68,7 +69,7 @@ class Explanation:
     direction: str
     source: str
     query: str
-    text: str | None
+    query_text: str | None
     succeeded: bool
     rank: int | None
     gallery: int | None
@@ -87,11 +88,22 @@ class Explanation:
     sentences: tuple[Sentence, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """What went wrong, in a sentence or two."""
         return " ".join(sentence.text for sentence in self.sentences)
 
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"Why: {self.query}, {self.run} on {self.dataset}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """The query in full; without its pictures, which :class:`ExplainedQueries` has."""
+        return explanation_sections(self, {})
+
     def __repr__(self) -> str:
-        return f"<Explanation of {self.query} ({self.direction}): {self}>"
+        return f"<Explanation of {self.query} ({self.direction}): {self.summary}>"
 
     @property
     def paths(self) -> list[dict[str, Any]]:
@@ -131,7 +143,7 @@ class Explanation:
             {
                 "format": FORMAT,
                 "version": VERSION,
-                **{name: getattr(self, name) for name in plain},
+                **{name: getattr(self, "query_text" if name == "text" else name) for name in plain},
                 "sentences": [
                     {"text": sentence.text, "claims": [claim._asdict() for claim in sentence.claims]}
                     for sentence in self.sentences

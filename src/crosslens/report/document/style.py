@@ -83,13 +83,11 @@ svg.missing { background: var(--frame); } svg.missing text { fill: var(--soft); 
 figcaption { margin-top: 4px; overflow-wrap: anywhere; }
 .badge { background: var(--good); color: var(--paper); border-radius: 3px; padding: 0 5px; white-space: nowrap; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(280px, 100%), 1fr)); gap: 14px; }
-.boxes svg { display: block; width: 100%; max-height: 380px; }
-.boxes svg .frame { fill: var(--frame); stroke: var(--line); }
-.boxes svg .box { fill: none; stroke-width: 2.5; vector-effect: non-scaling-stroke; }
-.boxes svg text { fill: #fff; font-family: system-ui, Arial, sans-serif; }
+.pair svg, .pair img { display: block; width: 100%; max-height: 380px; }
+.pair img { object-fit: contain; object-position: left; height: auto; } .pair .facts { display: block; }
 mark { background: none; color: inherit; padding: 0 1px; border-bottom: 2px solid var(--line); }
-mark.satisfied { border-color: var(--good); } mark.satisfied sup { color: var(--good); }
-mark.violated { border-color: var(--bad); color: var(--bad); }
+mark.yes { border-color: var(--good); } mark.yes sup { color: var(--good); }
+mark.no { border-color: var(--bad); color: var(--bad); }
 .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 footer { color: var(--soft); font-size: 13px; border-top: 1px solid var(--line); padding-top: 10px; }
 @media (max-width: 860px) {
@@ -109,8 +107,8 @@ footer { color: var(--soft); font-size: 13px; border-top: 1px solid var(--line);
   .chart-figure.natural .chart { max-width: 100%; } td.figure { white-space: normal; }
   .wide table { font-size: 8.5pt; } .wide td, .wide th { padding-right: 8pt; overflow-wrap: anywhere; }
   details > summary { list-style: none; } details::details-content { content-visibility: visible; display: block; }
-  .chart, .boxes svg, .badge, .answer { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  .miss svg, .hits svg { max-height: 110pt; } .boxes svg { max-height: 160pt; }
+  .chart, .pair svg, .badge, .answer { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  .miss svg, .hits svg { max-height: 110pt; } .pair svg, .pair img { max-height: 160pt; }
 }
 """
 

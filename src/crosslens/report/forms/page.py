@@ -15,6 +15,7 @@ from crosslens.core import (
     FactList,
     Figure,
     Link,
+    MarkedText,
     Part,
     PictureCard,
     Row,
@@ -25,9 +26,10 @@ from crosslens.core import (
 )
 from crosslens.report.charts.theme import CHART_STYLE, THEME_STYLE
 from crosslens.report.document.style import STYLE
+from crosslens.report.forms.boxes import draw_boxes
 from crosslens.report.forms.charts import draw
 from crosslens.report.html import folded, html_page
-from crosslens.report.pages.pictures import EmbeddedImage, embed_thumbnails
+from crosslens.report.pages.pictures import EmbeddedImage, embed_image, embed_thumbnails
 
 _BUDGET = 8_000_000
 """Bytes that the pictures of a page may take."""
@@ -35,12 +37,13 @@ _MOST_ROWS = 500
 """Of the table behind a chart: the points of a larger scatter nobody reads."""
 _MOST_DIFFS = 20
 """Of edited texts: what is more is folded."""
+_SIGNS = {"yes": "✓", "no": "✗", "unknown": "?"}
 _PERCENT = "\u00a0%"
 """The sign stays with its number at the end of a line."""
 
 
 Drawn = Mapping[str, EmbeddedImage]
-"""Pictures by the files that they are in."""
+"""Pictures by the files that they are in; those of a server, which have addresses, by image."""
 
 
 @FORMS.register("html")
@@ -62,7 +65,7 @@ def _body(sections: Sequence[Section]) -> str:
 
 
 def section_html(section: Section, drawn: Drawn | None = None) -> str:
-    """A section with its heading, unless a chart of the same title opens it."""
+    """A section with its heading, unless a chart of the same title opens it; ``drawn``: as of :func:`part_html`."""
     opening = section.parts[0] if section.parts else None
     headed = section.title and not (isinstance(opening, Chart) and opening.title == section.title)
     head = f"<h2>{escape(section.title)}</h2>\n" if headed else ""
@@ -70,7 +73,7 @@ def section_html(section: Section, drawn: Drawn | None = None) -> str:
 
 
 def part_html(part: Part, drawn: Drawn | None = None) -> str:
-    """One part; ``drawn`` are the pictures of the whole page, where they are known."""
+    """One part; ``drawn`` are the pictures of the whole page by their files, or by image where they are in none."""
     if isinstance(part, Text):
         return "".join(paragraph(sentence, "facts" if part.note else "") for sentence in part.sentences)
     if isinstance(part, FactList):
@@ -87,6 +90,10 @@ def part_html(part: Part, drawn: Drawn | None = None) -> str:
         return chart_html(part)
     if isinstance(part, Diffs):
         return _diffs(part)
+    if isinstance(part, MarkedText):
+        head = f"<h3>{escape(part.title)}</h3>" if part.title else ""
+        key = paragraph(part.key, "facts") if part.key else ""
+        return f'{head}<p class="query" dir="auto">{marked_html(part)}</p>{key}'
     return cards_html(part, _drawn([part]) if drawn is None else drawn)
 
 
@@ -100,7 +107,7 @@ def table_html(table: Table) -> str:
     label = table.title or f"Table of {len(table.rows)} rows"
     framed = f'<div class="wide" tabindex="0" role="group" aria-label="{escape(label)}">\n{_rows(table)}\n</div>'
     notes = "".join(paragraph(note, "facts") for note in table.notes)
-    if table.folded or table.behind or table.overview is not table:
+    if table.folded or table.aside or table.overview is not table:
         return f'<div class="block">{folded(label, framed + notes)}</div>'
     head = f"<h4>{escape(table.title)}</h4>\n" if table.title else ""
     return f'<div class="block">{head}{framed}{notes}</div>'
@@ -167,26 +174,43 @@ def _diffs(part: Diffs) -> str:
     return f'<div class="block">{head}{about}{tables[0]}{more}</div>' if rows else ""
 
 
+def marked_html(text: MarkedText) -> str:
+    """The words with their marks: a sign and a colour, never a colour alone."""
+    marked = ""
+    for words, mark, why in text.spans:
+        sign = f"<sup aria-hidden='true'>{_SIGNS[mark]}</sup><span class='unseen'> ({mark})</span>" if mark else ""
+        words = escape(words)
+        marked += f'<mark class="{mark}" title="{escape(why)}">{words}{sign}</mark>' if mark else words
+    return marked
+
+
 def _drawn(parts: Sequence[Cards]) -> Drawn:
-    """The pictures of cards by their files: all of them, each as often as it is shown, fit into the budget."""
-    shown = (cards.pictures.get(card.image or "") for cards in parts for card in cards.cards)
-    files = [file for file in shown if file is not None]
-    distinct = {file: file for file in files}
-    return embed_thumbnails(distinct, _BUDGET * len(distinct) // max(1, len(files)))
+    """The pictures of cards by their files: large ones, and thumbnails that fit into the budget as often as shown."""
+    files = {large: [
+        file for cards in parts if cards.large == large for card in cards.cards
+        if (file := cards.pictures.get(card.image or "")) is not None
+    ] for large in (True, False)}  # fmt: skip
+    small = {file: file for file in files[False]}
+    thumbnails = embed_thumbnails(small, _BUDGET * len(small) // max(1, len(files[False])))
+    return {**thumbnails, **{file: picture for file in files[True] if (picture := embed_image(file)) is not None}}
 
 
 def cards_html(cards: Cards, drawn: Drawn) -> str:
     """Pictures with their texts; a card without a picture has its texts alone."""
-    listed = "".join(_card(card, drawn.get(cards.pictures.get(card.image or "", ""))) for card in cards.cards)
+    keys = (cards.pictures.get(card.image or "", card.image or "") for card in cards.cards)
+    listed = "".join(_card(card, drawn.get(key)) for card, key in zip(cards.cards, keys, strict=True))
     head = f"<h4>{escape(cards.title)}</h4>" if cards.title else ""
-    return f'<div class="block">{head}<div class="hits">{listed}</div></div>'
+    key = paragraph(cards.key, "facts") if cards.key else ""
+    return f'<div class="block">{head}<div class="{"pair" if cards.large else "hits"}">{listed}</div>{key}</div>'
 
 
 def _card(card: PictureCard, picture: EmbeddedImage | None) -> str:
     shown = ""
-    if picture is not None:
+    if card.boxes:
+        shown = draw_boxes(card, picture)
+    elif picture is not None:
         size = f'width="{picture.width:g}" height="{picture.height:g}"'
-        shown = f'<img src="{picture.address}" alt="{escape(card.title)}" {size}>'
+        shown = f'<img src="{escape(picture.address)}" alt="{escape(card.title)}" {size}>'
     lines = "".join(f'<q dir="auto">{escape(line)}</q>' for line in card.lines)
     lines += "".join(f'<span class="facts" dir="auto">{escape(line)}</span>' for line in card.details)
     return f"<figure{_class(card.mark)}>{shown}<figcaption>{escape(card.title)}{lines}</figcaption></figure>"
@@ -202,7 +226,10 @@ NOTEBOOK_STYLE = """
 .crosslens th.number, .crosslens td.number { text-align: right; } .crosslens .facts { color: var(--soft); }
 .crosslens td.best { font-weight: 700; } .crosslens .wide { overflow-x: auto; }
 .crosslens .hits { display: grid; grid-template-columns: repeat(auto-fill, minmax(160px, 1fr)); gap: 10px; }
-.crosslens .hits img { max-width: 100%; height: auto; }
+.crosslens .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(240px, 1fr)); gap: 14px; }
+.crosslens .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+.crosslens mark { background: none; color: inherit; } .crosslens mark.no { color: var(--bad); }
+.crosslens .hits img, .crosslens .pair img, .crosslens .pair svg { max-width: 100%; max-height: 380px; height: auto; }
 .crosslens .hits .facts, .crosslens .diffs .facts { display: block; font-size: 12px; }
 """
 """A few rules that keep to this element: a notebook has a style of its own."""

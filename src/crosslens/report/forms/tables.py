@@ -10,6 +10,7 @@ from crosslens.core import (
     Diffs,
     FactList,
     Figure,
+    MarkedText,
     Section,
     Table,
     Text,
@@ -73,6 +74,8 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
         for part in section.parts:
             if isinstance(part, Text):
                 blocks.append("\n\n".join(part.sentences))
+            elif isinstance(part, MarkedText):
+                blocks.append(part.text)
             elif isinstance(part, FactList):
                 names = [name.strip() for name, _ in part.rows]  # numbers make a list of their own
                 marks = [name if name.removesuffix(".").isdecimal() else f"- {name}:" for name in names]

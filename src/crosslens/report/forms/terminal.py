@@ -19,6 +19,7 @@ from crosslens.core import (
     Figure,
     Grid,
     Histogram,
+    MarkedText,
     Part,
     PictureCard,
     Section,
@@ -63,6 +64,8 @@ def _blocks(part: Part, width: int | None) -> Iterator[str]:
     wrapped = min(width or PAGE_WIDTH, PAGE_WIDTH)
     if isinstance(part, Text):
         yield "\n".join(_wrapped(sentence, wrapped) for sentence in part.sentences)
+    elif isinstance(part, MarkedText):
+        yield _wrapped(part.text, wrapped)
     elif isinstance(part, FactList):
         title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
         yield title + two_columns(part.rows, wrapped, 2 if title else 0)

@@ -10,7 +10,7 @@ import numpy as np
 from crosslens.core import CrosslensError, InputError, Ranking
 from crosslens.explanations import AnnotatedImage, DatasetObjects, Explanation, explain_queries
 from crosslens.language import find_pipeline, load_wordnet
-from crosslens.report import EmbeddedImage, explanation_article
+from crosslens.report import EmbeddedImage, section_html
 from crosslens.web.explorer.tables import QueryTables
 from crosslens.web.kept import Kept
 
@@ -55,7 +55,9 @@ class Explanations:
         explained = self.explanation(run, direction, query)
         dataset = self._tables.services.library.summary(run).dataset
         shown = [picture for picture in (explained.right, explained.other) if picture is not None]
-        return explanation_article(explained, {picture.image: self._drawn(dataset, picture) for picture in shown})
+        drawn = {picture.image: self._drawn(dataset, picture) for picture in shown}
+        known = {image: picture for image, picture in drawn.items() if picture is not None}
+        return "".join(section_html(section, known) for section in explained.sections())
 
     def _drawn(self, dataset: str, picture: AnnotatedImage) -> EmbeddedImage | None:
         if not self._tables.has_picture(dataset, picture.image):

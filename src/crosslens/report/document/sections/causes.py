@@ -6,19 +6,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from crosslens.core import Bars, CrosslensError, Figure, Grid, read_parquet_file
-from crosslens.explanations import AnnotatedImage, Explanation, explain_queries, synset_word, table_of_totals
+from crosslens.explanations import (
+    Explanation,
+    explain_queries,
+    marked_words,
+    picture_cards,
+    synset_word,
+    table_of_totals,
+)
 from crosslens.metrics import format_count
 from crosslens.pipeline import StageResult
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.parts import Content, ReportSection, notes, quote, series_of, stored_figure, table_of
-from crosslens.report.forms.page import paragraph
-from crosslens.report.pages.explanations import concept_colours, draw_boxes, marked_text
-from crosslens.report.text.explanations import picture_names
+from crosslens.report.document.parts import Content, ReportSection, notes, series_of, stored_figure, table_of
+from crosslens.report.forms.boxes import draw_boxes
+from crosslens.report.forms.page import marked_html, paragraph
 
 _MOST_CONFUSIONS = 8
 _IMPORTANCE = 10.0
@@ -121,30 +126,18 @@ def _chosen(context: ReportContext, result: StageResult, name: str) -> list[str]
 
 
 def _article(context: ReportContext, explained: Explanation, dataset: str) -> str:
-    colours, pairs = concept_colours(explained), explained.boxes
     figures = []
-    titles = picture_names(explained)
-    for side, picture, title in zip(("right", "other"), (explained.right, explained.other), titles, strict=True):
-        if picture is not None:
-            numbers = {pair[side]: number for number, pair in enumerate(pairs, start=1)}
-            figures.append(_figure(context, picture, colours, numbers, title, dataset))
+    for card in picture_cards(explained, {}).cards:
+        image = str(card.image)
+        if card.boxes:
+            drawn = draw_boxes(card, None, content=context.pictures.below(dataset, image, _IMPORTANCE))
+        else:
+            drawn = context.pictures.photo(dataset, image, card.title, _IMPORTANCE)
+        title = card.title.partition(":")[0]
+        said = "".join(f'<q dir="auto">{escape(line)}</q>' for line in card.details)
+        figures.append(f"<figure>{drawn}<figcaption><b>{escape(title)}</b> {said}</figcaption></figure>")
     sentences = "".join(paragraph(sentence.text) for sentence in explained.sentences)
     return (
-        f'<article class="failure"><p class="query" dir="auto">{marked_text(explained)}</p>\n{sentences}\n'
-        f'<div class="pair">{"".join(figures)}</div></article>'
+        f'<article class="failure"><p class="query" dir="auto">{marked_html(marked_words(explained))}</p>\n'
+        f'{sentences}\n<div class="pair">{"".join(figures)}</div></article>'
     )
-
-
-def _figure(
-    context: ReportContext, picture: AnnotatedImage, colours: dict[str, str], numbers: dict[int, int], title: str,
-    dataset: str,
-) -> str:  # fmt: skip
-    names: Any = ", ".join(dict.fromkeys(entry.name for entry in picture.objects)) or "no objects"
-    about = f"{title}: {picture.image} ({names})"
-    if any(entry.box for entry in picture.objects):
-        below = context.pictures.below(dataset, picture.image, _IMPORTANCE)
-        drawn = draw_boxes(picture, colours, numbers, None, about, content=below)
-    else:
-        drawn = context.pictures.photo(dataset, picture.image, about, _IMPORTANCE)
-    said = quote(next(iter(picture.captions), None))
-    return f'<figure class="boxes">{drawn}<figcaption><b>{escape(title)}</b> {said}</figcaption></figure>'
