@@ -222,7 +222,8 @@ def _class(*names: str) -> str:
 
 
 NOTEBOOK_STYLE = """
-.crosslens table { border-collapse: collapse; } .crosslens th, .crosslens td { padding: 2px 12px 2px 0; }
+.crosslens table { border-collapse: collapse; }
+.crosslens th, .crosslens td { padding: 2px 12px 2px 0; text-align: left; vertical-align: top; }
 .crosslens th.number, .crosslens td.number { text-align: right; } .crosslens .facts { color: var(--soft); }
 .crosslens td.best { font-weight: 700; } .crosslens .wide { overflow-x: auto; }
 .crosslens .hits { display: grid; grid-template-columns: repeat(auto-fill, minmax(160px, 1fr)); gap: 10px; }

@@ -64,14 +64,16 @@ class DemoResult(Presented):
             (group, own[group].n, pipeline.value_figure(own[group]), "█" * math.ceil(_LONGEST * own[group].mean))
             for group in self.easiest.groups
         ]
-        bars = Table((_COLUMN, "queries", core.split_name(METRIC)[1], ""), tuple(rows), "lrrl")
-        yield Section(f"{self.easiest.title}: the share of captions whose picture comes first", (bars,))
+        bars = Table((_COLUMN, "queries", core.split_name(METRIC)[1], ""), tuple(rows), "lrrl", behind=True)
+        (easiest,) = self.easiest.sections()
+        head = f"{self.easiest.title}: the share of captions whose picture comes first"
+        yield Section(head, (bars, *easiest.charts))
         harder = (
             f"The same with harder galleries: v0 has {images['v0']} pictures; v1 adds a confusable twin of each, whose "
             f"captions are queries too; v2 has {images['v2']} pictures."
         )
-        yield Section("", (Text.of(harder),))
-        yield from self.galleries.in_order(self.easiest.groups).sections()
+        (galleries,) = self.galleries.in_order(self.easiest.groups).sections()
+        yield Section("", (Text.of(harder), *galleries.parts))
         (findings,) = self.audit.sections()
         yield Section("What the audit found, the most important first", findings.parts)
         yield Section("", (FactList(tuple(_next_steps(self.audit).items()), "What to try next"),))
