@@ -64,7 +64,7 @@ class DemoResult(Presented):
             (group, own[group].n, pipeline.value_figure(own[group]), "█" * math.ceil(_LONGEST * own[group].mean))
             for group in self.easiest.groups
         ]
-        bars = Table((_COLUMN, "queries", core.split_name(METRIC)[1], ""), tuple(rows), "lrrl", behind=True)
+        bars = Table((_COLUMN, "queries", core.split_name(METRIC)[1], ""), tuple(rows), "lrrl", aside=True)
         (easiest,) = self.easiest.sections()
         head = f"{self.easiest.title}: the share of captions whose picture comes first"
         yield Section(head, (bars, *easiest.charts))
