@@ -47,9 +47,9 @@ def test_writing_resuming_and_conflict(study: Path, call: Call, tmp_path: Path) 
     before = (tmp_path / "run" / "run.json").read_bytes()
     again = call("evaluate", *flags(study), "-o", tmp_path / "run")
     assert (again.code, again.out) == (0, first.out)
-    assert again.err == f"\nup to date: {tmp_path / 'run'} (nothing to do)\n"
+    assert again.err == f"up to date: {tmp_path / 'run'} (nothing to do)\n"
     renamed = call("evaluate", *flags(study), "-o", tmp_path / "run", "--name", "other")
-    assert renamed.err.startswith("note: the existing run keeps its name, 'run'\n\nup to date: ")
+    assert renamed.err.startswith("note: the existing run keeps its name, 'run'\nup to date: ")
     assert "nothing to do" in call("run", tmp_path / "run", "-o", tmp_path / "run").err
     assert (tmp_path / "run" / "run.json").read_bytes() == before
     other = call("evaluate", *flags(study, "model-b"), "-o", tmp_path / "run")
@@ -75,13 +75,24 @@ def test_both_directions_by_name(study: Path, call: Call) -> None:
     assert "use i2t (image to text), t2i (text to image), or both" in call(*words, "--direction", "t2x").err
 
 
+def test_the_result_is_written_in_every_form(study: Path, call: Call, tmp_path: Path) -> None:
+    files = [tmp_path / f"result{ending}" for ending in (".html", ".csv", ".svg")]
+    words = [word for file in files for word in ("--write", file)]
+    outcome = call("evaluate", *flags(study), "-o", tmp_path / "run", *words, "--json")
+    assert json.loads(outcome.out)["files"] == [str(tmp_path / "run"), *map(str, files)]
+    assert "Hit@1" in files[0].read_text("utf-8")
+    call("show", tmp_path / "run", "--write", tmp_path / "shown.csv")
+    assert files[1].read_text("utf-8") == (tmp_path / "shown.csv").read_text("utf-8")
+    assert call("evaluate", *flags(study), "--write", files[0]).code == 5, "it exists"
+
+
 def test_rows_in_the_wrong_order_are_noted(study: Path, call: Call, tmp_path: Path) -> None:
     scores = np.load(study / "scores.npy")
     np.save(tmp_path / "scores.npy", np.roll(scores, 1, axis=0))
     words = ("--dataset", "coco", "--captions", study / "captions.json", "--scores", tmp_path / "scores.npy")
     noted = "note: i2t and t2i: no better than chance: are the rows in the dataset's order?\n"
     assert noted in call("evaluate", *words, "--resamples", "20", "-o", tmp_path / "run").err
-    assert noted in call("show", tmp_path / "run").err
+    assert noted in call("show", tmp_path / "run").out
 
 
 def test_a_run_and_qrels_without_a_dataset(tmp_path: Path, call: Call) -> None:

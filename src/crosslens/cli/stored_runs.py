@@ -1,18 +1,21 @@
-"""Stored runs: opened by the name that a person gives, printed as every command prints them."""
+"""Stored runs: opened by the name that a person gives, and shown by the command that made them."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
-from crosslens.cli.console import print_json, print_note, print_notes, print_result, terminal_width
-from crosslens.core import CrosslensError, InputError, UsageError
+from crosslens.cli.answers import wrote
+from crosslens.cli.console import print_note, print_notes
+from crosslens.core import CrosslensError, InputError, Presented, UsageError
 
 _MAX_SHOWN = 5
 
@@ -132,10 +135,29 @@ def run_written_at(output: Path | None) -> int | None:
     return file.stat().st_mtime_ns if file is not None and file.exists() else None
 
 
-def print_run(
-    run: core.Run, *, json: bool, output: Path | None = None, before: int | None = None, name: str | None = None
-) -> None:
-    """Print the values; notes, and where the run was written, on standard error.
+@dataclass(frozen=True)
+class EvaluatedRun(Presented):
+    """A run as the command shows it that made it: what is noted about it has been said on standard error."""
+
+    run: core.Run
+    notes: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return self.run.title
+
+    def sections(self, **options: Any) -> Iterable[core.Section]:
+        return self.run.sections(**options)
+
+    def text(self, width: int | None = None, *, colour: bool = False, **options: Any) -> str:
+        return self.run.text(width, colour=colour, notes=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**self.run.as_dict(), "notes": list(self.notes)}
+
+
+def evaluated_run(run: core.Run, output: Path | None, before: int | None, name: str | None = None) -> EvaluatedRun:
+    """The answer of a command that made a run, or found it complete.
 
     ``before`` is :func:`run_written_at` of the output when the command began, ``name`` the name in the command.
     """
@@ -144,9 +166,8 @@ def print_run(
     if unchanged and name is not None and name != run.name:
         notes.append(f"the existing run keeps its name, {run.name!r}")
     print_notes(notes)
-    if json:
-        print_json({**run.as_dict(), "notes": notes})
-        return
-    print_result(run.text(terminal_width(), notes=False))
-    if output is not None:
-        print_note(f"\nup to date: {output} (nothing to do)" if unchanged else f"\nwritten to {output}")
+    if unchanged:
+        print_note(f"up to date: {output} (nothing to do)")
+    else:
+        wrote(output)
+    return EvaluatedRun(run, tuple(notes))

@@ -16,7 +16,7 @@ import crosslens.pipeline as pipeline
 from crosslens.cli.console import confirm_code, print_json, print_list, print_note, print_result, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_words
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, Plugins, TrustCodeFlag, command, recorded_command
-from crosslens.cli.stored_runs import print_run, run_written_at
+from crosslens.cli.stored_runs import EvaluatedRun, evaluated_run, run_written_at
 from crosslens.core import EngineOptions, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions, RerankOptions
@@ -64,8 +64,7 @@ def evaluate(
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,
     plugin: Plugins = None,
-    json: Json = False,
-) -> None:
+) -> EvaluatedRun:
     """Evaluate a model, embeddings, scores or ranked lists.
 
     Running the same command again resumes an interrupted run, or finds it complete. A different run in the output
@@ -89,7 +88,7 @@ def evaluate(
             recipe, output, overwrite=overwrite, progress=progress_bar(), command=recorded_command(),
             encoding=encoding, trust_code=trust_code or confirm_code,
         )  # fmt: skip
-    print_run(result, json=json, output=output, before=before, name=name)
+    return evaluated_run(result, output, before, name)
 
 
 @command("crosslens run runs/clip-b32/recipe.toml", "crosslens run my-recipe.toml -o runs/again --json")
@@ -100,8 +99,7 @@ def run(
     allow_changed: bool = option(False, "Continue although inputs changed since the recipe was stored."),
     trust_code: TrustCodeFlag = False,
     plugin: Plugins = None,
-    json: Json = False,
-) -> None:
+) -> EvaluatedRun:
     """Repeat an evaluation from its recipe.
 
     The recipe of a run folder is compared with the run beside it. Python code that the recipe names runs only after a
@@ -119,11 +117,11 @@ def run(
         command=sys.argv,
         trust_code=trusted,
     )
-    print_run(result, json=json, output=output, before=before)
     if (file.parent / core.RUN_FILE).exists():
         same = core.Run.load(file.parent).fingerprint == result.fingerprint
         verdict = "every query has the same value as in" if same else "the values differ from those in"
         print_note(f"note: {verdict} {file.parent}")
+    return evaluated_run(result, output, before)
 
 
 @command("crosslens metrics", "crosslens metrics CappedRecall", "crosslens metrics --json", reads_files=False)

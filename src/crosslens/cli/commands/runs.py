@@ -12,11 +12,7 @@ import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as report
-from crosslens.cli.console import (
-    print_note,
-    print_notes,
-    progress_bar,
-)
+from crosslens.cli.console import print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
 from crosslens.cli.flags import ColumnOptions, Flags, Json, command
 from crosslens.cli.stored_runs import drops_by_column, load_runs, load_studies, named_tables
