@@ -137,7 +137,7 @@ def test_runs_over_other_captions_with_the_same_ids(study: Path, call: Call, com
     assert call(*words, "-o", study / "runs" / "other").code == 0
     runs = study / "runs" / "strong", study / "runs" / "other"
     outcome = {
-        "gallery": lambda: call("gallery", *runs, "-o", study / "page.html"),
+        "gallery": lambda: call("gallery", *runs, "--write", study / "page.html"),
         "categories": lambda: call("analyze", "categories", *runs, "--difficulty", study / "levels.parquet"),
         "difficulty": lambda: call("analyze", "difficulty", "--runs", *runs, "--calibration", "self"),
     }[command]()
