@@ -84,9 +84,9 @@ def percent(value: float) -> str:
 def align_lists(data: Path) -> Figures:
     """Everything that ALIGN's published lists give."""
     study = brit.study(data)
-    before = {row[0]: row[2:] for row in brit.before_grid(study, data).rows if row[1] != "printed"}
+    before = {row[0]: row[2:] for row in brit.before_table(study, data).rows if row[1] != "printed"}
     flickr, coco = before["Flickr30k, t2i"], before["MS-COCO, i2t"]
-    (every, *all_pairs), (changing, *changing_pairs), *_ = brit.groups_grid(study).rows
+    (every, *all_pairs), (changing, *changing_pairs), *_ = brit.groups_table(study).rows
     names = ("decreased", "increased", "unchanged")
     return {
         "BRIT Table 2": f"ALIGN, original captions: MS-COCO i2t {coco[0]}, Flickr30k t2i {flickr[0]}",
@@ -95,7 +95,7 @@ def align_lists(data: Path) -> Figures:
         "BRIT Table 4": "ALIGN, Flickr30k, percent (points): "
         + ", ".join(f"{name} {row['percent']:.2f} ({row['drop']:.2f})" for name, row in brit.drops_of(study).items())
         + "; mean distance from the printed column: "
-        + ", ".join(f"{row[2]} in {row[0].split()[0]}" for row in brit.fit_grid(study).rows),
+        + ", ".join(f"{row[2]} in {row[0].split()[0]}" for row in brit.fit_table(study).rows),
         "BRIT Table 5": "ALIGN, Flickr30k: "
         + "; ".join(
             f"{words}: " + ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))

@@ -117,11 +117,12 @@ def run(
         command=sys.argv,
         trust_code=trusted,
     )
+    answer = evaluated_run(result, output, before)
     if (file.parent / core.RUN_FILE).exists():
         same = core.Run.load(file.parent).fingerprint == result.fingerprint
         verdict = "every query has the same value as in" if same else "the values differ from those in"
         print_note(f"note: {verdict} {file.parent}")
-    return evaluated_run(result, output, before)
+    return answer
 
 
 @command("crosslens metrics", "crosslens metrics CappedRecall", "crosslens metrics --json", reads_files=False)
