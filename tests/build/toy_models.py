@@ -45,13 +45,16 @@ class OnlyTexts:
 
 
 class Fickle:
-    """A generator that never says the same twice, as a language model may; breaks down after ``patience`` requests."""
+    """A generator that never says the same twice, as a language model may; breaks down after ``patience`` requests.
+
+    With another patience or seed it says other things, and the same ones every time the tests run.
+    """
 
     name, revision, sees_pictures = "fickle", "1", False
 
-    def __init__(self, patience: int = 10**9) -> None:
+    def __init__(self, patience: int = 10**9, seed: int = 0) -> None:
         self.patience, self.asked = patience, 0
-        self._chance = np.random.default_rng()
+        self._chance = np.random.default_rng([patience, seed])
 
     def generate(self, requests: Sequence[Request]) -> list[tuple[str, ...]]:
         return [self._answer(one) for one in requests]
