@@ -9,30 +9,13 @@ import pytest
 from crosslens.train import TrainingData, recipe_names
 from tests.commands import Call as Call, call as call
 
-from .conftest import write_flickr8k
-
-SMALL = """
-[data]
-kind = "flickr8k"
-
-[model]
-kind = "vse"
-dimension = 16
-word_dimension = 8
-
-[[loss]]
-kind = "triplet"
-
-[training]
-batch_size = 20
-epochs = 2
-"""
+from .conftest import SMALL_RECIPE, write_flickr8k
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, data: TrainingData) -> Path:
     folder = write_flickr8k(tmp_path_factory.mktemp("data") / "flickr8k", data)
-    (folder / "small.toml").write_text(SMALL)
+    (folder / "small.toml").write_text(SMALL_RECIPE)
     return folder
 
 

@@ -54,18 +54,6 @@ def links(targets: Sequence[tuple[str, str]], label: str) -> str:
     return f'<nav aria-label="{escape(label)}">\n{anchors}\n</nav>'
 
 
-def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of texts."""
-    return raw_table(header, [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows])
-
-
-def raw_table(header: Sequence[str], rows: Sequence[str]) -> str:
-    """A table of rows that are HTML already."""
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
-    body = "\n".join(rows)
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
-
-
 def folded(summary: str, content: str) -> str:
     """Content that is HTML already, under a line to click on."""
     return f"<details><summary>{escape(summary)}</summary>\n{content}</details>"
