@@ -23,8 +23,7 @@ from crosslens.train import TrainingData, TrainingRecipe, train_model, training 
 from crosslens.train.stored.checkpoint import SaveTimes, load_checkpoint  # noqa: E402
 from crosslens.train.training import Training, uninterrupted  # noqa: E402
 
-from .conftest import changed, write_flickr8k  # noqa: E402
-from .test_command import SMALL  # noqa: E402
+from .conftest import SMALL_RECIPE, changed, write_flickr8k  # noqa: E402
 from .test_trainer import partial, stop_after, weights  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
@@ -148,7 +147,7 @@ def test_checkpoints_take_at_most_their_share_of_the_time(monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_the_command_says_how_to_resume(tmp_path: Path, data: TrainingData) -> None:
     folder = write_flickr8k(tmp_path / "data", data)
-    (folder / "small.toml").write_text(SMALL.replace("epochs = 2", "epochs = 5000"))
+    (folder / "small.toml").write_text(SMALL_RECIPE.replace("epochs = 2", "epochs = 5000"))
     command = [sys.executable, "-m", "crosslens", "train", str(folder / "small.toml"), "--data", str(folder)]
     command += ["--device", "cpu", "--threads", "1", "-o", str(tmp_path / "model")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=dict(os.environ), text=True) as process:
