@@ -214,7 +214,7 @@ def merging_rate(quick: bool) -> float | None:
         return None
     import torch
 
-    from crosslens.rank.gpu.lists import Lists
+    from crosslens.rank.gpu.side import Lists
 
     count = 100_000 if quick else 1_000_000
     judged = Relevance(("",) * count, (), np.arange(count + 1), np.zeros(count, np.int64), np.ones(count, np.float32))

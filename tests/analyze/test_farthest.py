@@ -71,8 +71,8 @@ def test_ties_copies_and_zeros(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("crosslens.analyze.farthest._FEW_DIMENSIONS", few_dimensions)
         patch.setattr("crosslens.analyze.farthest._BATCH", batch)
-        patch.setattr("crosslens.rank.cosines.available_cores", lambda: threads)
-        patch.setattr("crosslens.rank.cosines._ROW_NUMBERS", 7)
+        patch.setattr("crosslens.rank.scorers.available_cores", lambda: threads)
+        patch.setattr("crosslens.rank.scorers._ROW_NUMBERS", 7)
         check(vectors, data.draw(st.integers(1, n)), metric, seed=data.draw(st.integers(0, 5)))
 
 

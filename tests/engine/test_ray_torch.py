@@ -148,25 +148,25 @@ def test_on_one_machine_nothing_is_different(data: Path) -> None:
 
 
 SMALL = """
-from crosslens.rank.gpu import blocks, merged
+from crosslens.rank.gpu import block_ranking, blocks
 blocks.LEAST_WORK.update(cuda=1, cpu=1)
 blocks._TASKS_PER_DEVICE = 20
-merged._SECONDS_BETWEEN_CHECKPOINTS, merged._MOST_TIME_FOR_CHECKPOINTS = 1, 1e9
+block_ranking._SECONDS_BETWEEN_CHECKPOINTS, block_ranking._MOST_TIME_FOR_CHECKPOINTS = 1, 1e9
 import time
-add = merged.Merged.add
-merged.Merged.add = lambda *given: (add(*given), time.sleep(0.2))
+add = block_ranking.Merged.add
+block_ranking.Merged.add = lambda *given: (add(*given), time.sleep(0.2))
 """
 SAVED = """
-module = merged if "merged" in globals() else parts
+module = block_ranking if "block_ranking" in globals() else parts
 store = module.store_state
 module.store_state = lambda *given: (store(*given), open("../saved", "w"))
 """
 NOTED = """
-resume = merged.BlockCheckpoint.resume
+resume = block_ranking.BlockCheckpoint.resume
 def note(checkpoint, state, fits):
     resume(checkpoint, state, fits)
     open("resumed", "a").write(f"{state.done.sum()} ")
-merged.BlockCheckpoint.resume = note
+block_ranking.BlockCheckpoint.resume = note
 """
 
 

@@ -19,7 +19,7 @@ from tests.rank.test_exactness import check, exact_matrix, many, random_relevanc
 
 torch = pytest.importorskip("torch")
 
-from crosslens.rank.gpu import blocks, merged, task_ranking  # noqa: E402
+from crosslens.rank.gpu import block_ranking, blocks, task_ranking  # noqa: E402
 from crosslens.rank.gpu.blocks import Blocks, task_blocks  # noqa: E402
 from crosslens.rank.gpu.task_ranking import TaskDevice, device_of_tasks  # noqa: E402
 from tests.rank.test_gpu import KINDS, vectors_of  # noqa: E402
@@ -38,8 +38,8 @@ def small_tasks() -> Iterator[None]:
 @pytest.fixture
 def checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint after every result."""
-    monkeypatch.setattr(merged, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
-    monkeypatch.setattr(merged, "_MOST_TIME_FOR_CHECKPOINTS", 1e9)
+    monkeypatch.setattr(block_ranking, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr(block_ranking, "_MOST_TIME_FOR_CHECKPOINTS", 1e9)
     monkeypatch.setattr(parts, "_SECONDS_BETWEEN_CHECKPOINTS", 0.0)
 
 
@@ -162,7 +162,7 @@ def test_vectors_in_files_travel_by_name_and_ids_not_at_all(tmp_path, stored):
 
 
 def _parts(scorer: InnerProduct, relevance: Relevance) -> Iterator[Any]:
-    from crosslens.rank.gpu.products import ProductPart, Products
+    from crosslens.rank.gpu.blocks import ProductPart, Products
 
     products = Products((scorer.rows, scorer.columns), (relevance, relevance.flip()), 10)
     targets = np.zeros(900, np.float32), np.zeros(900, np.float32)
@@ -195,7 +195,7 @@ def test_tasks_go_on_with_what_this_machine_began_and_the_other_way_round(tmp_pa
     expected = rank_both(scorer, relevance)
     engines: dict[str, Any] = {"tasks": StandInEngine(dies=0.0), "here": LocalEngine()}
     monkeypatch.setattr("crosslens.rank.gpu.block_ranking.plan_blocks", lambda shape, *_: Blocks(shape, (50, 100), 1))
-    add = merged.Merged.add
+    add = block_ranking.Merged.add
     (second,) = engines.keys() - {first}
     rank = partial(rank_both, scorer, relevance, backend="torch", device="cpu", checkpoint=tmp_path / "c")
     pairs, most = [], 5
@@ -207,7 +207,7 @@ def test_tasks_go_on_with_what_this_machine_began_and_the_other_way_round(tmp_pa
         if len(pairs) == most:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(merged.Merged, "add", noted)
+    monkeypatch.setattr(block_ranking.Merged, "add", noted)
     with pytest.raises(KeyboardInterrupt), cl.use_engine(engines[first]):
         rank()
     most, shown = 10**9, Recorded()

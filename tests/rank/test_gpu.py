@@ -17,16 +17,11 @@ from tests.rank.test_exactness import check as compare, random_relevance
 
 torch = pytest.importorskip("torch")
 
-from crosslens.rank.gpu import side as side_of_ranking  # noqa: E402
+from crosslens.rank.gpu import side as side_of_ranking, tile_pass as passes  # noqa: E402
 from crosslens.rank.gpu.block_ranking import rank_sides  # noqa: E402
-from crosslens.rank.gpu.exact import exact_scores, orderable  # noqa: E402
-from crosslens.rank.gpu.rounded import float32_slack, halves, product_slack  # noqa: E402
-from crosslens.rank.gpu.side import SampledProducts, Side  # noqa: E402
-from crosslens.rank.gpu.tiles import exact_tile, tile_pass as passes  # noqa: E402
-from crosslens.rank.gpu.tiles.buffers import FlagBuffers  # noqa: E402
-from crosslens.rank.gpu.tiles.half_level import HalfLevel  # noqa: E402
-from crosslens.rank.gpu.tiles.levels import product_levels, rounded_down  # noqa: E402
-from crosslens.rank.gpu.tiles.tile_pass import full_precision, tile_pass  # noqa: E402
+from crosslens.rank.gpu.side import SampledProducts, Side, exact_scores, float32_slack, halves, orderable, product_slack  # noqa: E402
+from crosslens.rank.gpu.tile_levels import FlagBuffers, HalfLevel, product_levels, rounded_down  # noqa: E402
+from crosslens.rank.gpu.tile_pass import full_precision, tile_pass  # noqa: E402
 
 KINDS = ("model", "random", "constant", "copies", "some alike", "zeros", "lengths", "long")
 
@@ -105,7 +100,7 @@ def test_whole_numbers_with_many_ties(
         constants = {"_FEW_RELEVANT": few, "_SPARSE": sparse, "_UNDECIDED": undecided, "_QUEUE": queue}
         for name, value in {**constants, "_SMALLEST_TILE": piece}.items():
             patch.setattr(passes, name, value)
-        patch.setattr(exact_tile, "_MANY", undecided)
+        patch.setattr(passes, "_MANY", undecided)
         check(images, captions, random_relevance(rng, n, m, share), depth, tile=tile, half=half)
 
 
@@ -276,11 +271,11 @@ FUSED = """
 import sys
 import numpy as np
 from crosslens.rank.gpu import block_ranking
-from crosslens.rank.gpu.fused import fused_pass, scales
+from crosslens.rank.gpu import fused_pass
 from tests.rank.test_gpu import check, vectors_of
 
 kind, crowded = sys.argv[1:]
-fused_pass.TILE = scales.TILE = {"height": 64, "width": 64}
+fused_pass.TILE = {"height": 64, "width": 64}
 fused_pass._PANEL = 64 if kind == "some alike" else 1_024
 fused_pass._NOTED, fused_pass._WIDTH = 16, 64
 if crowded == "crowded":

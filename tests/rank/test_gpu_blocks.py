@@ -29,9 +29,8 @@ from tests.rank.test_exactness import check, exact_matrix, many, random_relevanc
 
 torch = pytest.importorskip("torch")
 
-from crosslens.rank.gpu import block_ranking, blocks, merged, upload  # noqa: E402
-from crosslens.rank.gpu.blocks import Blocks  # noqa: E402
-from crosslens.rank.gpu.products import Products  # noqa: E402
+from crosslens.rank.gpu import block_ranking, blocks  # noqa: E402
+from crosslens.rank.gpu.blocks import Blocks, Products  # noqa: E402
 from tests.rank.test_gpu import KINDS, vectors_of  # noqa: E402
 
 NAMES = ("i2t", "t2i")
@@ -128,7 +127,7 @@ def test_a_limit_on_device_memory_streams_stored_vectors(monkeypatch, kind):
 @pytest.mark.parametrize("devices", [1, 2])
 def test_no_more_blocks_are_held_than_were_planned(monkeypatch, devices):
     held, most, lock = {}, 0, threading.Lock()
-    empty = upload.Upload._empty
+    empty = block_ranking.Upload._empty
 
     def counted(self, vectors, part):
         nonlocal most
@@ -140,7 +139,7 @@ def test_no_more_blocks_are_held_than_were_planned(monkeypatch, devices):
         weakref.finalize(block, held.__setitem__, number, 0)
         return block
 
-    monkeypatch.setattr(upload.Upload, "_empty", counted)
+    monkeypatch.setattr(block_ranking.Upload, "_empty", counted)
     scorer = scorer_of(*many(n=130, m=410, d=48))
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.01)
     rank_in_blocks(monkeypatch, scorer, relevance, (30, 100), devices=devices)
@@ -149,7 +148,7 @@ def test_no_more_blocks_are_held_than_were_planned(monkeypatch, devices):
 
 def test_the_next_block_is_copied_while_one_is_ranked(monkeypatch):
     """Two blocks stay, five pass; the last that passed the first is the first to pass the second."""
-    copied, rank, fill = threading.Semaphore(0), block_ranking.rank_sides, upload.Upload._fill
+    copied, rank, fill = threading.Semaphore(0), block_ranking.rank_sides, block_ranking.Upload._fill
     expected = iter([3, 1, 1, 1, 0, 2, 1, 1, 1, 0])  # copies that begin before or while each pair is ranked
 
     def counted_fill(*given):
@@ -161,7 +160,7 @@ def test_the_next_block_is_copied_while_one_is_ranked(monkeypatch):
             assert copied.acquire(timeout=10), "nothing is copied ahead"
         return rank(*given)
 
-    monkeypatch.setattr(upload.Upload, "_fill", counted_fill)
+    monkeypatch.setattr(block_ranking.Upload, "_fill", counted_fill)
     monkeypatch.setattr(block_ranking, "rank_sides", patient_rank)
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.01)
@@ -240,8 +239,8 @@ def test_memory_that_runs_out_says_what_to_do(monkeypatch):
 
 @pytest.mark.parametrize(("devices", "resumed_devices"), [(1, 1), (1, 3), (2, 1)])
 def test_an_interrupted_ranking_resumes(tmp_path, monkeypatch, devices, resumed_devices):
-    monkeypatch.setattr(merged, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
-    monkeypatch.setattr(merged, "_MOST_TIME_FOR_CHECKPOINTS", 1e9)
+    monkeypatch.setattr(block_ranking, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr(block_ranking, "_MOST_TIME_FOR_CHECKPOINTS", 1e9)
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     expected = rank_both(scorer, relevance)
@@ -268,8 +267,8 @@ def test_an_interrupted_ranking_resumes(tmp_path, monkeypatch, devices, resumed_
 
 @pytest.mark.parametrize("change", ["vectors", "depth", "relevance", "memory"])
 def test_the_checkpoint_of_another_ranking_is_not_taken(tmp_path, monkeypatch, change):
-    monkeypatch.setattr(merged, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
-    monkeypatch.setattr(merged, "_MOST_TIME_FOR_CHECKPOINTS", 1e9)
+    monkeypatch.setattr(block_ranking, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr(block_ranking, "_MOST_TIME_FOR_CHECKPOINTS", 1e9)
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     with pytest.raises(KeyboardInterrupt):
@@ -365,12 +364,12 @@ import pytest
 from crosslens.core import SilentProgress
 from crosslens.rank import InnerProduct
 from crosslens.rank.gpu import block_ranking
-from crosslens.rank.gpu.fused import fused_pass, scales
+from crosslens.rank.gpu import fused_pass
 from tests.rank.test_exactness import check, exact_matrix
 from tests.rank.test_gpu import vectors_of
 from tests.rank.test_gpu_blocks import CPU, NAMES, products_of, rank_in_blocks
 
-fused_pass.TILE = scales.TILE = {"height": 64, "width": 64}
+fused_pass.TILE = {"height": 64, "width": 64}
 fused_pass._PANEL, fused_pass._WIDTH = 1_024, 64
 block_ranking.SMALLEST = 32
 outcomes = []

@@ -12,7 +12,7 @@ from crosslens.encode import EncodeOptions
 torch = pytest.importorskip("torch")
 
 from crosslens.rank.gpu.blocks import bytes_of_query, device_memory, needed_bytes, plan_blocks  # noqa: E402
-from crosslens.rank.gpu.lists import NOTHING, items_of, keys_of, scores_of  # noqa: E402
+from crosslens.rank.gpu.side import NOTHING, items_of, keys_of, scores_of  # noqa: E402
 
 CPU = torch.device("cpu")
 

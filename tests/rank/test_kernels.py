@@ -10,9 +10,8 @@ from numba.core.errors import TypingError
 from crosslens.core import Embeddings
 from crosslens.rank import scorer_of
 from crosslens.rank.kernels import compiled, pair_products, put_in_order
-from crosslens.rank.masks import LANES, at_least, exceeds, lowest_bit, number_of_bits
-from crosslens.rank.scan import FEW_VALUES, _largest
-from crosslens.rank.top_pass import top_lists
+from crosslens.rank.scan import FEW_VALUES, LANES, _largest, at_least, exceeds, lowest_bit, number_of_bits
+from crosslens.rank.tiles import top_lists
 
 
 @pytest.mark.parametrize("dimension", [18, 64, 130, 514])

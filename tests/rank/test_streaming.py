@@ -15,8 +15,8 @@ from crosslens.analyze import nearest_items
 from crosslens.core import ArrayBlocks, Dataset, Embeddings, InputError, ShardedBlocks
 from crosslens.data import read_vectors
 from crosslens.pipeline import evaluate
-from crosslens.rank import InnerProduct, float_blocks, rank_both, scorer_of
-from crosslens.rank.float_blocks import FloatBlocks
+from crosslens.rank import InnerProduct, rank_both, score_functions, scorer_of
+from crosslens.rank.score_functions import FloatBlocks
 from tests.rank.test_exactness import check, exact_matrix, random_relevance
 
 LIMIT = "CROSSLENS_MAX_VECTOR_BYTES"
@@ -168,7 +168,7 @@ def test_neighbours_of_items_with_several_vectors(kind):
 
 
 def test_a_long_side_is_held_only_beside_another_long_one(monkeypatch):
-    monkeypatch.setattr(float_blocks, "_SMALL", 100)
+    monkeypatch.setattr(score_functions, "_SMALL", 100)
     few, some, many = (sharded(np.ones((rows, 4), np.float16), "x", 2) for rows in (2, 10, 80))
     assert isinstance(scorer_of(few, many).columns, FloatBlocks)
     assert isinstance(scorer_of(many, few).rows, FloatBlocks)

@@ -1,5 +1,3 @@
-from crosslens.rank.cosines import Cosines as Cosines, ScaledRows as ScaledRows, inverse_lengths as inverse_lengths
-from crosslens.rank.float_blocks import FloatBlocks as FloatBlocks, unit_blocks as unit_blocks
 from crosslens.rank.gpu.blocks import (
     device_blocks as device_blocks,
     device_item_bytes as device_item_bytes,
@@ -16,16 +14,20 @@ from crosslens.rank.rank import (
 )
 from crosslens.rank.score_functions import (
     SCORES as SCORES,
+    FloatBlocks as FloatBlocks,
     default_score as default_score,
     score_function as score_function,
     scorer_of as scorer_of,
+    unit_blocks as unit_blocks,
 )
 from crosslens.rank.scorers import (
+    Cosines as Cosines,
     InnerProduct as InnerProduct,
+    ScaledRows as ScaledRows,
     ScoreMatrix as ScoreMatrix,
     Scorer as Scorer,
+    inverse_lengths as inverse_lengths,
     rounding_bound as rounding_bound,
     unit_rows as unit_rows,
 )
-from crosslens.rank.tiles import TILE as TILE
-from crosslens.rank.top_pass import top_lists as top_lists
+from crosslens.rank.tiles import TILE as TILE, top_lists as top_lists

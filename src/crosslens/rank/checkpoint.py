@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crosslens.core import fingerprint
-from crosslens.rank.direction_state import Direction, PassTally
+import numpy as np
+
+from crosslens.core import HEADER_FILE, CrosslensError, Layout, atomic_folder, fingerprint, read_folder, write_parts
 from crosslens.rank.scorers import Scorer
-from crosslens.rank.state_folder import store_state, stored_state
+
+if TYPE_CHECKING:
+    from crosslens.rank.direction_state import Direction, PassTally
+
+Array = np.ndarray[Any, Any]
 
 _WORK_BETWEEN = 4 * 10**12
 """Multiplications between two checkpoints: about a minute's worth."""
+_LAYOUT = Layout("a checkpoint", HEADER_FILE, ("*.npy",))
+
+
+def store_state(folder: str | Path, key: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Replace what the folder holds; ``key`` changes when anything that the state depends on does."""
+    with atomic_folder(folder, _LAYOUT) as new:
+        write_parts(new, "checkpoint", header={**header, "key": key}, arrays=dict(arrays))
+
+
+def stored_state(folder: str | Path, key: str) -> tuple[dict[str, Any], dict[str, Array]] | None:
+    """Header and arrays; None without a readable state of this key."""
+    if not Path(folder).exists():
+        return None
+    try:
+        header, arrays, _ = read_folder(folder, "checkpoint")
+    except CrosslensError:
+        return None
+    return (header, arrays) if header.get("key") == key else None
 
 
 def blocks_between(scorer: Scorer, blocks: int, threads: int) -> int:
@@ -40,13 +63,15 @@ def save_checkpoint(folder: str | Path, key: str, done: int, tallies: Sequence[P
     arrays = {
         f"{number}-{part.name}": getattr(tally, part.name)
         for number, tally in enumerate(tallies)
-        for part in fields(PassTally)
+        for part in fields(tally)
     }
     store_state(folder, key, {"done": done, "tallies": len(tallies)}, arrays)
 
 
 def load_checkpoint(folder: str | Path, key: str) -> tuple[int, list[PassTally]] | None:
     """Blocks done and the tallies so far; None without a readable checkpoint of this very pass."""
+    from crosslens.rank.direction_state import PassTally  # compiled code, which devices do not need
+
     stored = stored_state(folder, key)
     if stored is None:
         return None

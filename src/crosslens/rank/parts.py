@@ -16,13 +16,11 @@ from typing import Any
 import numpy as np
 
 from crosslens.core import UNRANKED, Engine, Progress, Ranking, SilentProgress, stage
-from crosslens.rank.checkpoint import checkpoint_key
+from crosslens.rank.checkpoint import checkpoint_key, store_state, stored_state
 from crosslens.rank.direction_state import Direction, PassTally, counts_of, ranking_of, top_of
 from crosslens.rank.kernels import merge_lists
 from crosslens.rank.scorers import Scorer
-from crosslens.rank.state_folder import store_state, stored_state
-from crosslens.rank.tiles import TILE, run_pass
-from crosslens.rank.top_pass import one_way
+from crosslens.rank.tiles import TILE, one_way, run_pass
 
 Array = np.ndarray[Any, Any]
 

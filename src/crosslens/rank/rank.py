@@ -99,7 +99,7 @@ def _rank_with_torch(
         return rank_products(scorer, relevant, depth, names, device, tile, progress, checkpoint)
     from crosslens.rank.gpu.block_ranking import devices_of
     from crosslens.rank.gpu.task_ranking import ANY_MACHINE
-    from crosslens.rank.gpu.tiles.scorer_side import rank_scores
+    from crosslens.rank.gpu.tile_pass import rank_scores
 
     if device in ANY_MACHINE and current_engine().exceeds(available_cores()):  # cores make these scores, here or there
         return _rank_with_numpy(scorer, relevant, names, depth, tile, None, progress, checkpoint)
@@ -176,12 +176,12 @@ def rank_queries(
             return rank_products(scorer, both, depth, names, device, tile, progress, checkpoint, (axis,))[name]
     from crosslens.rank.direction_state import Direction, assemble  # compiled code: slow to import
     from crosslens.rank.parts import rank_queries_in_parts
-    from crosslens.rank.top_pass import one_way, tile_size
+    from crosslens.rank.tiles import TILE, one_way
 
     direction = Direction.of(relevance, scorer, depth, as_rows=as_rows)
     if engine.distributed:
         return rank_queries_in_parts(direction, name, engine, tile, progress, checkpoint)
-    with stage(progress, f"ranking {name}", -(-direction.gallery // (tile or tile_size()))):
+    with stage(progress, f"ranking {name}", -(-direction.gallery // (tile or TILE))):
         return assemble(direction, name, one_way(direction, tile, threads, progress, checkpoint))
 
 

@@ -25,15 +25,191 @@ What calls each other is in one file because the compiler's cache looks at one f
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from crosslens.rank.kernels import compiled
-from crosslens.rank.masks import LANES, at_least, lowest_bit
+
+LANES = 64
+"""Scores that are compared at once."""
+
+_MASK, _LANE = ir.IntType(LANES), ir.IntType(32)
+_VECTOR = ir.VectorType(ir.FloatType(), LANES)
+_ALL_FIRST = ir.Constant(ir.VectorType(_LANE, LANES), None)
+
+
+def _comparison(operator: str) -> Callable[..., Any]:
+    """The function (scores, start, bound) → a bit for each of the next ``LANES`` scores, or of those that are left.
+
+    Scores are a contiguous array of float32; ``start`` is a multiple of ``LANES``; the bound is a number, or an array
+    like the scores with a bound for each.
+    """
+
+    def typed(_: Any, scores: Any, start: Any, bound: Any) -> Any:
+        bound = bound if isinstance(bound, types.Array) else types.float32
+        arrays = [argument for argument in (scores, bound) if isinstance(argument, types.Array)]
+        if all(array.layout == "C" and array.dtype is types.float32 for array in arrays):
+            return types.uint64(scores, types.intp, bound), generate
+        return None  # other arrays do not compile
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        scores, size, start, bound = array.data, builder.extract_value(array.shape, 0), arguments[1], arguments[2]
+        each = isinstance(signature.args[2], types.Array)
+        if each:
+            bound = context.make_array(signature.args[2])(context, builder, bound).data
+        mask = cgutils.alloca_once_value(builder, _MASK(0))
+        # The last scores are compared together with some before them, whose bits are shifted out.
+        last = builder.sub(size, start.type(LANES))
+        first = builder.select(builder.icmp_signed("<", last, start), last, start)
+        with builder.if_else(builder.icmp_signed(">=", last, start.type(0))) as (enough, few):
+            with enough:
+                right = _vector(builder, bound, first) if each else _repeated(builder, bound)
+                reached = builder.fcmp_ordered(operator, _vector(builder, scores, first), right)
+                builder.store(builder.lshr(builder.bitcast(reached, _MASK), builder.sub(start, first)), mask)
+            with few, cgutils.for_range(builder, size) as loop:
+                right = builder.load(builder.gep(bound, [loop.index])) if each else bound
+                reached = builder.fcmp_ordered(operator, builder.load(builder.gep(scores, [loop.index])), right)
+                bit = builder.shl(builder.zext(reached, _MASK), loop.index)
+                builder.store(builder.or_(builder.load(mask), bit), mask)
+        return builder.load(mask)
+
+    return cast(Callable[..., Any], intrinsic(typed))
+
+
+def _vector(builder: Any, numbers: Any, start: Any) -> Any:
+    """``LANES`` numbers from ``start`` on."""
+    return builder.load(builder.bitcast(builder.gep(numbers, [start]), _VECTOR.as_pointer()), align=4)
+
+
+def _repeated(builder: Any, number: Any) -> Any:
+    """The number in all lanes."""
+    first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), number, _LANE(0))
+    return builder.shuffle_vector(first, first, _ALL_FIRST)
+
+
+def _number_of(instruction: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """The function mask → number that an instruction computes."""
+
+    def typed(_: Any, mask: Any) -> Any:
+        return types.int64(types.uint64), generate
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return instruction(builder, arguments[0])
+
+    return cast(Callable[..., Any], intrinsic(typed))
+
+
+at_least, exceeds = _comparison(">="), _comparison(">")
+number_of_bits = _number_of(lambda builder, mask: builder.ctpop(mask))
+# The lowest bit that is set. The instruction need not say what it does with an empty mask: nobody asks.
+lowest_bit = _number_of(lambda builder, mask: builder.cttz(mask, ir.IntType(1)(1)))
+
 
 Array = np.ndarray[Any, Any]
 Number = Any  # a machine number of the width the loop needs; Python's own types say nothing about that
+
+DONE = -1
+
+
+@compiled
+def count_rows(
+    tile: Array, query: int, item: int, start: int, counted: Array,
+    offsets: Array, low: Array, high: Array, above: Array, seen: Array, weights: Array,
+    pairs: Array, others: Array, n: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Count the scores of rows above each of their relevant items; continues from a row."""
+    height, width = tile.shape
+    here = weights[item : item + width]
+    for i in range(start, height):
+        if not counted[i]:
+            continue
+        row, q = tile[i], query + i
+        begin, end = offsets[q], offsets[q + 1]
+        if n + (end - begin) * width > pairs.size:
+            return i, n
+        for p in range(begin, end):
+            more: Number = 0
+            before = n
+            for left in range(0, width, LANES):
+                surely = exceeds(row, left, high[p])
+                doubtful = at_least(row, left, low[p]) ^ surely
+                more += number_of_bits(surely)
+                n = _note(doubtful, p, item + left, pairs, others, n)
+            if p == begin:
+                seen[q] = more + n - before
+            above[p] += _weigh(row, here, high[p]) if here.size else more
+    return DONE, n
+
+
+@compiled
+def _weigh(row: Array, weights: Array, high: Number) -> Number:
+    """How many items the scores that are above for certain stand for."""
+    more = np.int32(0)
+    for j in range(row.size):  # multiplied: a condition would keep the loop from being vectorised
+        more = np.int32(more + np.int32(row[j] > high) * weights[j])
+    return more
+
+
+@compiled
+def _note(doubtful: Number, p: int, item: int, pairs: Array, others: Array, n: int) -> int:
+    """Note down the items in doubt."""
+    while doubtful:
+        pairs[n], others[n] = p, item + lowest_bit(doubtful)
+        doubtful &= doubtful - np.uint64(1)
+        n += 1
+    return n
+
+
+@compiled
+def count_columns(
+    tile: Array, query: int, item: int, start: int, nth: int, counted: Array,
+    offsets: Array, low: Array, high: Array, above: Array, seen: Array, weights: Array,
+    pairs: Array, others: Array, n: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Count the scores of columns above their ``nth`` relevant items; continues from a row.
+
+    Whole rows are compared with whole rows of bounds: walking down the columns would miss the cache at every step.
+    """
+    height, width = tile.shape
+    lowest, highest = np.full(width, np.float32(np.inf)), np.full(width, np.float32(np.inf))
+    for c in range(width):
+        p = offsets[query + c] + nth
+        if counted[c] and p < offsets[query + c + 1]:
+            lowest[c], highest[c] = low[p], high[p]
+    more = np.zeros(width, np.int32)
+    i = start
+    while i < height and n + width <= pairs.size:
+        row = tile[i]
+        _add_row(row, highest, weights[item + i] if weights.size else np.int32(1), more)
+        for left in range(0, width, LANES):
+            doubtful = at_least(row, left, lowest) ^ exceeds(row, left, highest)
+            while doubtful:
+                c = left + lowest_bit(doubtful)
+                doubtful &= doubtful - np.uint64(1)
+                pairs[n], others[n] = offsets[query + c] + nth, item + i
+                n += 1
+                seen[query + c] += nth == 0
+        i += 1
+    for c in range(width):
+        if more[c]:
+            above[offsets[query + c] + nth] += more[c]
+            seen[query + c] += more[c] if nth == 0 else 0
+    return (i if i < height else DONE), n
+
+
+@compiled
+def _add_row(row: Array, high: Array, weight: Number, more: Array) -> None:
+    """Add a row's scores to the counts of all columns."""
+    for j in range(row.size):
+        more[j] += np.int32(row[j] > high[j]) * weight
+
 
 FEW_RELEVANT = 12
 """Up to this many relevant items of a query are looked at one after the other; beyond, by binary search."""
@@ -43,8 +219,6 @@ HIT_COST = 128
 
 FEW_VALUES = 128
 """Among up to this many values the n-th largest is found by comparing each with all, several at a time."""
-
-DONE = -1
 
 
 @compiled

@@ -7,7 +7,10 @@ the meantime. Where everything fits one device there is one pair of blocks, and 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +24,194 @@ from crosslens.core import (
     Ranking,
     Relevance,
     SilentProgress,
+    VectorBlocks,
+    fingerprint,
     in_threads,
     stage,
     torch_devices,
 )
-from crosslens.rank.gpu.blocks import LEAST_WORK, MOST_WORK, Blocks, device_memory, needed_bytes, plan_blocks
-from crosslens.rank.gpu.exact import fused
-from crosslens.rank.gpu.fused.fused_pass import LONGEST_LIST, MOST_RELEVANT, SMALLEST, fused_pass
-from crosslens.rank.gpu.merged import BlockCheckpoint, Merged, checkpoint_key
-from crosslens.rank.gpu.products import Products
-from crosslens.rank.gpu.side import Side
-from crosslens.rank.gpu.targets import inference_on, pair_scores, relevant_scores
-from crosslens.rank.gpu.tiles.tile_pass import tile_pass
-from crosslens.rank.gpu.upload import Upload
+from crosslens.rank.checkpoint import store_state, stored_state
+from crosslens.rank.gpu.blocks import LEAST_WORK, MOST_WORK, Blocks, Products, device_memory, needed_bytes, plan_blocks
+from crosslens.rank.gpu.fused_pass import LONGEST_LIST, MOST_RELEVANT, SMALLEST, fused_pass
+from crosslens.rank.gpu.side import Lists, Side, fused, inference_on, pair_scores, relevant_scores
+from crosslens.rank.gpu.tile_pass import tile_pass
 from crosslens.rank.scorers import InnerProduct
 
 Array = np.ndarray[Any, Any]
 Tensor = Any
+
+_AT_ONCE = 1 << 26
+"""Bytes that are read at a time."""
+
+
+class Upload:
+    """Copies blocks of vectors to one device, inside ``with``."""
+
+    def __init__(self, where: Any) -> None:
+        import torch
+
+        self._where = where
+        cuda: Any = torch.cuda
+        self._stream = cuda.Stream(where) if where.type == "cuda" else None
+        self._pool = ThreadPoolExecutor(1)
+        self._last: tuple[slice, Tensor] | None = None
+        self._coming: tuple[slice, Future[Tensor]] | None = None
+
+    def __enter__(self) -> Upload:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+    def block(self, vectors: VectorBlocks, part: slice) -> Tensor:
+        """These vectors, on the device."""
+        return self._fill(self._empty(vectors, part), vectors, part)
+
+    def stream(self, vectors: VectorBlocks, part: slice, after: slice | None) -> Tensor:
+        """These vectors, copied if they are neither those of the last call nor those that it named as ``after``.
+
+        Those that come after them are copied while the caller uses them.
+        """
+        last, coming, self._last, self._coming = self._last, self._coming, None, None
+        if coming is not None and coming[0] == part:
+            block = coming[1].result()
+        else:
+            block = last[1] if last is not None and last[0] == part else None
+        del last, coming  # what is not needed any more makes room
+        self._last = part, self.block(vectors, part) if block is None else block
+        if after is not None:
+            self._coming = after, self._pool.submit(self._fill, self._empty(vectors, after), vectors, after)
+        return self._last[1]
+
+    def _empty(self, vectors: VectorBlocks, part: slice) -> Tensor:
+        """Memory for a block. Nothing on the device uses it any more, so that another stream may write to it."""
+        import torch
+
+        if self._stream is not None:
+            torch.cuda.current_stream(self._where).synchronize()
+        return torch.empty((part.stop - part.start, vectors.shape[1]), dtype=torch.float32, device=self._where)
+
+    def _fill(self, block: Tensor, vectors: VectorBlocks, part: slice) -> Tensor:
+        import torch
+
+        rows = min(len(block), max(1, _AT_ONCE // (4 * vectors.shape[1])))
+        on_cpu = block.device.type == "cpu"
+        staging = None if on_cpu else torch.empty((rows, vectors.shape[1]), pin_memory=self._stream is not None)
+        with torch.inference_mode(), torch.cuda.stream(self._stream) if self._stream else nullcontext():
+            for start in range(0, len(block), rows):
+                chunk = vectors.block(part.start + start, min(part.start + start + rows, part.stop))
+                into = block[start : start + len(chunk)] if staging is None else staging[: len(chunk)]
+                np.copyto(into.numpy(), chunk)
+                if staging is not None:
+                    block[start : start + len(chunk)].copy_(into, non_blocking=True)
+                    if self._stream is not None:
+                        self._stream.synchronize()
+        return block
+
+
+PairResult = Mapping[int, tuple[Tensor, Tensor]]
+"""Per wanted direction, the keys of the best items of the block's queries, and the counts of their relevant pairs."""
+
+_SECONDS_BETWEEN_CHECKPOINTS = 60.0
+_MOST_TIME_FOR_CHECKPOINTS = 1 / 20
+
+
+class Merged:
+    """Lists and counts of all queries, and which pairs of blocks (outer, inner) are in them."""
+
+    def __init__(self, products: Products, blocks: Blocks) -> None:
+        self.blocks = blocks
+        self.lists = {axis: Lists(products.relevant[axis], products.keep(axis)) for axis in products.wanted}
+        self.done = np.zeros(blocks.counts, bool)
+        self._lock, self._checkpoint = threading.Lock(), _NO_CHECKPOINT
+
+    def parts(self, pair: tuple[int, int]) -> tuple[slice, slice]:
+        """The rows and the columns of a pair of blocks (of rows, of columns)."""
+        return self.blocks.parts(0)[pair[0]], self.blocks.parts(1)[pair[1]]
+
+    def listed(self, axis: int, queries: slice, where: Any) -> Tensor | None:
+        """The best items of these queries in the blocks ranked so far, on a device; None without any."""
+        with self._lock:
+            return self.lists[axis].listed(queries, where) if axis in self.lists else None
+
+    def add(self, pair: tuple[int, int], result: PairResult) -> None:
+        """Merge what a pair of blocks (of rows, of columns) gave."""
+        parts = self.parts(pair)
+        with self._lock:
+            for axis, (keys, counts) in result.items():
+                self.lists[axis].add(parts[axis], keys, counts)
+            self.done[pair if self.blocks.outer == 0 else pair[::-1]] = True
+            self._checkpoint.save_if_due(self)
+
+    def todo(self) -> list[tuple[int, int]]:
+        """The pairs of blocks (of rows, of columns) that are not merged yet."""
+        pairs = [(int(outer), int(inner)) for outer, inner in np.argwhere(~self.done)]
+        return pairs if self.blocks.outer == 0 else [pair[::-1] for pair in pairs]
+
+    def keep_in(self, checkpoint: BlockCheckpoint, fits: Callable[[Blocks], bool]) -> None:
+        """From now on store the state there; go on from a state of the same ranking whose blocks ``fits`` accepts."""
+        self._checkpoint = checkpoint
+        checkpoint.resume(self, fits)
+
+    def rankings(self, names: tuple[str, str]) -> dict[str, Ranking]:
+        """The ranking of every wanted direction, once all pairs are merged."""
+        return {names[axis]: lists.ranking(names[axis]) for axis, lists in self.lists.items()}
+
+
+class BlockCheckpoint:
+    """The folder of a ranking that may be interrupted.
+
+    ``finished`` says that the state of a finished ranking is stored, too: others follow, and a call that is interrupted
+    then need not repeat it.
+    """
+
+    def __init__(self, folder: Path | None, key: str = "", *, finished: bool = False) -> None:
+        self._folder, self._key, self._finished = folder, key, finished
+        self._saved, self._saving = time.monotonic(), 0.0
+
+    def save_if_due(self, merged: Merged) -> None:
+        """Store what is merged so far, if the last time is long ago."""
+        began = time.monotonic()
+        wait = max(_SECONDS_BETWEEN_CHECKPOINTS, self._saving / _MOST_TIME_FOR_CHECKPOINTS)
+        due = self._finished if merged.done.all() else began - self._saved >= wait
+        if self._folder is None or not due:
+            return
+        arrays: dict[str, Array] = {"done": merged.done}
+        for axis, lists in merged.lists.items():
+            arrays |= {f"keys{axis}": lists.keys.numpy(), f"counts{axis}": lists.counts.numpy()}
+        header = {"size": list(merged.blocks.size), "outer": merged.blocks.outer}
+        store_state(self._folder, self._key, header, arrays)
+        self._saved = time.monotonic()
+        self._saving = self._saved - began
+
+    def resume(self, merged: Merged, fits: Callable[[Blocks], bool]) -> None:
+        """Take over what an interrupted call of the same ranking has stored, and its blocks."""
+        import torch
+
+        stored = None if self._folder is None else stored_state(self._folder, self._key)
+        if stored is None:
+            return
+        header, arrays = stored
+        blocks = Blocks(merged.blocks.shape, (header["size"][0], header["size"][1]), header["outer"])
+        if fits(blocks):
+            merged.blocks, merged.done = blocks, np.array(arrays["done"])
+            for axis, lists in merged.lists.items():
+                lists.keys = torch.tensor(arrays[f"keys{axis}"])
+                lists.counts = torch.tensor(arrays[f"counts{axis}"])
+
+
+_NO_CHECKPOINT = BlockCheckpoint(None)
+
+
+def checkpoint_key(scorer: InnerProduct, products: Products, targets: tuple[Array, Array]) -> str:
+    """Changes when anything that the ranking depends on does."""
+    parts: dict[str, Any] = {"depth": products.depth, "shape": list(scorer.shape), "wanted": list(products.wanted)}
+    parts |= {"row slack": scorer.row_slack, "column slack": scorer.column_slack}
+    for axis, relevance in enumerate(products.relevant):
+        parts |= {f"offsets {axis}": relevance.offsets, f"items {axis}": relevance.items}
+        parts |= {f"targets {axis}": targets[axis]}
+    return fingerprint("checkpoint of blocks", parts)
+
 
 _STEPS = 100
 """Of a pair of blocks, for the eye."""

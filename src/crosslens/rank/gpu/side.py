@@ -5,19 +5,253 @@ Passes number queries and items within their blocks. What leaves a side is numbe
 
 from __future__ import annotations
 
+import threading
 import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from crosslens.core import Ranking, Relevance
-from crosslens.rank.gpu.exact import exact_scores, fused
-from crosslens.rank.gpu.lists import LAST as LAST, NOTHING, as_ranking, items_of, keys_of, scores_of
-from crosslens.rank.gpu.rounded import float32_slack, lengths_of
+from crosslens.core import (
+    UNRANKED,
+    Ranking,
+    Relevance,
+    SilentProgress,
+    VectorBlocks,
+    as_top_scores,
+    available_cores,
+    in_threads,
+)
+from crosslens.rank.scorers import rounding_bound
 
 Tensor = Any
+
+_BLOCK = 1 << 16
+_SUM = 2.0**-23
+_COMPARE = 12 * 2.0**-24
+"""Of the exact score, which is rounded to float32, and of the comparison itself."""
+_COMPARE_ROUNDED = 4 * _COMPARE
+"""Lengths of rounded vectors may be twice as long as they are counted here, and thresholds are added to products."""
+_SMALLEST = 2.0**-126
+"""Numbers below it lose digits in float32, or become 0."""
+_TINY, _HUGE = 1e-15, 1e15
+_EXPONENT = 10
+"""Vectors are scaled to about 2 to this power."""
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """Vectors times ``units``, powers of two, rounded to float16 and padded with zeros.
+
+    ``lengths`` are those of the vectors, ``errors`` those of what rounding took or gave: upper bounds, in float64, of
+    every vector as it was.
+    """
+
+    values: Tensor
+    units: Tensor
+    lengths: Tensor
+    errors: Tensor
+
+    @property
+    def shared(self) -> bool:
+        """Whether all vectors were multiplied by the same power of two."""
+        return len(self.units) == 0 or bool((self.units == self.units[0]).all())
+
+
+def lengths_of(vectors: Tensor) -> Tensor:
+    """Euclidean lengths, in float64: upper bounds that are off by rounding errors at most."""
+    import torch
+
+    lengths = torch.linalg.vector_norm(vectors, dim=1).double()
+    if len(lengths) and not bool(((lengths > _TINY) & (lengths < _HUGE)).all()):  # squares may vanish or overflow
+        for start in range(0, len(vectors), _BLOCK):
+            part = vectors[start : start + _BLOCK].double()
+            torch.linalg.vector_norm(part, dim=1, out=lengths[start : start + len(part)])
+    return lengths * (1 + vectors.shape[1] * _SUM)
+
+
+def halves(vectors: Tensor, rows: int, columns: int, *, each: bool, spare: int = 0) -> Rounded:
+    """Vectors in float16, padded to a multiple of ``rows`` vectors, and ``spare`` more, and ``columns`` dimensions.
+
+    Powers of two bring the lengths near 2¹⁰, the longest one's or ``each`` vector's: nothing overflows, and what is
+    2²⁴ times smaller is still told from 0. Vectors of length 1 all have the same.
+    """
+    import torch
+
+    count, dimension = vectors.shape
+    shape = (-(-count // rows) * rows + spare, -(-dimension // columns) * columns)
+    values = torch.zeros(shape, dtype=torch.float16, device=vectors.device)
+    lengths, errors = lengths_of(vectors), torch.zeros(count, dtype=torch.float64, device=vectors.device)
+    # Lengths of 1, give or take a rounding error, lie in the middle between two powers.
+    exponents = torch.frexp(lengths * sqrt(0.5))[1].long()
+    longest = int(torch.frexp(torch.tensor(_largest(lengths), dtype=torch.float64) * sqrt(0.5))[1])
+    exponents = torch.where(lengths > 0, exponents, longest) if each else torch.full_like(exponents, longest)
+    exponents = _EXPONENT - torch.clamp(exponents, min=-100)
+    units = ((exponents + 1023) << 52).view(torch.float64)
+    for start in range(0, count, _BLOCK):
+        part = slice(start, min(start + _BLOCK, count))
+        scaled = vectors[part] * units[part, None].float()
+        rounded = values[part, :dimension]
+        rounded.copy_(scaled)
+        errors[part] = torch.linalg.vector_norm(scaled.sub_(rounded), dim=1)  # the difference is exact
+    return Rounded(values, units, lengths, errors / units * (1 + dimension * _SUM))
+
+
+def product_slack(queries: Rounded, gallery: Rounded, dimension: int) -> Tensor:
+    """How far products of each rounded query may be from the exact scores, and comparisons may be off."""
+    length, error = (_largest(part) for part in (gallery.lengths, gallery.errors))
+    a, b = queries.lengths + queries.errors, length + error
+    sums = (dimension + 64) * _SUM + _COMPARE_ROUNDED
+    return (queries.errors * length + a * error + sums * a * b) * (1 + 1e-6) + (dimension + 4) * _SMALLEST
+
+
+def float32_slack(queries: Tensor, gallery: Tensor, dimension: int) -> Tensor:
+    """How far float32 sums, in any order, may be from the exact scores, from the lengths of vectors."""
+    relative = (rounding_bound(dimension) + _COMPARE) * (1 + 1e-6)
+    return relative * queries * _largest(gallery) + (dimension + 4) * _SMALLEST
+
+
+def _largest(values: Tensor) -> float:
+    return float(values.max()) if len(values) else 0.0
+
+
+_AT_ONCE = 1 << 18
+_PAIRS = 16
+"""Pairs of a program."""
+
+
+def exact_scores(left: Tensor, right: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """One score per (row, column) pair."""
+    import torch
+
+    out = torch.empty(len(rows), dtype=torch.float32, device=left.device)
+    if len(rows) == 0:
+        return out
+    if fused(left.device.type):
+        from crosslens.rank.gpu.fused_kernels import exact_products
+
+        dimension = left.shape[1]
+        grid = (-(-len(rows) // _PAIRS),)
+        exact_products[grid](
+            left, right, rows, columns, out, len(rows), dimension=dimension, padded=lanes(dimension), size=_PAIRS
+        )
+        return out
+    for start in range(0, len(rows), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        products = left[rows[part].long()].double().mul_(right[columns[part].long()])
+        out[part] = products.sum(dim=1).float()
+    return out
+
+
+def lanes(dimension: int) -> int:
+    """How many dimensions a program reads at a time: a power of two."""
+    return min(256, 1 << (dimension - 1).bit_length())
+
+
+@cache
+def fused(device: str) -> bool:
+    """Whether kernels can be compiled for the device."""
+    import os
+
+    if device != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+        return False
+    try:
+        import triton.tools.tensor_descriptor  # noqa: F401 - older versions lack it
+    except ImportError:
+        return False
+    return True
+
+
+def orderable(scores: Tensor) -> Tensor:
+    """Integers that sort as the float32 scores do."""
+    import torch
+
+    bits = scores.view(torch.int32)
+    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+
+
+LAST = 0x7FFFFFFF
+NOTHING = -(1 << 63)
+"""The key of no item: lower than any other."""
+
+
+def keys_of(scores: Tensor, items: Tensor) -> Tensor:
+    """The keys of items with these exact scores."""
+    # -0 + 0 is 0: the two are equal, and must not differ in their keys.
+    return (orderable(scores + 0.0).long() << 32) | (LAST - items.long())
+
+
+def scores_of(keys: Tensor) -> Tensor:
+    """The exact scores in keys; of nothing, minus infinity."""
+    import torch
+
+    bits = (keys >> 32).int()
+    scores = (bits ^ ((bits >> 31) & LAST)).view(torch.float32)
+    return torch.where(keys == NOTHING, -torch.inf, scores)
+
+
+def items_of(keys: Tensor) -> Tensor:
+    """The items in keys; those of nothing are UNRANKED."""
+    import torch
+
+    return torch.where(keys == NOTHING, UNRANKED, LAST - (keys & 0xFFFFFFFF))
+
+
+def moved(keys: Tensor, start: int) -> Tensor:
+    """The keys of the same items where ``start`` others come before the first."""
+    import torch
+
+    return torch.where(keys == NOTHING, NOTHING, keys - start)
+
+
+def as_ranking(direction: str, relevance: Relevance, keys: Tensor, counts: Tensor) -> Ranking:
+    """Keys of the best items of every query and the counts of every relevant pair, as a ranking."""
+    import torch
+
+    items, scores = items_of(keys), scores_of(keys)
+    scores = torch.where(items == UNRANKED, torch.nan, scores)
+    known = np.full(len(relevance.query_ids), len(relevance.item_ids), np.int64)
+    return Ranking(
+        direction, relevance.query_ids, relevance.item_ids, items.cpu().numpy(), as_top_scores(scores.cpu().numpy()),
+        known, relevance.offsets, relevance.items, relevance.grades, *counts.cpu().numpy(),
+    )  # fmt: skip
+
+
+class Lists:
+    """What the blocks ranked so far say about all queries of one direction, in this machine's memory."""
+
+    def __init__(self, relevance: Relevance, keep: int) -> None:
+        import torch
+
+        self.relevance = relevance
+        self.keys = torch.full((len(relevance.query_ids), keep), NOTHING, dtype=torch.int64)
+        self.counts = torch.zeros((3, len(relevance.items)), dtype=torch.int64)
+
+    def listed(self, queries: slice, where: Any) -> Tensor | None:
+        """The keys of some queries, on a device; None as long as no block was ranked for them."""
+        if int(self.keys[queries.start, 0]) == NOTHING:  # a ranked block lists something for every query
+            return None
+        return self.keys[queries].to(where)
+
+    def add(self, queries: slice, keys: Tensor, counts: Tensor) -> None:
+        """Merge what another block of the gallery gave."""
+        import torch
+
+        earlier = self.listed(queries, keys.device)
+        if earlier is not None:
+            keys = torch.topk(torch.cat([earlier, keys], dim=1), earlier.shape[1], dim=1).values
+        self.keys[queries, : keys.shape[1]] = keys.to(self.keys.device)
+        offsets = self.relevance.offsets
+        self.counts[:, offsets[queries.start] : offsets[queries.stop]] += counts.to(self.counts.device)
+
+    def ranking(self, direction: str) -> Ranking:
+        """The ranking, once all blocks are merged."""
+        return as_ranking(direction, self.relevance, self.keys, self.counts)
+
 
 _FULL = 1 << 26
 """Undecided pairs and candidates that are kept at most before they are settled."""
@@ -242,3 +476,56 @@ def _sparse(offsets: Tensor, items: Tensor, values: Tensor, shape: tuple[int, in
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse (CSR tensor support is in beta|invariant checks are implicitly dis)")
         return torch.sparse_csr_tensor(offsets, items, values, shape, check_invariants=False)
+
+
+Array = np.ndarray[Any, Any]
+
+_BYTES_AT_ONCE = 1 << 26
+"""Bytes of vectors of a part."""
+_READERS = 4
+"""Threads that gather vectors: each has a part of both sides on the device."""
+
+
+def inference_on(where: Any) -> AbstractContextManager[Any]:
+    """Inside, this thread computes on a device, without gradients."""
+    import torch
+
+    stack = ExitStack()
+    stack.enter_context(torch.inference_mode())
+    if where.type == "cuda":
+        stack.enter_context(torch.cuda.device(where))
+    return stack
+
+
+def relevant_scores(relevant: Sequence[Relevance], scores_of: Callable[[Array, Array], Array]) -> tuple[Array, Array]:
+    """The scores of the relevant pairs of both directions, in the order of each; ``scores_of`` (rows, columns)."""
+    rows, columns = relevant
+    scores = scores_of(rows.rows, rows.items)
+    order = np.lexsort((columns.rows, columns.items))
+    if np.array_equal(columns.items[order], rows.rows) and np.array_equal(columns.rows[order], rows.items):
+        flipped = np.empty_like(scores)
+        flipped[order] = scores
+        return scores, flipped
+    return scores, scores_of(columns.items, columns.rows)
+
+
+def pair_scores(vectors: tuple[VectorBlocks, VectorBlocks], rows: Array, columns: Array, where: Any) -> Array:
+    """One score per (row, column) pair."""
+    import torch
+
+    scores = np.empty(len(rows), np.float32)
+    size = max(1, _BYTES_AT_ONCE // (4 * vectors[0].shape[1]))
+
+    def work(starts: Iterator[int], worker: int, stop: threading.Event) -> None:
+        with inference_on(where):
+            for start in starts:
+                part = slice(start, min(start + size, len(rows)))
+                left, right = (
+                    torch.from_numpy(np.require(side.rows(numbers[part]), np.float32, ["C", "W"])).to(where)
+                    for side, numbers in zip(vectors, (rows, columns), strict=True)
+                )
+                both = torch.arange(len(left), dtype=torch.int32, device=where)
+                scores[part] = exact_scores(left, right, both, both).cpu().numpy()
+
+    in_threads(range(0, len(rows), size), min(_READERS, available_cores()), SilentProgress(), work)
+    return scores

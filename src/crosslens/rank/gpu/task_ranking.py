@@ -29,16 +29,21 @@ from crosslens.core import (
     current_engine,
     stage,
 )
-from crosslens.rank.gpu.block_ranking import BlockRanking, devices_of, rank_on_devices, require_torch
-from crosslens.rank.gpu.blocks import LEAST_WORK, task_blocks
-from crosslens.rank.gpu.lists import moved
-from crosslens.rank.gpu.merged import BlockCheckpoint, Merged, checkpoint_key
-from crosslens.rank.gpu.products import ProductPart, Products, result_bytes
-from crosslens.rank.gpu.targets import pair_scores, relevant_scores
+from crosslens.rank.gpu.block_ranking import (
+    BlockCheckpoint,
+    BlockRanking,
+    Merged,
+    checkpoint_key,
+    devices_of,
+    rank_on_devices,
+    require_torch,
+)
+from crosslens.rank.gpu.blocks import LEAST_WORK, ProductPart, Products, result_bytes, task_blocks
+from crosslens.rank.gpu.side import moved, pair_scores, relevant_scores
 from crosslens.rank.scorers import InnerProduct
 
 Array = np.ndarray[Any, Any]
-
+Tensor = Any
 ANY_MACHINE = (None, "cuda", "cpu")
 """Names of devices that any machine may have."""
 _PAIR_BYTES = 1 << 29

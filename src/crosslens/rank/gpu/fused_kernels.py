@@ -6,7 +6,7 @@ belong to a top list; scores are never stored. ``unpack`` makes lists of what is
 pairs in float32, ``decide`` counts and collects them; what is still in doubt goes to a list that float64 settles.
 ``keep_best`` cuts the candidates of a query back and raises its floor.
 
-Everything a kernel compares is proven: a score may be off by ``slack`` at most (see :mod:`crosslens.rank.gpu.rounded`),
+Everything a kernel compares is proven: a score may be off by ``slack`` at most (see :mod:`crosslens.rank.gpu.side`),
 and a pair within it of a relevant item's score is never counted here.
 """
 

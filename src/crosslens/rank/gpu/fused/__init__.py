@@ -1,1 +1,0 @@
-"""Passes by fused kernels, where there is Triton."""

@@ -1,0 +1,638 @@
+"""One direction of a pass over tiles: what scores mean for its relevant items and its lists."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crosslens.core import DEVICE_BYTES, UNRANKED, Progress, Ranking, Relevance, as_top_scores, stage
+from crosslens.rank.gpu.blocks import buffer_bytes
+from crosslens.rank.gpu.side import LAST, Side, orderable
+from crosslens.rank.gpu.tile_levels import (
+    WORD,
+    Entries,
+    FlagBuffers,
+    HalfLevel,
+    Level,
+    Marked,
+    count,
+    joined,
+    marked_pairs,
+    product_levels,
+    rounded_down,
+    scorer_levels,
+    words_of,
+)
+from crosslens.rank.scorers import Scorer
+
+Tensor = Any
+
+_GROUPS = 64
+_PENDING = 1 << 24
+"""Undecided pairs that wait at most before they are settled; candidates before they are cut back."""
+
+
+class Compared(NamedTuple):
+    """What entries mean for a direction.
+
+    An entry is above the relevant pairs of its query that are sorted before ``below``, for certain, and undecided for
+    those from there to ``upto``. ``listed`` says which are candidates for lists.
+    """
+
+    below: Tensor
+    upto: Tensor
+    listed: Tensor
+
+    def totals(self) -> tuple[int, int]:
+        """How many pairs are undecided, and how many entries are candidates."""
+        import torch
+
+        undecided, listed = torch.stack([(self.upto - self.below).sum(), self.listed.sum()]).tolist()
+        return undecided, listed
+
+
+class TileDirection:
+    """The relevant pairs of a side sorted by query and score, and the candidates for its lists.
+
+    ``axis`` is 0 where the queries are the rows of the ranking, 1 where they are its columns. ``density`` is the share
+    of scores that may be those of relevant pairs themselves, which only exact ones can decide.
+    """
+
+    def __init__(self, side: Side, axis: int) -> None:
+        import torch
+
+        self.side, self.axis = side, axis
+        self.count, where = len(side.floor), side.floor.device
+        offsets = side.offsets.cpu().numpy()
+        self.offsets, self.lengths = offsets, np.diff(offsets)
+        self.density: float = 2 * len(side.owners) / (self.count * len(side.gallery))
+        by_score = torch.argsort(side.scores, stable=True)
+        self.order = by_score[torch.argsort(side.owners[by_score], stable=True)]
+        self.owners, self.starts = side.owners[self.order].long(), side.offsets.long()
+        scores = side.scores[self.order].double()
+        self.keys_below = _keys(self.owners, -rounded_down(-scores, 24))
+        self.keys_upto = _keys(self.owners, rounded_down(scores, 24))
+        self.above = torch.zeros(max(1, len(self.order)), dtype=torch.int64, device=where)
+        self.lowest = torch.full((self.count,), torch.inf, dtype=torch.float64, device=where)
+        self.lowest.scatter_reduce_(0, self.owners, scores, "amin")
+        self.full = side.full.clone()
+        self._floor: Tensor | None = None
+        self._waiting = self._kept = 0
+        self._undecided: list[tuple[Tensor, Tensor]] = []
+        self._candidates: list[Entries] = []
+
+    def widest(self, part: slice) -> int:
+        """The largest number of relevant items of these queries."""
+        return int(self.lengths[part].max(initial=0))
+
+    def floor(self) -> Tensor:
+        """Per query, the score below which nothing matters; the same tensor until it changes."""
+        import torch
+
+        if self._floor is None:
+            self._floor = torch.minimum(self.lowest, self.side.floor.double())
+        return self._floor
+
+    def compare(self, entries: Entries) -> Compared:
+        """What entries mean for relevant items and lists; nothing is counted yet."""
+        import torch
+
+        below = torch.searchsorted(self.keys_below, _keys(entries.queries, entries.lowest), out_int32=True)
+        upto = torch.searchsorted(self.keys_upto, _keys(entries.queries, entries.highest), out_int32=True, right=True)
+        return Compared(below, upto, entries.highest >= self.side.floor.index_select(0, entries.queries))
+
+    def note(self, entries: Entries, compared: Compared, undecided: int) -> None:
+        """Count and collect entries; so many pairs are undecided."""
+        import torch
+
+        below, upto, listed = compared
+        sure = (below - 1)[below > self.side.offsets.index_select(0, entries.queries)]
+        self.above.index_add_(0, sure, torch.ones((), dtype=torch.int64, device=sure.device).expand(len(sure)))
+        self.list_candidates(entries.part(torch.nonzero(listed)[:, 0]))
+        if undecided:
+            left = torch.nonzero(upto > below)[:, 0]
+            below, lengths = below[left].long(), (upto - below)[left].long()
+            first = torch.repeat_interleave(below + lengths - torch.cumsum(lengths, 0), lengths, output_size=undecided)
+            pairs = self.order[first + torch.arange(undecided, device=first.device)]
+            self.wait(pairs, torch.repeat_interleave(entries.items[left], lengths, output_size=undecided))
+
+    def wait(self, pairs: Tensor, items: Tensor) -> None:
+        """Keep undecided pairs, and items to compare them with, until there are many of them."""
+        self._undecided.append((pairs.int(), items.int()))
+        self._waiting += len(pairs)
+        if self._waiting > _PENDING:
+            self._settle()
+
+    def list_candidates(self, entries: Entries) -> None:
+        """Note candidates for lists; those that are too low are dropped later."""
+        self._candidates.append(entries)
+        if sum(len(part) for part in self._candidates) > 2 * self._kept + _PENDING:
+            self.cut_back()
+
+    def _settle(self) -> None:
+        """Have the undecided pairs decided by exact scores."""
+        import torch
+
+        if self._undecided:
+            pairs, items = (torch.cat(parts) for parts in zip(*self._undecided, strict=True))
+            self._undecided, self._waiting = [], 0
+            self.side.settle(pairs, items)
+
+    def first_floors(self, level: Level, queries: slice, items: slice) -> None:
+        """Floors from a tile: the ``keep``-th largest of the maxima of some parts of it."""
+        import torch
+
+        keep, width = self.side.keep, items.stop - items.start
+        groups = max(_GROUPS, 2 * keep)
+        length = width // groups
+        if width < keep:
+            return
+        scores = level.tile(self.axis, queries, items).by_query
+        maxima = scores[:, : groups * length].unflatten(1, (groups, length)).amax(dim=2) if length > 1 else scores
+        last = torch.topk(maxima, keep, dim=1).values[:, -1]
+        self.raise_floors(level.lowest(last, self.axis, queries), queries)
+
+    def raise_floors(self, floor: Tensor, queries: Tensor | slice) -> None:
+        """Note that lists of these queries end no lower than this."""
+        import torch
+
+        higher = floor > self.side.floor[queries]
+        self.full[queries] &= ~higher
+        self.side.floor[queries] = torch.maximum(self.side.floor[queries], floor)
+        self._floor = None
+
+    def cut_back(self) -> None:
+        """Raise floors by the candidates, and drop those that cannot be listed any more."""
+        import torch
+
+        if not self._candidates:
+            return
+        entries = joined(self._candidates)
+        entries = entries.part(torch.argsort(_keys(entries.queries, -entries.lowest)))
+        counts = torch.bincount(entries.queries, minlength=self.count)
+        last = (torch.cumsum(counts, 0) - counts + self.side.keep - 1)[counts >= self.side.keep]
+        self.raise_floors(entries.lowest[last], entries.queries[last].long())
+        kept = torch.nonzero(entries.highest >= self.side.floor.index_select(0, entries.queries))[:, 0]
+        self._candidates = [entries.part(kept)]
+        self._kept = len(self._candidates[0])
+
+    def hand_over(self) -> None:
+        """Cut candidates back and give them to the side."""
+        self.cut_back()
+        for entries in self._candidates:
+            self.side.collect(entries.queries, entries.items)
+        self._candidates, self._kept = [], 0
+
+    def finish(self) -> None:
+        """Hand everything over to the side."""
+        import torch
+
+        self.hand_over()
+        self._settle()
+        if len(self.order):
+            # An entry counted at a pair is above it and all of its query before it: sum from behind.
+            behind = torch.cat([torch.cumsum(self.above.flip(0), 0).flip(0), self.above.new_zeros(1)])
+            self.side.above[self.order] += behind[:-1] - behind[self.starts[1:]][self.owners]
+
+
+def _keys(queries: Tensor, values: Tensor) -> Tensor:
+    """Integers that sort by query, then by value."""
+    return (queries.long() << 32) + (orderable(values + 0.0).long() + LAST + 1)
+
+
+_QUERIES = 2_048
+"""Queries whose scores are sorted at a time."""
+_MANY = 1 / 128
+"""From this share of candidates on only the best of each query are collected."""
+
+
+def decide(direction: TileDirection, level: Level, part: slice, items: slice, buffers: FlagBuffers) -> None:
+    """Count and collect a tile of exact scores for the queries ``part`` of a direction."""
+    scores, _ = level.tile(direction.axis, part, items)
+    _put_relevant(direction, scores, part, items)
+    for nth in range(direction.widest(part)):
+        _count(direction, scores, nth, part, items.start, buffers)
+    _collect(direction, scores, part, items.start, buffers)
+
+
+def _count(direction: TileDirection, exact: Tensor, nth: int, part: slice, start: int, buffers: FlagBuffers) -> None:
+    """Count a tile of exact scores, which begins at item ``start``, against the nth relevant item of each query."""
+    import torch
+
+    side, other, width = direction.side, 1 - direction.axis, exact.shape[1]
+    active = side.offsets[part.start + 1 : part.stop + 1] - side.offsets[part] > nth
+    pairs = (side.offsets[part] + nth)[active].long()
+    target = side.targets[nth, part].unsqueeze(other)  # infinite for queries that have fewer
+    own = torch.zeros(len(active), dtype=torch.int32, device=exact.device)
+    own[active] = side.items[pairs] - start
+    items = torch.arange(exact.shape[other], dtype=torch.int32, device=exact.device).unsqueeze(direction.axis)
+    compared, earlier = buffers.of(0, exact), buffers.of(1, exact)
+    torch.gt(exact, target, out=compared[:, :width])
+    side.above[pairs] += count(compared, direction.axis)[: len(active)][active]
+    torch.eq(exact, target, out=compared[:, :width])
+    side.tied[pairs] += count(compared, direction.axis)[: len(active)][active]
+    torch.lt(items, own.unsqueeze(other), out=earlier[:, :width])
+    words_of(earlier).bitwise_and_(words_of(compared))
+    side.before[pairs] += count(earlier, direction.axis)[: len(active)][active]
+
+
+def _collect(direction: TileDirection, exact: Tensor, part: slice, start: int, buffers: FlagBuffers) -> None:
+    """Collect candidates of a tile of exact scores, which begins at item ``start``."""
+    import torch
+
+    floor = direction.side.floor[part].to(exact.dtype)
+    # Items come in ascending order: one that equals the last of a full list cannot enter it any more.
+    floor = torch.where(direction.full[part], torch.nextafter(floor, torch.full_like(floor, torch.inf)), floor)
+    flags = buffers.of(0, exact)
+    torch.ge(exact, floor.unsqueeze(1 - direction.axis), out=flags[:, : exact.shape[1]])
+    if int(flags.sum()) > max(_MANY * exact.numel(), 2 * direction.side.keep * len(floor)):
+        _collect_best(direction, exact, part, start)
+        return
+    slots = torch.nonzero(flags, as_tuple=True)
+    queries, items = slots if direction.axis == 0 else slots[::-1]
+    direction.list_candidates(_entries(queries + part.start, items + start, exact[slots]))
+
+
+def _put_relevant(direction: TileDirection, exact: Tensor, part: slice, items: slice) -> None:
+    """Give relevant pairs the scores that they are compared by: sums of another order can differ in the last bit."""
+    import torch
+
+    side = direction.side
+    pairs = torch.arange(*direction.offsets[[part.start, part.stop]].tolist(), device=exact.device)
+    pairs = pairs[(side.items[pairs] >= items.start) & (side.items[pairs] < items.stop)]
+    slots = side.owners[pairs].long() - part.start, side.items[pairs].long() - items.start
+    exact[slots if direction.axis == 0 else slots[::-1]] = side.scores[pairs]
+    side.tied[pairs] -= 1  # each will be counted as a tie with itself
+
+
+def _entries(queries: Tensor, items: Tensor, scores: Tensor) -> Entries:
+    """Exact scores, which are float64 for some scorers, between float32 ones."""
+    scores = scores.double()
+    return Entries(queries.int(), items.int(), rounded_down(scores, 24), -rounded_down(-scores, 24))
+
+
+def _collect_best(direction: TileDirection, exact: Tensor, part: slice, start: int) -> None:
+    """Collect the best items of every query of a tile, by score and index, and raise floors to the last of them."""
+    import torch
+
+    exact = exact if direction.axis == 0 else exact.T
+    keep = min(direction.side.keep, exact.shape[1])
+    for begin in range(0, len(exact), _QUERIES):
+        scores = exact[begin : begin + _QUERIES]
+        queries = slice(part.start + begin, part.start + begin + len(scores))
+        if exact.dtype == torch.float64:
+            items = torch.sort(scores, dim=1, descending=True, stable=True).indices[:, :keep]
+        else:
+            keys = (orderable(scores + 0.0).long() << 32) | (LAST - torch.arange(exact.shape[1], device=exact.device))
+            items = LAST - (torch.topk(keys, keep, dim=1).values & 0xFFFFFFFF)
+        values = torch.gather(scores, 1, items)
+        rows = torch.arange(queries.start, queries.stop, device=exact.device)[:, None].expand_as(items)
+        entries = _entries(rows.reshape(-1), items.reshape(-1) + start, values.reshape(-1))
+        direction.list_candidates(entries)
+        if keep == direction.side.keep:
+            direction.raise_floors(entries.lowest[keep - 1 :: keep], queries)
+            direction.full[queries] |= values[:, -1] == direction.side.floor[queries]
+
+
+_LARGEST_TILE, _SMALLEST_TILE, _OTHER_TILE = 16_384, 2_048, 1_024
+_BYTES = 12
+"""Memory that a score of a tile may need: as a half and as a float32, three comparisons, and what is made of them."""
+_ENTRIES = 1 << 24
+"""Entries of a tile that are compared at most."""
+_FEW_RELEVANT = 32
+"""With more relevant items of a query than these, entries are compared one by one however many they are."""
+_SPARSE = 1 / 4
+"""Up to this share of words of eight bytes with an entry, entries are compared one by one."""
+_UNDECIDED = 1 / 128
+"""From this share of undecided pairs or candidates on a tile is made again more precisely."""
+_QUEUE = 1 << 24
+"""Entries that are kept at most before they are compared."""
+_RETRY = 8
+"""After so many tiles a less precise level is tried again."""
+
+
+def tile_pass(
+    rows: Side,
+    columns: Side,
+    progress: Progress,
+    *,
+    half: bool,
+    tile: int | None = None,
+    blocks: Sequence[tuple[slice, slice]] | None = None,
+) -> None:
+    """Count and collect all inner products, or those of ``blocks``; ``half`` for devices with tensor cores."""
+    left, right = rows.queries, columns.queries
+    flags = FlagBuffers(left.device)
+    levels = product_levels(left, right, flags)
+    if half:
+        levels = [HalfLevel(left, right), *levels]
+    look_through(rows, columns, levels, flags, progress, tile, blocks)
+
+
+def look_through(
+    rows: Side,
+    columns: Side,
+    levels: Sequence[Level],
+    flags: FlagBuffers,
+    progress: Progress,
+    tile: int | None = None,
+    blocks: Sequence[tuple[slice, slice]] | None = None,
+) -> None:
+    """Count and collect scores, tile by tile, each at the first of the levels that can decide it."""
+    by_row, by_column = (
+        _DirectionPass(TileDirection(side, axis), levels, flags) for axis, side in enumerate((rows, columns))
+    )
+    size = tile or _tile_size(rows.floor.device, max(rows.keep, columns.keep))
+    if blocks is None:
+        blocks = [(slice(0, len(rows.queries)), slice(0, len(columns.queries)))]
+    stripes = [(down, across) for block, across in blocks for down in _parts(block, size)]
+    with full_precision(), stage(progress, "ranking", len(stripes)):
+        for number, (down, across) in enumerate(stripes, 1):
+            for nth, part in enumerate(_parts(across, size), 1):
+                by_row.look_at(down, part)
+                by_column.look_at(part, down)
+                if _is_turn(nth) and part.stop < across.stop:
+                    by_row.cut_back()
+            by_row.flush()
+            by_row.direction.hand_over()
+            if _is_turn(number):
+                by_column.cut_back()
+            progress.advance()
+    for each in (by_row, by_column):
+        each.flush()
+        each.direction.finish()
+
+
+def _parts(whole: slice, size: int) -> list[slice]:
+    return [slice(start, min(start + size, whole.stop)) for start in range(whole.start, whole.stop, size)]
+
+
+def _is_turn(number: int) -> bool:
+    """After tiles 4, 16, 64 …: floors rise less and less."""
+    return number > 1 and number & (number - 1) == 0 and number.bit_length() % 2 == 1
+
+
+def _tile_size(device: Any, keep: int) -> int:
+    """Large tiles make the most of the device; but entries that are compared one by one need memory."""
+    import torch
+
+    if device.type != "cuda":
+        return _OTHER_TILE
+    total = torch.cuda.get_device_properties(device).total_memory
+    size, memory = _LARGEST_TILE, buffer_bytes(min(total, DEVICE_BYTES.value))
+    while size > _SMALLEST_TILE and (size * size * _BYTES > memory or 4 * keep * size > _ENTRIES):
+        size //= 2
+    return size
+
+
+class _DirectionPass:
+    """How tiles are looked at for one direction: the level that the last one needed, and entries that wait."""
+
+    def __init__(self, direction: TileDirection, levels: Sequence[Level], flags: FlagBuffers) -> None:
+        self.direction, self.levels, self.flags = direction, levels, flags
+        self.level = levels[0]
+        self.start = self.seen = 0
+        self.dense = False
+        self.queue: list[Marked] = []
+
+    def look_at(self, queries: slice, items: slice) -> None:
+        """Count and collect a tile, at the level that the last one needed or a finer one."""
+        self.seen += 1
+        if self.seen % _RETRY == 0:
+            self.start, self.dense = max(0, self.start - 1), False
+        wide = self.direction.widest(queries) > _FEW_RELEVANT
+        large = max(queries.stop - queries.start, items.stop - items.start) > _SMALLEST_TILE
+        for number in range(self.start, len(self.levels)):
+            if self.dense and wide and large:
+                break
+            level = self.levels[number]
+            if items.start == 0:
+                self.direction.first_floors(level, queries, items)
+            if self._looked_at(level, queries, items, wide=wide, large=large):
+                self.start = number
+                return
+        for some in _parts(queries, _SMALLEST_TILE):
+            for others in _parts(items, _SMALLEST_TILE):
+                self.look_at(some, others)
+
+    def _looked_at(self, level: Level, queries: slice, items: slice, *, wide: bool, large: bool) -> bool:
+        """Whether the level could decide the tile.
+
+        Queries with many relevant items are never compared with whole tiles: where entries are many, a large tile is
+        divided, and a small one compared entry by entry.
+        """
+        direction, marked = self.direction, None
+        if not self.dense or (wide and not large):
+            share = 1.0 if wide and not large else _SPARSE
+            marked = level.find(direction.axis, queries, items, direction.floor(), share)
+            self.dense = marked is None
+        if marked is not None and self._note_soon(level, marked, queries, items):
+            return True
+        if marked is None and wide and large:
+            self.dense = True
+            return False
+        if level.exact:
+            decide(direction, level, queries, items, self.flags)
+            return True
+        return marked is None and not wide and self._count_all(level, queries, items)
+
+    def _note_soon(self, level: Level, marked: Marked, queries: slice, items: slice) -> bool:
+        """Compare what was found, later if it is little: most of the time is spent on starting small operations."""
+        area = (queries.stop - queries.start) * (items.stop - items.start)
+        if len(marked) > min(_QUEUE, _UNDECIDED * area):
+            entries = level.resolve(self.direction.axis, [marked])
+            compared = self.direction.compare(entries)
+            undecided, listed = compared.totals()
+            if max(undecided, listed) > self._most(queries, items):
+                return False
+            self.direction.note(entries, compared, undecided)
+            return True
+        if self.queue and (self.level is not level or self.queue[-1].floor is not marked.floor):
+            self.flush()
+        self.level = level
+        self.queue.append(marked)
+        if sum(len(part) for part in self.queue) > _QUEUE:
+            self.flush()
+        return True
+
+    def flush(self) -> None:
+        """Compare what was kept."""
+        if self.queue:
+            entries = self.level.resolve(self.direction.axis, self.queue)
+            self.queue = []
+            compared = self.direction.compare(entries)
+            self.direction.note(entries, compared, compared.totals()[0])
+
+    def cut_back(self) -> None:
+        """Raise floors by what was seen so far."""
+        self.flush()
+        self.direction.cut_back()
+
+    def _most(self, queries: slice, items: slice) -> float:
+        """How many pairs of a tile may be undecided, or candidates."""
+        height, width = queries.stop - queries.start, items.stop - items.start
+        many: float = max(_UNDECIDED * height * width, 2 * self.direction.side.keep * height)
+        many += self.direction.density * height * width
+        return many
+
+    def _count_all(self, level: Level, queries: slice, items: slice) -> bool:
+        """Compare the whole tile with every relevant item, and one by one only what is undecided or may be listed."""
+        import torch
+
+        direction, size = self.direction, queries.stop - queries.start
+        tile = level.tile(direction.axis, queries, items)
+        scores, axis = tile
+        width, across = scores.shape[1], 1 - axis
+        share = WORD * self._most(queries, items) / scores.numel()
+        reached, above = self.flags.of(0, scores), self.flags.of(1, scores)
+
+        low, _ = level.bounds(direction.side.floor[queries], direction.axis, queries)
+        torch.ge(scores, low.unsqueeze(across), out=reached[:, :width])
+        listed = marked_pairs(reached, share, axis)
+        if listed is None:
+            return False
+        counted = []
+        for nth in range(direction.widest(queries)):
+            low, high = level.bounds(direction.side.targets[nth, queries], direction.axis, queries)
+            torch.gt(scores, high.unsqueeze(across), out=above[:, :width])
+            torch.ge(scores, low.unsqueeze(across), out=reached[:, :width])
+            words_of(reached).bitwise_xor_(words_of(above))
+            undecided = marked_pairs(reached, share, axis)
+            if undecided is None:
+                return False
+            counted.append((count(above, axis)[:size], undecided))
+        query, item = listed
+        values = tile.by_query[query, item]
+        direction.list_candidates(level.around(values, direction.axis, query + queries.start, item + items.start))
+        for nth, (more, (query, item)) in enumerate(counted):
+            direction.side.coarse[nth, queries] += more
+            direction.wait(direction.side.offsets[query + queries.start] + nth, item + items.start)
+        return True
+
+
+class _Precision:
+    """The settings of products, which all threads of a process share: changed by the first, restored by the last."""
+
+    names = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_fp16_accumulation")
+
+    def __init__(self) -> None:
+        self.lock, self.users = threading.Lock(), 0
+        self.before: dict[str, Any] = {}
+
+    def enter(self) -> None:
+        import torch
+
+        matmul = torch.backends.cuda.matmul
+        with self.lock:
+            self.users += 1
+            if self.users == 1:
+                self.before = {name: getattr(matmul, name) for name in self.names if hasattr(matmul, name)}
+                for name in self.before:
+                    setattr(matmul, name, False)
+
+    def leave(self) -> None:
+        import torch
+
+        with self.lock:
+            self.users -= 1
+            if self.users == 0:
+                for name, value in self.before.items():
+                    setattr(torch.backends.cuda.matmul, name, value)
+
+
+_precision = _Precision()
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Inside, products are summed in float32 and float32 inputs are not shortened: the bounds count on it."""
+    _precision.enter()
+    try:
+        yield
+    finally:
+        _precision.leave()
+
+
+_TILE = 1_024
+"""Multi-vector scorers need memory for all products of a tile."""
+
+
+@dataclass
+class ScorerSide(Side):
+    """A side whose queries are the rows or the columns of a scorer. Its vectors have no dimensions."""
+
+    scorer: Scorer
+    as_rows: bool
+
+    @staticmethod
+    def over(relevance: Relevance, scorer: Scorer, depth: int, where: Any, *, as_rows: bool) -> ScorerSide:
+        """Nothing counted yet."""
+        import torch
+
+        pairs = (relevance.rows, relevance.items) if as_rows else (relevance.items, relevance.rows)
+        scores = torch.from_numpy(scorer.exact(*pairs)).to(where)
+        queries, gallery = (
+            torch.empty((count, 0), device=where) for count in (scorer.shape if as_rows else scorer.shape[::-1])
+        )
+        side = Side.of(relevance, queries, gallery, depth, scores=scores)
+        return ScorerSide(**vars(side), scorer=scorer, as_rows=as_rows)
+
+    def exact(self, queries: Tensor, items: Tensor) -> Tensor:
+        """The scorer's exact scores."""
+        import torch
+
+        pairs = [part.cpu().numpy().astype(np.int64) for part in (queries, items)]
+        return torch.from_numpy(self.scorer.exact(*(pairs if self.as_rows else pairs[::-1]))).to(queries.device)
+
+    def _ordered(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """As for vectors, with the scores themselves, which may be float64, for keys."""
+        import torch
+
+        queries, items = (torch.cat(parts).long() for parts in zip(*self.candidates, strict=True))
+        scores = self.exact(queries, items)
+        order = torch.argsort(items, stable=True)
+        for part, descending in ((scores, True), (queries, False)):
+            order = order[torch.argsort(part[order], stable=True, descending=descending)]
+        queries, items, scores = queries[order], items[order], scores[order]
+        counts = torch.bincount(queries, minlength=len(self.queries))
+        first = torch.cumsum(counts, 0) - counts
+        return queries, items, scores, torch.arange(len(queries), device=queries.device) - first[queries]
+
+    def ranking(self, direction: str) -> Ranking:
+        """What was counted and collected, as a ranking."""
+        queries, items, scores, rank = (part.cpu().numpy() for part in self._ordered())
+        kept = rank < self.keep
+        shape = (len(self.queries), self.keep)
+        top_items, top_scores = np.full(shape, UNRANKED, np.int64), np.full(shape, np.nan, scores.dtype)
+        top_items[queries[kept], rank[kept]] = items[kept]
+        top_scores[queries[kept], rank[kept]] = scores[kept]
+        relevance, counts = self.relevance, self.counts().cpu().numpy()
+        return Ranking(
+            direction, relevance.query_ids, relevance.item_ids, top_items, as_top_scores(top_scores),
+            np.full(shape[0], len(self.gallery), np.int64), relevance.offsets, relevance.items, relevance.grades,
+            *counts,
+        )  # fmt: skip
+
+
+def rank_scores(
+    scorer: Scorer,
+    relevant: Sequence[Relevance],
+    depth: int,
+    names: tuple[str, str],
+    where: Any,
+    tile: int | None,
+    progress: Progress,
+) -> dict[str, Ranking]:
+    """Rank the scores of any scorer in both directions; a device compares them."""
+    import torch
+
+    with torch.inference_mode():
+        rows, columns = (ScorerSide.over(relevant[axis], scorer, depth, where, as_rows=axis == 0) for axis in (0, 1))
+        flags = FlagBuffers(where)
+        look_through(rows, columns, scorer_levels(scorer, where, flags), flags, progress, tile or _TILE)
+        return {name: side.ranking(name) for name, side in zip(names, (rows, columns), strict=True)}

@@ -1,1 +1,0 @@
-"""The ranking pass by plain tensor operations, for scores of any kind."""
