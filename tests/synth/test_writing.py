@@ -16,8 +16,7 @@ import crosslens as cl
 from crosslens.cli import main
 from crosslens.core import ConflictError, InputError, Workspace
 from crosslens.synth import write_scenes
-from crosslens.synth.generation import SceneRecipe
-from crosslens.synth.shards import SHARD_SIZE, part_file, set_spec, write_spec
+from crosslens.synth.generation import SHARD_SIZE, SceneRecipe, part_file, set_spec, write_spec
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
@@ -153,7 +152,7 @@ def test_a_worker_whose_parent_is_gone_ends_without_a_word(tmp_path: Path) -> No
     write_spec(tmp_path, set_spec(SceneRecipe.of(2, "colour")))
     for name in ("images", "parts"):
         (tmp_path / name).mkdir()
-    command = [sys.executable, "-m", "crosslens.synth.shards", str(tmp_path)]
+    command = [sys.executable, "-m", "crosslens.synth.generation", str(tmp_path)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as worker:
         assert worker.stdin is not None

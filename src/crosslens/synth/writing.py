@@ -30,11 +30,11 @@ from crosslens.core import (
     write_text,
 )
 from crosslens.data import VISUAL_GENOME_LAYOUT, write_dataset
-from crosslens.synth.generation import SceneRecipe
-from crosslens.synth.shards import (
+from crosslens.synth.generation import (
     IMAGE_DIGITS,
     SHARD_SIZE,
     SPEC_FILE,
+    SceneRecipe,
     draw_shards,
     missing_shards,
     read_records,
