@@ -83,13 +83,7 @@ def sentence(text: str) -> str:
 
 T = TypeVar("T")
 
-DIFFICULTY = {
-    "literal": "easy",
-    "sparse": "medium",
-    "detailed": "easy",
-    "paraphrased": "medium",
-    "figurative": "hard",
-}
+DIFFICULTY = {"literal": "easy", "sparse": "medium", "detailed": "easy", "paraphrased": "medium", "figurative": "hard"}
 """Style → how hard it is to recognise the picture in it: plain words are easy, leaving out or saying it otherwise is
 medium, not naming it at all is hard."""
 STYLES = tuple(DIFFICULTY)

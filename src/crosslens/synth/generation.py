@@ -1,6 +1,11 @@
-"""Scenes out of a seed: each depends on the seed, the tasks and its own number, on nothing else.
+"""Scenes out of a seed, and drawn: each depends on the seed, the tasks and its own number, on nothing else.
 
 Versions are nested: a v2 set holds a v1 set, and that a v0 set.
+
+A set is drawn in shards of fifty scenes, each written whole: ``synth.json`` says what the set is, and
+``parts/00012.jsonl`` appears when all pictures of shard 12 are on disk. Whatever a killed process leaves, running the
+same command again draws only the missing shards. Run as a module, this file is a worker process: shard numbers in on
+standard input, numbers out when done. A worker ends when its input does, so none outlives the process that started it.
 """
 
 from __future__ import annotations
@@ -27,11 +32,10 @@ from crosslens.core import (
     UsageError,
     random_stream,
     read_header,
-    write_header,
     write_text,
 )
 from crosslens.synth.drawing import pillow
-from crosslens.synth.scene import SIZE, Plan, SceneObject, SyntheticScene, arrange, relations_between, slots
+from crosslens.synth.scene import SIZE, SceneObject, SyntheticScene, arrange, relations_between, slots
 from crosslens.synth.tasks import EVERY_TASK, chosen_tasks
 
 VERSIONS = ("v0", "v1", "v2")
@@ -55,14 +59,10 @@ class SceneRecipe:
 
     @staticmethod
     def of(
-        images: int,
-        tasks: str | Iterable[str] = "all",
-        seed: int = 0,
-        version: str = "v0",
-        gallery: int | None = None,
+        images: int, tasks: str | Iterable[str] = "all", seed: int = 0, version: str = "v0", gallery: int | None = None
     ) -> SceneRecipe:
         """Checked and complete."""
-        _check_version(version)
+        check_version(version)
         if not 1 <= images < MAX_IMAGES:
             raise UsageError(f"images must be between 1 and {MAX_IMAGES - 1:,}, got {images:,}")
         if gallery is not None and version != "v2":
@@ -91,12 +91,7 @@ class SceneRecipe:
 
 
 def generate(
-    images: int,
-    tasks: str | Iterable[str] = "all",
-    seed: int = 0,
-    *,
-    version: str = "v0",
-    gallery: int | None = None,
+    images: int, tasks: str | Iterable[str] = "all", seed: int = 0, *, version: str = "v0", gallery: int | None = None
 ) -> Iterator[SyntheticScene]:
     """Scenes one after the other: originals, then for v1 a twin of each, then for v2 similar ones without captions.
 
@@ -131,6 +126,7 @@ def make_scene(
     objects = tuple(
         SceneObject.of(item.look, part.colour, item.box) for item, part in zip(placed, plan.parts, strict=True)
     )
+    inside = {(subject, part.inside): "inside" for subject, part in enumerate(plan.parts) if part.inside is not None}
     return SyntheticScene(
         number=number or index + 1 + (MAX_IMAGES if role == "twin" else 0),
         task=task.label or task.name,
@@ -142,13 +138,9 @@ def make_scene(
         backdrop=plan.backdrop,
         variant=variant,
         objects=objects,
-        relations=relations_between([item.box for item in objects], _planned_relations(plan)),
+        relations=relations_between([item.box for item in objects], inside),
         captions=facts.describe(objects, random("captions")).captions() if role != "similar" else (),
     )
-
-
-def _planned_relations(plan: Plan) -> dict[tuple[int, int], str]:
-    return {(subject, part.inside): "inside" for subject, part in enumerate(plan.parts) if part.inside is not None}
 
 
 def select_version(dataset: Dataset, version: str) -> Dataset:
@@ -157,7 +149,7 @@ def select_version(dataset: Dataset, version: str) -> Dataset:
     Scenes of one number are the same in all versions, so this is the very set that ``write_scenes`` would write; the
     pictures stay in their folder.
     """
-    _check_version(version)
+    check_version(version)
     if "role" not in dataset.images.columns:
         raise InputError(
             f"the dataset {dataset.name!r} has no column 'role'",
@@ -177,7 +169,8 @@ def select_version(dataset: Dataset, version: str) -> Dataset:
     return replace(dataset.select(images), name=f"scenes-{version}", card=card)
 
 
-def _check_version(version: str) -> None:
+def check_version(version: str) -> None:
+    """Raise unless the version is one of the three."""
     if version not in VERSIONS:
         raise UsageError(f"unknown version {version!r}", fix=f"use one of {', '.join(VERSIONS)}")
 
@@ -186,7 +179,6 @@ SPEC_FILE = "synth.json"
 SHARD_SIZE = 50
 DRAWING = 2
 """Raised whenever the same seed gives other pictures or captions than before."""
-IMAGE_DIGITS = 7
 _PER_IMAGE = 100
 """Ids of captions and objects are the number of their image followed by two digits: numbers, as COCO has them."""
 
@@ -202,16 +194,6 @@ def set_spec(recipe: SceneRecipe) -> dict[str, Any]:
     }
 
 
-def read_spec(folder: Path) -> dict[str, Any]:
-    """The specification of the set in a folder."""
-    return read_header(folder / SPEC_FILE, "synth")
-
-
-def write_spec(folder: Path, spec: dict[str, Any]) -> None:
-    """The first file written into a new folder."""
-    write_header(folder / SPEC_FILE, spec)
-
-
 def part_file(folder: Path, shard: int) -> Path:
     """Where the records of a shard go."""
     return folder / "parts" / f"{shard:05d}.jsonl"
@@ -222,18 +204,13 @@ def shard_count(recipe: SceneRecipe) -> int:
     return -(-len(recipe) // SHARD_SIZE)
 
 
-def missing_shards(folder: Path, recipe: SceneRecipe) -> list[int]:
-    """Shards that are not written yet."""
-    return [shard for shard in range(shard_count(recipe)) if not part_file(folder, shard).exists()]
-
-
 def record(scene: SyntheticScene) -> dict[str, list[dict[str, Any]]]:
     """The rows of a scene in each table."""
     image = {"image": str(scene.number)}
     ids = [str(scene.number * _PER_IMAGE + 1 + position) for position in range(_PER_IMAGE - 1)]
     images = {
         **image,
-        "file": _image_file(scene.number),
+        "file": scene.file,
         "width": SIZE,
         "height": SIZE,
         "task": scene.task,
@@ -271,21 +248,12 @@ def record(scene: SyntheticScene) -> dict[str, list[dict[str, Any]]]:
     return {"images": [images], "captions": captions, "objects": objects, "relations": relations}
 
 
-def _image_file(number: int) -> str:
-    return f"images/{number:0{IMAGE_DIGITS}d}.png"
-
-
-def read_records(folder: Path, shard: int) -> list[dict[str, list[dict[str, Any]]]]:
-    """The records of a written shard."""
-    return [json.loads(line) for line in part_file(folder, shard).read_text(encoding="utf-8").splitlines()]
-
-
 def _draw_shard(folder: Path, recipe: SceneRecipe, shard: int) -> None:
     """Draw the pictures of a shard, then write its records."""
     lines = []
     for index in range(shard * SHARD_SIZE, min((shard + 1) * SHARD_SIZE, len(recipe))):
         scene = recipe.scene(index)
-        (folder / _image_file(scene.number)).write_bytes(scene.png())
+        (folder / scene.file).write_bytes(scene.png())
         lines.append(json.dumps(record(scene), ensure_ascii=False) + "\n")
     write_text(part_file(folder, shard), "".join(lines))
 
@@ -307,14 +275,6 @@ def draw_shards(folder: Path, recipe: SceneRecipe, shards: Sequence[int], worker
             left.clear()
 
 
-def _take(left: deque[int]) -> int | None:
-    """The next shard for one of several threads; None if there are no more."""
-    try:
-        return left.popleft()
-    except IndexError:
-        return None
-
-
 def _drive_worker(folder: Path, left: deque[int], progress: Progress) -> None:
     """Feed one worker process until no shards are left."""
     # -P: nothing is imported from the current folder, which may be somebody else's.
@@ -322,7 +282,11 @@ def _drive_worker(folder: Path, left: deque[int], progress: Progress) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
-        while (shard := _take(left)) is not None:
+        while True:
+            try:
+                shard = left.popleft()
+            except IndexError:  # no more; another thread may have taken the last one
+                break
             try:
                 worker.stdin.write(f"{shard}\n")
                 worker.stdin.flush()
@@ -343,7 +307,7 @@ def main(folder: Path) -> None:
     """Draw the shards named on standard input."""
     # Ctrl-C goes to the whole group; the parent stops by closing the input, and a shard is finished first.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    spec = read_spec(folder)
+    spec = read_header(folder / SPEC_FILE, "synth")
     recipe = SceneRecipe(**{**spec["recipe"], "tasks": tuple(spec["recipe"]["tasks"])})
     for line in sys.stdin:
         _draw_shard(folder, recipe, int(line))

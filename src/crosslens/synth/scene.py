@@ -126,33 +126,28 @@ class Placed:
 
 def slots(plan: Plan, size: int, random: np.random.Generator) -> tuple[Slot, ...]:
     """The parts of a plan with their looks; the same number of random draws for every part."""
-    return tuple(_slot(part, plan, size, random) for part in plan.parts)
-
-
-def _slot(part: Part, plan: Plan, size: int, random: np.random.Generator) -> Slot:
-    kind = kind_named(part.kind)
-    rgb = shade(part.colour, random)
-    mirrored, tilt = random.random() < 0.5, random.uniform(-9, 9)
-    wobble, variant = random.uniform(0.92, 1.05), int(random.integers(1 << 30))
-    zone = part.zone or _default_zone(plan.backdrop)
-    fraction = SIZES[part.size] if part.size else _USUAL * kind.size * plan.scale * wobble
-    look = Look(
-        part.kind,
-        rgb,
-        round(fraction * size),
-        pose=part.pose or (kind.poses[0] if kind.poses else ""),
-        mirrored=mirrored and kind.category not in ("panel", "landmark", "figure"),
-        tilt=0 if zone.standing or kind.category in _STILL else round(tilt),
-        text=part.text,
-        variant=variant if kind.category == "panel" else 0,
-    )
-    return Slot(look, zone, part.inside)
-
-
-def _default_zone(backdrop: str) -> Zone:
-    """On the floor where there is one, anywhere where there is none."""
-    floor = BACKDROPS[backdrop].floor
-    return Zone(top=floor / 100 + 0.03, bottom=0.97, standing=True) if floor else Zone(0.03, 0.03, 0.97, 0.97)
+    # On the floor where there is one, anywhere where there is none.
+    floor = BACKDROPS[plan.backdrop].floor
+    usual = Zone(top=floor / 100 + 0.03, bottom=0.97, standing=True) if floor else Zone(0.03, 0.03, 0.97, 0.97)
+    made = []
+    for part in plan.parts:
+        kind, zone = kind_named(part.kind), part.zone or usual
+        rgb = shade(part.colour, random)
+        mirrored, tilt = random.random() < 0.5, random.uniform(-9, 9)
+        wobble, variant = random.uniform(0.92, 1.05), int(random.integers(1 << 30))
+        fraction = SIZES[part.size] if part.size else _USUAL * kind.size * plan.scale * wobble
+        look = Look(
+            part.kind,
+            rgb,
+            round(fraction * size),
+            pose=part.pose or (kind.poses[0] if kind.poses else ""),
+            mirrored=mirrored and kind.category not in ("panel", "landmark", "figure"),
+            tilt=0 if zone.standing or kind.category in _STILL else round(tilt),
+            text=part.text,
+            variant=variant if kind.category == "panel" else 0,
+        )
+        made.append(Slot(look, zone, part.inside))
+    return tuple(made)
 
 
 @lru_cache(maxsize=256)
@@ -203,6 +198,7 @@ def _find_box(slot: Slot, look: Look, placed: Sequence[Placed], size: int, rando
 
 SIZE = 224
 """Pictures are squares of this many pixels."""
+IMAGE_DIGITS = 7
 OPPOSITE = {"left of": "right of", "right of": "left of", "above": "below", "below": "above"}
 _SHARED = 0.3
 """Two objects are beside each other if they share this part of the smaller one's height."""
@@ -282,6 +278,11 @@ class SyntheticScene:
     def counts(self) -> dict[str, int]:
         """How many of each kind there are."""
         return dict(Counter(item.name for item in self.objects))
+
+    @property
+    def file(self) -> str:
+        """Where its picture is in the folder of a set."""
+        return f"images/{self.number:0{IMAGE_DIGITS}d}.png"
 
     def render(self) -> Image.Image:
         """Draw the picture."""

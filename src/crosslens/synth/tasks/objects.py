@@ -73,13 +73,18 @@ class ColourFacts(Facts):
         )
 
 
-_COLOUR_CHANGES = {
-    "colour": another("colour", COLOUR_NAMES, unlike=["other_colour"]),
-    "other_colour": another("other_colour", COLOUR_NAMES, unlike=["colour"]),
-    "other_kind": another("other_kind", EVERYDAY, unlike=["kind"]),
-    "backdrop": another("backdrop", PLACES),
-}
-COLOUR = Task("colour", ColourFacts, _COLOUR_CHANGES, core=("colour",), essence=("kind", "colour"))
+COLOUR = Task(
+    "colour",
+    ColourFacts,
+    {
+        "colour": another("colour", COLOUR_NAMES, unlike=["other_colour"]),
+        "other_colour": another("other_colour", COLOUR_NAMES, unlike=["colour"]),
+        "other_kind": another("other_kind", EVERYDAY, unlike=["kind"]),
+        "backdrop": another("backdrop", PLACES),
+    },
+    core=("colour",),
+    essence=("kind", "colour"),
+)
 
 _MOST = 9
 _GROUPS = {1: "a lone {}", 2: "a pair of {}", 3: "a trio of {}", 4: "a quartet of {}", 6: "half a dozen {}"}
@@ -154,13 +159,18 @@ def _change_count(facts: CountFacts, random: Random) -> CountFacts:
     return replace(facts, count=facts.count + step)
 
 
-_COUNT_CHANGES = {
-    "count": _change_count,
-    "kind": another("kind", _COUNTABLE),
-    "colour": another("colour", COLOUR_NAMES),
-    "backdrop": another("backdrop", _COUNT_BACKDROPS),
-}
-COUNT = Task("count", CountFacts, _COUNT_CHANGES, core=("count",), essence=("kind", "count"))
+COUNT = Task(
+    "count",
+    CountFacts,
+    {
+        "count": _change_count,
+        "kind": another("kind", _COUNTABLE),
+        "colour": another("colour", COLOUR_NAMES),
+        "backdrop": another("backdrop", _COUNT_BACKDROPS),
+    },
+    core=("count",),
+    essence=("kind", "count"),
+)
 
 
 @dataclass(frozen=True)
@@ -218,13 +228,18 @@ class ObjectFacts(Facts):
         )
 
 
-_OBJECT_CHANGES = {
-    "second": another("second", EVERYDAY, unlike=["first", "third"]),
-    "third": another("third", EVERYDAY, unlike=["first", "second"]),
-    "first_colour": another_colour("first_colour", "first"),
-    "backdrop": another("backdrop", PLACES),
-}
-OBJECT = Task("object", ObjectFacts, _OBJECT_CHANGES, core=("second", "third"), essence=("kinds",))
+OBJECT = Task(
+    "object",
+    ObjectFacts,
+    {
+        "second": another("second", EVERYDAY, unlike=["first", "third"]),
+        "third": another("third", EVERYDAY, unlike=["first", "second"]),
+        "first_colour": another_colour("first_colour", "first"),
+        "backdrop": another("backdrop", PLACES),
+    },
+    core=("second", "third"),
+    essence=("kinds",),
+)
 
 
 _ACTION_BACKDROPS = tuple(name for name in PLACES if BACKDROPS[name].floor and name != "open sea")
@@ -317,11 +332,16 @@ def _recast(facts: ActionFacts, random: Random) -> ActionFacts:
     return replace(facts, actor=actor, action=facts.action if able else choose(random, kind_named(actor).poses))
 
 
-_ACTION_CHANGES = {
-    "action": another("action", lambda facts: kind_named(facts.actor).poses),
-    "actor": _recast,
-    "colour": another_colour("colour", "actor"),
-    "extra": another("extra", _EXTRAS),
-    "backdrop": another("backdrop", _ACTION_BACKDROPS),
-}
-ACTION = Task("action", ActionFacts, _ACTION_CHANGES, core=("action",), essence=("actor", "action"))
+ACTION = Task(
+    "action",
+    ActionFacts,
+    {
+        "action": another("action", lambda facts: kind_named(facts.actor).poses),
+        "actor": _recast,
+        "colour": another_colour("colour", "actor"),
+        "extra": another("extra", _EXTRAS),
+        "backdrop": another("backdrop", _ACTION_BACKDROPS),
+    },
+    core=("action",),
+    essence=("actor", "action"),
+)

@@ -14,7 +14,6 @@ from crosslens.synth.tasks.task import (
     PLACES,
     SKIES,
     SURFACES,
-    Change,
     Facts,
     Objects,
     Random,
@@ -75,12 +74,17 @@ class SceneFacts(Facts):
         )
 
 
-_SCENE_CHANGES = {
-    "backdrop": another("backdrop", PLACES),
-    "kind": another("kind", EVERYDAY, unlike=["other_kind"]),
-    "other_kind": another("other_kind", EVERYDAY, unlike=["kind"]),
-}
-SCENE = Task("scene", SceneFacts, _SCENE_CHANGES, core=("backdrop",), essence=("backdrop",))
+SCENE = Task(
+    "scene",
+    SceneFacts,
+    {
+        "backdrop": another("backdrop", PLACES),
+        "kind": another("kind", EVERYDAY, unlike=["other_kind"]),
+        "other_kind": another("other_kind", EVERYDAY, unlike=["kind"]),
+    },
+    core=("backdrop",),
+    essence=("backdrop",),
+)
 
 LANDMARKS: dict[str, tuple[str, str]] = {
     "Eiffel Tower": ("the", "Paris"),
@@ -146,12 +150,17 @@ class LandmarkFacts(Facts):
         )
 
 
-_LANDMARK_CHANGES = {
-    "landmark": another("landmark", tuple(LANDMARKS)),
-    "extra": another("extra", _EXTRAS),
-    "backdrop": another("backdrop", SKIES),
-}
-LANDMARK = Task("landmark", LandmarkFacts, _LANDMARK_CHANGES, core=("landmark",), essence=("landmark",))
+LANDMARK = Task(
+    "landmark",
+    LandmarkFacts,
+    {
+        "landmark": another("landmark", tuple(LANDMARKS)),
+        "extra": another("extra", _EXTRAS),
+        "backdrop": another("backdrop", SKIES),
+    },
+    core=("landmark",),
+    essence=("landmark",),
+)
 
 
 _ZONES = {
@@ -223,14 +232,17 @@ def _location_riddle(relation: str, main: str, other: str, where: str) -> str:
     return f"if {a(first)} fell straight down, it would land on {a(second)}, {where}"
 
 
-_LOCATION_CHANGES: dict[str, Change] = {
-    "relation": lambda facts, random: replace(facts, relation=OPPOSITE[facts.relation]),
-    "colour": another_colour("colour", "kind"),
-    "other_kind": another("other_kind", EVERYDAY, unlike=["kind"]),
-    "backdrop": another("backdrop", _LOCATION_BACKDROPS),
-}
 LOCATION = Task(
-    "location", LocationFacts, _LOCATION_CHANGES, core=("relation",), essence=("kind", "relation", "other_kind")
+    "location",
+    LocationFacts,
+    {
+        "relation": lambda facts, random: replace(facts, relation=OPPOSITE[facts.relation]),
+        "colour": another_colour("colour", "kind"),
+        "other_kind": another("other_kind", EVERYDAY, unlike=["kind"]),
+        "backdrop": another("backdrop", _LOCATION_BACKDROPS),
+    },
+    core=("relation",),
+    essence=("kind", "relation", "other_kind"),
 )
 
 _SHAPES = tuple(kind.name for kind in kinds_of("figure"))
@@ -289,16 +301,15 @@ class FigureFacts(Facts):
         )
 
 
-_FIGURE_CHANGES = {
-    "shape": another("shape", _SHAPES, unlike=["large_shape"]),
-    "colour": another("colour", COLOUR_NAMES, unlike=["large_colour"]),
-    "large_shape": another("large_shape", _ROOMY, unlike=["shape"]),
-    "backdrop": another("backdrop", SURFACES),
-}
 FIGURE = Task(
     "figure",
     FigureFacts,
-    _FIGURE_CHANGES,
+    {
+        "shape": another("shape", _SHAPES, unlike=["large_shape"]),
+        "colour": another("colour", COLOUR_NAMES, unlike=["large_colour"]),
+        "large_shape": another("large_shape", _ROOMY, unlike=["shape"]),
+        "backdrop": another("backdrop", SURFACES),
+    },
     core=("shape", "colour"),
     essence=("shape", "colour", "large_shape", "inside"),
 )
