@@ -6,7 +6,7 @@
 Needs NotoSansCJKsc-Regular.otf and NotoSansMonoCJKsc-Regular.otf, version 1.004, as in the package mplfonts (or in
 ``--fonts FOLDER``), and fontTools, which crosslens itself does not. Curves become polygons, no corner of them further
 than a unit from the curve. The same fonts give the same content; its form is described in
-``synth/drawing/lettering.py``, the licence is beside it.
+``synth/drawing.py``, the licence is beside it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from fontTools.pens.recordingPen import DecomposingRecordingPen
 from fontTools.ttLib import TTFont
 
 from crosslens.core import atomic_file
-from crosslens.synth.drawing.lettering import COMPILED
-from crosslens.synth.tasks.words import CHINESE
+from crosslens.synth.drawing import COMPILED
+from crosslens.synth.tasks.signs import CHINESE
 
 FONTS = {"sans": "NotoSansCJKsc-Regular.otf", "mono": "NotoSansMonoCJKsc-Regular.otf"}
 VERSION = "1.004"

@@ -30,7 +30,7 @@ from crosslens.core import (
 from crosslens.encode import load_encoder, load_summariser
 from crosslens.language.spacy_pipeline import _start
 from crosslens.pipeline import ModelOptions, Recipe, run_recipe
-from crosslens.synth.shards import _drive_worker
+from crosslens.synth.generation import _drive_worker
 from tests.hostile.conftest import Call
 
 EVIL = """

@@ -9,9 +9,9 @@ import pytest
 
 from crosslens.core.errors import UnknownNameError
 from crosslens.synth import TASKS, generate, write_scenes
-from crosslens.synth.grammar import number_word
+from crosslens.synth.captions import number_word
 from crosslens.synth.tasks import EVERY_TASK, chosen_tasks
-from crosslens.synth.tasks.area import AreaFacts
+from crosslens.synth.tasks.worked_out import AreaFacts
 
 
 def counted(shape: str, width: int, height: int) -> float:

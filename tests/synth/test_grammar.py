@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from crosslens.synth.grammar import a, listing, number_word, pluralise, sentence
+from crosslens.synth.captions import a, listing, number_word, pluralise, sentence
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,10 @@ import pytest
 
 from crosslens.core.errors import UnknownNameError
 from crosslens.synth.backdrops import BACKDROPS, paint
-from crosslens.synth.drawing.canvas import drawn_box
-from crosslens.synth.drawing.colours import COLOURS, tone
-from crosslens.synth.drawing.pen import Look
-from crosslens.synth.grammar import pluralise
+from crosslens.synth.captions import pluralise
+from crosslens.synth.drawing import COLOURS, Look, drawn_box, tone
 from crosslens.synth.kinds import KINDS, kind_named, kinds_of
-from crosslens.synth.layout import sprite
+from crosslens.synth.scene import sprite
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 

@@ -5,11 +5,9 @@ from itertools import combinations
 import pytest
 
 from crosslens.core.hashing import random_stream
-from crosslens.synth.drawing.colours import COLOURS
-from crosslens.synth.drawing.pen import Look
+from crosslens.synth.drawing import COLOURS, Look
 from crosslens.synth.kinds import KINDS
-from crosslens.synth.layout import Box, Slot, Zone, arrange
-from crosslens.synth.scene import OPPOSITE, relation, relations_between
+from crosslens.synth.scene import OPPOSITE, Box, Slot, Zone, arrange, relation, relations_between
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from crosslens.synth import generate
-from crosslens.synth.drawing.lettering import COMPILED, advance, fitting_size, outlines, typeset
+from crosslens.synth.drawing import COMPILED, advance, fitting_size, outlines, typeset
 from crosslens.synth.tasks import TASKS
-from crosslens.synth.tasks.code import SNIPPETS
-from crosslens.synth.tasks.words import CHINESE, SIGNS
+from crosslens.synth.tasks.signs import CHINESE, SIGNS
+from crosslens.synth.tasks.worked_out import SNIPPETS
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 

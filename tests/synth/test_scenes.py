@@ -14,15 +14,12 @@ import pytest
 from crosslens.core.errors import MissingExtraError, UnknownNameError, UsageError
 from crosslens.synth import SyntheticScene, generate
 from crosslens.synth.backdrops import paint
-from crosslens.synth.captions import COLOUR_WORDS, DIFFICULTY, STYLES
-from crosslens.synth.drawing.canvas import pillow
-from crosslens.synth.drawing.colours import COLOURS
-from crosslens.synth.grammar import number_word, pluralise
+from crosslens.synth.captions import COLOUR_WORDS, DIFFICULTY, STYLES, number_word, pluralise
+from crosslens.synth.drawing import COLOURS, pillow
 from crosslens.synth.kinds import KINDS
-from crosslens.synth.layout import sprite
-from crosslens.synth.scene import SIZE, relation
+from crosslens.synth.scene import SIZE, relation, sprite
 from crosslens.synth.tasks import TASKS, chosen_tasks
-from crosslens.synth.tasks.code import SNIPPETS
+from crosslens.synth.tasks.worked_out import SNIPPETS
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
@@ -157,7 +154,7 @@ def printed(source: str) -> str:
 
 def test_code_captions_state_what_a_thousand_snippets_print() -> None:
     from crosslens.core.hashing import random_stream
-    from crosslens.synth.tasks.code import CodeFacts
+    from crosslens.synth.tasks.worked_out import CodeFacts
 
     seen = set()
     for number in range(1000):
@@ -180,7 +177,7 @@ def test_the_same_seed_gives_the_same_scenes() -> None:
 
 
 def test_facts_and_words_stay_as_they_are() -> None:
-    """Other facts or words for an old seed are another world: then raise DRAWING in shards.py, and change this."""
+    """Other facts or words for an old seed are another world: then raise DRAWING in generation.py, and change this."""
     scenes = generate(48, TASKS, seed=1)
     facts = [(scene.facts, texts(scene)["literal"], texts(scene)["figurative"]) for scene in scenes]
     assert hashlib.sha256(repr(facts).encode()).hexdigest()[:16] == "ac7d9b85898f76f6"

@@ -14,10 +14,9 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli import main
-from crosslens.core import ConflictError, InputError, Workspace
+from crosslens.core import ConflictError, InputError, Workspace, write_header
 from crosslens.synth import write_scenes
-from crosslens.synth.generation import SceneRecipe
-from crosslens.synth.shards import SHARD_SIZE, part_file, set_spec, write_spec
+from crosslens.synth.generation import SHARD_SIZE, SPEC_FILE, SceneRecipe, part_file, set_spec
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
@@ -150,10 +149,10 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_a_worker_whose_parent_is_gone_ends_without_a_word(tmp_path: Path) -> None:
-    write_spec(tmp_path, set_spec(SceneRecipe.of(2, "colour")))
+    write_header(tmp_path / SPEC_FILE, set_spec(SceneRecipe.of(2, "colour")))
     for name in ("images", "parts"):
         (tmp_path / name).mkdir()
-    command = [sys.executable, "-m", "crosslens.synth.shards", str(tmp_path)]
+    command = [sys.executable, "-m", "crosslens.synth.generation", str(tmp_path)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as worker:
         assert worker.stdin is not None

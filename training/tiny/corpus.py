@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.synth.generation import SceneRecipe
-from crosslens.synth.shards import set_spec
+from crosslens.synth.generation import SceneRecipe, set_spec
 
 Array = np.ndarray[Any, Any]
 

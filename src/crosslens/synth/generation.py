@@ -1,18 +1,41 @@
-"""Scenes out of a seed: each depends on the seed, the tasks and its own number, on nothing else.
+"""Scenes out of a seed, and drawn: each depends on the seed, the tasks and its own number, on nothing else.
 
 Versions are nested: a v2 set holds a v1 set, and that a v0 set.
+
+A set is drawn in shards of fifty scenes, each written whole: ``synth.json`` says what the set is, and
+``parts/00012.jsonl`` appears when all pictures of shard 12 are on disk. Whatever a killed process leaves, running the
+same command again draws only the missing shards. Run as a module, this file is a worker process: shard numbers in on
+standard input, numbers out when done. A worker ends when its input does, so none outlives the process that started it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from crosslens.core import Dataset, InputError, UsageError, random_stream
-from crosslens.synth.layout import Plan, arrange, slots
-from crosslens.synth.scene import SIZE, SceneObject, SyntheticScene, relations_between
+from crosslens.core import (
+    CrosslensError,
+    Dataset,
+    InputError,
+    Progress,
+    UsageError,
+    random_stream,
+    read_header,
+    write_text,
+)
+from crosslens.synth.drawing import pillow
+from crosslens.synth.scene import SIZE, SceneObject, SyntheticScene, arrange, relations_between, slots
 from crosslens.synth.tasks import EVERY_TASK, chosen_tasks
 
 VERSIONS = ("v0", "v1", "v2")
@@ -36,14 +59,10 @@ class SceneRecipe:
 
     @staticmethod
     def of(
-        images: int,
-        tasks: str | Iterable[str] = "all",
-        seed: int = 0,
-        version: str = "v0",
-        gallery: int | None = None,
+        images: int, tasks: str | Iterable[str] = "all", seed: int = 0, version: str = "v0", gallery: int | None = None
     ) -> SceneRecipe:
         """Checked and complete."""
-        _check_version(version)
+        check_version(version)
         if not 1 <= images < MAX_IMAGES:
             raise UsageError(f"images must be between 1 and {MAX_IMAGES - 1:,}, got {images:,}")
         if gallery is not None and version != "v2":
@@ -72,12 +91,7 @@ class SceneRecipe:
 
 
 def generate(
-    images: int,
-    tasks: str | Iterable[str] = "all",
-    seed: int = 0,
-    *,
-    version: str = "v0",
-    gallery: int | None = None,
+    images: int, tasks: str | Iterable[str] = "all", seed: int = 0, *, version: str = "v0", gallery: int | None = None
 ) -> Iterator[SyntheticScene]:
     """Scenes one after the other: originals, then for v1 a twin of each, then for v2 similar ones without captions.
 
@@ -112,6 +126,7 @@ def make_scene(
     objects = tuple(
         SceneObject.of(item.look, part.colour, item.box) for item, part in zip(placed, plan.parts, strict=True)
     )
+    inside = {(subject, part.inside): "inside" for subject, part in enumerate(plan.parts) if part.inside is not None}
     return SyntheticScene(
         number=number or index + 1 + (MAX_IMAGES if role == "twin" else 0),
         task=task.label or task.name,
@@ -123,13 +138,9 @@ def make_scene(
         backdrop=plan.backdrop,
         variant=variant,
         objects=objects,
-        relations=relations_between([item.box for item in objects], _planned_relations(plan)),
+        relations=relations_between([item.box for item in objects], inside),
         captions=facts.describe(objects, random("captions")).captions() if role != "similar" else (),
     )
-
-
-def _planned_relations(plan: Plan) -> dict[tuple[int, int], str]:
-    return {(subject, part.inside): "inside" for subject, part in enumerate(plan.parts) if part.inside is not None}
 
 
 def select_version(dataset: Dataset, version: str) -> Dataset:
@@ -138,7 +149,7 @@ def select_version(dataset: Dataset, version: str) -> Dataset:
     Scenes of one number are the same in all versions, so this is the very set that ``write_scenes`` would write; the
     pictures stay in their folder.
     """
-    _check_version(version)
+    check_version(version)
     if "role" not in dataset.images.columns:
         raise InputError(
             f"the dataset {dataset.name!r} has no column 'role'",
@@ -158,6 +169,154 @@ def select_version(dataset: Dataset, version: str) -> Dataset:
     return replace(dataset.select(images), name=f"scenes-{version}", card=card)
 
 
-def _check_version(version: str) -> None:
+def check_version(version: str) -> None:
+    """Raise unless the version is one of the three."""
     if version not in VERSIONS:
         raise UsageError(f"unknown version {version!r}", fix=f"use one of {', '.join(VERSIONS)}")
+
+
+SPEC_FILE = "synth.json"
+SHARD_SIZE = 50
+DRAWING = 2
+"""Raised whenever the same seed gives other pictures or captions than before."""
+_PER_IMAGE = 100
+"""Ids of captions and objects are the number of their image followed by two digits: numbers, as COCO has them."""
+
+
+def set_spec(recipe: SceneRecipe) -> dict[str, Any]:
+    """What makes two sets the same: the recipe, and the program it is drawn with."""
+    return {
+        "format": "crosslens/synth",
+        "version": 1,
+        "recipe": {**asdict(recipe), "tasks": list(recipe.tasks)},
+        "drawing": DRAWING,
+        "pillow": pillow().__version__,
+    }
+
+
+def part_file(folder: Path, shard: int) -> Path:
+    """Where the records of a shard go."""
+    return folder / "parts" / f"{shard:05d}.jsonl"
+
+
+def shard_count(recipe: SceneRecipe) -> int:
+    """How many shards a set has."""
+    return -(-len(recipe) // SHARD_SIZE)
+
+
+def record(scene: SyntheticScene) -> dict[str, list[dict[str, Any]]]:
+    """The rows of a scene in each table."""
+    image = {"image": str(scene.number)}
+    ids = [str(scene.number * _PER_IMAGE + 1 + position) for position in range(_PER_IMAGE - 1)]
+    images = {
+        **image,
+        "file": scene.file,
+        "width": SIZE,
+        "height": SIZE,
+        "task": scene.task,
+        "source": scene.source,
+        "backdrop": scene.backdrop,
+        "things": len(scene.objects),
+        "role": scene.role,
+        "original": None if scene.of is None else str(scene.of),
+        "changed": ", ".join(scene.changed) or None,
+    }
+    captions = [
+        {"caption": id, **image, "text": caption.text, "style": caption.style, "difficulty": caption.difficulty}
+        for id, caption in zip(ids, scene.captions, strict=False)
+    ]
+    objects = [
+        {
+            **image,
+            "object": id,
+            "name": item.name,
+            "synset": item.synset,
+            **asdict(item.box),
+            "attributes": list(item.attributes),
+            "category": item.category,
+            "colour": item.colour if item.category != "landmark" else None,
+            "size": item.size,
+            "pose": item.look.pose or None,
+            "text": item.look.text or None,
+        }
+        for id, item in zip(ids, scene.objects, strict=False)
+    ]
+    relations = [
+        {**image, "subject": ids[link.subject], "predicate": link.predicate, "object": ids[link.object]}
+        for link in scene.relations
+    ]
+    return {"images": [images], "captions": captions, "objects": objects, "relations": relations}
+
+
+def _draw_shard(folder: Path, recipe: SceneRecipe, shard: int) -> None:
+    """Draw the pictures of a shard, then write its records."""
+    lines = []
+    for index in range(shard * SHARD_SIZE, min((shard + 1) * SHARD_SIZE, len(recipe))):
+        scene = recipe.scene(index)
+        (folder / scene.file).write_bytes(scene.png())
+        lines.append(json.dumps(record(scene), ensure_ascii=False) + "\n")
+    write_text(part_file(folder, shard), "".join(lines))
+
+
+def draw_shards(folder: Path, recipe: SceneRecipe, shards: Sequence[int], workers: int, progress: Progress) -> None:
+    """Draw these shards, in this process or in several others; the files are the same either way."""
+    if workers <= 1 or len(shards) <= 1:
+        for shard in shards:
+            _draw_shard(folder, recipe, shard)
+            progress.advance(SHARD_SIZE)
+        return
+    left = deque(shards)
+    with ThreadPoolExecutor(min(workers, len(shards))) as pool:
+        try:
+            futures = [pool.submit(_drive_worker, folder, left, progress) for _ in range(min(workers, len(shards)))]
+            for future in futures:
+                future.result()
+        finally:
+            left.clear()
+
+
+def _drive_worker(folder: Path, left: deque[int], progress: Progress) -> None:
+    """Feed one worker process until no shards are left."""
+    # -P: nothing is imported from the current folder, which may be somebody else's.
+    command = [sys.executable, "-P", "-m", "crosslens.synth.generation", str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        while True:
+            try:
+                shard = left.popleft()
+            except IndexError:  # no more; another thread may have taken the last one
+                break
+            try:
+                worker.stdin.write(f"{shard}\n")
+                worker.stdin.flush()
+                answer = worker.stdout.readline()
+            except OSError:
+                answer = ""
+            if answer.strip() != str(shard):
+                left.clear()
+                raise CrosslensError(
+                    f"a drawing process exited unexpectedly at shard {shard}",
+                    fix="see its message above; run the same command again to resume",
+                )
+            progress.advance(SHARD_SIZE)
+        worker.stdin.close()
+
+
+def main(folder: Path) -> None:
+    """Draw the shards named on standard input."""
+    # Ctrl-C goes to the whole group; the parent stops by closing the input, and a shard is finished first.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    spec = read_header(folder / SPEC_FILE, "synth")
+    recipe = SceneRecipe(**{**spec["recipe"], "tasks": tuple(spec["recipe"]["tasks"])})
+    for line in sys.stdin:
+        _draw_shard(folder, recipe, int(line))
+        try:
+            print(line.strip(), flush=True)
+        except BrokenPipeError:  # nobody waits for the answer any more; the shard is written all the same
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -22,27 +22,19 @@ from crosslens.core import (
     Progress,
     SilentProgress,
     argument,
+    available_cores,
     fingerprint,
+    read_header,
     remove,
     stage,
     tidy_output,
     workspace,
+    write_header,
     write_text,
 )
 from crosslens.data import VISUAL_GENOME_LAYOUT, write_dataset
-from crosslens.synth.generation import SceneRecipe
-from crosslens.synth.shards import (
-    IMAGE_DIGITS,
-    SHARD_SIZE,
-    SPEC_FILE,
-    draw_shards,
-    missing_shards,
-    read_records,
-    read_spec,
-    set_spec,
-    shard_count,
-    write_spec,
-)
+from crosslens.synth.generation import SHARD_SIZE, SPEC_FILE, SceneRecipe, draw_shards, part_file, set_spec, shard_count
+from crosslens.synth.scene import IMAGE_DIGITS
 
 _IMAGES = ("image", "file", "width", "height", "task", "source", "backdrop", "things", "role", "original", "changed")
 _CAPTIONS = ("caption", "image", "text", "style", "difficulty")
@@ -92,16 +84,24 @@ def write_scenes(
     spec = set_spec(recipe)
     if (finished := _finished(folder, spec, overwrite)) is not None:
         return finished
-    with workspace(folder, _key(spec)) as work:
+    with workspace(folder, fingerprint("synth", spec)) as work:
         if (finished := _finished(folder, spec, overwrite)) is not None:  # by another process, just now
             return finished
-        _prepare(work.new, spec)
-        shards, total = missing_shards(work.new, recipe), shard_count(recipe)
+        for name in ("images", "parts"):
+            (work.new / name).mkdir(parents=True, exist_ok=True)
+        write_header(work.new / SPEC_FILE, spec)
+        total = shard_count(recipe)
+        shards = [shard for shard in range(total) if not part_file(work.new, shard).exists()]
         with stage(progress, "drawing scenes", total * SHARD_SIZE):
             progress.advance((total - len(shards)) * SHARD_SIZE)
-            draw_shards(work.new, recipe, shards, workers or _cores(), progress)
+            draw_shards(work.new, recipe, shards, workers or available_cores(), progress)
         dataset = _assemble(work.new, recipe, spec)
-        _write_tables(work.new, dataset)
+        for name, format in (("captions", "coco"), ("instances", "coco_instances")):
+            write_dataset(dataset, work.new / "coco" / f"{name}.json", format, overwrite=True)
+        write_dataset(dataset, work.new / "visual_genome", "visual_genome", overwrite=True)
+        write_text(work.new / "README.md", _readme(dataset))
+        dataset.write_into(work.new)
+        remove(work.new / "parts")
         work.publish(_LAYOUT)
     return replace(dataset, home=folder)
 
@@ -111,9 +111,9 @@ def _finished(folder: Path, spec: dict[str, Any], overwrite: bool) -> Dataset | 
     if not _LAYOUT.holds(folder):
         return None
     try:
-        stored = read_spec(folder)
+        stored = read_header(folder / SPEC_FILE, "synth")
         if all(stored[name] == spec[name] for name in ("recipe", "drawing")):
-            tidy_output(folder, _key(spec))
+            tidy_output(folder, fingerprint("synth", spec))
             return Dataset.load(folder)
     except InputError:  # damaged: --overwrite is the way to be rid of it
         if not overwrite:
@@ -129,16 +129,6 @@ def _finished(folder: Path, spec: dict[str, Any], overwrite: bool) -> Dataset | 
     return None
 
 
-def _key(spec: dict[str, Any]) -> str:
-    return fingerprint("synth", spec)
-
-
-def _prepare(folder: Path, spec: dict[str, Any]) -> None:
-    for name in ("images", "parts"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    write_spec(folder, spec)
-
-
 def _assemble(folder: Path, recipe: SceneRecipe, spec: dict[str, Any]) -> Dataset:
     notes = (
         f"{recipe.images:,} drawn scenes, tasks {', '.join(recipe.tasks)}, seed {recipe.seed}; "
@@ -148,22 +138,13 @@ def _assemble(folder: Path, recipe: SceneRecipe, spec: dict[str, Any]) -> Datase
     # Shard by shard: as Python objects all records at once would take ten times the memory.
     parts: dict[str, list[pl.DataFrame]] = {name: [] for name in _SCHEMAS}
     for shard in range(shard_count(recipe)):
-        records = read_records(folder, shard)
+        lines = part_file(folder, shard).read_text(encoding="utf-8").splitlines()
+        records = [json.loads(line) for line in lines]
         for name, schema in _SCHEMAS.items():
             rows = [row for record in records for row in record[name]]
             parts[name].append(pl.DataFrame(rows, schema=schema, orient="row"))
     tables: dict[str, Any] = {name: pl.concat(frames, rechunk=True) for name, frames in parts.items()}
     return Dataset(f"scenes-{recipe.version}", **tables, card=card, home=folder)
-
-
-def _write_tables(folder: Path, dataset: Dataset) -> None:
-    """Everything that is made from all records."""
-    for name, format in (("captions", "coco"), ("instances", "coco_instances")):
-        write_dataset(dataset, folder / "coco" / f"{name}.json", format, overwrite=True)
-    write_dataset(dataset, folder / "visual_genome", "visual_genome", overwrite=True)
-    write_text(folder / "README.md", _readme(dataset))
-    dataset.write_into(folder)
-    remove(folder / "parts")
 
 
 def _readme(dataset: Dataset) -> str:
@@ -181,7 +162,3 @@ Revision: {card.revision}. Licence: {card.licence}.
 - `visual_genome/`: objects, attributes, relationships and captions in the form of Visual Genome
 - `synth.json`: what the set was generated from
 """
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -25,8 +25,7 @@ from crosslens.build.grammar.words import problems_of_words
 from crosslens.core.dataset import Dataset
 from crosslens.core.errors import UnknownNameError, UsageError
 from crosslens.data.readers.coco import read_coco
-from crosslens.synth.generation import generate
-from crosslens.synth.shards import record
+from crosslens.synth.generation import generate, record
 
 RULES = load_generator("rules")
 LEFT, RIGHT, WHOLE = (0.1, 0.4, 0.2, 0.2), (0.7, 0.4, 0.2, 0.2), (0.0, 0.0, 1.0, 1.0)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from crosslens.core import random_stream
-from crosslens.synth.drawing.colours import brightness
-from crosslens.synth.drawing.geometry import Point, Points, arc, smooth
-from crosslens.synth.drawing.pen import Pen, Tone
-from crosslens.synth.kinds.kind import drawing
+from crosslens.synth.drawing import Pen, Point, Points, Tone, arc, brightness, drawing, smooth
 
 _EIGHT = [(0.5, 0.46), (0.18, 0.22), (0.5, 0.0), (0.82, 0.2), (0.5, 0.46),
           (0.12, 0.74), (0.5, 1.0), (0.88, 0.74), (0.5, 0.46)]  # fmt: skip

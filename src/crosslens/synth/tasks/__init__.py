@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from crosslens.core import UnknownNameError, UsageError
-from crosslens.synth.tasks.action import ACTION
-from crosslens.synth.tasks.area import AREA
-from crosslens.synth.tasks.calculation import CALCULATION
-from crosslens.synth.tasks.code import CODE
-from crosslens.synth.tasks.objects import COLOUR, COUNT, OBJECT
-from crosslens.synth.tasks.places import LANDMARK, SCENE
-from crosslens.synth.tasks.positions import FIGURE, LOCATION
+from crosslens.synth.tasks.objects import ACTION, COLOUR, COUNT, OBJECT
+from crosslens.synth.tasks.places import FIGURE, LANDMARK, LOCATION, SCENE
 from crosslens.synth.tasks.signs import OCR, TRANSLATION
 from crosslens.synth.tasks.task import Task
+from crosslens.synth.tasks.worked_out import AREA, CALCULATION, CODE
 
 __all__ = ["ALL", "EVERY_TASK", "TASKS", "Task", "chosen_tasks"]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from crosslens.synth.backdrops import BACKDROPS
-from crosslens.synth.captions import CaptionStyles, Wording, many, pick
-from crosslens.synth.grammar import a
+from crosslens.synth.captions import CaptionStyles, Wording, a, many, pick
+from crosslens.synth.drawing import read_table
 from crosslens.synth.kinds import KINDS
-from crosslens.synth.layout import Part, Plan
+from crosslens.synth.scene import Part, Plan
 from crosslens.synth.tasks.task import (
     EVERYDAY,
     Change,
@@ -22,8 +22,17 @@ from crosslens.synth.tasks.task import (
     names,
     usual_colour,
 )
-from crosslens.synth.tasks.words import CHINESE, SIGNS
 
+_WORDS = {
+    heading: [[cell.strip() for cell in row.split("|")] for row in rows]
+    for heading, rows in read_table("tasks/words.txt").items()
+}
+SIGNS: dict[str, str] = dict(_WORDS["signs"])
+"""A word in capitals → a hint at it."""
+CHINESE: dict[str, tuple[str, str, str]] = {
+    word: (meaning, other, hint) for word, meaning, other, hint in _WORDS["chinese"]
+}
+"""Chinese → its meaning, the same in other words, and a hint at it."""
 PANELS = ("sign", "poster", "billboard", "banner", "shop")
 _NEAR = 3
 

@@ -11,10 +11,9 @@ import numpy as np
 
 from crosslens.synth.backdrops import backdrops_of
 from crosslens.synth.captions import CaptionStyles
-from crosslens.synth.drawing.colours import COLOURS
+from crosslens.synth.drawing import COLOURS
 from crosslens.synth.kinds import KINDS, kinds_of
-from crosslens.synth.layout import Plan
-from crosslens.synth.scene import SceneObject
+from crosslens.synth.scene import Plan, SceneObject
 
 Random = np.random.Generator
 Objects = Sequence[SceneObject]

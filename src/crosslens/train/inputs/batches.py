@@ -65,11 +65,7 @@ class CaptionReader:
     """Reads the captions of splits as the model does: as words, through a frozen encoder, or as a model's tokens."""
 
     def __init__(
-        self,
-        text_model: str,
-        vocabulary: CaptionVocabulary,
-        progress: Progress,
-        pretrained: Pretrained | None = None,
+        self, text_model: str, vocabulary: CaptionVocabulary, progress: Progress, pretrained: Pretrained | None = None
     ) -> None:
         self._text_model, self._vocabulary, self._progress = text_model, vocabulary, progress
         self._pretrained = pretrained

@@ -11,16 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    Dataset,
-    Embeddings,
-    InputError,
-    Registry,
-    UsageError,
-    fingerprint,
-    random_stream,
-    reading,
-)
+from crosslens.core import Dataset, Embeddings, InputError, Registry, UsageError, fingerprint, random_stream, reading
 from crosslens.data import load_dataset, read_array, read_lines, read_precomputed
 from crosslens.encode import PixelRows
 from crosslens.train.models.protocol import ImageBatch
@@ -54,8 +45,7 @@ class ImageFeatures:
         for name, array in self.arrays().items():
             if array.ndim != (2 if name == "vectors" else 3):
                 raise InputError(
-                    f"features of shape {array.shape}",
-                    expected="images × dimension, or images × regions × dimension",
+                    f"features of shape {array.shape}", expected="images × dimension, or images × regions × dimension"
                 )
         if len({len(part) for part in self._parts().values()}) > 1:
             raise InputError(

@@ -9,15 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    HEADER_FILE,
-    InputError,
-    Progress,
-    SilentProgress,
-    UsageError,
-    code_named_by,
-    fingerprint,
-)
+from crosslens.core import HEADER_FILE, InputError, Progress, SilentProgress, UsageError, code_named_by, fingerprint
 from crosslens.encode import (
     IMAGES,
     TEXTS,

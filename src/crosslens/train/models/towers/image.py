@@ -51,8 +51,7 @@ def unit_length(images: ImageBatch) -> ImageBatch:
     """Every vector and every region at length 1."""
     vectors, regions = images.vectors, images.regions
     return ImageBatch(
-        None if vectors is None else normalize(vectors, dim=-1),
-        None if regions is None else normalize(regions, dim=-1),
+        None if vectors is None else normalize(vectors, dim=-1), None if regions is None else normalize(regions, dim=-1)
     )
 
 

@@ -1,8 +1,79 @@
-"""Places under the sky, in a house, and further off."""
+"""What a backdrop is: a drawn place, the words for it, and where objects can stand in it."""
 
 from __future__ import annotations
 
-from crosslens.synth.backdrops.backdrop import Brush, backdrop
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from crosslens.core import random_stream
+from crosslens.synth.drawing import RGB, Pen, Surface
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+
+Draw = Callable[["Brush"], None]
+
+
+class Brush(Pen):
+    """A pen for a whole picture of 100 × 100 units, with a random stream of its own for details."""
+
+    def __init__(self, surface: Surface, size: int, random: np.random.Generator) -> None:
+        super().__init__(surface, size / 100)
+        self.random = random
+
+    def between(self, low: float, high: float) -> float:
+        """A random number."""
+        return float(self.random.uniform(low, high))
+
+    def sky(self, bottom: float, above: RGB, below: RGB) -> None:
+        """A gradient from the upper edge down to ``bottom``."""
+        self.surface.gradient(0, bottom * self.unit, (above, below))
+
+    def ground(self, top: float, above: RGB, below: RGB) -> None:
+        """A gradient from ``top`` down to the lower edge."""
+        self.surface.gradient(top * self.unit, 100 * self.unit, (above, below))
+
+    def cloudlet(self, x: float, y: float, size: float, colour: RGB) -> None:
+        """A far cloud."""
+        for dx, dy, r in ((-1.0, 0.1, 0.6), (0.0, -0.2, 0.8), (0.9, 0.05, 0.65)):
+            self.oval(x + dx * size, y + dy * size, r * size, r * size * 0.7, colour)
+
+
+@dataclass(frozen=True)
+class Backdrop:
+    """A place. ``at``, ``also`` and ``riddle`` end a sentence: on a beach, by the seaside, where waves come to rest.
+
+    ``floor`` is the height, in units from the top, below which objects stand; 0 where they float.
+    """
+
+    name: str
+    group: str
+    at: str
+    also: str
+    riddle: str
+    floor: float
+    draw: Draw
+
+
+BACKDROPS: dict[str, Backdrop] = {}
+"""Every backdrop by its name."""
+
+
+def backdrop(group: str, words: str, floor: float = 0.0) -> Callable[[Draw], Draw]:
+    """Register a drawing as a backdrop; ``words`` are name | at | also | riddle."""
+    name, at, also, riddle = words.split(" | ")
+
+    def register(draw: Draw) -> Draw:
+        assert name not in BACKDROPS, name
+        BACKDROPS[name] = Backdrop(name, group, at, also, riddle, floor, draw)
+        return draw
+
+    return register
+
 
 _SKY, _HAZE = (120, 184, 232), (214, 234, 246)
 _WHITE = (250, 250, 252)
@@ -276,3 +347,153 @@ def _bathroom(brush: Brush) -> None:
     brush.box(tub - 2, 48, tub + 56, 53, (226, 232, 236), 2)
     brush.line([(tub + 6, 48), (tub + 6, 38), (tub + 11, 38)], 1.6, (150, 158, 166))
     brush.ground(78, (148, 178, 190), (124, 156, 170))
+
+
+@backdrop("surface", "white paper | on white paper | on an empty page | on a field without a footprint")
+def _white_paper(brush: Brush) -> None:
+    brush.sky(100, (252, 252, 250), (244, 244, 240))
+
+
+@backdrop("surface", "graph paper | on graph paper | on a sheet of little squares | on an engineer's favourite ground")
+def _graph_paper(brush: Brush) -> None:
+    brush.sky(100, (250, 252, 254), (246, 250, 252))
+    for step in range(0, 101, 5):
+        width = 0.7 if step % 25 == 0 else 0.35
+        brush.line([(step, 0), (step, 100)], width, (170, 204, 228))
+        brush.line([(0, step), (100, step)], width, (170, 204, 228))
+
+
+@backdrop("surface", "wooden board | on a wooden board | on bare planks | on what was once a tree")
+def _wooden_board(brush: Brush) -> None:
+    for row in range(5):
+        tint = round(brush.between(-8, 8))
+        brush.box(0, row * 20, 100, row * 20 + 20, (206 + tint, 166 + tint, 114 + tint))
+        brush.line([(0, row * 20), (100, row * 20)], 0.6, (150, 110, 66))
+        for _ in range(3):
+            x, y = brush.between(0, 80), row * 20 + brush.between(4, 16)
+            brush.curve([(x, y), (x + 8, y + 1), (x + 18, y - 0.5)], 0.5, (176, 134, 84))
+
+
+@backdrop("surface", "brick wall | against a brick wall | before a wall of bricks | before a mason's patient work")
+def _brick_wall(brush: Brush) -> None:
+    brush.sky(100, (222, 206, 192), (214, 198, 184))
+    for row in range(13):
+        for column in range(-1, 7):
+            tint = round(brush.between(-12, 12))
+            x = column * 17 + (8.5 if row % 2 else 0)
+            brush.box(x, row * 8, x + 16, row * 8 + 7, (188 + tint, 118 + tint, 96 + tint))
+
+
+@backdrop(
+    "surface",
+    "striped wallpaper | on striped wallpaper | in front of a wall with stripes | on a wall dressed like a deckchair",
+)
+def _striped_wallpaper(brush: Brush) -> None:
+    first, second = [
+        ((250, 236, 210), (240, 214, 176)),
+        ((224, 238, 246), (198, 222, 238)),
+        ((236, 226, 244), (218, 202, 232)),
+    ][int(brush.random.integers(3))]
+    brush.sky(100, first, first)
+    for x in range(0, 100, 20):
+        brush.box(x, 0, x + 10, 100, second)
+
+
+@backdrop(
+    "surface",
+    "dotted wallpaper | on dotted wallpaper | in front of a wall with dots | on a wall that seems to have measles",
+)
+def _dotted_wallpaper(brush: Brush) -> None:
+    first, second = [
+        ((250, 226, 230), (240, 190, 204)),
+        ((226, 244, 232), (186, 220, 198)),
+        ((250, 244, 214), (236, 218, 160)),
+    ][int(brush.random.integers(3))]
+    brush.sky(100, first, first)
+    for row in range(13):
+        for column in range(12):
+            brush.disc(column * 9 + (4.5 if row % 2 else 0), row * 8 + 3, 1.4, second)
+
+
+@backdrop("surface", "tiled wall | on a tiled wall | on glazed tiles | on a wall that is easy to wipe")
+def _tiled_wall(brush: Brush) -> None:
+    brush.sky(100, (216, 226, 228), (216, 226, 228))
+    for row in range(6):
+        for column in range(6):
+            tint = round(brush.between(-5, 5))
+            brush.box(
+                column * 17 + 0.6,
+                row * 17 + 0.6,
+                column * 17 + 16.4,
+                row * 17 + 16.4,
+                (236 + tint, 244 + tint, 244 + tint),
+            )
+
+
+@backdrop("surface", "blue carpet | on a blue carpet | on a woven blue rug | on a floor soft as moss")
+def _blue_carpet(brush: Brush) -> None:
+    brush.sky(100, (150, 176, 206), (134, 160, 194))
+    brush.box(3, 3, 97, 97, (118, 146, 184))
+    brush.box(6, 6, 94, 94, (146, 172, 204))
+    for _ in range(90):
+        x, y = brush.between(7, 92), brush.between(8, 92)
+        brush.line([(x, y), (x + 1.2, y + 0.6)], 0.4, (168, 192, 220))
+
+
+@backdrop("sky", "blue sky | under a blue sky | on a fine day | in weather made for postcards", floor=78)
+def _blue_sky(brush: Brush) -> None:
+    brush.sky(80, (84, 158, 226), (206, 230, 246))
+    brush.disc(brush.between(10, 90), brush.between(8, 18), 6, (255, 228, 120))
+    brush.ground(78, (132, 176, 96), (108, 152, 78))
+
+
+@backdrop("sky", "sunset | at sunset | in the evening light | while the day says goodbye", floor=78)
+def _sunset(brush: Brush) -> None:
+    brush.sky(80, (116, 74, 140), (252, 168, 92))
+    brush.disc(brush.between(20, 80), 74, 10, (255, 214, 120))
+    brush.ground(78, (92, 72, 84), (66, 52, 66))
+
+
+@backdrop("sky", "starry night | under a starry sky | in the middle of the night | while the town is asleep", floor=78)
+def _starry_night(brush: Brush) -> None:
+    brush.sky(80, (16, 22, 58), (52, 62, 116))
+    brush.disc(brush.between(12, 88), brush.between(10, 20), 6, (246, 242, 214))
+    for _ in range(44):
+        brush.disc(brush.between(0, 100), brush.between(0, 70), brush.between(0.3, 0.7), (240, 240, 250))
+    brush.ground(78, (44, 52, 74), (32, 38, 58))
+
+
+@backdrop("sky", "cloudy sky | under grey clouds | on an overcast day | while rain makes up its mind", floor=78)
+def _cloudy_sky(brush: Brush) -> None:
+    brush.sky(80, (156, 164, 174), (206, 212, 218))
+    for step in range(7):
+        shade = 170 + 8 * (step % 3)
+        brush.cloudlet(step * 17 + brush.between(-5, 5), brush.between(6, 26), 9, (shade, shade + 4, shade + 10))
+    brush.ground(78, (126, 144, 110), (104, 122, 92))
+
+
+@backdrop("sky", "rain | in the rain | in wet weather | while the gutters sing", floor=78)
+def _rain(brush: Brush) -> None:
+    brush.sky(80, (104, 118, 140), (164, 176, 190))
+    brush.ground(78, (96, 110, 112), (76, 90, 96))
+    for _ in range(70):
+        x, y = brush.between(0, 104), brush.between(0, 96)
+        brush.line([(x, y), (x - 1.2, y + 4)], 0.5, (206, 222, 240))
+
+
+# Importing a module registers its backdrops.
+
+
+__all__ = ["BACKDROPS", "Backdrop", "backdrops_of", "paint"]
+
+
+def backdrops_of(*groups: str) -> tuple[Backdrop, ...]:
+    """All backdrops of these groups (``place``, ``sky``, ``surface``)."""
+    return tuple(backdrop for backdrop in BACKDROPS.values() if backdrop.group in groups)
+
+
+def paint(name: str, size: int, variant: int) -> Image.Image:
+    """The backdrop as a square picture; another variant has other clouds, houses, planks."""
+    surface = Surface(size, size, (255, 255, 255))
+    BACKDROPS[name].draw(Brush(surface, size, random_stream(variant, "backdrop", name)))
+    return surface.reduced()

@@ -1,1 +1,0 @@
-"""How pictures are drawn: polygons and letters in a few colours."""

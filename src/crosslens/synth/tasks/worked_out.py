@@ -1,0 +1,437 @@
+"""Tasks to be worked out: calculation (a sum), area (of a figure), code (what a program prints).
+
+Sums and figures are in handwriting, and captions name the result. Captions of code state what the program prints, which
+running it has shown. A dataset calls the task area ``calculation``, as ReCoS does. It is not among the twelve that
+``all`` stands for: an old seed draws the old scenes.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
+
+from crosslens.synth.backdrops import BACKDROPS
+from crosslens.synth.captions import CaptionStyles, Wording, a, number_word, pick
+from crosslens.synth.kinds import KINDS
+from crosslens.synth.scene import Part, Plan
+from crosslens.synth.tasks.task import Change, Facts, Objects, Random, Task, another, choose, names, usual_colour
+
+BOARDS = ("blackboard", "sheet of paper", "whiteboard")
+NUMBER_BACKDROPS = names(
+    "classroom, wooden board, brick wall, striped wallpaper, dotted wallpaper, tiled wall, blue carpet, living room"
+)
+_OPERATORS = {
+    "+": ("plus", "the sum of {left} and {right}", "addition"),
+    "-": ("minus", "{left} take away {right}", "subtraction"),
+    "×": ("times", "the product of {left} and {right}", "multiplication"),
+    "÷": ("divided by", "{left} shared out among {right}", "division"),
+}
+
+
+class BoardFacts(Facts):
+    """Something written by hand on a board."""
+
+    board: str
+    colour: str
+    backdrop: str
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """As it is written, or as annotations say what is drawn."""
+
+    def plan(self) -> Plan:
+        return Plan(self.backdrop, (Part(self.board, self.colour, text=self.text),))
+
+
+def _board_task(name: str, facts: type[Facts], change_number: Change, label: str = "") -> Task:
+    changes = {
+        "number": change_number,
+        "board": another("board", BOARDS),
+        "colour": another("colour", lambda facts: KINDS[facts.board].colours),
+        "backdrop": another("backdrop", NUMBER_BACKDROPS),
+    }
+    return Task(name, facts, changes, core=("number",), essence=("result",), label=label)
+
+
+@dataclass(frozen=True)
+class CalculationFacts(BoardFacts):
+    """Two numbers, what is done with them, and what they are written on."""
+
+    left: int
+    operator: str
+    right: int
+    board: str
+    colour: str
+    backdrop: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.left} {self.operator} {self.right} = ?"
+
+    @property
+    def result(self) -> int:
+        """What comes out; divisions leave no remainder."""
+        return {
+            "+": self.left + self.right,
+            "-": self.left - self.right,
+            "×": self.left * self.right,
+            "÷": self.left // self.right,
+        }[self.operator]
+
+    @classmethod
+    def draw(cls, random: Random) -> CalculationFacts:
+        operator = choose(random, tuple(_OPERATORS))
+        left, right = _numbers(operator, random)
+        board = choose(random, BOARDS)
+        return cls(left, operator, right, board, usual_colour(random, board), choose(random, NUMBER_BACKDROPS))
+
+    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
+        backdrop, board = BACKDROPS[self.backdrop], Wording(self.board, self.colour)
+        verb, phrase, operation = _OPERATORS[self.operator]
+        left, right, result = number_word(self.left), number_word(self.right), self.result
+        formula = f"{self.left} {self.operator} {self.right}"
+        question = phrase.format(left=left, right=right)
+        plain, other = board.kind.name, pick(random, *board.kind.also)
+        return CaptionStyles(
+            literal=pick(
+                random,
+                f"{formula} = {result}, written on {a(board.plain)} {backdrop.at}",
+                f"{a(board.plain)} {backdrop.at} with the calculation {formula}, which gives {result}",
+                f"the calculation {formula} on {a(board.plain)} {backdrop.at}; the answer is {result}",
+            ),
+            sparse=pick(
+                random, f"{result} is the answer on the {plain}", f"a {plain} with a calculation that gives {result}"
+            ),
+            detailed=(
+                f"{a(board.plain)} {backdrop.at} shows {a(operation)} in handwriting, {self.left} {verb} {self.right}, "
+                f"followed by a question mark; the missing result is {result}"
+            ),
+            paraphrased=pick(
+                random,
+                f"{question}, jotted down on {a(other)}, makes {number_word(result)}",
+                f"on {a(other)} someone asks for {question}, which is {number_word(result)}",
+            ),
+            figurative=(
+                f"{backdrop.riddle}, whoever solves {a(board.riddle.split()[0])} riddle of figures about {left} and "
+                f"{right} will say {number_word(result)}"
+            ),
+        )
+
+
+def _numbers(operator: str, random: Random) -> tuple[int, int]:
+    if operator == "+":
+        return int(random.integers(2, 100)), int(random.integers(2, 100))
+    if operator == "-":
+        right = int(random.integers(2, 70))
+        return right + int(random.integers(1, 60)), right
+    if operator == "×":
+        return int(random.integers(2, 20)), int(random.integers(2, 10))
+    right = int(random.integers(2, 10))
+    return right * int(random.integers(2, 13)), right
+
+
+def _change_number(facts: CalculationFacts, random: Random) -> CalculationFacts:
+    """One of the two numbers a little larger or smaller, so that another result comes out."""
+    step = facts.right if facts.operator == "÷" else 1
+    near = [replace(facts, left=facts.left + shift) for shift in (-step, step)]
+    if facts.operator != "÷":
+        near += [replace(facts, right=facts.right + shift) for shift in (-1, 1)]
+    return choose(random, [change for change in near if change.left > 1 and change.right > 1 and change.result > 0])
+
+
+CALCULATION = _board_task("calculation", CalculationFacts, _change_number)
+
+
+_SIGNS = {"rectangle": "▭", "square": "□", "triangle": "△"}
+_MEASURES = {
+    "rectangle": "{width} long and {height} wide",
+    "square": "with sides of {width}",
+    "triangle": "with a base of {width} and a height of {height}",
+}
+_AREA_RIDDLES = {
+    "rectangle": "stretched square",
+    "square": "four equal strokes",
+    "triangle": "three strokes and a peak",
+}
+_LONGEST = 12
+
+
+@dataclass(frozen=True)
+class AreaFacts(BoardFacts):
+    """A shape, its two lengths (of a triangle base and height), and what it is drawn on."""
+
+    shape: str
+    width: int
+    height: int
+    board: str
+    colour: str
+    backdrop: str
+
+    @property
+    def text(self) -> str:
+        return f"{_SIGNS[self.shape]} {self.width} × {self.height}"
+
+    @property
+    def result(self) -> int:
+        """The area; that of a triangle is a whole number."""
+        return self.width * self.height // (2 if self.shape == "triangle" else 1)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the lengths make this shape, and an area without a fraction."""
+        lengths = 2 <= self.height <= _LONGEST and 2 <= self.width <= _LONGEST
+        fits = {
+            "square": self.width == self.height,
+            "rectangle": self.width > self.height,
+            "triangle": self.width * self.height % 2 == 0,
+        }
+        return lengths and fits[self.shape]
+
+    @classmethod
+    def draw(cls, random: Random) -> AreaFacts:
+        shape, board = choose(random, tuple(_SIGNS)), choose(random, BOARDS)
+        colour, backdrop = usual_colour(random, board), choose(random, NUMBER_BACKDROPS)
+        sides = [(width, height) for width in range(2, _LONGEST + 1) for height in range(2, _LONGEST + 1)]
+        all_facts = [cls(shape, width, height, board, colour, backdrop) for width, height in sides]
+        return choose(random, [facts for facts in all_facts if facts.is_possible])
+
+    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
+        backdrop, board = BACKDROPS[self.backdrop], Wording(self.board, self.colour)
+        plain, other = board.kind.name, pick(random, *board.kind.also)
+        figure = f"{a(self.shape)} {_MEASURES[self.shape].format(width=self.width, height=self.height)}"
+        words = {"width": number_word(self.width), "height": number_word(self.height)}
+        spoken = f"{a(self.shape)} {_MEASURES[self.shape].format(**words)}"
+        result, result_word = self.result, number_word(self.result)
+        return CaptionStyles(
+            literal=pick(
+                random,
+                f"{figure}, drawn on {a(board.plain)} {backdrop.at}; its area is {result}",
+                f"{a(board.plain)} {backdrop.at} with {figure}, which has an area of {result}",
+            ),
+            sparse=pick(
+                random,
+                f"a figure with an area of {result} on the {plain}",
+                f"{a(plain)} with {a(self.shape)} whose area is {result}",
+            ),
+            detailed=(
+                f"{a(board.plain)} {backdrop.at} shows {figure}, drawn by hand, with the lengths beside the lines "
+                f"and a question mark; the missing area is {result}"
+            ),
+            paraphrased=pick(
+                random,
+                f"{spoken}, sketched on {a(other)}, covers {result_word} units",
+                f"on {a(other)} someone asks how large {spoken} is, which comes to {result_word}",
+            ),
+            figurative=(
+                f"{backdrop.riddle}, whoever fences in the {_AREA_RIDDLES[self.shape]} by {words['width']} and "
+                f"{words['height']} owns {result_word} tiles"
+            ),
+        )
+
+
+def _change_length(facts: AreaFacts, random: Random) -> AreaFacts:
+    """One length a little larger or smaller, of a square both, so that another area comes out."""
+    steps = (-2, -1, 1, 2)
+    if facts.shape == "square":
+        near = [replace(facts, width=facts.width + step, height=facts.height + step) for step in steps]
+    else:
+        near = [replace(facts, width=facts.width + step) for step in steps]
+        near += [replace(facts, height=facts.height + step) for step in steps]
+    return choose(random, [change for change in near if change.is_possible])
+
+
+AREA = _board_task("area", AreaFacts, _change_length, label=CALCULATION.name)
+
+
+Value = int | str
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A program with blanks ``{0}``, ``{1}``, …, the values each blank can take, and what it does in words."""
+
+    code: str
+    blanks: tuple[tuple[Value, ...], ...]
+    gist: str
+
+
+def _to(low: int, high: int, step: int = 1) -> tuple[Value, ...]:
+    return tuple(range(low, high, step))
+
+
+_CODE_WORDS = ("cat", "lamp", "river", "stone", "apple", "music", "tiger", "cloud", "bread", "green", "level", "piano")
+_CODE_NAMES = ("Ada", "Ben", "Eva", "Leo", "Mia", "Tom", "Zoe", "Max")
+
+SNIPPETS: dict[str, Snippet] = {
+    "product": Snippet("a = {0}\nb = {1}\nprint(a * b)", (_to(2, 20), _to(2, 13)), "multiplies {0} by {1}"),
+    "difference": Snippet("x = {0}\ny = {1}\nprint(x - y)", (_to(20, 90), _to(2, 60)), "subtracts {1} from {0}"),
+    "power": Snippet("n = {0}\nprint(n ** {1})", (_to(2, 10), _to(2, 4)), "raises {0} to the power of {1}"),
+    "remainder": Snippet("print({0} % {1})", (_to(20, 100), _to(3, 12)), "finds the remainder of {0} divided by {1}"),
+    "quotient": Snippet(
+        "print({0} // {1})", (_to(20, 100), _to(3, 12)), "divides {0} by {1} and throws the remainder away"
+    ),
+    "loop total": Snippet(
+        "total = 0\nfor i in range({0}):\n    total += {1}\nprint(total)",
+        (_to(3, 10), _to(2, 12)),
+        "adds {1} to a total {0} times",
+    ),
+    "sum of range": Snippet("print(sum(range({0})))", (_to(4, 14),), "adds up all the whole numbers below {0}"),
+    "doubling": Snippet(
+        "n = {0}\nwhile n < {1}:\n    n = n * 2\nprint(n)",
+        (_to(2, 8), _to(20, 100, 10)),
+        "doubles {0} until it is at least {1}",
+    ),
+    "larger": Snippet(
+        "a, b = {0}, {1}\nif a > b:\n    print(a)\nelse:\n    print(b)",
+        (_to(2, 60), _to(2, 60)),
+        "picks the larger of {0} and {1}",
+    ),
+    "even or odd": Snippet(
+        'n = {0} + {1}\nif n % 2 == 0:\n    print(n, "is even")\nelse:\n    print(n, "is odd")',
+        (_to(2, 40), _to(2, 40)),
+        "tells whether the sum of {0} and {1} is even or odd",
+    ),
+    "squares": Snippet(
+        "print([n * n for n in\n       range({0}, {1})])",
+        (_to(1, 5), _to(6, 9)),
+        "lists the squares of the numbers from {0} up to but not including {1}",
+    ),
+    "length": Snippet(
+        'word = "{0}"\nprint(len(word) + {1})', (_CODE_WORDS, _to(1, 20)), "adds {1} to the length of {0}"
+    ),
+    "shout": Snippet(
+        'word = "{0}"\nprint(word.upper() * {1})', (_CODE_WORDS, _to(2, 5)), "writes {0} in capitals {1} times over"
+    ),
+    "backwards": Snippet('text = "{0}"\nprint(text[::-1])', (_CODE_WORDS + _CODE_NAMES,), "spells {0} backwards"),
+    "letter": Snippet(
+        'word = "{0}"\nprint(word[{1}])', (_CODE_WORDS, _to(0, 3)), "takes the letter at index {1} of {0}"
+    ),
+    "greeting": Snippet(
+        'name = "{0}"\nprint("Hi " + name * {1})', (_CODE_NAMES, _to(2, 5)), "says hi and the name {0} {1} times over"
+    ),
+    "list item": Snippet(
+        "xs = [{0}, {1}, {2}]\nxs.sort()\nprint(xs[{3}])",
+        (_to(1, 30), _to(31, 60), _to(1, 60), _to(0, 3)),
+        "sorts {0}, {1} and {2} and takes the one at index {3}",
+    ),
+    "function": Snippet(
+        "def f(x):\n    return {0} * x + {1}\n\nprint(f({2}))",
+        (_to(2, 10), _to(1, 20), _to(2, 10)),
+        "defines a function of {0} times x plus {1} and calls it with {2}",
+    ),
+    "countdown": Snippet(
+        "for n in range({0}, 0, -{1}):\n    print(n, end=' ')",
+        (_to(5, 16), _to(2, 5)),
+        "counts down from {0} in steps of {1}",
+    ),
+    "average": Snippet(
+        "xs = [{0}, {1}, {2}]\nprint(sum(xs) // len(xs))",
+        (_to(1, 40), _to(1, 40), _to(1, 40)),
+        "rounds the average of {0}, {1} and {2} down",
+    ),
+}
+"""Every snippet by its name."""
+
+
+def run(source: str) -> str:
+    """What one of our own programs prints, on one line.
+
+    It runs with the few built-in functions the snippets use and no way to import, open or reach anything else; only
+    text from this module is ever run.
+    """
+    printed: list[str] = []
+
+    def show(*values: Any, end: str = "\n") -> None:
+        printed.append(" ".join(map(str, values)) + end)
+
+    allowed = {"print": show, "range": range, "sum": sum, "len": len}
+    exec(compile(source, "<snippet>", "exec"), {"__builtins__": allowed})
+    return "".join(printed).strip()
+
+
+_CODE_BACKDROPS = names(
+    "living room, classroom, wooden board, brick wall, striped wallpaper, dotted wallpaper, tiled wall, city at night"
+)
+
+
+@dataclass(frozen=True)
+class CodeFacts(Facts):
+    """A snippet, the values in its blanks, and the screen it is on."""
+
+    snippet: str
+    values: tuple[Value, ...]
+    colour: str
+    backdrop: str
+
+    @property
+    def source(self) -> str:
+        """The program with its blanks filled."""
+        return SNIPPETS[self.snippet].code.format(*self.values)
+
+    @property
+    def output(self) -> str:
+        """What it prints."""
+        return run(self.source)
+
+    @classmethod
+    def draw(cls, random: Random) -> CodeFacts:
+        name = choose(random, tuple(SNIPPETS))
+        values = tuple(choose(random, blank) for blank in SNIPPETS[name].blanks)
+        return cls(name, values, usual_colour(random, "computer screen"), choose(random, _CODE_BACKDROPS))
+
+    def plan(self) -> Plan:
+        return Plan(self.backdrop, (Part("computer screen", self.colour, text=self.source),))
+
+    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
+        backdrop, screen = BACKDROPS[self.backdrop], Wording("computer screen", self.colour)
+        output, gist = self.output, SNIPPETS[self.snippet].gist.format(*self.values)
+        lines = self.source.count("\n") + 1
+        length = "a single line" if lines == 1 else f"{lines} lines"
+        other = pick(random, *screen.kind.also)
+        return CaptionStyles(
+            literal=pick(
+                random,
+                f"{a(screen.plain)} {backdrop.at} with Python code that {gist} and prints {output}",
+                f"Python code on {a(screen.plain)} {backdrop.at}: it {gist} and prints {output}",
+            ),
+            sparse=pick(random, f"code that prints {output}", f"the program prints {output}", f"it prints {output}"),
+            detailed=(
+                f"{a(screen.plain)} {backdrop.at} shows {length} of Python; the program {gist}, "
+                f"so that running it prints exactly this: {output}"
+            ),
+            paraphrased=pick(
+                random,
+                f"on {a(other)} {backdrop.also}, a little script {gist}; its output reads {output}",
+                f"run the script on the {other.split(' of ')[0]} and you will see {output}, because it {gist}",
+            ),
+            figurative=f"{backdrop.riddle}, a snake-named interpreter fed with these lines would answer {output}",
+        )
+
+
+def _change_values(facts: CodeFacts, random: Random) -> CodeFacts:
+    """Another value in one blank, such that the output changes."""
+    blanks = SNIPPETS[facts.snippet].blanks
+    output = facts.output
+    for blank in random.permutation(len(blanks)):
+        for candidate in random.permutation(len(blanks[blank])):
+            values = list(facts.values)
+            values[blank] = blanks[blank][candidate]
+            changed = replace(facts, values=tuple(values))
+            if changed.output != output:
+                return changed
+    raise AssertionError(f"every value of {facts.snippet!r} prints {output}")
+
+
+CODE = Task(
+    "code",
+    CodeFacts,
+    {
+        "values": _change_values,
+        "colour": another("colour", KINDS["computer screen"].colours),
+        "backdrop": another("backdrop", _CODE_BACKDROPS),
+    },
+    core=("values",),
+    essence=("output",),
+)
