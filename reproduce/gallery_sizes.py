@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from crosslens.core import Embeddings, Ranking, Relevance
-from crosslens.core.rendering import Grid
+from crosslens.core.rendering import Grid, decimal
 from crosslens.metrics import LargerGalleries, MetricSpec, SubGalleries, parse_metric
 from crosslens.rank import rank_both, scorer_of
 from pages import markdown, update_page
@@ -101,7 +101,7 @@ def predictions(
         before = float(np.mean([true_figure(spec, part.galleries) for part in larger]))
         cells = [before, figure, figure + errors.mean(), errors.mean(), float(np.abs(errors).max()), width]
         rows.append((world.name, f"{direction}/{spec}",
-                     *(f"{scale * cell:{'+' if number == 3 else ''}.{digits}f}" for number, cell in enumerate(cells)),
+                     *(decimal(scale * cell, digits, signed=number == 3) for number, cell in enumerate(cells)),
                      f"{covered} of {PARTS}"))  # fmt: skip
     return rows
 
@@ -137,8 +137,8 @@ def coverage(rows: list[tuple[str, ...]]) -> str:
         own = [row for row in rows if row[1].startswith(direction)]
         held = sum(int(row[-1].split()[0]) for row in own)
         errors = [float(row[5]) for row in own if not row[1].endswith("MedR")]
-        lines.append((direction, f"{held} of {PARTS * len(own)}", f"{np.mean(errors):+.1f}",
-                      f"{np.mean(np.abs(errors)):.1f}", f"{max(errors, key=abs):+.1f}"))  # fmt: skip
+        lines.append((direction, f"{held} of {PARTS * len(own)}", decimal(np.mean(errors), 1, signed=True),
+                      decimal(np.mean(np.abs(errors)), 1), decimal(max(errors, key=abs), 1, signed=True)))  # fmt: skip
     header = ("direction", "intervals that hold the truth", "mean error", "mean of absolute errors", "largest error")
     return markdown(Grid(header, tuple(lines), "lrrrr"))
 

@@ -21,6 +21,7 @@ import crosslens as cl
 from crosslens.analyze import Granularity, measure_granularity as granularity
 from crosslens.analyze.granularity.features import FEATURES
 from crosslens.cli.console import progress_bar
+from crosslens.core.rendering import decimal
 from crosslens.language.parse import Parse
 from crosslens.language.parsing import parse_texts
 from pages import real_data, update_page
@@ -70,7 +71,7 @@ def beside(found: Granularity, printed: dict[str, float], column: str, *, per_wo
 
 def percent(ratio: float) -> str:
     """How far a ratio is from 1."""
-    return f"{100 * (ratio - 1):+.1f} %"
+    return f"{decimal(100 * (ratio - 1), 1, signed=True)} %"
 
 
 def nominal(parse: Parse) -> int:

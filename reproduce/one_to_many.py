@@ -20,7 +20,7 @@ import numpy as np
 
 import crosslens as cl
 from crosslens.analyze import category_results
-from crosslens.core.rendering import Grid
+from crosslens.core.rendering import Grid, decimal
 from pages import markdown, update_page
 from panel import Data
 from panel_levels import LEVELS, studies_of
@@ -61,7 +61,7 @@ def table(figures: Mapping[str, list[float]]) -> str:
 
     def shown(name: str, level: str, metric: str) -> str:
         values, base = (np.asarray(figures[f"{recipe} {level} {metric}"]) for recipe in (name, BASE))
-        change = "" if name == BASE else f" ({100 * (values - base).mean():+.1f})"
+        change = "" if name == BASE else f" ({decimal(100 * (values - base).mean(), 1, signed=True)})"
         return mean_text(list(values)) + change
 
     rows: list[tuple[Any, ...]] = [(f"`{name}`", *(shown(name, *column) for column in columns)) for name in HEADS]

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import ttest_rel
 
-from crosslens.core.rendering import Grid
+from crosslens.core.rendering import Grid, decimal
 from crosslens.train import TrainingRecipe, load_training_recipe
 from pages import markdown, real_data, update_page
 from training_cells import Cell, Figures, cells_of, train_cells
@@ -375,7 +375,7 @@ def compared_text(figures: Figures, own: Sequence[Cell], fixed: Sequence[Cell], 
     if own[0] == fixed[0] or len(measured) < len(own) or len(compared) < len(own):
         return mean_text(measured)
     change = percent(measured).mean() - percent(compared).mean()
-    return f"{mean_text(measured)} ({change:+.1f}, p {ttest_rel(measured, compared).pvalue:.1g})"
+    return f"{mean_text(measured)} ({decimal(change, 1, signed=True)}, p {ttest_rel(measured, compared).pvalue:.1g})"
 
 
 def search_table(figures: Figures) -> str:

@@ -55,6 +55,21 @@ def test_a_word_that_is_a_place_and_a_garment_is_an_object() -> None:
     assert "a jersey, which no caption" in explained("A man in a jersey .", ["A man in a coat ."])
 
 
+@pytest.mark.parametrize("noun", ["donkey", "table", "sign", "football", "poster"])
+def test_an_object_that_wordnet_first_lists_as_something_else_is_missing(noun: str) -> None:
+    """A donkey is a party's emblem first, a table an array, a sign a clue, football a game, a poster a message."""
+    text = explained(f"A man sits beside a {noun} .", ["A man sits on a bench ."])
+    assert f"asks for a {noun}, which no caption of the retrieved picture mentions" in text
+    text = explained("A man on a bench .", ["A man on a bench ."], own=(f"A man beside a {noun} and a bench .",))
+    assert f"unlike those of the retrieved one, its captions mention a {noun}" in text
+
+
+@pytest.mark.parametrize("noun", ["game", "party", "love", "way"])
+def test_what_is_an_object_in_a_rare_sense_only_is_not_missing(noun: str) -> None:
+    """Hunters call animals game, and WordNet a beloved person a love."""
+    assert noun not in explained(f"A man enjoys the {noun} .", ["A man sits on a bench ."])
+
+
 def test_what_a_caption_says_inside_a_name_is_not_missing() -> None:
     text = explained("A towel in a bathroom .", ["A toy sits in a bathroom stall ."])
     assert "a towel, which no caption" in text

@@ -12,6 +12,7 @@ from crosslens.explanations.changes.values import (
     TopHit as TopHit,
 )
 from crosslens.explanations.concepts.lexicon import (
+    GENERIC_NOUNS as GENERIC_NOUNS,
     PERSON as PERSON,
     hypernym_path as hypernym_path,
     hypernyms_of as hypernyms_of,
@@ -83,4 +84,3 @@ from crosslens.explanations.overview.sections import table_of_totals as table_of
 from crosslens.explanations.overview.statistics import association_rules as association_rules
 from crosslens.explanations.words.checks import OPEN as OPEN, SATISFIED as SATISFIED, VIOLATED as VIOLATED
 from crosslens.explanations.words.images import AnnotatedImage as AnnotatedImage, ImageObject as ImageObject
-from crosslens.explanations.words.mentions import GENERIC_NOUNS as GENERIC_NOUNS

@@ -78,6 +78,10 @@ PERSON = "person.n.01"
 """Annotators call every human a person: it is what a query's *man* or *girl* is annotated as."""
 PHYSICAL = "physical_entity.n.01"
 PLACE = "location.n.01"
+_OBJECTS = ("object.n.01", "matter.n.03", "sign.n.02")
+"""What can be seen; WordNet files street signs and posters under communication."""
+_FREQUENT = 11
+"""A sense is frequent with one in so many of the word's uses in WordNet's tagged texts."""
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -89,6 +93,14 @@ _IMAGE_NOUNS = word_set(
     """air area background corner distance foreground image midair part photo photograph picture scene shot snapshot
     something stuff thing view"""
 ).union(SIDES)
+
+
+GENERIC_NOUNS = word_set(
+    """air anything area background back bunch center choice couple everything foreground frame front group image inside
+    kind lot middle number one other outside pair part photo photograph picture scene shot side something stuff thing
+    top type variety view way"""
+)
+"""Nouns that no image can lack."""
 
 
 def meaning(name: str) -> str | None:
@@ -109,6 +121,24 @@ def is_tangible(name: str) -> bool:
     """Whether a noun names something visible in the image: not the image itself, nor its left side."""
     synset = meaning(name)
     return name not in _IMAGE_NOUNS and synset is not None and is_hyponym(synset, PHYSICAL)
+
+
+@lru_cache(maxsize=1 << 14)
+def is_visible(name: str) -> bool:
+    """Whether a noun can name something visible: its usual meaning is tangible, or a frequent sense is an object.
+
+    WordNet's first *donkey* is a party's emblem, its first *table* an array. Where a word has fewer uses than it takes
+    to tell, its first two senses count as frequent.
+    """
+    if is_tangible(name) or name in _IMAGE_NOUNS or name in GENERIC_NOUNS:
+        return is_tangible(name)
+    net, word, usual = load_wordnet(), name.replace(" ", "_"), meaning(name)
+    synsets = net.synsets(name, "n").tolist()
+    uses = [dict(zip(map(str.lower, net.lemmas(row)), net.uses(row), strict=True)).get(word, 0) for row in synsets]
+    counted = sum(uses) >= _FREQUENT
+    frequent = [row for at, row in enumerate(synsets) if (_FREQUENT * uses[at] >= sum(uses) if counted else at < 2)]
+    kinds = map(hypernyms_of, [*map(net.name, frequent), *([usual] if usual else [])])
+    return any(PLACE not in kind and not kind.isdisjoint(_OBJECTS) for kind in kinds)
 
 
 @lru_cache(maxsize=1 << 14)

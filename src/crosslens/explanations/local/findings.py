@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES, are_related, is_object_word, is_tangible
+from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES, are_related, is_object_word, is_visible
 from crosslens.explanations.words.checks import SATISFIED, VIOLATED, MentionCheck
 from crosslens.explanations.words.images import AnnotatedImage, ImageObject
 from crosslens.explanations.words.mentions import QueryMentions
@@ -175,7 +175,7 @@ def _by_name(image: AnnotatedImage) -> dict[str, list[ImageObject]]:
     """The objects by name, those that fill most of the image first."""
     objects: dict[str, list[ImageObject]] = {}
     for item in image.objects:
-        if image.source == "annotations" or (is_object_word(item.name) and is_tangible(item.name)):
+        if image.source == "annotations" or (is_object_word(item.name) and is_visible(item.name)):
             objects.setdefault(item.name, []).append(item)
     size = {name: sum(item.area or 0.0 for item in items) for name, items in objects.items()}
     return dict(sorted(objects.items(), key=lambda entry: (-size[entry[0]], entry[0])))

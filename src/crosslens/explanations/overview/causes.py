@@ -19,13 +19,12 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import Dataset, Progress, SilentProgress, stage
-from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES, is_object_word
+from crosslens.explanations.concepts.lexicon import ATTRIBUTE_FAMILIES, GENERIC_NOUNS, is_object_word
 from crosslens.explanations.concepts.objects import ImageObjects
 from crosslens.explanations.overview.evidence import Evidence
 from crosslens.explanations.words.checks import OPEN, SATISFIED, VIOLATED, Vocabulary, check_mention
 from crosslens.explanations.words.images import AnnotatedImage, finite
 from crosslens.explanations.words.mentions import (
-    GENERIC_NOUNS,
     LIGHT_VERBS,
     NON_SPATIAL_PREPOSITIONS,
     PARTICLES,

@@ -15,7 +15,7 @@ from crosslens.explanations.concepts.lexicon import (
     Array,
     attribute_values,
     is_object_word,
-    is_tangible,
+    is_visible,
     meaning,
     plain_name,
 )
@@ -121,7 +121,7 @@ def _check_presence(word: Mention, image: AnnotatedImage, vocabulary: Vocabulary
     if image.may_have(word.noun):
         wider = sorted({item.name for item in image.objects if item.may_be_a(word.noun)})
         return MentionCheck(word, OPEN, f"only {', '.join(wider)} is {how}")
-    if from_captions and not is_tangible(word.noun):
+    if from_captions and not is_visible(word.noun):
         return MentionCheck(word, OPEN, "nothing that can be seen")
     if compounds := sorted({item.name for item in image.objects if item.name.endswith(f" {word.noun}")}):
         return MentionCheck(word, OPEN, f"only {', '.join(compounds)} is {how}")

@@ -203,12 +203,6 @@ class _TokenSpans:
         return word in (written, lemma, number_word(written), COUNTED_AS.get(lemma))
 
 
-GENERIC_NOUNS = word_set(
-    """air anything area background back bunch center choice couple everything foreground frame front group image inside
-    kind lot middle number one other outside pair part photo photograph picture scene shot side something stuff thing
-    top type variety view way"""
-)
-"""Nouns that no image can lack."""
 LIGHT_VERBS = word_set("appear be contain feature get go have include like look make prepare see seem show take use")
 """Verbs that are too unspecific to be absent from an image."""
 VAGUE_ATTRIBUTES = CO_CAPTION_QUANTITIES | word_set("different few many more other own same several various")
