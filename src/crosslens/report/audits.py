@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import crosslens.report.groups  # noqa: F401  registers its stage
 from crosslens.core import Dataset, hold_output, refuse_unknown, write_text
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import (
@@ -19,8 +18,6 @@ from crosslens.pipeline import (
     EvaluateOptions,
     InputOptions,
     ModelOptions,
-    Stage,
-    all_stages,
     run_audit,
 )
 from crosslens.report.document.collect import report_inputs
@@ -96,8 +93,3 @@ def write_audit_report(result: Audit) -> Path:
     with hold_output(result.folder):
         write_text(result.report, report_page(report_inputs([result], command=shlex.join(result.header["command"]))))
     return result.report
-
-
-def audit_stages() -> tuple[Stage, ...]:
-    """Every stage of an audit, in order."""
-    return all_stages()

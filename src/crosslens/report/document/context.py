@@ -23,10 +23,9 @@ from crosslens.core import (
 )
 from crosslens.explanations import first_relevant, query_outcomes, ranking_of
 from crosslens.metrics import dataset_name, facts_of, unit_of
-from crosslens.pipeline import Comparison, compare
+from crosslens.pipeline import CAPTION_LENGTH, Comparison, compare, group_metrics, group_names
 from crosslens.report.document.inputs import ReportInputs
 from crosslens.report.document.thumbnails import PictureDesk
-from crosslens.report.groups import CAPTION_LENGTH, group_metrics, group_names
 
 Value = TypeVar("Value")
 _DAMAGED = (KeyError, TypeError, ValueError, AttributeError, IndexError)

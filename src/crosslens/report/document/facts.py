@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from crosslens.metrics import facts_of, format_count, format_figure
-from crosslens.pipeline import StageResult
+from crosslens.pipeline import CAPTION_LENGTH, NO_VALUE, StageResult
 from crosslens.report.document.context import ReportContext
-from crosslens.report.groups import CAPTION_LENGTH, NO_VALUE
 
 _SPREAD = 0.0005
 """Of a share: less is not seen in a table."""

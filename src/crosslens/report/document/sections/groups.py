@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from crosslens.core import Bars, Chart, CrosslensError, Figure, Grid, Run
-from crosslens.pipeline import StageResult
-from crosslens.report.added_columns import add_columns, read_columns
+from crosslens.pipeline import StageResult, add_columns, group_metrics, read_columns
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.parts import (
     Content,
@@ -19,7 +18,6 @@ from crosslens.report.document.parts import (
     table_of,
 )
 from crosslens.report.forms.page import paragraph
-from crosslens.report.groups import group_metrics
 
 _LEVELS = "difficulty"
 _FEWER = 3
