@@ -1,4 +1,5 @@
 from crosslens.pipeline.audit.audit import Audit as Audit, load_audit as load_audit
+from crosslens.pipeline.audit.findings.ranking import findings_of as findings_of
 from crosslens.pipeline.audit.folder import AUDIT_DATASETS as AUDIT_DATASETS, Skipped as Skipped
 from crosslens.pipeline.audit.options import AuditOptions as AuditOptions
 from crosslens.pipeline.audit.progress import Display as Display

@@ -20,8 +20,8 @@ from crosslens.pipeline import (
     ModelOptions,
     run_audit,
 )
-from crosslens.report.document.collect import report_inputs
-from crosslens.report.document.page import report_page
+from crosslens.report.document.inputs import report_inputs
+from crosslens.report.document.page import Report
 
 _FILES = ("image_embeddings", "caption_embeddings", "image_ids", "caption_ids", "scores", "qrels")
 _MODELS = ("image_folder", "precision", "skip_bad")
@@ -84,12 +84,7 @@ def audit_with_report(
 ) -> Audit:
     """Run an audit, and write its report into the folder; keywords are those of :func:`run_audit`."""
     result = run_audit(request, output, options, **keywords)
-    write_audit_report(result)
-    return result
-
-
-def write_audit_report(result: Audit) -> Path:
-    """Write ``report.html`` into an audit's folder."""
     with hold_output(result.folder):
-        write_text(result.report, report_page(report_inputs([result], command=shlex.join(result.header["command"]))))
-    return result.report
+        inputs = report_inputs([result], command=shlex.join(result.header["command"]))
+        write_text(result.report, Report(inputs).page)
+    return result
