@@ -54,13 +54,14 @@ from crosslens.pipeline import (
     explain_by_protocol as explain,
     gallery_curve as gallery_curve,
     granularity_by_protocol as granularity,
+    group_metrics as by,
     leaderboard as leaderboard,
     plan_evaluation as plan,
     robustness as robustness,
     robustness_from_runs as robustness_from_runs,
 )
 from crosslens.rank import rank_both as rank_both
-from crosslens.report import audit as audit, group_metrics as by, write_report as write_report
+from crosslens.report import audit as audit, write_report as write_report
 from crosslens.similarity import relevance_matrix as relevance_matrix, relevance_pairs as relevance_pairs
 
 # Type checkers take `X as X` for exported; names that differ inside have to be listed.

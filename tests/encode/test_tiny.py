@@ -18,8 +18,8 @@ from crosslens.core.errors import UsageError
 from crosslens.core.run import Run
 from crosslens.encode import encode_dataset, load_encoder
 from crosslens.encode.adapters.onnx import TINY
+from crosslens.pipeline import group_metrics
 from crosslens.pipeline.evaluation import evaluate
-from crosslens.report.groups import group_metrics
 from crosslens.synth import generate
 from crosslens.synth.writing import write_scenes
 

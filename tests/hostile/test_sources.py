@@ -14,8 +14,7 @@ from crosslens.build import DecisionLog
 from crosslens.core import CrosslensError, Dataset, read_header
 from crosslens.data import load_dataset, read_judgements, read_qrels, read_run, read_table
 from crosslens.encode import load_encoder
-from crosslens.pipeline import Recipe
-from crosslens.report import read_columns
+from crosslens.pipeline import Recipe, read_columns
 from crosslens.similarity import load_similarity
 from tests.hostile.conftest import Refused, Refuses, refused_path
 from tests.hostile.inputs import PATHS, SPECIAL, TEXTS

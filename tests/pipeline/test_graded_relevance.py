@@ -14,7 +14,7 @@ from crosslens.core.errors import ConflictError, InputError, UnknownNameError, U
 from crosslens.core.run import Run
 from crosslens.pipeline.comparison import compare
 from crosslens.pipeline.evaluation import evaluate
-from crosslens.report.groups import group_metrics
+from crosslens.pipeline.groups import group_metrics
 from crosslens.similarity import relevance_matrix
 from tests.pipeline.graded_data import CAPTIONS, DATASET, IMAGES, METRICS, PHI, RANDOM, SCORES, check, expected
 

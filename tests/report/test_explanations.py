@@ -166,6 +166,23 @@ def test_a_notebook_shows_boxes_and_marks(explanations: list[Explanation]) -> No
     assert {"yes", "no"} <= {attributes["class"] for tag, attributes in shown.tags if tag == "mark"}
 
 
+def test_a_notebook_shows_the_photos_of_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pip install 'crosslens[images]'")
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.png", "b.png"):
+        image.new("RGB", (40, 20), "red").save(tmp_path / name)
+    data = Dataset.of({"a": ["a red dog"], "b": ["a boat"]}, images={"file": ["a.png", "b.png"]})
+    shown = explained(data, ["a#0"])[0]._repr_html_()
+    assert re.findall(r'<img src="data:image/jpeg[^"]*" alt="(\w+):', shown) == ["right", "retrieved"]
+
+
+def test_csv_says_which_query_a_row_is_of(explanations: list[Explanation], tmp_path: Path) -> None:
+    queries = [query for query in explanations if query.direction == "t2i"]
+    file = ExplainedQueries("tiny", "drawn", tuple(queries)).save(tmp_path / "why.csv")
+    assert len(queries) == 2
+    assert set(pl.read_csv(file)["query id"]) == {query.query for query in queries}
+
+
 def test_every_file_says_what_went_wrong(explanations: list[Explanation], tmp_path: Path) -> None:
     result = ExplainedQueries("tiny", "drawn", tuple(explanations))
     for ending in (".md", ".txt"):

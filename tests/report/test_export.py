@@ -13,7 +13,7 @@ import pytest
 
 from crosslens.core.errors import ConflictError, InputError, UnknownNameError, UsageError
 from crosslens.core.run import Run
-from crosslens.report.export.files import render_export, write_export
+from crosslens.report.export import render_export, write_export
 
 
 def test_trec_reads_back_as_lists(run: Run, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import unescape
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -213,3 +214,16 @@ def test_in_a_browser_it_fits_a_phone_and_asks_for_nothing(tmp_path: Path, brows
         path.as_uri(),
         *(address for address in browser_page.requests if "data:" in address),
     ]
+
+
+def test_a_page_begins_with_links_to_its_queries() -> None:
+    dataset = cl.Dataset.of({NASTY: ["one"], "img1": ["two"]}, name="toys")
+    runs = runs_of(dataset, scores(2, 2, 1))
+    page = retrieval_gallery(runs, dataset, dataset.caption_ids).content(".html").decode()
+    links = re.findall(r'<a href="#(.*?)">(.*?)</a>', page)
+    assert [unescape(name) for _, name in links] == list(dataset.caption_ids)
+    headings = re.findall(r'<section id="(.*?)"><h2>(.*?): (?:one|two)</h2>', page)
+    assert headings == links
+    assert page.index("<nav") < page.index("<section")
+    alone = retrieval_gallery(runs, dataset, dataset.caption_ids[:1]).content(".html").decode()
+    assert "<nav" not in alone

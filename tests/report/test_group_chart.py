@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from crosslens.core import Bars, MetricValues, Run, UnknownNameError, UsageError
-from crosslens.report import GroupChart, chart, group_metrics
+from crosslens.pipeline import GroupChart, chart, group_metrics
 from tests.report.browser import Watched
 
 TASKS = ("colour", "count", "object", "ocr")

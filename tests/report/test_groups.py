@@ -11,7 +11,7 @@ import pytest
 
 from crosslens.core.errors import UnknownNameError, UsageError
 from crosslens.core.run import Run
-from crosslens.report.groups import NO_VALUE, group_metrics, groupable_metrics
+from crosslens.pipeline.groups import NO_VALUE, group_metrics, groupable_metrics
 
 
 def test_by_a_column_of_the_images(run: Run) -> None:
@@ -130,7 +130,7 @@ def test_json(run: Run) -> None:
 
 def test_groups_of_one_size_are_in_the_order_of_their_names() -> None:
     """An order that a hash decides would print another table each time."""
-    from crosslens.report.grouped_results import _largest_first
+    from crosslens.pipeline.groups import _largest_first
 
     names = [f"g{n:02}" for n in range(40)]
     assert _largest_first(pl.Series([*reversed(names), "last", "last", None])) == ["last", *names]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import crosslens.report
-from crosslens.report.html import folded, html_page, links
+from crosslens.report.forms.page import folded, html_page, links
 
 NASTY = "<script>alert('x')</script> & more"
 ESCAPED = "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt; &amp; more"
@@ -23,10 +23,10 @@ def test_titles_and_cells_are_escaped() -> None:
 
 
 def test_a_page_needs_no_other_file() -> None:
-    text = html_page("title", "<p>body</p>", style="p { color: red; }", script="let x = 1")
+    text = html_page("title", "<p>body</p>", script="let x = 1")
     assert text.startswith("<!DOCTYPE html>")
     assert "<h1>title</h1>\n<p>body</p>" in text
-    assert "p { color: red; }</style>\n<script>let x = 1</script>" in text
+    assert "</style>\n<script>let x = 1</script>" in text
     assert "<h1>" not in html_page("title", "", heading=False)
     assert "http" not in text
 
@@ -34,4 +34,4 @@ def test_a_page_needs_no_other_file() -> None:
 def test_pages_are_framed_in_one_module() -> None:
     folder = Path(crosslens.report.__file__).parent
     writers = [file.name for file in folder.rglob("*.py") if "<!doctype html>" in file.read_text("utf-8").lower()]
-    assert writers == ["html.py"]
+    assert writers == ["page.py"]

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from crosslens.core import Bars, MetricValues, Run, Table
-from crosslens.pipeline import Leaderboard, leaderboard
-from crosslens.report.document.sections.comparison import _board
+from crosslens.pipeline import Leaderboard, StageResult, leaderboard
+from crosslens.report import ReportInputs
+from crosslens.report.document.inputs import ReportContext
+from crosslens.report.document.sections import leaderboard as report_section
 from tests.report.browser import Watched
 
 
@@ -51,7 +53,10 @@ def test_a_chart_has_a_bar_per_model_and_dataset() -> None:
 
 
 def test_the_report_has_the_same_marks() -> None:
-    table, *_ = _board(BOARD.as_dict())
+    stored = StageResult("leaderboard", BOARD.as_dict(), "")
+    section = report_section(ReportContext(ReportInputs("title", {"x": run("x", 0.9)}, (stored,))))
+    assert section is not None
+    table, *_ = section.parts
     assert isinstance(table, Table)
     assert [str(cell) for row in table.rows for cell in row[1:]] == [
         "90.0 [10.0, 90.0] *", "–", "10.0 [10.0, 90.0]", "30.0 [10.0, 90.0]",

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from crosslens.core import Run, UsageError
 from crosslens.report import render_export
-from crosslens.report.export.model_index import _yaml
+from crosslens.report.export import _yaml
 
 
 def test_the_hub_reads_it(run: Run) -> None:

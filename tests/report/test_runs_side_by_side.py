@@ -10,8 +10,8 @@ import pytest
 
 from crosslens.core.errors import UnknownNameError, UsageError
 from crosslens.core.run import Run
-from crosslens.report.groups import group_metrics
-from crosslens.report.runs_side_by_side import WHOLE, side_by_side
+from crosslens.pipeline.groups import group_metrics
+from crosslens.pipeline.runs_side_by_side import WHOLE, side_by_side
 
 
 @pytest.fixture

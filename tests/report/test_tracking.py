@@ -21,9 +21,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core import CrosslensError, MissingExtraError, Run
-from crosslens.report import log_to_mlflow, log_to_wandb, tracked
-from crosslens.report.tracking.to_mlflow import allowed_names
-from crosslens.report.tracking.to_wandb import artifact_name
+from crosslens.report import log_to_mlflow, log_to_wandb
+from crosslens.report.tracking import allowed_names, artifact_name, tracked
 
 RECIPE = """version = 1
 name = "toy"

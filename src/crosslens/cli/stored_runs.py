@@ -12,7 +12,6 @@ from typing import Any
 import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
-import crosslens.report as report
 from crosslens.cli.answers import wrote
 from crosslens.cli.console import print_note, print_notes
 from crosslens.core import CrosslensError, InputError, Presented, UsageError
@@ -38,8 +37,8 @@ def load_runs(folders: Sequence[Path], columns: Path | None = None) -> list[core
     runs = [load_run(folder) for folder in folders]
     if columns is None:
         return runs
-    table = report.read_columns(columns)
-    added = [report.add_columns(run, table) for run in runs]
+    table = pipeline.read_columns(columns)
+    added = [pipeline.add_columns(run, table) for run in runs]
     print_notes(dict.fromkeys(note for _, notes in added for note in notes))
     return [run for run, _ in added]
 
@@ -105,14 +104,14 @@ def named_tables(names: str | None) -> tuple[str, ...] | None:
     return listed
 
 
-def drops_by_column(study: pipeline.Robustness, by: str | None, columns: Path) -> report.GroupedTable:
+def drops_by_column(study: pipeline.Robustness, by: str | None, columns: Path) -> pipeline.GroupedTable:
     """The drops of a study within each group of a column of the table."""
     if by is None:
         raise UsageError("--columns requires --by", fix="name one of its columns: --by difficulty")
     queries = list(dict.fromkeys(map(str, study.queries["query"])))
-    labels, notes = report.read_columns(columns).groups(by, queries, f"{study.direction} queries")
+    labels, notes = pipeline.read_columns(columns).groups(by, queries, f"{study.direction} queries")
     print_notes(notes)
-    return report.drops_by(study, labels, by)
+    return pipeline.drops_by(study, labels, by)
 
 
 def _nearest_runs(folder: Path) -> str:

@@ -525,10 +525,15 @@ Part = Text | FactList | Table | Chart | Cards | MarkedText | Diffs | Row
 
 @dataclass(frozen=True)
 class Section:
-    """Parts under a heading; without a title they follow what is above."""
+    """Parts under a heading; without a title they follow what is above.
+
+    ``query`` is the id of the query that all of it is about: a page with several begins with links to them, and CSV has
+    a column of them.
+    """
 
     title: str
     parts: tuple[Part, ...]
+    query: str = ""
 
     @property
     def tables(self) -> list[Table]:

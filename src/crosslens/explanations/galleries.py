@@ -126,7 +126,7 @@ class Gallery(Presented):
             asked = self._asked(query) if self.pictures else ()
             overlap = f"overlap@{self.k}: {query.overlap:.2f}" if self.models[1:] else ""
             parts: tuple[Part, ...] = (*asked, self._table(query), Text.of(overlap, note=True))
-            yield Section(head, (*parts, *(self._cards(own) for own in query.lists)))
+            yield Section(head, (*parts, *(self._cards(own) for own in query.lists)), query.query)
         closing = f"{_RELEVANT} marks relevant items."
         if len(self.models) > 1:
             closing += (

@@ -1,4 +1,5 @@
 from crosslens.pipeline.audit.audit import Audit as Audit, load_audit as load_audit
+from crosslens.pipeline.audit.findings.ranking import findings_of as findings_of
 from crosslens.pipeline.audit.folder import AUDIT_DATASETS as AUDIT_DATASETS, Skipped as Skipped
 from crosslens.pipeline.audit.options import AuditOptions as AuditOptions
 from crosslens.pipeline.audit.progress import Display as Display
@@ -57,6 +58,24 @@ from crosslens.pipeline.curves.semantic import (
 from crosslens.pipeline.demo import Demo as Demo, require_extras as require_extras, require_model as require_model
 from crosslens.pipeline.encoding import note_skipped as note_skipped
 from crosslens.pipeline.evaluation import evaluate as evaluate
+from crosslens.pipeline.groups import (
+    CAPTION_LENGTH as CAPTION_LENGTH,
+    NO_VALUE as NO_VALUE,
+    ColumnTable as ColumnTable,
+    GroupedComparison as GroupedComparison,
+    GroupedMetrics as GroupedMetrics,
+    GroupedTable as GroupedTable,
+    add_columns as add_columns,
+    column_of as column_of,
+    compare_groups as compare_groups,
+    drops_by as drops_by,
+    failures_by as failures_by,
+    group_members as group_members,
+    group_metrics as group_metrics,
+    group_names as group_names,
+    groupable_metrics as groupable_metrics,
+    read_columns as read_columns,
+)
 from crosslens.pipeline.leaderboards.ranking import (
     dataset_label as dataset_label,
     group_runs as group_runs,
@@ -158,4 +177,10 @@ from crosslens.pipeline.run_sections import (
     share_bars as share_bars,
     table_notes as table_notes,
     value_figure as value_figure,
+)
+from crosslens.pipeline.runs_side_by_side import (
+    GroupChart as GroupChart,
+    SideBySide as SideBySide,
+    chart as chart,
+    side_by_side as side_by_side,
 )

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import crosslens.report.groups  # noqa: F401  registers its stage
 from crosslens.core import Dataset, hold_output, refuse_unknown, write_text
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import (
@@ -19,12 +18,10 @@ from crosslens.pipeline import (
     EvaluateOptions,
     InputOptions,
     ModelOptions,
-    Stage,
-    all_stages,
     run_audit,
 )
-from crosslens.report.document.collect import report_inputs
-from crosslens.report.document.page import report_page
+from crosslens.report.document.inputs import report_inputs
+from crosslens.report.document.page import Report
 
 _FILES = ("image_embeddings", "caption_embeddings", "image_ids", "caption_ids", "scores", "qrels")
 _MODELS = ("image_folder", "precision", "skip_bad")
@@ -87,17 +84,7 @@ def audit_with_report(
 ) -> Audit:
     """Run an audit, and write its report into the folder; keywords are those of :func:`run_audit`."""
     result = run_audit(request, output, options, **keywords)
-    write_audit_report(result)
-    return result
-
-
-def write_audit_report(result: Audit) -> Path:
-    """Write ``report.html`` into an audit's folder."""
     with hold_output(result.folder):
-        write_text(result.report, report_page(report_inputs([result], command=shlex.join(result.header["command"]))))
-    return result.report
-
-
-def audit_stages() -> tuple[Stage, ...]:
-    """Every stage of an audit, in order."""
-    return all_stages()
+        inputs = report_inputs([result], command=shlex.join(result.header["command"]))
+        write_text(result.report, Report(inputs).page)
+    return result

@@ -22,13 +22,13 @@ from crosslens.pipeline import (
     Sources,
     check_requirements,
     github_annotations,
+    group_metrics,
     parse_requirement,
     read_checked,
     read_requirements,
 )
 from crosslens.pipeline.requirements.check import _decided
 from crosslens.pipeline.requirements.measures import Measured, RequiredFigure
-from crosslens.report import group_metrics
 from crosslens.statistics import paired_permutation
 
 QUERIES = 80

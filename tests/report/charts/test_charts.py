@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 
 from crosslens.core import Bars, Chart, Cloud, Figure, Gauge, Heat, Histogram, Lines, Scatter, Series, Shares, cell_text
 from crosslens.report import chart_html
-from crosslens.report.document.sections.summary import BANDS, rank_bands
+from crosslens.report.document.queries import BANDS, rank_bands
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.drawing import drawn_file, fitting, ticks
 

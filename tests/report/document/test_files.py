@@ -12,7 +12,7 @@ import pytest
 import crosslens as cl
 from crosslens.core.errors import ConflictError, InputError, UsageError
 from crosslens.report import is_audit, report_inputs, write_report
-from crosslens.report.document import files
+from crosslens.report.document import page as document
 from tests.commands import Call as Call, call as call
 
 from .conftest import Study, command
@@ -67,10 +67,10 @@ def test_a_dataset_that_is_asked_for_must_be_there(study: Study) -> None:
         report_inputs(study.runs, dataset=study.folder / "nowhere")
 
 
-def test_two_datasets_are_answered_one_after_the_other(tmp_path: Path) -> None:
+def test_runs_on_two_datasets_stand_beside_each_other(tmp_path: Path) -> None:
     write_report([small_run("x", "first set"), small_run("y", "second set")], tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text()
-    assert text.index("<h4>first set</h4>") < text.index("<h4>second set</h4>")
+    assert text.index("<h3>x on first set</h3>") < text.index("<h3>y on second set</h3>")
     assert "best of each column" not in text, "figures on different datasets are not compared"
 
 
@@ -78,11 +78,11 @@ def test_two_datasets_are_answered_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_every_chart_and_table_becomes_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "find_spec", lambda name: None)
+    monkeypatch.setattr(document, "find_spec", lambda name: None)
     written = write_report(small_run("<m>"), tmp_path / "r.html", figures=tmp_path / "figures")
     kinds = {file.suffix for file in written.figures}
     assert kinds == {".svg", ".tex"}
-    assert files.NO_PDF in written.notes
+    assert document.NO_PDF in written.notes
     page = (tmp_path / "r.html").read_text()
     svgs = [file for file in written.figures if file.suffix == ".svg"]
     assert len(svgs) == page.count('<figure class="chart-figure')
@@ -103,9 +103,9 @@ def test_charts_are_vectors_in_pdf_files(tmp_path: Path) -> None:
     written = write_report(small_run("m"), tmp_path / "r.html", figures=tmp_path / "figures")
     documents = [file.read_bytes() for file in written.figures if file.suffix == ".pdf"]
     assert len(documents) == sum(file.suffix == ".svg" for file in written.figures)
-    for document in documents:
-        assert document.startswith(b"%PDF")
-        assert b"/Subtype /Image" not in document, "vectors, not pixels"
+    for content in documents:
+        assert content.startswith(b"%PDF")
+        assert b"/Subtype /Image" not in content, "vectors, not pixels"
 
 
 # The command

@@ -10,14 +10,14 @@ import pytest
 
 import crosslens as cl
 from crosslens.report import Report, report_inputs
-from crosslens.report.document.thumbnails import PictureDesk
+from crosslens.report.forms.pictures import SharedPictures
 
 from .conftest import NASTY, Study, drawn_pictures
 
 
 def filled(files: dict[str, str], budget: int) -> tuple[list[str], int]:
     """Which pictures are shown, asked for in alphabetical order, and how many bytes they take."""
-    desk = PictureDesk({"set": files})
+    desk = SharedPictures({"set": files})
     text = "".join(
         f"{name}: {desk.photo('set', name, name, importance)}\n" for importance, name in enumerate(sorted(files))
     )
@@ -40,7 +40,7 @@ def test_the_most_important_pictures_are_kept(study: Study) -> None:
 def test_a_picture_is_in_the_page_once(study: Study) -> None:
     files = {path.stem: str(path) for path in (study.folder / "photos").iterdir()}
     name = next(iter(files))
-    desk = PictureDesk({"set": files})
+    desk = SharedPictures({"set": files})
     text = desk.photo("set", name, "a") + desk.photo("set", name, "b") + desk.below("set", name)
     page, store = desk.fill(text, 1_000_000)
     assert store.count("<symbol") == 1
@@ -50,7 +50,7 @@ def test_a_picture_is_in_the_page_once(study: Study) -> None:
 def test_an_unreadable_picture_says_so_and_a_missing_one_is_nothing(tmp_path: Path) -> None:
     broken = tmp_path / "broken.png"
     broken.write_text("no picture")
-    desk = PictureDesk({"set": {"broken": str(broken)}})
+    desk = SharedPictures({"set": {"broken": str(broken)}})
     assert desk.photo("set", "absent", "two") == ""
     page, store = desk.fill(desk.photo("set", "broken", "one"), 1_000_000)
     assert store == ""

@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 import crosslens as cl
 from crosslens.pipeline import StageResult
 from crosslens.report import Report, ReportInputs, report_inputs
-from crosslens.report.document.context import ReportContext
-from crosslens.report.document.telling import TellingFailure, choose_telling, most_telling, telling_failures
+from crosslens.report.document.failures import TellingFailure, choose_telling, most_telling, telling_failures
+from crosslens.report.document.inputs import ReportContext
 
 from .conftest import Study
 from .test_sections import plain

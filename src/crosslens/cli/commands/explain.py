@@ -11,7 +11,6 @@ import typer
 import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
-import crosslens.report as report
 from crosslens.cli.answers import Write, wrote
 from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, with_protocol
@@ -105,9 +104,9 @@ def explain(
     settings = _with_options(settings, failures)
     if by is not None:
         overview = explanations.explain_run(loaded, dataset, direction, **settings)
-        groups = report.group_members(loaded, overview.direction, by)
+        groups = pipeline.group_members(loaded, overview.direction, by)
         labels = {query: group for group, queries in groups.items() for query in queries}
-        result = report.failures_by(overview, labels, by)
+        result = pipeline.failures_by(overview, labels, by)
     elif len(runs) > 1:
         result = _explain_several([loaded, *map(load_run, runs[1:])], dataset, direction, settings)
     else:

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 import crosslens.pipeline as pipeline
-import crosslens.report as report
 from crosslens.cli.console import print_note
 from crosslens.cli.flags import ColumnOptions, command
 from crosslens.cli.stored_runs import load_runs, load_studies
@@ -32,7 +31,7 @@ def plot(
     added: ColumnOptions,
     metric: str | None = option(None, "Such as t2i/Hit@5. [default: t2i/Hit@1, or the first shared]", metavar="NAME"),
     all_groups: bool = option(False, "Every group, not only the 20 largest.", flags=("--all",)),
-) -> report.GroupChart | pipeline.DropTable:
+) -> pipeline.GroupChart | pipeline.DropTable:
     """Plot a metric of runs by group, with intervals.
 
     Prints the numbers; --write draws them. A page (.html) opens in any browser without a network. Several runs stand
@@ -41,10 +40,10 @@ def plot(
     if (studies := load_studies(runs)) is not None:
         return pipeline.drop_table(studies, metric, by=by)
     loaded = load_runs(runs, added.columns)
-    drawn = report.chart(loaded, by, metric, largest=None if all_groups else _MAX_GROUPS)
+    drawn = pipeline.chart(loaded, by, metric, largest=None if all_groups else _MAX_GROUPS)
     if metric is None:
         print_note(f"note: {drawn.metric}; choose another with --metric")
-    if by is None and (columns := report.group_names(loaded[0])):
+    if by is None and (columns := pipeline.group_names(loaded[0])):
         print_note(f"note: all queries together; group them with --by: {', '.join(columns)}")
     if drawn.left_out:
         print_note(f"note: the {_MAX_GROUPS} largest groups; --all draws every group")

@@ -12,7 +12,6 @@ import crosslens.core as core
 import crosslens.data as data
 import crosslens.perturbations as perturbations
 import crosslens.pipeline as pipeline
-import crosslens.report as report
 from crosslens.cli.answers import Write, wrote
 from crosslens.cli.console import print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, key_values, load_dataset_words, typed
@@ -95,7 +94,7 @@ def robustness(
         None, "Gets a run per model and variant, and the tables.", metavar="FOLDER", flags=OUTPUT
     ),
     overwrite: Overwrite = False,
-) -> pipeline.Robustness | report.GroupedTable:
+) -> pipeline.Robustness | pipeline.GroupedTable:
     """Measure what small changes cost a model.
 
     Every variant is encoded and ranked once: running the same command again resumes where it was interrupted, and with
@@ -106,7 +105,7 @@ def robustness(
     if (by is None) != (added.columns is None):
         raise UsageError("--by and --columns require each other", fix="pass --columns FILE and --by COLUMN")
     if added.columns is not None:
-        report.read_columns(added.columns)  # a table that cannot be read is refused before the work begins
+        pipeline.read_columns(added.columns)  # a table that cannot be read is refused before the work begins
     vectors, perturbed = ({}, {}) if variants is None else pipeline.read_variants(variants)
     common: dict[str, Any] = {"perturbed": perturbed, "metrics": metrics, "output": output, "overwrite": overwrite}
     common |= {**vars(settings), "command": recorded_command(), "progress": progress_bar()}

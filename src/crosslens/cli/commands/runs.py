@@ -11,7 +11,6 @@ import typer
 import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
-import crosslens.report as report
 from crosslens.cli.console import print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
 from crosslens.cli.flags import ColumnOptions, Flags, Json, command
@@ -73,15 +72,15 @@ def show(
         from crosslens.metrics import select_metrics
 
         return replace(run, values={name: run[name] for name in select_metrics(run, metrics)})
-    shown: report.SideBySide | report.GroupedMetrics
+    shown: pipeline.SideBySide | pipeline.GroupedMetrics
     if len(loaded) > 1:
-        shown = report.side_by_side(loaded, metrics, column=by, largest=largest)
+        shown = pipeline.side_by_side(loaded, metrics, column=by, largest=largest)
     else:
         assert by is not None
-        if (own := report.column_of(run, by)) != by:
+        if (own := pipeline.column_of(run, by)) != by:
             print_note(f"note: the dataset's {by} is called {own} in runs, which have a {by} of their own")
-        few = _first_of_each_direction(report.groupable_metrics(run, by)) if metrics is None and not json else metrics
-        shown = report.group_metrics(run, by, few, largest=largest)
+        few = _first_of_each_direction(pipeline.groupable_metrics(run, by)) if metrics is None and not json else metrics
+        shown = pipeline.group_metrics(run, by, few, largest=largest)
         if run.protocol and not json:
             print_note(f"note: {run.label}")
     if metrics is None and by is not None and not json:
@@ -95,7 +94,7 @@ def show(
 def _shown_studies(
     studies: dict[str, pipeline.Robustness], by: str | None, metric: str | None, tables: str | None,
     columns: Path | None,
-) -> pipeline.Robustness | pipeline.DropTable | report.GroupedTable:  # fmt: skip
+) -> pipeline.Robustness | pipeline.DropTable | pipeline.GroupedTable:  # fmt: skip
     """All tables of one study; of several, or of a metric of one, the drops in one table."""
     first = next(iter(studies.values()))
     if columns is not None:
@@ -136,7 +135,7 @@ def compare(
     seed: int = option(0, "Seed of the permutations.", metavar="N"),
     all_pairs: bool = option(False, "Compare every run with every other one: one table with significance marks."),
     options: ChangeOptions,
-) -> pipeline.Comparison | report.GroupedComparison:
+) -> pipeline.Comparison | pipeline.GroupedComparison:
     """Test whether runs differ significantly.
 
     Runs must share their queries. Tests are paired, over images, and corrected for multiple comparisons. --changes
@@ -156,7 +155,7 @@ def compare(
     loaded = load_runs(runs, added.columns)
     test: dict[str, Any] = {"correction": correction, "permutations": permutations, "seed": seed}
     if by is not None:
-        return report.compare_groups(loaded, by, metrics=metrics, all_pairs=all_pairs, **test)
+        return pipeline.compare_groups(loaded, by, metrics=metrics, all_pairs=all_pairs, **test)
     comparison = pipeline.compare(*loaded, metrics=metrics, all_pairs=all_pairs, **test)
     if not options.changes:
         return comparison

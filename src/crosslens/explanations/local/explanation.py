@@ -87,6 +87,8 @@ class Explanation(Presented):
     informed: Mapping[str, Any] = field(default_factory=dict)
     sentences: tuple[Sentence, ...] = ()
     notes: tuple[str, ...] = ()
+    pictures: Mapping[str, str] = field(default_factory=dict)
+    """The files of images that are beside the dataset."""
 
     @property
     def summary(self) -> str:
@@ -99,8 +101,8 @@ class Explanation(Presented):
         return f"Why: {self.query}, {self.run} on {self.dataset}"
 
     def sections(self, **options: Any) -> Iterator[Section]:
-        """The query in full; without its pictures, which :class:`ExplainedQueries` has."""
-        return explanation_sections(self, {})
+        """The query in full."""
+        return explanation_sections(self, self.pictures)
 
     def __repr__(self) -> str:
         return f"<Explanation of {self.query} ({self.direction}): {self.summary}>"

@@ -73,7 +73,7 @@ def explanation_sections(explained: Explanation, pictures: Mapping[str, str]) ->
         parts.append(FactList(pairs, "Concepts matched across the difference"))
     parts += [table for table in _tables(explained) if table.rows]
     parts.append(Text.of(*(f"Note: {note}" for note in explained.notes), note=True))
-    yield Section(f"{asked}: an image query for its captions" if by_image else "", tuple(parts))
+    yield Section(f"{asked}: an image query for its captions" if by_image else "", tuple(parts), explained.query)
 
 
 def picture_names(explained: Explanation) -> tuple[str, str]:

@@ -1,30 +1,40 @@
-"""The report as a page: its sections in order, a table of contents, and the pictures that fit."""
+"""The report as one page that needs no other file: its sections in order, a table of contents, pictures that fit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
-from crosslens.core import UsageError
+from crosslens.core import Chart, Dataset, Run, UsageError, refuse_existing, write_text
 from crosslens.metrics import format_count
-from crosslens.report.charts.theme import CHART_STYLE, THEME_STYLE
-from crosslens.report.document.context import ReportContext
-from crosslens.report.document.inputs import ReportInputs
-from crosslens.report.document.parts import ReportSection
-from crosslens.report.document.sections.captions import captions
-from crosslens.report.document.sections.causes import causes
-from crosslens.report.document.sections.comparison import leaderboard
-from crosslens.report.document.sections.figures import everything, graded, recalls
-from crosslens.report.document.sections.gallery_size import gallery
-from crosslens.report.document.sections.groups import groups
-from crosslens.report.document.sections.labels import labels
-from crosslens.report.document.sections.origins import provenance, reproduction
-from crosslens.report.document.sections.queries import queries
-from crosslens.report.document.sections.robustness import robustness
-from crosslens.report.document.sections.summary import summary
-from crosslens.report.document.style import SCRIPT, STYLE
-from crosslens.report.forms.page import part_html
-from crosslens.report.html import html_page
+from crosslens.pipeline import Audit
+from crosslens.report.document.inputs import QUERIES, SIZE_BUDGET, ReportContext, ReportInputs, Source, report_inputs
+from crosslens.report.document.queries import causes, queries, summary
+from crosslens.report.document.sections import (
+    ReportSection,
+    captions,
+    everything,
+    gallery,
+    graded,
+    groups,
+    labels,
+    leaderboard,
+    provenance,
+    recalls,
+    reproduction,
+    robustness,
+)
+from crosslens.report.export import write_changed
+from crosslens.report.forms.charts import draw
+from crosslens.report.forms.drawing import drawn_file
+from crosslens.report.forms.page import html_page, part_html
+from crosslens.report.forms.tables import BOOKTABS, latex_table
+from crosslens.report.forms.theme import PAGE_STYLE, SCRIPT
 
 SECTIONS: tuple[Callable[[ReportContext], ReportSection | None], ...] = (
     summary, leaderboard, recalls, graded, groups, robustness, gallery, captions, causes, queries, labels, everything,
@@ -33,9 +43,10 @@ SECTIONS: tuple[Callable[[ReportContext], ReportSection | None], ...] = (
 """In the order in which they are read; one without content is left out."""
 _FROM_STAGES = (leaderboard, graded, groups, robustness, captions, causes, labels)
 """Those that read results of stages."""
-_LOOK = THEME_STYLE + STYLE + CHART_STYLE
 _SAFETY = 8_000
 """Bytes that are left free for the frame of the page, its title and notes."""
+_MEGABYTE = 1_000_000
+NO_PDF = "no .pdf: install crosslens[pictures]; the .svg files are complete"
 
 
 class Report:
@@ -45,16 +56,12 @@ class Report:
         if not inputs.runs:
             raise UsageError("a report requires a run", fix="name at least one run folder or audit folder")
         context = ReportContext(inputs)
-        self.sections = tuple(section for build in SECTIONS if (section := _built(build, context)) is not None)
+        built = (_built(build, context) for build in SECTIONS)
+        self.sections = tuple(section for section in built if section is not None)
         self.page = _page(context, self.sections)
         self.notes = tuple(dict.fromkeys(context.notes))
         self.pictures = context.pictures.shown
         self.pictures_wanted = context.pictures.wanted
-
-
-def report_page(inputs: ReportInputs) -> str:
-    """The whole report as one page that needs no other file."""
-    return Report(inputs).page
 
 
 def _built(build: Callable[[ReportContext], ReportSection | None], context: ReportContext) -> ReportSection | None:
@@ -64,12 +71,18 @@ def _built(build: Callable[[ReportContext], ReportSection | None], context: Repo
     return context.read_stored(lambda: build(context), f"the section “{build.__name__}”", None)
 
 
-def _page(context: ReportContext, sections: tuple[ReportSection, ...]) -> str:
+def _page(context: ReportContext, sections: Sequence[ReportSection]) -> str:
     inputs = context.inputs
     entries = "".join(f'<li><a href="#{section.target}">{escape(section.title)}</a></li>' for section in sections)
     contents = f'<nav class="contents" aria-label="Contents"><ol>{entries}</ol></nav>'
-    body = "\n".join(map(_section, sections))
-    frame = len((_LOOK + SCRIPT + contents).encode()) + _SAFETY
+    blocks = []
+    for section in sections:
+        inside = "\n".join(part if isinstance(part, str) else part_html(part) for part in section.parts)
+        heading = f'<h2 id="{section.target}-title">{escape(section.title)}</h2>'
+        place = f'id="{section.target}" aria-labelledby="{section.target}-title"'
+        blocks.append(f"<section {place}>\n{heading}\n{inside}\n</section>")
+    body = "\n".join(blocks)
+    frame = len((PAGE_STYLE + SCRIPT + contents).encode()) + _SAFETY
     text, store = context.pictures.fill(body, max(0, inputs.size - len(body.encode()) - frame))
     missing = context.pictures.wanted - context.pictures.shown
     if missing:
@@ -87,14 +100,90 @@ def _page(context: ReportContext, sections: tuple[ReportSection, ...]) -> str:
     )
     footer = f"<footer>{told}<p>This file needs no other file and no network.</p></footer>"
     content = f'<div id="content" tabindex="-1">\n{text}\n{footer}\n</div>'
-    return html_page(
-        inputs.title, content, style=_LOOK, script=SCRIPT, heading=False,
-        before=f'{skip}\n{store}\n{head}\n<div class="layout">\n{contents}',
-        after="</div>",
+    before = f'{skip}\n{store}\n{head}\n<div class="layout">\n{contents}'
+    return html_page(inputs.title, content, script=SCRIPT, heading=False, before=before, after="</div>")
+
+
+@dataclass(frozen=True)
+class WrittenReport:
+    """What was written."""
+
+    page: Path
+    size: int
+    sections: tuple[str, ...]
+    pictures: int
+    pictures_left_out: int
+    figures: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "written": str(self.page),
+            "bytes": self.size,
+            "sections": list(self.sections),
+            "pictures": self.pictures,
+            "pictures_left_out": self.pictures_left_out,
+            "figures": [str(file) for file in self.figures],
+            "notes": list(self.notes),
+        }
+
+
+def write_report(
+    sources: Source | Sequence[Source],
+    output: str | Path,
+    *,
+    title: str | None = None,
+    dataset: Dataset | str | Path | None = None,
+    dataset_options: dict[str, Any] | None = None,
+    image_folder: str | Path | None = None,
+    size_budget: float = SIZE_BUDGET / _MEGABYTE,
+    queries: int = QUERIES,
+    figures: str | Path | None = None,
+    overwrite: bool = False,
+    command: str = "",
+) -> WrittenReport:
+    """Write the report on runs and audits (values or folders) as one page that needs no other file.
+
+    ``dataset`` and ``image_folder`` are by default those of the runs' recipes. ``size_budget`` is the size of the page
+    in MB: its pictures are made to fit. ``queries`` of each kind are shown. ``figures`` is a folder for every chart
+    (.svg, and .pdf with crosslens[pictures]) and every table (.tex).
+    """
+    output = Path(output)
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{output} is not .html", fix="end the name in .html", option="output")
+    refuse_existing(output, overwrite)
+    several: Sequence[Source] = [sources] if isinstance(sources, Run | Audit | str | Path) else sources
+    inputs = report_inputs(
+        several, title=title, dataset=dataset, dataset_options=dataset_options, image_folder=image_folder,
+        size=int(size_budget * _MEGABYTE), queries=queries, command=command,
+    )  # fmt: skip
+    report = Report(inputs)
+    content = report.page.encode()
+    write_text(output, report.page)
+    notes, drawn = list(report.notes), []
+    if figures is not None:
+        endings = [".svg", *([".pdf"] if find_spec("vl_convert") is not None else [])]
+        notes += [] if ".pdf" in endings else [NO_PDF]
+        drawn = write_changed(dict(_figure_files(report.sections, Path(figures), endings)), overwrite)
+    return WrittenReport(
+        output, len(content), tuple(section.target for section in report.sections), report.pictures,
+        report.pictures_wanted - report.pictures, tuple(sorted(drawn)), tuple(notes),
     )  # fmt: skip
 
 
-def _section(section: ReportSection) -> str:
-    inside = "\n".join(part if isinstance(part, str) else part_html(part) for part in section.parts)
-    heading = f'<h2 id="{section.target}-title">{escape(section.title)}</h2>'
-    return f'<section id="{section.target}" aria-labelledby="{section.target}-title">\n{heading}\n{inside}\n</section>'
+def _figure_files(
+    sections: Sequence[ReportSection], folder: Path, endings: Sequence[str]
+) -> Iterator[tuple[Path, bytes]]:
+    """Every chart and table under the name of its section and its title."""
+    taken: set[str] = set()
+    for section in sections:
+        for part in section.figures():
+            plain = re.sub(r"[^a-z0-9]+", "-", f"{section.target}-{part.title}".lower()).strip("-")[:80].strip("-")
+            numbered = (plain, *(f"{plain}-{number}" for number in range(2, len(taken) + 2)))
+            name = next(name for name in numbered if name not in taken)
+            taken.add(name)
+            table = part.table if isinstance(part, Chart) else part
+            yield folder / f"{name}.tex", f"{BOOKTABS}{latex_table(table)}".encode()
+            if isinstance(part, Chart):
+                yield from ((folder / f"{name}{ending}", drawn_file([draw(part)], ending)) for ending in endings)

@@ -7,7 +7,7 @@ from html import escape
 from typing import NamedTuple
 
 from crosslens.core import PictureBox, PictureCard
-from crosslens.report.pages.pictures import EmbeddedImage
+from crosslens.report.forms.pictures import EmbeddedImage
 
 PALETTE = (
     "#0b6e99", "#b3541e", "#2e7d32", "#8e24aa", "#c2185b", "#5d4037", "#00796b", "#1a4fa0", "#8a5a00", "#455a64",

@@ -9,7 +9,6 @@ from functools import singledispatch
 import numpy as np
 
 from crosslens.core import FORMS, Bars, Chart, Cloud, Figure, Gauge, Heat, Histogram, Lines, Scatter, Series, Shares
-from crosslens.report.charts.theme import LEVEL_COLOURS
 from crosslens.report.forms.drawing import (
     ChartDrawing,
     Plane,
@@ -22,6 +21,7 @@ from crosslens.report.forms.drawing import (
     ticks,
     widest,
 )
+from crosslens.report.forms.theme import LEVEL_COLOURS
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 """Its multiples modulo 1 fill the interval evenly."""

@@ -8,8 +8,8 @@ from html import escape
 from pathlib import Path
 
 from crosslens.core import Figure, MissingExtraError
-from crosslens.report.charts.theme import LEVEL_COLOURS, PAPER_STYLE, SERIES
-from crosslens.report.export.files import write_changed
+from crosslens.report.export import write_changed
+from crosslens.report.forms.theme import LEVEL_COLOURS, PAPER_STYLE, SERIES
 
 _TICKS = 5
 _LETTER = 7.4

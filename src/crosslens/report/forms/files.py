@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from crosslens.core import ENDINGS, FORMS, PICTURES, ConflictError, Presented, UsageError, json_form
-from crosslens.report.export.files import write_changed
+from crosslens.report.export import write_changed
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.drawing import drawn_file
 from crosslens.report.forms.page import section_page

@@ -24,12 +24,10 @@ from crosslens.core import (
     Text,
     cell_text,
 )
-from crosslens.report.charts.theme import CHART_STYLE, THEME_STYLE
-from crosslens.report.document.style import STYLE
 from crosslens.report.forms.boxes import draw_boxes
 from crosslens.report.forms.charts import draw
-from crosslens.report.html import folded, html_page
-from crosslens.report.pages.pictures import EmbeddedImage, embed_image, embed_thumbnails
+from crosslens.report.forms.pictures import EmbeddedImage, embed_image, embed_thumbnails
+from crosslens.report.forms.theme import NOTEBOOK_STYLE, PAGE_STYLE
 
 _BUDGET = 8_000_000
 """Bytes that the pictures of a page may take."""
@@ -48,28 +46,75 @@ Drawn = Mapping[str, EmbeddedImage]
 
 @FORMS.register("html")
 def fragment(sections: Iterable[Section]) -> str:
-    """For a notebook: the style of pages, which keeps to this element, and the sections."""
-    style = f"<style>{THEME_STYLE}{CHART_STYLE}{NOTEBOOK_STYLE}</style>"
-    return f'{style}<div class="crosslens">{_body(list(sections))}</div>'
+    """For a notebook: the sections, and a style that keeps to them."""
+    return f'<style>{NOTEBOOK_STYLE}</style><div class="crosslens">{_body(list(sections))}</div>'
 
 
 def section_page(title: str, sections: Iterable[Section]) -> str:
-    """A page that needs no other file."""
+    """A page that needs no other file; where sections are about queries, it begins with links to them."""
     below = [replace(section, title="") if section.title == title else section for section in sections]
-    return html_page(title, _body(below), style=THEME_STYLE + CHART_STYLE + STYLE)
+    named = [(_target(number), section.query) for number, section in enumerate(below) if section.query]
+    return html_page(title, (links(named, "Queries") if len(named) > 1 else "") + _body(below))
+
+
+def html_page(
+    title: str, body: str, *, script: str = "", heading: bool = True, before: str = "", after: str = ""
+) -> str:
+    """A whole page around a body that is HTML already; ``before`` and ``after`` surround its main part."""
+    lines = [
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        "<head>",
+        '<meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<link rel="icon" href="data:,">',
+        f"<title>{escape(title)}</title>",
+        f"<style>{PAGE_STYLE}</style>",
+        f"<script>{script}</script>" if script else "",
+        "</head>",
+        "<body>",
+        before,
+        "<main>",
+        f"<h1>{escape(title)}</h1>" if heading else "",
+        body,
+        "</main>",
+        after,
+        "</body>",
+        "</html>",
+    ]
+    return "\n".join(line for line in lines if line) + "\n"
+
+
+def links(targets: Sequence[tuple[str, str]], label: str) -> str:
+    """A navigation bar of ids on the page and their names."""
+    anchors = "\n".join(f'<a href="#{escape(target)}">{escape(name)}</a>' for target, name in targets)
+    return f'<nav class="links" aria-label="{escape(label)}">\n{anchors}\n</nav>\n'
+
+
+def folded(summary: str, content: str) -> str:
+    """Content that is HTML already, under a line to click on."""
+    return f"<details><summary>{escape(summary)}</summary>\n{content}</details>"
+
+
+def _target(number: int) -> str:
+    return f"query-{number + 1}"
 
 
 def _body(sections: Sequence[Section]) -> str:
     drawn = _drawn([part for section in sections for part in section.parts if isinstance(part, Cards)])
-    return "\n".join(section_html(section, drawn) for section in sections)
+    return "\n".join(
+        section_html(section, drawn, _target(number) if section.query else "")
+        for number, section in enumerate(sections)
+    )
 
 
-def section_html(section: Section, drawn: Drawn | None = None) -> str:
+def section_html(section: Section, drawn: Drawn | None = None, target: str = "") -> str:
     """A section with its heading, unless a chart of the same title opens it; ``drawn``: as of :func:`part_html`."""
     opening = section.parts[0] if section.parts else None
     headed = section.title and not (isinstance(opening, Chart) and opening.title == section.title)
     head = f"<h2>{escape(section.title)}</h2>\n" if headed else ""
-    return f"<section>{head}{''.join(part_html(part, drawn) for part in section.parts)}</section>"
+    place = f' id="{target}"' if target else ""
+    return f"<section{place}>{head}{''.join(part_html(part, drawn) for part in section.parts)}</section>"
 
 
 def part_html(part: Part, drawn: Drawn | None = None) -> str:
@@ -219,18 +264,3 @@ def _card(card: PictureCard, picture: EmbeddedImage | None) -> str:
 def _class(*names: str) -> str:
     given = " ".join(name for name in names if name)
     return f' class="{given}"' if given else ""
-
-
-NOTEBOOK_STYLE = """
-.crosslens table { border-collapse: collapse; }
-.crosslens th, .crosslens td { padding: 2px 12px 2px 0; text-align: left; vertical-align: top; }
-.crosslens th.number, .crosslens td.number { text-align: right; } .crosslens .facts { color: var(--soft); }
-.crosslens td.best { font-weight: 700; } .crosslens .wide { overflow-x: auto; }
-.crosslens .hits { display: grid; grid-template-columns: repeat(auto-fill, minmax(160px, 1fr)); gap: 10px; }
-.crosslens .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(240px, 1fr)); gap: 14px; }
-.crosslens .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-.crosslens mark { background: none; color: inherit; } .crosslens mark.no { color: var(--bad); }
-.crosslens .hits img, .crosslens .pair img, .crosslens .pair svg { max-width: 100%; max-height: 380px; height: auto; }
-.crosslens .hits .facts, .crosslens .diffs .facts { display: block; font-size: 12px; }
-"""
-"""A few rules that keep to this element: a notebook has a style of its own."""

@@ -118,16 +118,22 @@ def _markdown_cell(cell: Cell) -> str:
 
 
 def csv(sections: Iterable[Section]) -> str:
-    """All tables with the same columns below each other, values unrounded; a column says which table a row is of."""
+    """The tables with the columns of the first below each other, values unrounded; columns say of what a row is."""
     import polars as pl
 
-    tables = [(table.title or section.title, table) for section in sections for table in section.tables]
+    tables = [(section, table) for section in sections for table in section.tables]
     if not tables:
         raise UsageError("the result has no table", fix="choose .html or .json")
-    same = [(title, table) for title, table in tables if table.header == tables[0][1].header]
-    frames = [
-        table.frame.select(*([pl.lit(title).alias("table")] if len(same) > 1 else []), pl.all())
-        for title, table in same
+    first = tables[0][1]
+    same = [
+        (section, table)
+        for section, table in tables
+        if table.header == first.header or (section.query and table.title == first.title)
     ]
+    frames = []
+    for section, table in same:
+        about = {"query id": section.query} if section.query else {}
+        about |= {"table": table.title or section.title} if len(same) > 1 else {}
+        frames.append(table.frame.select(*(pl.lit(name).alias(column) for column, name in about.items()), pl.all()))
     joined = pl.concat(frames, how="diagonal_relaxed")
     return joined.with_columns(pl.selectors.string().str.strip_chars()).write_csv()

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import CrosslensError, UnknownNameError
-from crosslens.report import group_members, group_names
+from crosslens.pipeline import group_members, group_names
 from crosslens.web.explorer.retrieval import Retrieval
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]

@@ -84,7 +84,7 @@ def audit(
 
 
 def _list(json: bool) -> None:
-    stages = report.audit_stages()
+    stages = pipeline.all_stages()
     if json:
         print_json(
             [

@@ -36,8 +36,8 @@ class DemoResult(Presented):
 
     model: str
     runs: Mapping[str, core.Run]
-    easiest: report.GroupChart
-    galleries: report.SideBySide
+    easiest: pipeline.GroupChart
+    galleries: pipeline.SideBySide
     audit: pipeline.Audit
 
     @property
@@ -132,9 +132,9 @@ def demo(
     print_note(f"took {duration(time.perf_counter() - begin)}; processor time: {duration(used)}")
     named = zip(synthesis.VERSIONS, result.runs.values(), strict=True)
     runs = {version: replace(run, name=version) for version, run in named}
-    easiest = report.chart(runs["v0"], _COLUMN, METRIC)
+    easiest = pipeline.chart(runs["v0"], _COLUMN, METRIC)
     print_note("")
-    return DemoResult(model, runs, easiest, report.side_by_side(list(runs.values()), METRIC, column=_COLUMN), result)
+    return DemoResult(model, runs, easiest, pipeline.side_by_side(list(runs.values()), METRIC, column=_COLUMN), result)
 
 
 def expected_seconds(images: int) -> float:

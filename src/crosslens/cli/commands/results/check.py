@@ -10,7 +10,6 @@ import typer
 
 import crosslens.core as core
 import crosslens.pipeline as pipeline
-import crosslens.report as report
 from crosslens.cli.answers import end_with
 from crosslens.cli.console import print_result
 from crosslens.cli.exit_codes import UNMET
@@ -69,4 +68,4 @@ def check(
 
 
 def _groups(run: core.Run, column: str, metric: str) -> Mapping[str, Mapping[str, core.MetricValues]]:
-    return report.group_metrics(run, column, metric).values
+    return pipeline.group_metrics(run, column, metric).values

@@ -1,28 +1,119 @@
-"""The failures that say most about a run: confident, far off and explained; doubtful labels are said to be so."""
+"""Which queries are worth looking at: confident failures, near misses, likely missing positives, wins and losses; and
+the failures that say most about a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from crosslens.core import IMAGE_TO_TEXT, CrosslensError
+from crosslens.core import IMAGE_TO_TEXT, CrosslensError, Dataset
 from crosslens.explanations import Explanation, explain_queries
-from crosslens.report.document.choice import FAILED
-from crosslens.report.document.context import ReportContext
-from crosslens.report.document.facts import stage_of
+from crosslens.report.document.inputs import ReportContext
+from crosslens.similarity import relevance_pairs
 
-MOST = 3
+PHI = "cider"
+FAILED = pl.col("rank").is_null() | (pl.col("rank") != 1)
+_LEAD = pl.coalesce("margin", "margin_at_least")
+_TELLING = 3
 _CANDIDATES = 24
 """Failures that are explained, to choose from."""
 _BY_MODELS = {"another image", "far"}
 """Reasons to suspect a label that are nothing but failures of models."""
-_FITS = "Perhaps not a failure."
-_NO_EVIDENCE = "The label may be wrong."
-_SUSPECT = "The label is suspect: {}."
 _UNANNOTATED = "Perhaps not a failure: by its captions, what was retrieved fits as well as annotated pairs do."
+
+
+@dataclass(frozen=True)
+class QueryGroup:
+    """Queries of one kind, the most instructive first; ``facts`` is a sentence on each."""
+
+    title: str
+    about: str
+    queries: tuple[str, ...]
+    facts: tuple[str, ...]
+
+
+def choose_queries(
+    outcomes: Mapping[str, pl.DataFrame], best: str, most: int, phi: pl.DataFrame | None = None
+) -> list[QueryGroup]:
+    """Up to ``most`` queries of each kind, none of them twice; ``outcomes`` are of runs on the same queries.
+
+    Failures are those of the run ``best``. ``phi`` has, for some of its failures, how similar the first hit is to the
+    query (``query``, ``phi``).
+    """
+    chosen: set[str] = set()
+    groups: list[QueryGroup] = []
+    failures = outcomes[best].filter(FAILED)
+
+    def add(title: str, about: str, rows: pl.DataFrame, by: str, facts: Any, *, descending: bool = True) -> None:
+        """The first rows whose queries are not shown yet; ``facts`` says a sentence on a row."""
+        free = rows.sort(by, "query", descending=[descending, False])
+        free = free.filter(~pl.col("query").is_in(list(chosen))).head(most)
+        chosen.update(free["query"])
+        if free.height:
+            groups.append(QueryGroup(title, about, tuple(free["query"]), tuple(map(facts, free.to_dicts()))))
+
+    add(
+        "Confident failures",
+        f"{best} is wrong by the largest margin: the first hit scores far above the right item.",
+        failures.with_columns(_LEAD.alias("lead")).filter(pl.col("lead") > 0),
+        "lead",
+        lambda row: (
+            f"score {row['score']:.3f}, against {'at most ' if row['margin'] is None else ''}"
+            f"{row['score'] - row['lead']:.3f} of the right item"
+        ),
+    )
+    if phi is not None:
+        add(
+            "Likely missing positives",
+            f"Failures whose first hit is most similar to the query by its captions (φ = {PHI}): the label may be "
+            "missing, and the answer right.",
+            failures.join(phi, on="query", how="inner").filter(pl.col("phi") > 0),
+            "phi",
+            lambda row: f"φ of the first hit {row['phi']:.2f}",
+        )
+    if len(outcomes) > 1:
+        first, second = list(outcomes)[:2]
+        ranks = [outcomes[name].select("query", "rank") for name in (first, second)]
+        change = (1 / pl.col("rank_after")).fill_null(0.0) - (1 / pl.col("rank")).fill_null(0.0)
+        changed = ranks[0].join(ranks[1], on="query", suffix="_after").with_columns(change.alias("change"))
+        for what, side in (("wins", pl.col("change") > 0), ("loses", pl.col("change") < 0)):
+            rows = changed.filter(side).with_columns(pl.col("change").abs())
+            add(
+                f"Queries that {second} {what} against {first}",
+                f"{rows.height:,} queries in all; those whose reciprocal rank changes most.",
+                rows,
+                "change",
+                lambda row: f"rank {_rank(row['rank'])} with {first}, {_rank(row['rank_after'])} with {second}",
+            )
+    near = failures.filter((pl.col("rank") == 2) & pl.col("margin").is_not_null())
+    add(
+        "Near misses", "The right item is second, by the smallest margin.", near, "margin",
+        lambda row: f"{row['margin']:.4f} behind the first", descending=False,
+    )  # fmt: skip
+    return groups
+
+
+def _rank(rank: int | None) -> str:
+    return "beyond the list" if rank is None else f"{rank:,}"
+
+
+def similarity_of_hits(outcomes: pl.DataFrame, dataset: Dataset, direction: str) -> pl.DataFrame | None:
+    """φ of every failure's first hit; None where it cannot be computed."""
+    failures = outcomes.filter(FAILED)
+    image = {name: row for row, name in enumerate(dataset.image_ids)}
+    caption = {name: row for row, name in enumerate(dataset.caption_ids)}
+    images, captions = ("query", "item") if direction == IMAGE_TO_TEXT else ("item", "query")
+    try:
+        rows = np.array([image[name] for name in failures[images]], np.int64)
+        columns = np.array([caption[name] for name in failures[captions]], np.int64)
+        values = relevance_pairs(dataset, PHI, rows, columns)
+    except (CrosslensError, KeyError):
+        return None
+    return pl.DataFrame({"query": failures["query"], "phi": values}, schema={"query": pl.String, "phi": pl.Float64})
 
 
 @dataclass(frozen=True)
@@ -59,21 +150,22 @@ def telling_failures(context: ReportContext, name: str) -> list[TellingFailure]:
     for row, explanation in zip(rows, explained, strict=True):
         failure = _judged(row, explanation)
         pair = (row["query"], row["item"]) if context.direction == IMAGE_TO_TEXT else (row["retrieved"], row["query"])
-        doubt = _SUSPECT.format(suspect[row["query"]]) if row["query"] in suspect else failure.doubt
-        doubt = doubt or (_UNANNOTATED if pair in fitting else "")
-        judged.append(TellingFailure(row, failure.reason, failure.kind, doubt, failure.gallery))
+        if row["query"] in suspect:
+            failure = replace(failure, doubt=f"The label is suspect: {suspect[row['query']]}.")
+        elif pair in fitting and not failure.doubt:
+            failure = replace(failure, doubt=_UNANNOTATED)
+        judged.append(failure)
     return choose_telling(judged)
 
 
 def most_telling(failures: pl.DataFrame) -> pl.DataFrame:
     """Failures in order: first those that are among the most confident *and* have the right item among the furthest."""
-    lead = pl.coalesce("margin", "margin_at_least").fill_null(0.0)
     far = pl.col("rank").fill_null(pl.col("rank").max() + 1).fill_null(0)
-    telling = pl.min_horizontal(lead.rank(), far.rank())
+    telling = pl.min_horizontal(_LEAD.fill_null(0.0).rank(), far.rank())
     return failures.sort(telling, "query", descending=[True, False])
 
 
-def choose_telling(judged: Sequence[TellingFailure], most: int = MOST) -> list[TellingFailure]:
+def choose_telling(judged: Sequence[TellingFailure], most: int = _TELLING) -> list[TellingFailure]:
     """The first ones: of different kinds, then explained ones, then others; doubtful labels only where nothing else is.
 
     No image is the retrieved one twice, while there are others.
@@ -109,14 +201,15 @@ def _judged(row: Mapping[str, Any], explanation: Explanation | None) -> TellingF
     kinds = [claim.kind for claim in words.claims if claim.about == "words"]
     lacking = [{claim.name for claim in words.claims if (claim.about, claim.kind) == (side, "lacks")}
                for side in ("right", "other")]  # fmt: skip
-    doubt = _FITS if "no fault" in kinds else _NO_EVIDENCE if lacking[0] & lacking[1] else ""
+    unproven = "The label may be wrong." if lacking[0] & lacking[1] else ""
+    doubt = "Perhaps not a failure." if "no fault" in kinds else unproven
     kind = next((kind for kind in kinds if kind not in ("no fault", "unchecked")), "")
     return TellingFailure(row, words.text if kind else scored or words.text, kind, doubt, explanation.gallery)
 
 
 def _suspect_labels(context: ReportContext, name: str) -> dict[str, str]:
     """Captions with a label that is suspect for more than the failures of models, and why."""
-    result = stage_of(context, "label-quality", name)
+    result = context.inputs.stage_of("label-quality", name)
     if result is None:
         return {}
     rows: Sequence[Mapping[str, Any]] = list(result.payload.get("review", ()))
@@ -128,7 +221,7 @@ def _suspect_labels(context: ReportContext, name: str) -> dict[str, str]:
 
 def _unannotated_pairs(context: ReportContext, name: str) -> set[tuple[str, str]]:
     """Image and caption of pairs that nobody annotated, and that are as similar as annotated ones."""
-    result = stage_of(context, "missing-positives", name)
+    result = context.inputs.stage_of("missing-positives", name)
     file = None if result is None or result.folder is None else result.folder / "missing.csv"
     if file is None or not file.exists():
         return set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
@@ -26,19 +27,20 @@ from crosslens.core import (
     UsageError,
     split_name,
 )
-from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure, metric_names, select_metrics
-from crosslens.pipeline import notes_on_protocols, run_labels, share_bars, table_notes, value_figure
-from crosslens.report.groups import (
+from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure
+from crosslens.pipeline.comparison import notes_on_protocols, run_labels
+from crosslens.pipeline.groups import (
     NO_VALUE,
+    chosen_metrics,
     column_of,
     group_bars,
     group_metrics,
-    groupable_metrics,
     grouping_columns,
     metric_title,
     several_values,
     smaller_groups,
 )
+from crosslens.pipeline.run_sections import share_bars, table_notes, value_figure
 
 WHOLE = "(all)"
 """The row with the figure over all queries, under those of the groups."""
@@ -71,10 +73,7 @@ class SideBySide(Presented):
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: metric, run, group, figures; fractions, never percent."""
-        shown = {
-            metric: {run: {group: values.as_dict() for group, values in groups.items()} for run, groups in runs.items()}
-            for metric, runs in self.values.items()
-        }
+        shown = {metric: _as_dicts(runs) for metric, runs in self.values.items()}
         head = {"runs": list(self.runs), **({"notes": list(self.notes)} if self.notes else {})}
         if self.column is None:
             whole = {metric: {run: groups[WHOLE] for run, groups in runs.items()} for metric, runs in shown.items()}
@@ -100,7 +99,7 @@ class SideBySide(Presented):
             whole = {metric: {run: own[WHOLE] for run, own in runs.items()} for metric, runs in self.values.items()}
             tables, charts = {"": whole}, share_bars(self.title, whole)
         else:
-            tables = {metric: self._by_group(metric) for metric in self.values}
+            tables = {metric: _by_group(runs) for metric, runs in self.values.items()}
             charts = tuple(
                 group_bars(
                     metric, self.column, [group for group in tables[metric] if group != WHOLE], runs,
@@ -114,24 +113,19 @@ class SideBySide(Presented):
         ]
         yield Section("", (*parts, Row(charts)) if charts else tuple(parts))
 
-    def _by_group(self, metric: str) -> dict[str, dict[str, MetricValues]]:
-        """A row per group, all queries last."""
-        runs = self.values[metric]
-        groups = dict.fromkeys(group for own in runs.values() for group in own if group != WHOLE)
-        return {group: {run: runs[run][group] for run in runs if group in runs[run]} for group in (*groups, WHOLE)}
-
     def _table(self, metric: str, rows: RunGroups, *, intervals: bool = True) -> Table:
         """The notes are under the last table, and about all of them."""
-        figures = value_figure if intervals else _without_interval
-        cells: list[tuple[Cell, ...]] = [
-            (name, *(figures(row[run]) if run in row else ABSENT for run in self.runs)) for name, row in rows.items()
-        ]
+
+        def cell(values: MetricValues | None) -> Cell:
+            if values is None:
+                return ABSENT
+            return value_figure(values) if intervals else metric_figure(values.name, values.mean)
+
+        cells = tuple((name, *(cell(row.get(run)) for run in self.runs)) for name, row in rows.items())
         notes = smaller_groups(self.left_out.get(metric, 0))
         notes += tuple(self._notes(intervals)) if metric in ("", list(self.values)[-1]) else ()
-        title = metric_title(metric) if metric else ""
-        return Table(
-            (self.column or "metric", *self.runs), tuple(cells), "l" + "r" * len(self.runs), title=title, notes=notes
-        )
+        title, sides = metric_title(metric) if metric else "", "l" + "r" * len(self.runs)
+        return Table((self.column or "metric", *self.runs), cells, sides, title=title, notes=notes)
 
     def _notes(self, intervals: bool) -> Iterator[str]:
         """How many queries each run has, by direction: runs with different queries are no paired comparison."""
@@ -153,6 +147,16 @@ class SideBySide(Presented):
         yield from self.notes
 
 
+def _as_dicts(runs: RunGroups) -> dict[str, dict[str, Any]]:
+    return {run: {group: values.as_dict() for group, values in own.items()} for run, own in runs.items()}
+
+
+def _by_group(runs: RunGroups) -> dict[str, dict[str, MetricValues]]:
+    """A row per group, all queries last."""
+    groups = dict.fromkeys(group for own in runs.values() for group in own if group != WHOLE)
+    return {group: {run: own[group] for run, own in runs.items() if group in own} for group in (*groups, WHOLE)}
+
+
 def side_by_side(
     runs: Sequence[Run],
     metrics: str | Sequence[str] | None = None,
@@ -169,7 +173,7 @@ def side_by_side(
     if not runs:
         raise UsageError("no runs", fix="pass at least one")
     labels = tuple(run_labels(tuple(runs)))
-    names = _chosen(runs, metrics, column)
+    names = chosen_metrics(runs, metrics, column)
     if metrics is None and column is not None:
         names = list(_first_of_each_direction(names).values())
     values: dict[str, dict[str, dict[str, MetricValues]]] = {name: {} for name in names}
@@ -180,9 +184,23 @@ def side_by_side(
         overlapping |= groups is not None and groups.overlapping
         for name in present:
             values[name][label] = {**(groups.values[name] if groups is not None else {}), WHOLE: run[name]}
-    left_out = {name: _keep_largest(values[name], largest) for name in names}
+    left_out = dict.fromkeys(names, 0)
+    for name in names if largest is not None else ():
+        dropped = _by_size(values[name])[largest:]
+        left_out[name] = len(dropped)
+        for own in values[name].values():
+            for group in dropped:
+                own.pop(group, None)
     column = None if column is None else column_of(runs[0], column)
     return SideBySide(labels, values, column, left_out, overlapping, tuple(notes_on_protocols(runs)))
+
+
+def _by_size(runs: RunGroups, fewest: int = 0) -> list[str]:
+    """The groups with at least ``fewest`` queries in all runs together, the largest first."""
+    sizes: Counter[str] = Counter()
+    for groups in runs.values():
+        sizes.update({group: values.n for group, values in groups.items() if group != WHOLE})
+    return sorted((group for group, size in sizes.items() if size >= fewest), key=lambda group: -sizes[group])
 
 
 @dataclass(frozen=True)
@@ -246,8 +264,7 @@ class GroupChart(Presented):
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: fractions, never percent."""
-        runs = {run: {group: values.as_dict() for group, values in own.items()} for run, own in self.runs.items()}
-        return {"metric": self.metric, "by": self.column or None, "runs": runs}
+        return {"metric": self.metric, "by": self.column or None, "runs": _as_dicts(self.runs)}
 
 
 def chart(
@@ -268,30 +285,40 @@ def chart(
         raise UsageError("no runs to draw", fix="pass at least one")
     name = _shared_metric(runs, column, metric)
     table = side_by_side(runs, name, column=column, seed=seed)
-    whole = {run: groups[WHOLE] for run, groups in table.values[name].items()}
+    values = table.values[name]
+    whole = {run: groups[WHOLE] for run, groups in values.items()}
     datasets = list(dict.fromkeys(map(dataset_name, runs)))
     dataset = datasets[0] if len(datasets) == 1 else ""
     if table.column is None:
         everything = "all queries"
-        return GroupChart(
-            name, "", (everything,), {run: {everything: own} for run, own in whole.items()}, whole, dataset
-        )
-    sizes = _sizes(table.values[name])
-    counted = [group for group, size in sizes.items() if size]
-    kept = sorted(counted, key=lambda group: -sizes[group])[:largest]
-    grouped = {
-        run: {group: groups[group] for group in kept if group in groups} for run, groups in table.values[name].items()
-    }
+        drawn = {run: {everything: own} for run, own in whole.items()}
+        return GroupChart(name, "", (everything,), drawn, whole, dataset)
+    counted = _by_size(values, fewest=1)
+    kept = counted[:largest]
+    grouped = {run: {group: groups[group] for group in kept if group in groups} for run, groups in values.items()}
+    first = values[table.runs[0]]
+    order = [group for group in first if group in kept] + [group for group in kept if group not in first]
     labels = grouping_columns(runs[0], split_name(name)[0])[table.column]
-    return GroupChart(
-        name, table.column, _ordered(kept, table.values[name][table.runs[0]], labels, name), grouped, whole, dataset,
-        len(counted) - len(kept), table.overlapping,
-    )  # fmt: skip
+    if labels.dtype.is_numeric() or labels.dtype == pl.Boolean:
+        order.sort(key=lambda group: (group == NO_VALUE, _number(group)))
+    else:  # those that the first run lacks are last
+        sign = -1.0 if facts_of(name).higher_is_better else 1.0
+        order.sort(key=lambda group: sign * first[group].mean if group in first else float("inf"))
+    left_out = len(counted) - len(kept)
+    return GroupChart(name, table.column, tuple(order), grouped, whole, dataset, left_out, table.overlapping)
+
+
+def _number(group: str) -> float:
+    """The sort key of a group of numbers; parts of a range are in order already."""
+    try:
+        return float(group)
+    except ValueError:
+        return 0.0
 
 
 def _shared_metric(runs: Sequence[Run], column: str | None, metric: str | None) -> str:
     """The full name of the chosen metric, which every run must have."""
-    names = _chosen(runs, metric, column)
+    names = chosen_metrics(runs, metric, column)
     shared = [name for name in names if all(name in run.values for run in runs)]
     if not shared and metric is None:
         raise UsageError(
@@ -309,67 +336,9 @@ def _shared_metric(runs: Sequence[Run], column: str | None, metric: str | None) 
     return PREFERRED if metric is None and PREFERRED in shared else shared[0]
 
 
-def _ordered(
-    kept: Sequence[str], values: Mapping[str, MetricValues], labels: pl.Series, metric: str
-) -> tuple[str, ...]:
-    """Numbers in their order, other groups by the figures, the best first; those that the run lacks are last."""
-    present = [group for group in values if group in kept] + [group for group in kept if group not in values]
-    if labels.dtype.is_numeric() or labels.dtype == pl.Boolean:
-        return tuple(sorted(present, key=lambda group: (group == NO_VALUE, *_number(group, present))))
-    sign = -1.0 if facts_of(metric).higher_is_better else 1.0
-    return tuple(sorted(present, key=lambda group: sign * values[group].mean if group in values else float("inf")))
-
-
-def _number(group: str, present: Sequence[str]) -> tuple[float, int]:
-    """The sort key of a group of numbers; parts of a range are in order already."""
-    try:
-        return float(group), 0
-    except ValueError:
-        return 0.0, present.index(group)
-
-
-def _sizes(runs: RunGroups) -> dict[str, int]:
-    """How many queries each group has in all runs together."""
-    sizes: dict[str, int] = {}
-    for groups in runs.values():
-        for group, values in groups.items():
-            sizes[group] = sizes.get(group, 0) + values.n
-    sizes.pop(WHOLE, None)
-    return sizes
-
-
-def _keep_largest(runs: dict[str, dict[str, MetricValues]], largest: int | None) -> int:
-    """Drop all but the largest groups; how many that are."""
-    sizes = _sizes(runs)
-    dropped = [] if largest is None else sorted(sizes, key=lambda group: -sizes[group])[largest:]
-    for groups in runs.values():
-        for group in dropped:
-            groups.pop(group, None)
-    return len(dropped)
-
-
-def _chosen(runs: Sequence[Run], metrics: str | Sequence[str] | None, column: str | None) -> list[str]:
-    """The full names of metrics that any of the runs has; by a column, only those that it can group."""
-    possible = list(dict.fromkeys(name for run in runs for name in (groupable_metrics(run, column) if column else run)))
-    if metrics is None:
-        return possible
-    known = Run("any", {name: run[name] for run in runs for name in run})
-    chosen: dict[str, None] = {}
-    for metric in metric_names(metrics):
-        names = [name for name in select_metrics(known, [metric]) if name in possible]
-        if not names:
-            raise UsageError(f"{metric} has no values by {column}", fix=f"choose from {', '.join(possible)}")
-        chosen |= dict.fromkeys(names)
-    return list(chosen)
-
-
 def _first_of_each_direction(names: Iterable[str]) -> dict[str, str]:
     """Direction → the first metric of it."""
     first: dict[str, str] = {}
     for name in names:
         first.setdefault(split_name(name)[0], name)
     return first
-
-
-def _without_interval(values: MetricValues) -> Cell:
-    return metric_figure(values.name, values.mean)

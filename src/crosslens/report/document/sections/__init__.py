@@ -1,1 +1,0 @@
-"""The sections of a report, as functions of the context; without content they return None."""

@@ -1,0 +1,227 @@
+"""How pages look: their colours for light screens, dark screens and paper, charts, texts and tables, the frame."""
+
+from __future__ import annotations
+
+import re
+
+LIGHT = {
+    "ink": "#1b1f24", "soft": "#57606a", "paper": "#ffffff", "panel": "#f5f7f9", "line": "#d5dae0", "frame": "#eef0f3",
+    "accent": "#1a4fa0", "good": "#0b6e3d", "bad": "#a02417", "c1": "#0072B2", "c2": "#B35900", "c3": "#007A5A",
+    "c4": "#A3427F", "c5": "#5B5FC7", "c6": "#6B6B6B",
+}  # fmt: skip
+DARK = {
+    "ink": "#e6e8eb", "soft": "#a9b1ba", "paper": "#14171a", "panel": "#1c2024", "line": "#3a4047", "frame": "#23282d",
+    "accent": "#8fb8ff", "good": "#5fd39a", "bad": "#ff9d8f", "c1": "#56B4E9", "c2": "#E69F00", "c3": "#3CC79E",
+    "c4": "#E58FC2", "c5": "#A5A8FF", "c6": "#B5B5B5",
+}  # fmt: skip
+LEVEL_COLOURS = {"easy": "#009E73", "medium": "#E69F00", "hard": "#D55E00"}
+"""Of the levels of difficulty, in every chart and map, light or dark; what is written on them is dark."""
+SERIES = 6
+"""How many series have a colour of their own; further ones begin again."""
+
+
+def _variables(colours: dict[str, str]) -> str:
+    return " ".join(f"--{name}: {value};" for name, value in colours.items())
+
+
+THEME_STYLE = f"""
+:root {{ color-scheme: light; {_variables(LIGHT)} }}
+@media screen and (prefers-color-scheme: dark) {{
+:root:not([data-theme="light"]) {{ color-scheme: dark; {_variables(DARK)} }} }}
+@media screen {{ :root[data-theme="dark"] {{ color-scheme: dark; {_variables(DARK)} }} }}
+"""
+"""The variables; the attribute ``data-theme`` overrides what the reader's system asks for; paper is light."""
+
+_SERIES_COLOURS = {f"s{number}": f"var(--c{number})" for number in range(1, SERIES + 1)} | {
+    f"level-{level}": colour for level, colour in LEVEL_COLOURS.items()
+}
+_SERIES_STYLE = "\n".join(
+    f".chart .{name} .bar, .chart .{name} .point, .chart .{name} .key, .chart .{name} .band, .chart .strip.{name} "
+    f"{{ fill: {colour}; }} .chart .{name} .curve, .chart .{name} .point.beyond {{ stroke: {colour}; }}"
+    for name, colour in _SERIES_COLOURS.items()
+)
+
+CHART_STYLE = f"""
+.chart {{ display: block; max-width: 100%; height: auto;
+          font-family: system-ui, "Segoe UI", Helvetica, Arial, "Liberation Sans", sans-serif; }}
+.chart text {{ fill: var(--ink); font-size: 12px; }}
+.chart text.soft {{ fill: var(--soft); }}
+.chart text.end {{ text-anchor: end; }} .chart text.middle {{ text-anchor: middle; }}
+.chart .grid {{ stroke: var(--line); stroke-width: 1; }}
+{_SERIES_STYLE}
+.chart .curve {{ fill: none; stroke-width: 2; stroke-linejoin: round; }}
+.chart .s2 .curve {{ stroke-dasharray: 7 3; }} .chart .s3 .curve {{ stroke-dasharray: 2 3; }}
+.chart .s4 .curve {{ stroke-dasharray: 9 3 2 3; }}
+.chart g .curve.beyond {{ stroke-width: 1.4; stroke-dasharray: 1.5 4; }}
+.chart g .point.beyond {{ fill: var(--paper); stroke-width: 1.4; }}
+.chart .band {{ fill-opacity: 0.18; }}
+.chart .mark {{ stroke: var(--ink); stroke-width: 2; }}
+.chart .trend {{ fill: none; stroke: var(--ink); stroke-width: 1.6; }}
+.chart .zone {{ fill: var(--line); fill-opacity: 0.45; }}
+.chart .faint {{ fill-opacity: 0.45; }} .chart .rest .point, .chart .rest .key {{ fill: var(--line); }}
+.chart .ring .point, .chart .ring .key {{ fill: none; stroke: var(--ink); stroke-width: 2; }}
+.chart .interval {{ stroke: var(--ink); stroke-width: 1.4; }}
+.chart .best {{ fill: var(--paper); stroke: var(--bad); stroke-width: 3; }}
+.chart .best-line {{ stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 4 3; }}
+.chart .cell {{ stroke: var(--line); stroke-width: 0.5; fill: var(--accent); }}
+.chart .cell.worse {{ fill: var(--bad); }} .chart .cell.better {{ fill: var(--good); }}
+.chart .strip {{ fill: var(--accent); stroke: var(--paper); stroke-width: 1; }}
+.chart text.over {{ fill: var(--paper); }} .chart text.on-level {{ fill: {LIGHT["ink"]}; }}
+.chart-figure {{ margin: 12px 0; min-width: 0; }}
+.chart-figure > figcaption {{ font-weight: 600; margin-bottom: 4px; overflow-wrap: anywhere; }}
+.chart-scroll {{ overflow-x: auto; }}
+.chart-figure.natural .chart {{ max-width: none; }}
+"""
+"""How charts look: only classes, so that a page may forbid styles inside its markup."""
+
+PAPER_STYLE = re.sub(r"var\(--(\w+)\)", lambda name: LIGHT[name[1]], CHART_STYLE.partition(".chart-figure")[0])
+"""The same for a drawing in a file of its own: programs that place it may know no variables."""
+
+CONTENT_STYLE = """
+a { color: var(--accent); }
+h2 { font-size: 20px; margin: 0 0 8px; overflow-wrap: anywhere; }
+h3 { font-size: 16px; margin: 16px 0 6px; overflow-wrap: anywhere; }
+h4 { font-size: 15px; margin: 18px 0 4px; overflow-wrap: anywhere; }
+p { margin: 6px 0; max-width: 80ch; overflow-wrap: anywhere; }
+.about, .facts, .id { color: var(--soft); } .facts { font-size: 14px; }
+table { border-collapse: collapse; font-size: 14px; }
+th, td { padding: 4px 16px 4px 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line);
+         font-variant-numeric: tabular-nums; }
+thead th { color: var(--soft); font-weight: 600; } tbody th { font-weight: 500; min-width: 9ch; }
+th.number, td.number { text-align: right; padding: 4px 0 4px 16px; }
+th.number + :not(.number), td.number + :not(.number) { padding-left: 20px; }
+td.best { font-weight: 700; } td.figure { white-space: nowrap; }
+.wide { overflow-x: auto; } .wide td, .wide th { max-width: 60ch; }
+details { margin: 8px 0; } summary { cursor: pointer; color: var(--soft); font-size: 14px; }
+.block { margin: 14px 0; } .block h4 { margin-top: 0; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(420px, 100%), 1fr)); gap: 8px 28px; }
+pre { background: var(--panel); border: 1px solid var(--line); border-radius: 6px; padding: 10px 12px; overflow-x: auto;
+      font-size: 13px; line-height: 1.5; }
+ul { padding-left: 22px; } li { overflow-wrap: anywhere; }
+q { display: block; font-style: italic; overflow-wrap: anywhere; } q::before, q::after { content: none; }
+.query { font-size: 16px; font-weight: 600; margin: 4px 0; }
+.hits { display: grid; grid-template-columns: repeat(auto-fit, minmax(130px, 1fr)); gap: 10px; margin-top: 8px; }
+figure { margin: 0; min-width: 0; }
+.hits:not(:has(img)), .hits:has(.facts) { grid-template-columns: repeat(auto-fill, minmax(min(160px, 100%), 1fr)); }
+.hits img { max-width: 100%; height: auto; } .hits .facts { display: block; font-size: 12px; }
+.hits figure { border: 2px solid var(--line); border-radius: 6px; padding: 6px; font-size: 13px; }
+.hits figure.truth { border-style: dashed; } .hits figure.right { border: 4px double var(--good); padding: 4px; }
+.diffs { width: 100%; } .diffs th { width: 9ch; overflow-wrap: anywhere; } .diffs td { overflow-wrap: anywhere; }
+.diffs .facts { display: block; } del { color: var(--bad); } ins { color: var(--good); }
+svg.missing { background: var(--frame); } svg.missing text { fill: var(--soft); font-size: 13px; }
+figcaption { margin-top: 4px; overflow-wrap: anywhere; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(280px, 100%), 1fr)); gap: 14px; }
+.pair svg, .pair img { display: block; width: 100%; max-height: 380px; }
+.pair img { object-fit: contain; object-position: left; height: auto; } .pair .facts { display: block; }
+mark { background: none; color: inherit; padding: 0 1px; border-bottom: 2px solid var(--line); }
+mark.yes { border-color: var(--good); } mark.yes sup { color: var(--good); }
+mark.no { border-color: var(--bad); color: var(--bad); }
+.unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+"""
+"""How texts, tables and pictures look, on a page and in a notebook."""
+
+PAGE_STYLE = (
+    f"{THEME_STYLE}{CHART_STYLE}{CONTENT_STYLE}"
+    + """
+body { margin: 0; background: var(--paper); color: var(--ink);
+       font: 15px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, "Liberation Sans", sans-serif; }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; border-radius: 2px; }
+.skip { position: absolute; left: 8px; top: -60px; background: var(--paper); padding: 8px 12px; z-index: 3; }
+.skip:focus { top: 8px; }
+.layout { display: grid; grid-template-columns: 230px minmax(0, 1fr); max-width: 1320px; margin: 0 auto; }
+.contents { position: sticky; top: 0; align-self: start; max-height: 100vh; overflow-y: auto;
+            padding: 18px 8px 16px 20px; font-size: 14px; box-sizing: border-box; }
+.contents ol { list-style: none; margin: 0; padding: 0; }
+.contents a { display: block; padding: 4px 8px; margin: 0; text-decoration: none; border-left: 2px solid var(--line);
+              color: var(--soft); }
+.contents a:hover { color: var(--accent); border-left-color: var(--accent); }
+main { padding: 8px 28px 60px; min-width: 0; }
+.top { display: flex; justify-content: space-between; align-items: flex-start; gap: 4px 16px; max-width: 1320px;
+       margin: 0 auto; padding: 20px 28px 0 28px; box-sizing: border-box; }
+.top > div { min-width: 0; }
+h1 { font-size: 26px; line-height: 1.25; margin: 0; overflow-wrap: anywhere; }
+.theme { flex: none; font: inherit; font-size: 14px; color: var(--ink); background: var(--panel);
+         border: 1px solid var(--line); border-radius: 6px; padding: 4px 12px; cursor: pointer; }
+.links { font-size: 14px; } .links a { display: inline-block; margin: 0 12px 4px 0; overflow-wrap: anywhere; }
+section { padding: 22px 0; border-top: 1px solid var(--line); scroll-margin-top: 8px; }
+section:first-of-type { border-top: 0; padding-top: 8px; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); gap: 14px; }
+.panel { border: 1px solid var(--line); border-radius: 8px; padding: 12px 16px; min-width: 0; }
+.panel h3 { margin: 0; } .alone .panel { border: 0; padding: 0; }
+.score { margin: 0; } .score b { font-size: 44px; line-height: 1.15; margin-right: 6px; white-space: nowrap; }
+.panel .charts { grid-template-columns: 1fr; gap: 0; } .panel .chart-figure { margin: 6px 0; }
+.panel .chart-figure > figcaption { font-weight: 400; font-size: 13px; color: var(--soft); margin: 0; }
+.panel .chart-figure details { margin: 2px 0; } .panel .chart-figure summary { font-size: 12px; }
+.alone .panel .charts { grid-template-columns: repeat(auto-fit, minmax(min(340px, 100%), 1fr)); gap: 0 28px; }
+.misses { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(280px, 100%), 1fr)); gap: 12px; }
+.two { display: grid; grid-template-columns: repeat(auto-fit, minmax(110px, 1fr)); gap: 10px; }
+.miss svg, .hits svg { display: block; width: 100%; max-height: 170px; border-radius: 3px; }
+.miss figcaption { font-size: 13px; color: var(--soft); margin: 0 0 4px; } .miss q { font-size: 14px; margin: 0 0 6px; }
+.miss p { font-size: 14px; } .miss .query { font-size: 15px; } .miss .facts { font-size: 13px; }
+.doubt { border-left: 3px solid var(--bad); padding-left: 8px; }
+.findings { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: 4px 16px 10px;
+            margin: 14px 0; }
+.findings h3 { margin: 10px 0 4px; color: var(--accent); }
+.findings ol { margin: 6px 0; padding-left: 22px; } .findings li { margin: 3px 0; }
+.store { position: absolute; width: 0; height: 0; overflow: hidden; }
+.queries { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(430px, 100%), 1fr)); gap: 16px; }
+article { border: 1px solid var(--line); border-radius: 8px; padding: 8px 14px 14px; min-width: 0; }
+article.failure { margin: 12px 0; }
+.badge { background: var(--good); color: var(--paper); border-radius: 3px; padding: 0 5px; white-space: nowrap; }
+footer { color: var(--soft); font-size: 13px; border-top: 1px solid var(--line); padding-top: 10px; }
+@media (max-width: 860px) {
+  .layout { display: block; } main { padding: 12px 14px 40px; }
+  .contents { position: static; max-height: none; padding: 12px 14px 0; }
+  .contents ol { display: flex; flex-wrap: wrap; gap: 4px 6px; }
+  .contents a { border: 1px solid var(--line); border-radius: 12px; padding: 3px 10px; }
+  .top { padding: 12px 14px 0; }
+}
+@media print {
+  body { font-size: 10.5pt; } .contents, .theme, .skip { display: none; } .layout { display: block; }
+  main { padding: 0; } a { color: inherit; text-decoration: none; }
+  section { padding: 10pt 0; } h2, h3, h4, figcaption { break-after: avoid; }
+  article, figure, tr, .findings, .panel .score { break-inside: avoid; }
+  .wide, .chart-scroll, pre { overflow: visible; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+  .chart-figure.natural .chart { max-width: 100%; } td.figure { white-space: normal; }
+  .wide table { font-size: 8.5pt; } .wide td, .wide th { padding-right: 8pt; overflow-wrap: anywhere; }
+  details > summary { list-style: none; } details::details-content { content-visibility: visible; display: block; }
+  .chart, .pair svg, .badge, .findings { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  .miss svg, .hits svg { max-height: 110pt; } .pair svg, .pair img { max-height: 160pt; }
+}
+"""
+)
+"""All of a page, with its frame: on a desk, on a phone, on paper."""
+
+NOTEBOOK_STYLE = f"{THEME_STYLE}.crosslens {{{CHART_STYLE}{CONTENT_STYLE}}}"
+"""Rules that keep to this element: a notebook has a style of its own."""
+
+SCRIPT = """
+(function () {
+  var root = document.documentElement, key = "crosslens-theme", stored = null;
+  try { stored = localStorage.getItem(key); } catch (error) { stored = null; }
+  if (stored === "dark" || stored === "light") { root.dataset.theme = stored; }
+  function isDark() {
+    return root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  }
+  document.addEventListener("DOMContentLoaded", function () {
+    var button = document.getElementById("theme");
+    function say() { button.textContent = isDark() ? "Light colours" : "Dark colours"; }
+    button.hidden = false;
+    say();
+    button.addEventListener("click", function () {
+      root.dataset.theme = isDark() ? "light" : "dark";
+      try { localStorage.setItem(key, root.dataset.theme); } catch (error) { /* not kept for next time */ }
+      say();
+    });
+    var closed = [];
+    addEventListener("beforeprint", function () {
+      closed = Array.from(document.querySelectorAll("details:not([open])"));
+      closed.forEach(function (details) { details.open = true; });
+    });
+    addEventListener("afterprint", function () {
+      closed.forEach(function (details) { details.open = false; });
+    });
+  });
+})();
+"""
+"""The button of a report that switches between light and dark; and printing opens what is folded."""

@@ -1,1 +1,0 @@
-"""Results as HTML pages that need no other file."""

@@ -1,1 +1,0 @@
-"""Results as text for a terminal: one module per feature, each registers its renderers."""

@@ -1,0 +1,247 @@
+"""What a tracker is told about a run: its figures and intervals, its recipe, its origin, its files."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from crosslens.core import (
+    QUERIES_FILE,
+    RECIPE_FILE,
+    RUN_FILE,
+    CrosslensError,
+    MissingExtraError,
+    Run,
+    argument,
+    fingerprint,
+)
+from crosslens.metrics import dataset_name, dataset_revision, select_metrics
+
+ENDS = ("low", "high")
+
+
+@dataclass(frozen=True)
+class TrackedRun:
+    """A run as names and values: ``figures`` and ``intervals`` by metric, ``settings`` of the recipe, ``facts``."""
+
+    name: str
+    key: str
+    """The same for the same values of all queries under the same name: exporting a run again finds it by this."""
+    figures: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+    settings: Mapping[str, str]
+    facts: Mapping[str, str]
+    files: tuple[Path, ...] = ()
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class TrackedAt:
+    """Where a run is now: the tracker's id of it, a text that says where, and whether it was there before."""
+
+    tracker: str
+    id: str
+    location: str
+    existed: bool = False
+
+
+def tracked(run: Run, metrics: str | Sequence[str] | None = None, *, files: bool = True) -> TrackedRun:
+    """What trackers get of a run: the chosen metrics that have a value, and the files of its folder."""
+    chosen = {name: run[name] for name in select_metrics(run, metrics)}
+    options = run.provenance.get("options", {})
+    facts = {
+        "values": run.fingerprint,
+        "dataset": dataset_name(run),
+        "dataset_fingerprint": dataset_revision(run),
+        "protocol": str(run.protocol.get("name", "")),
+        "ties": str(options.get("ties", "")),
+        "level": ", ".join(sorted({f"{values.level:g}" for values in chosen.values()})),
+        "crosslens": str(run.provenance.get("versions", {}).get("crosslens", "")),
+    }
+    return TrackedRun(
+        run.name,
+        fingerprint("tracked run", {"name": run.name, "values": run.fingerprint, "dataset": dataset_revision(run)}),
+        {name: values.mean for name, values in chosen.items() if isfinite(values.mean)},
+        {name: values.interval for name, values in chosen.items() if all(map(isfinite, values.interval))},
+        _settings(run.recipe),
+        {name: text for name, text in facts.items() if text},
+        _files(run.home) if files and run.home is not None else (),
+        run.home,
+    )
+
+
+def _settings(recipe: str) -> dict[str, str]:
+    """The entries of a recipe under dotted names; its fingerprints say nothing to a reader."""
+    content = tomllib.loads(recipe) if recipe else {}
+    content.pop("fingerprints", None)
+    return dict(_flat("", content))
+
+
+def _flat(prefix: str, content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            rows += _flat(f"{prefix}{key}.", value)
+        else:
+            rows.append((f"{prefix}{key}", " ".join(map(str, value)) if isinstance(value, list) else str(value)))
+    return rows
+
+
+def _files(folder: Path) -> tuple[Path, ...]:
+    """The files of a run folder, and nothing else that lies there."""
+    plain = [folder / name for name in (RUN_FILE, QUERIES_FILE, RECIPE_FILE)]
+    rankings = sorted(path for path in folder.glob("ranking-*/*") if path.is_file())
+    return tuple(path for path in (*plain, *rankings) if path.is_file())
+
+
+_KEY = "crosslens.run"
+_FINISHED = "FINISHED"
+_LONGEST_VALUE = 500
+"""Characters of a parameter that every version of MLflow accepts; the whole recipe is among the files."""
+_BATCH = 100
+"""Parameters and tags that MLflow takes at once."""
+
+
+def log_to_mlflow(
+    run: Run,
+    metrics: str | Sequence[str] | None = None,
+    *,
+    project: str = "crosslens",
+    tracking_uri: str | None = None,
+    files: bool = True,
+) -> TrackedAt:
+    """Log a run to the experiment ``project``: metrics with the ends of their intervals, parameters, tags, files.
+
+    ``tracking_uri`` is MLflow's, by default what the environment says (``MLFLOW_TRACKING_URI``). A run that is there
+    already is not logged twice; one whose export was interrupted, or that lacks a metric, is completed.
+    """
+    try:
+        from mlflow import MlflowClient
+        from mlflow.exceptions import MlflowException
+    except ImportError as error:
+        raise MissingExtraError("logging to MLflow", "mlflow", "mlflow") from error
+    content = tracked(run, metrics, files=files)
+    try:
+        client = MlflowClient(tracking_uri=tracking_uri)
+        return _log(client, content, project)
+    except MlflowException as error:
+        raise CrosslensError(
+            f"MLflow refused the run: {str(error).splitlines()[0]}",
+            fix=f"check {argument('tracking_uri')} or MLFLOW_TRACKING_URI",
+        ) from error
+
+
+def _log(client: Any, content: TrackedRun, project: str) -> TrackedAt:
+    experiment = client.get_experiment_by_name(project)
+    number = client.create_experiment(project) if experiment is None else experiment.experiment_id
+    numbers = _numbers(content)
+    same = client.search_runs([number], f"tags.`{_KEY}` = '{content.key}'")
+    is_whole = bool(same) and same[0].info.status == _FINISHED and numbers.keys() <= same[0].data.metrics.keys()
+    if same:
+        run_id = same[0].info.run_id
+    else:
+        run_id = client.create_run(number, run_name=content.name, tags={_KEY: content.key}).info.run_id
+    if not is_whole:
+        _log_values(client, run_id, content, numbers)
+        for file in content.files:
+            assert content.folder is not None
+            below = file.parent.relative_to(content.folder).as_posix()
+            client.log_artifact(run_id, str(file), None if below == "." else below)
+        client.set_terminated(run_id, _FINISHED)
+    return TrackedAt("mlflow", run_id, f"run {run_id} of the experiment {project}", existed=is_whole)
+
+
+def _numbers(content: TrackedRun) -> dict[str, float]:
+    """Every figure, and the ends of its interval beside it, under names that MLflow takes."""
+    numbers = dict(content.figures)
+    for name, both in content.intervals.items():
+        numbers |= {f"{name}_{end}": bound for end, bound in zip(ENDS, both, strict=True)}
+    return dict(zip(allowed_names(numbers), numbers.values(), strict=True))
+
+
+def _log_values(client: Any, run_id: str, content: TrackedRun, numbers: Mapping[str, float]) -> None:
+    from mlflow.entities import Metric, Param, RunTag
+
+    metrics = [Metric(name, value, 0, 0) for name, value in numbers.items()]
+    settings = zip(allowed_names(content.settings), map(_shortened, content.settings.values()), strict=True)
+    params = [Param(key, text) for key, text in settings]
+    tags = [RunTag(f"crosslens.{name}", text) for name, text in content.facts.items()]
+    for start in range(0, max(len(metrics), len(params), len(tags)), _BATCH):
+        part = slice(start, start + _BATCH)
+        client.log_batch(run_id, metrics[part], params[part], tags[part])
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+
+
+def allowed_names(names: Iterable[str]) -> list[str]:
+    """Names with the characters that MLflow takes: ``t2i/Hit@1`` is ``t2i/Hit_at_1``; equal ones get a number."""
+    allowed: list[str] = []
+    for name in names:
+        plain = re.sub(r"[^\w./:-]+", "_", name.replace("@", "_at_"), flags=re.ASCII)
+        plain = re.sub("_{2,}", "_", plain).strip("_/.") or "value"
+        candidates = chain([plain], (f"{plain}_{number}" for number in count(2)))
+        allowed.append(next(candidate for candidate in candidates if candidate not in allowed))
+    return allowed
+
+
+_KEY_LENGTH = 32
+
+
+def log_to_wandb(
+    run: Run,
+    metrics: str | Sequence[str] | None = None,
+    *,
+    project: str = "crosslens",
+    offline: bool = False,
+    files: bool = True,
+) -> TrackedAt:
+    """Log a run to a project: figures with the ends of their intervals, the recipe as configuration, an artifact.
+
+    ``offline`` writes it below ``./wandb`` without a network; ``wandb sync`` sends it later. The id of a run is made
+    from its values, so that the same run is the same there.
+    """
+    try:
+        import wandb
+    except ImportError as error:
+        raise MissingExtraError("logging to Weights & Biases", "wandb", "wandb") from error
+    content = tracked(run, metrics, files=files)
+    run_id = content.key[:_KEY_LENGTH]
+    numbers: dict[str, Any] = dict(content.figures)
+    for name, both in content.intervals.items():
+        numbers |= {f"{name}/{end}": bound for end, bound in zip(ENDS, both, strict=True)}
+    try:
+        # Nothing but what is handed over: no console, no code, no packages, no machine facts.
+        settings = wandb.Settings(silent=True, console="off", save_code=False, disable_git=True)
+        logged = wandb.init(
+            project=project, name=content.name, id=run_id, resume="allow", job_type="evaluation",
+            mode="offline" if offline else None, settings=settings,
+            config={"recipe": dict(content.settings), "crosslens": dict(content.facts)},
+        )  # fmt: skip
+        logged.log(numbers)
+        if content.files:
+            artifact = wandb.Artifact(f"run-{artifact_name(content.name)}", type="evaluation")
+            for file in content.files:
+                assert content.folder is not None
+                artifact.add_file(str(file), name=file.relative_to(content.folder).as_posix())
+            logged.log_artifact(artifact)
+        location = f"offline in {logged.settings.sync_dir}" if offline else str(logged.url)
+        logged.finish()
+    except wandb.Error as error:
+        raise CrosslensError(
+            f"Weights & Biases refused the run: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
+            fix=f"run `wandb login`, or pass {argument('offline', True)}",
+        ) from error
+    return TrackedAt("wandb", run_id, location)
+
+
+def artifact_name(name: str) -> str:
+    """A name with the characters that artifacts may have."""
+    return re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII).strip("-.") or "run"

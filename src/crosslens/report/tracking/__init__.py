@@ -1,1 +1,0 @@
-"""Runs handed to where teams keep results: MLflow, Weights & Biases."""
