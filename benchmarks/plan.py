@@ -17,8 +17,7 @@ import sys
 from pathlib import Path
 
 from crosslens.pipeline import calibrate_device, measure_run, memory_of, plan_evaluation, read_rates
-from crosslens.pipeline.planning.rates import FORMAT, devices_of
-from crosslens.pipeline.planning.sections import format_bytes, format_duration, format_number
+from crosslens.pipeline.planning.plan import FORMAT, devices_of, format_bytes, format_duration, format_number
 
 SIZES = ((2500, 384), (5000, 256), (8000, 128))
 PER_IMAGE, ALLOWED = 5, 0.25

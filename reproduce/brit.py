@@ -22,7 +22,7 @@ import polars as pl
 
 import crosslens as cl
 from crosslens.core import Table
-from crosslens.pipeline.robustness_study.query_changes import CHANGE_GROUPS
+from crosslens.pipeline.robustness_study.tables import CHANGE_GROUPS
 from crosslens.report.forms.tables import markdown_table
 from pages import real_data, update_page
 

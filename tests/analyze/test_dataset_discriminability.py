@@ -154,7 +154,7 @@ GOOD: dict[str, Any] = {"images": vectors(5, 1), "captions": vectors(10, 2), "k"
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"captions": None}, "nothing to compare captions with images by"),
+        ({"captions": None}, "no caption embeddings"),
         ({"k": 5}, "5 neighbours among 4 other items"),
         ({"k": 1}, "k is 1"),
         ({"eta": 0.0}, "eta = 0"),
@@ -162,7 +162,7 @@ GOOD: dict[str, Any] = {"images": vectors(5, 1), "captions": vectors(10, 2), "k"
         ({"images": vectors(4, 1)}, "image embeddings of shape"),
         ({"captions": np.ones((10, 3))}, "queries of 3 dimensions and items of 6"),
         ({"temprature": 1}, "temprature"),
-        ({"model": "tiny"}, "both a model and embeddings"),
+        ({"model": "tiny"}, "both embeddings and a model"),
     ],
 )
 def test_bad_input(change: dict[str, Any], problem: str) -> None:

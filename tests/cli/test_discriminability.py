@@ -93,7 +93,7 @@ def test_the_chart_and_the_bars_count_every_caption(study: Path) -> None:
         (["-o", "dis.txt"], "neither .parquet nor .csv"),
         (["--write", "dis.doc"], "unknown form .doc"),
         (["--k", "40"], "40 neighbours among 39 other items"),
-        (["--model", "tiny"], "both a model and embeddings"),
+        (["--model", "tiny"], "both embeddings and a model"),
         (["--caption-embeddings", "more.npy"], "--caption-embeddings is given 2 times for 1 datasets"),
     ],
 )

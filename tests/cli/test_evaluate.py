@@ -160,7 +160,7 @@ def test_reader_options_of_any_kind(study: Path, call: Call, tmp_path: Path) -> 
         (("--backend", "nunpy"), 2, "numpy"),
         (("--direction", "up"), 2, "i2t"),
         (("--image-ids", "{study}/nothing.txt"), 3, "no such file"),
-        (("--level", "95"), 2, "between 0 and 1"),
+        (("--level", "95"), 2, "below 1"),
         (("--run", "{study}/captions.json"), 2, "both embeddings and runs"),
         (("-D", "colour=red"), 2, "no option 'colour'"),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.pipeline.planning.sections import format_bytes, format_duration, format_number
+from crosslens.pipeline.planning.plan import format_bytes, format_duration, format_number
 
 from .conftest import Call
 

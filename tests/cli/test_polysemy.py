@@ -288,7 +288,7 @@ def test_a_sentence_encoder_matches_words(tmp_path: Path, call: Call) -> None:
     [
         (("--sizes", "30"), "R must be at most 23, the number of other images in plain; it is 30"),
         (("--sizes", "0"), "cannot read the values of R '0'"),
-        (("--model", "tiny"), "both a model and embeddings"),
+        (("--model", "tiny"), "both embeddings and a model"),
         (("--image-text", "mean"), "--image-text requires --model"),
         (("--caption-embeddings", "x.npy"), "--caption-embeddings must be given once per dataset: 2 for 1"),
         (("--visual-model", "tiny", "--visual-embeddings", "x.npy"), "both --visual-model and --visual-embeddings"),
@@ -311,5 +311,5 @@ def test_mistakes_are_named(folder: Path, call: Call, change: tuple[str, ...], m
 
 def test_vectors_are_required(folder: Path, call: Call) -> None:
     outcome = call("analyze", "polysemy", "--dataset", folder / "plain.jsonl")
-    assert "no vectors of images and captions" in outcome.err
+    assert "nothing to evaluate" in outcome.err
     assert "--model" in outcome.err

@@ -108,7 +108,7 @@ def test_ready_made_variants(call: Call, study: Path, scenes: Path, tmp_path: Pa
         (("--model", "tiny", "--perturbations", "char_swip"), "did you mean char_swap"),
         (("--model", "tiny", "--write", "heat.gif"), "unknown form .gif"),
         (("--model", "tiny", "--option", "k"), "KEY=VALUE"),
-        ((), "neither a model nor"),
+        ((), "nothing to evaluate"),
     ],
 )
 def test_mistakes(call: Call, scenes: Path, words: tuple[str, ...], message: str) -> None:

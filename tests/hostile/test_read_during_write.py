@@ -33,9 +33,8 @@ from crosslens.core.runs import stored_run
 from crosslens.data import write_dataset
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import InputOptions, Recipe, Robustness, load_audit
-from crosslens.pipeline.audit.folder import AuditFolder
-from crosslens.pipeline.recipe.graded_inputs import _from_embeddings
-from crosslens.pipeline.recipe.inputs import load_inputs
+from crosslens.pipeline.audit.results import AuditFolder
+from crosslens.pipeline.recipe.inputs import _from_embeddings, load_inputs
 from crosslens.similarity import PrecomputedSimilarity
 from crosslens.train.stored.model_folder import KIND, WEIGHTS, read_model
 from tests.hostile.test_races import held_by_another

@@ -12,8 +12,7 @@ import pytest
 import crosslens as cl
 from crosslens.analyze import FEATURES, Granularity
 from crosslens.core.errors import UsageError
-from crosslens.pipeline import find_protocol
-from crosslens.pipeline.protocols import analyses
+from crosslens.pipeline import find_protocol, protocol_analyses as analyses
 
 NOTE = "The figures follow the protocol expl."
 

@@ -235,7 +235,7 @@ def test_bad_calls() -> None:
     coarse, before = one_set("coarse")
     with pytest.raises(UsageError, match="nothing to evaluate"):
         compare_caption_sets(coarse, coarse)
-    with pytest.raises(UsageError, match="both a model and embeddings"):
+    with pytest.raises(UsageError, match="both embeddings and a model"):
         compare_caption_sets(coarse, coarse, model="tiny", images=POINTS, captions=(before, before))
     with pytest.raises(UnknownNameError, match="bonferroni"):
         compare_caption_sets(coarse, coarse, images=POINTS, captions=(before, before), correction="bonferroni")

@@ -171,7 +171,7 @@ def test_backends_and_threads_leave_the_file_as_it_is(tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "error", "message"), [
-    ({}, UsageError, "no image embeddings\n  fix: pass both images= and captions=, or scores=, or run="),
+    ({}, UsageError, "nothing to evaluate\n  fix: pass images= and captions=, or scores=, or run="),
     ({"images": "pictures"}, UsageError, "no caption embeddings"),
     ({"images": "pictures", "captions": "short"}, InputError, "one row per caption, in the order"),
     ({"images": "pictures", "captions": "narrow"}, InputError, "vectors of 12 and of 5 dimensions"),
@@ -190,11 +190,11 @@ def test_backends_and_threads_leave_the_file_as_it_is(tmp_path):
     ({"images": "pictures", "captions": "texts", "directions": ["t2v"]}, UsageError, "use 'i2t' or 't2i'"),
     ({"images": "pictures", "captions": "texts", "folds": 0}, UsageError, "folds is 0"),
     ({"images": "pictures", "captions": "texts", "depth": 0}, UsageError, "depth is 0"),
-    ({"images": "pictures", "captions": "texts", "level": 1.5}, UsageError, "between 0 and 1"),
+    ({"images": "pictures", "captions": "texts", "level": 1.5}, UsageError, "below 1"),
     ({"images": "pictures", "captions": "texts", "resamples": -1}, UsageError, "resamples is -1"),
     ({"images": "pictures", "captions": "texts", "flods": 5}, KeyError, "did you mean folds"),
     ({"image": "pictures", "captions": "texts"}, KeyError, "did you mean image"),
-    ({"images": "pictures", "captions": "texts", "scores": "matrix"}, UsageError, "both embeddings and a score matrix"),
+    ({"images": "pictures", "captions": "texts", "scores": "matrix"}, UsageError, "both embeddings and scores"),
     ({"scores": "turned"}, InputError, "fix: transpose it"),
     ({"scores": "small"}, InputError, "expected: 40 images ×"),
     ({"scores": "nan matrix"}, InputError, "row 7: score nan in column 2"),

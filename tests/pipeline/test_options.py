@@ -13,6 +13,7 @@ import crosslens as cl
 from crosslens.core import Options, UnknownNameError, UsageError, declarations
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import InputOptions, ModelOptions, RerankOptions
+from crosslens.pipeline.keywords import CaptionSetKeywords, EvaluateKeywords, ListStudyKeywords, RobustnessKeywords
 from crosslens.pipeline.options import CaptionSetOptions, EvaluateArguments, EvaluateOptions, RobustnessOptions
 
 KINDS = (EvaluateArguments, RobustnessOptions, CaptionSetOptions, InputOptions, ModelOptions, RerankOptions)
@@ -62,3 +63,17 @@ def test_both_stands_for_two_directions() -> None:
     for kind in (EvaluateOptions, RobustnessOptions):
         assert kind(directions=("both",)).directions == ("i2t", "t2i")
         assert kind(directions="t2i").directions == ("t2i",)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "classes", "parameters"),
+    [
+        (EvaluateKeywords, (EvaluateArguments,), {"metrics"}),
+        (ListStudyKeywords, (RobustnessOptions,), set()),
+        (RobustnessKeywords, (RobustnessOptions, EncodeOptions), set()),
+        (CaptionSetKeywords, (CaptionSetOptions, EncodeOptions), set()),
+    ],
+)
+def test_editors_see_every_option(keywords: Any, classes: tuple[type, ...], parameters: set[str]) -> None:
+    declared = {name for kind in classes for name in declarations(kind)}
+    assert keywords.__optional_keys__ == declared - parameters

@@ -197,7 +197,7 @@ def test_robustness_refuses_what_two_text_sets_cannot_have() -> None:
     texts = text_only(corpus, Letters(), queries=queries)
     with pytest.raises(UsageError, match="one direction, t2t"):
         cl.evaluate(texts, directions=["t2i"])
-    with pytest.raises(UsageError, match="other inputs"):
+    with pytest.raises(UsageError, match="both text-only retrieval and embeddings"):
         cl.evaluate(texts, images=texts.images)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crosslens.pipeline import GalleryCurves, GalleryPoint, Lead, OrderChange
-from crosslens.pipeline.curves.sections import order_sentence
+from crosslens.pipeline.curves import order_sentence
 from tests.report.browser import Watched
 
 NASTY = "<b>run</b> & a name that is long enough to need a line of its own"

@@ -14,8 +14,7 @@ from tempfile import gettempdir
 
 from crosslens.core import Run
 from crosslens.encode import Cache, encode_dataset, load_encoder
-from crosslens.pipeline import evaluate
-from crosslens.pipeline import group_metrics
+from crosslens.pipeline import evaluate, group_metrics
 from crosslens.synth.generation import VERSIONS, SceneRecipe, make_scene, select_version
 from crosslens.synth.writing import write_scenes
 

@@ -152,6 +152,7 @@ from crosslens.core.output.array_cache import (
 )
 from crosslens.core.output.layout import Layout as Layout, is_empty as is_empty
 from crosslens.core.output.reading import being_written as being_written, read_whole as read_whole
+from crosslens.core.output.resumable import ResumableFolder as ResumableFolder
 from crosslens.core.output.workspace import (
     Workspace as Workspace,
     atomic_file as atomic_file,
@@ -254,6 +255,13 @@ from crosslens.core.safety.trust import (
     code_named_by as code_named_by,
     require_trust as require_trust,
     trusting as trusting,
+)
+from crosslens.core.sources import (
+    ONE_SOURCE as ONE_SOURCE,
+    SOURCES as SOURCES,
+    excluding_sources as excluding_sources,
+    given_sources as given_sources,
+    require_one_source as require_one_source,
 )
 from crosslens.core.storage import (
     FORMAT_VERSION as FORMAT_VERSION,

@@ -1,21 +1,17 @@
-from crosslens.pipeline.audit.audit import Audit as Audit, load_audit as load_audit
-from crosslens.pipeline.audit.findings.ranking import findings_of as findings_of
-from crosslens.pipeline.audit.folder import AUDIT_DATASETS as AUDIT_DATASETS, Skipped as Skipped
-from crosslens.pipeline.audit.options import AuditOptions as AuditOptions
-from crosslens.pipeline.audit.progress import Display as Display
+from crosslens.pipeline.audit.findings import findings_of as findings_of
 from crosslens.pipeline.audit.results import (
-    FINDINGS_FILE as FINDINGS_FILE,
-    REPORT_FILE as REPORT_FILE,
+    AUDIT_DATASETS as AUDIT_DATASETS,
     RESULTS as RESULTS,
     RUNS as RUNS,
+    Audit as Audit,
+    AuditOptions as AuditOptions,
     Finding as Finding,
+    Skipped as Skipped,
     StageResult as StageResult,
+    load_audit as load_audit,
 )
 from crosslens.pipeline.audit.running import run_audit as run_audit
-from crosslens.pipeline.audit.sources import (
-    AuditRequest as AuditRequest,
-    DatasetSource as DatasetSource,
-)
+from crosslens.pipeline.audit.sources import AuditRequest as AuditRequest, DatasetSource as DatasetSource
 from crosslens.pipeline.audit.stage import (
     Need as Need,
     Stage as Stage,
@@ -33,27 +29,21 @@ from crosslens.pipeline.comparison import (
 from crosslens.pipeline.comparison_results import (
     CaptionSets as CaptionSets,
     Comparison as Comparison,
-    MetricChange as MetricChange,
     MetricComparison as MetricComparison,
     QueryDifference as QueryDifference,
+    difference_figure as difference_figure,
 )
-from crosslens.pipeline.comparison_sections import difference_figure as difference_figure
-from crosslens.pipeline.curves.gallery import (
-    GALLERY_METRICS as GALLERY_METRICS,
-    gallery_curve as gallery_curve,
-    parse_sizes as parse_sizes,
-    round_sizes as round_sizes,
-)
-from crosslens.pipeline.curves.results import (
+from crosslens.pipeline.curves import (
+    Curves as Curves,
     GalleryCurves as GalleryCurves,
     GalleryPoint as GalleryPoint,
     Lead as Lead,
     OrderChange as OrderChange,
-)
-from crosslens.pipeline.curves.semantic import (
-    Curves as Curves,
     curve as curve,
+    gallery_curve as gallery_curve,
     parse_counts as parse_counts,
+    parse_sizes as parse_sizes,
+    round_sizes as round_sizes,
 )
 from crosslens.pipeline.demo import Demo as Demo, require_extras as require_extras, require_model as require_model
 from crosslens.pipeline.encoding import note_skipped as note_skipped
@@ -76,26 +66,25 @@ from crosslens.pipeline.groups import (
     groupable_metrics as groupable_metrics,
     read_columns as read_columns,
 )
-from crosslens.pipeline.leaderboards.ranking import (
+from crosslens.pipeline.leaderboards import (
+    Leaderboard as Leaderboard,
+    board_table as board_table,
     dataset_label as dataset_label,
     group_runs as group_runs,
     leaderboard as leaderboard,
 )
-from crosslens.pipeline.leaderboards.results import Leaderboard as Leaderboard, Standing as Standing
-from crosslens.pipeline.leaderboards.sections import board_table as board_table
 from crosslens.pipeline.options import (
     CaptionSetOptions as CaptionSetOptions,
     EvaluateArguments as EvaluateArguments,
     EvaluateOptions as EvaluateOptions,
     RobustnessOptions as RobustnessOptions,
-    SignificanceOptions as SignificanceOptions,
 )
-from crosslens.pipeline.panel.scores import (
+from crosslens.pipeline.panel import (
     ModelScores as ModelScores,
+    calibrate_panel as calibrate_panel,
     parse_source as parse_source,
     read_panel as read_panel,
 )
-from crosslens.pipeline.panel.thresholds import calibrate_panel as calibrate_panel
 from crosslens.pipeline.planning.calibration import (
     calibrate_device as calibrate_device,
     measure_run as measure_run,
@@ -103,23 +92,14 @@ from crosslens.pipeline.planning.calibration import (
 )
 from crosslens.pipeline.planning.plan import (
     PRECISIONS as PRECISIONS,
-    EvaluationPlan as EvaluationPlan,
-    Workload as Workload,
-    plan_evaluation as plan_evaluation,
-)
-from crosslens.pipeline.planning.rates import (
     DeviceRates as DeviceRates,
+    EvaluationPlan as EvaluationPlan,
     MeasuredRun as MeasuredRun,
     add_rates as add_rates,
-    own_rates_file as own_rates_file,
+    plan_evaluation as plan_evaluation,
     read_rates as read_rates,
 )
-from crosslens.pipeline.protocols.analyses import (
-    agreement_by_protocol as agreement_by_protocol,
-    explain_by_protocol as explain_by_protocol,
-    granularity_by_protocol as granularity_by_protocol,
-)
-from crosslens.pipeline.protocols.protocol import (
+from crosslens.pipeline.protocol import (
     PROTOCOLS as PROTOCOLS,
     Convention as Convention,
     Protocol as Protocol,
@@ -127,9 +107,20 @@ from crosslens.pipeline.protocols.protocol import (
     ProtocolResult as ProtocolResult,
     add_protocol as add_protocol,
     find_protocol as find_protocol,
-    protocol_facts as protocol_facts,
 )
-from crosslens.pipeline.recipe.execute import run_recipe as run_recipe
+from crosslens.pipeline.protocol_analyses import (
+    agreement_by_protocol as agreement_by_protocol,
+    explain_by_protocol as explain_by_protocol,
+    granularity_by_protocol as granularity_by_protocol,
+)
+from crosslens.pipeline.recipe.execute import (
+    RunVectors as RunVectors,
+    recipe_of_run as recipe_of_run,
+    run_recipe as run_recipe,
+    vectors_key as vectors_key,
+    vectors_of_run as vectors_of_run,
+    without_vectors as without_vectors,
+)
 from crosslens.pipeline.recipe.inputs import (
     evaluated_as_known as evaluated_as_known,
     read_both as read_both,
@@ -141,33 +132,28 @@ from crosslens.pipeline.recipe.options import (
     RerankOptions as RerankOptions,
 )
 from crosslens.pipeline.recipe.recipe import Recipe as Recipe
-from crosslens.pipeline.recipe.vectors import (
-    RunVectors as RunVectors,
-    recipe_of_run as recipe_of_run,
-    vectors_key as vectors_key,
-    vectors_of_run as vectors_of_run,
-    without_vectors as without_vectors,
-)
-from crosslens.pipeline.requirements.check import (
+from crosslens.pipeline.requirement_grammar import Requirement as Requirement, parse_requirement as parse_requirement
+from crosslens.pipeline.requirements import (
+    CheckedModel as CheckedModel,
     RequirementCheck as RequirementCheck,
     RequirementResult as RequirementResult,
+    Sources as Sources,
     check_requirements as check_requirements,
     github_annotations as github_annotations,
+    read_checked as read_checked,
     read_requirements as read_requirements,
 )
-from crosslens.pipeline.requirements.grammar import Requirement as Requirement, parse_requirement as parse_requirement
-from crosslens.pipeline.requirements.measures import GroupValues as GroupValues, Sources as Sources
-from crosslens.pipeline.requirements.models import CheckedModel as CheckedModel, read_checked as read_checked
 from crosslens.pipeline.robustness_study.drop_table import (
     DropTable as DropTable,
     drop_table as drop_table,
     percent_figure as percent_figure,
 )
-from crosslens.pipeline.robustness_study.given_lists import read_runs as read_runs
-from crosslens.pipeline.robustness_study.list_study import robustness_from_runs as robustness_from_runs
+from crosslens.pipeline.robustness_study.list_study import (
+    read_runs as read_runs,
+    robustness_from_runs as robustness_from_runs,
+)
 from crosslens.pipeline.robustness_study.sections import check_tables as check_tables
-from crosslens.pipeline.robustness_study.study import Robustness as Robustness
-from crosslens.pipeline.robustness_study.study_directory import ROBUSTNESS_FILE as ROBUSTNESS_FILE
+from crosslens.pipeline.robustness_study.study import ROBUSTNESS_FILE as ROBUSTNESS_FILE, Robustness as Robustness
 from crosslens.pipeline.robustness_study.study_runner import robustness as robustness
 from crosslens.pipeline.robustness_study.variants import read_variants as read_variants
 from crosslens.pipeline.run_sections import (

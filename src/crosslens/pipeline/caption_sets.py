@@ -6,15 +6,15 @@ no counterpart, and images are the pairs: they are drawn, and swapped between th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Unpack, cast
 
 import numpy as np
 import polars as pl
 
-from crosslens.analyze import GranularityComparison, compare_granularity, measure_granularity as granularity_of
+from crosslens.analyze import compare_granularity, measure_granularity as granularity_of
 from crosslens.core import (
     BOTH,
     IMAGE_TO_TEXT,
@@ -27,10 +27,10 @@ from crosslens.core import (
     MissingExtraError,
     Progress,
     Run,
-    UsageError,
     align_embeddings,
     argument,
     positions,
+    require_one_source,
     spelled_as,
     split_name,
 )
@@ -51,6 +51,7 @@ from crosslens.pipeline.comparison_results import CaptionSets, MetricChange
 from crosslens.pipeline.encoding import load_dual_encoder, note_skipped, stream_options
 from crosslens.pipeline.evaluation import evaluate
 from crosslens.pipeline.inputs import align_both
+from crosslens.pipeline.keywords import CaptionSetKeywords
 from crosslens.pipeline.options import CaptionSetOptions, refuse_other_keywords
 from crosslens.statistics import Samples, correct, paired_samples
 
@@ -74,7 +75,7 @@ def compare_caption_sets(
     output: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[CaptionSetKeywords],
 ) -> CaptionSets:
     """Evaluate one model on two caption sets of the same images, and compute how every metric changes.
 
@@ -90,59 +91,63 @@ def compare_caption_sets(
     ``precision``, ``device``, ``batch_size``, ``cache``, ``offline``, ``skip_bad``, ``notify``.
     """
     refuse_other_keywords(options, compare_caption_sets, CaptionSetOptions, EncodeOptions)
-    encoding, settings = EncodeOptions.pick(options), CaptionSetOptions.pick(options)
+    encoding, settings = EncodeOptions.pick(dict(options)), CaptionSetOptions.pick(dict(options))
     correct([], settings.correction)
     requests = parse_metrics(METRICS_OF_SETS if metrics is None else metrics)
-    vectors = _given_vectors(before, after, model, images, captions)
+    fix = f"pass {argument('model')}, or the embeddings of images and of both caption sets"
+    vectors = None
+    require_one_source(fix, model=model, embeddings=(images, captions))
+    if captions is not None:  # arrays get their ids while the datasets are still in their order
+        second = align_embeddings(captions[1], after.caption_ids, "caption")
+        vectors = _SetVectors(*align_both(before, images, captions[0]), second)
     before, after, notes = match_images(before, after, shared=settings.shared_images)
     if vectors is None:
         before, after, vectors = _encoded(before, after, model, encoding, progress)
-    names = distinct_names(before.name, after.name)
+    names = _set_names(before, after)
     datasets = {"before": before, "after": after}
+    shared = ("score", "ties", "folds", "seed", "resamples", "level", "threads", "command")
     runs = {
         side: evaluate(
             dataset, images=vectors.images, captions=getattr(vectors, side), metrics=requests, name=name,
             output=None if output is None else Path(output) / side, overwrite=overwrite, progress=progress,
-            **{key: getattr(settings, key) for key in _EVALUATE_OPTIONS},
+            **{key: getattr(settings, key) for key in shared},
         )
         for (side, dataset), name in zip(datasets.items(), names, strict=True)
     }  # fmt: skip
     changes = _changes(runs, datasets, settings)
     adjusted = correct([change.p_value for change in changes], settings.correction)
-    granularity, more_notes = _granularity(datasets, names, settings, progress)
-    metric_notes = dict.fromkeys(note for request in requests for note in request.notes)
+    notes += dict.fromkeys(note for request in requests for note in request.notes)
+    graded = [str(request) for request in requests if family_of(request.spec).graded and request.spec.family != "DCGcm"]
+    if graded:
+        named = ", ".join(graded)
+        notes.append(f"{named}: similarity is to each set's own captions, so the two sets are not on one scale.")
+    granularity = None
+    if settings.granularity is not False:
+        try:
+            sides = [
+                granularity_of(dataset, name=name, progress=progress)
+                for dataset, name in zip(datasets.values(), names, strict=True)
+            ]
+            granularity = compare_granularity(
+                sides, permutations=settings.permutations, resamples=settings.resamples, level=settings.level,
+                seed=settings.seed,
+            )  # fmt: skip
+        except MissingExtraError as error:
+            if settings.granularity:
+                raise
+            notes.append(f"The captions' granularity is left out: {error.problem} ({error.fix}).")
     changes = [replace(change, adjusted_p=float(p)) for change, p in zip(changes, adjusted, strict=True)]
     return CaptionSets(
         names, (runs["before"], runs["after"]), tuple(changes), granularity, vectors.images.model,
         settings.correction, settings.permutations, settings.seed, settings.level,
-        (*notes, *metric_notes, *_notes_on_phi(requests), *more_notes), None if output is None else Path(output),
+        tuple(notes), None if output is None else Path(output),
     )  # fmt: skip
-
-
-_EVALUATE_OPTIONS = ("score", "ties", "folds", "seed", "resamples", "level", "threads", "command")
 
 
 class _SetVectors(NamedTuple):
     images: Embeddings
     before: Embeddings
     after: Embeddings
-
-
-def _given_vectors(
-    before: Dataset, after: Dataset, model: str | None, images: Any, captions: tuple[Any, Any] | None
-) -> _SetVectors | None:
-    """Arrays get their ids here, while the datasets are still in the order of the arrays."""
-    if model is not None:
-        if images is not None or captions is not None:
-            raise UsageError("both a model and embeddings", fix="pass one or the other")
-        return None
-    if images is None or captions is None:
-        fix = f"pass {argument('model')}, or the embeddings of images and of both caption sets"
-        raise UsageError("nothing to evaluate", fix=fix)
-    return _SetVectors(
-        *align_both(before, images, captions[0]),
-        align_embeddings(captions[1], after.caption_ids, "caption"),
-    )
 
 
 def _encoded(
@@ -187,31 +192,6 @@ def _changes(
     return changes
 
 
-def _granularity(
-    datasets: Mapping[str, Dataset], names: tuple[str, str], settings: CaptionSetOptions, progress: Progress | None
-) -> tuple[GranularityComparison | None, list[str]]:
-    if settings.granularity is False:
-        return None, []
-    try:
-        named = zip(datasets.values(), names, strict=True)
-        sides = [granularity_of(dataset, name=name, progress=progress) for dataset, name in named]
-    except MissingExtraError as error:
-        if settings.granularity:
-            raise
-        return None, [f"The captions' granularity is left out: {error.problem} ({error.fix})."]
-    return compare_granularity(
-        sides, permutations=settings.permutations, resamples=settings.resamples, level=settings.level,
-        seed=settings.seed,
-    ), []  # fmt: skip
-
-
-def _notes_on_phi(requests: Sequence[MetricRequest]) -> list[str]:
-    graded = [str(request) for request in requests if family_of(request.spec).graded and request.spec.family != "DCGcm"]
-    if not graded:
-        return []
-    return [f"{', '.join(graded)}: similarity is to each set's own captions, so the two sets are not on one scale."]
-
-
 def match_images(before: Dataset, after: Dataset, *, shared: bool) -> tuple[Dataset, Dataset, list[str]]:
     """Both sets over the same images in the order of ``before``, and what was left out for that.
 
@@ -229,7 +209,7 @@ def match_images(before: Dataset, after: Dataset, *, shared: bool) -> tuple[Data
             fix="read both so that ids agree; the reader fine_grained has coco_ids=true for COCO's own ids",
         )
     notes: list[str] = []
-    first, second = distinct_names(before.name, after.name)
+    first, second = _set_names(before, after)
     _require(before, set(after.image_ids), f"{first!r} are not in {second!r}", shared, notes)
     _require(after, set(before.image_ids), f"{second!r} are not in {first!r}", shared, notes)
     before, after = (side if list(side.image_ids) == common else side.select(common) for side in (before, after))
@@ -245,11 +225,6 @@ def match_images(before: Dataset, after: Dataset, *, shared: bool) -> tuple[Data
         for side in (before, after)
     )
     return before, after, notes
-
-
-def distinct_names(before: str, after: str) -> tuple[str, str]:
-    """The names of two sets, told apart where they are the same."""
-    return (before, after) if before != after else (f"{before} (before)", f"{after} (after)")
 
 
 def _require(dataset: Dataset, allowed: set[str], what: str, shared: bool, notes: list[str]) -> None:
@@ -321,3 +296,10 @@ def _image_rows(queries: Ids, dataset: Dataset) -> Array:
         return dataset.caption_image
     image_of = dict(zip(dataset.caption_ids, dataset.captions["image"], strict=True))
     return positions([image_of.get(query, query) for query in queries], dataset.image_ids, "image")
+
+
+def _set_names(before: Dataset, after: Dataset) -> tuple[str, str]:
+    """The names of two sets, told apart where they are the same."""
+    if before.name != after.name:
+        return before.name, after.name
+    return f"{before.name} (before)", f"{after.name} (after)"

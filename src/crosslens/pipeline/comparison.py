@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, combinations, count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from crosslens.core import (
     CrosslensError,
     Ids,
     InputError,
-    MetricValues,
     Ranking,
     Run,
     UnknownNameError,
@@ -67,7 +66,14 @@ def compare(
     correct([], correction)
     loaded = tuple(run if isinstance(run, Run) else Run.load(run) for run in runs)
     named = tuple(replace(run, name=label) for run, label in zip(loaded, run_labels(loaded), strict=True))
-    _require_same_folds(named)
+    for run in named:
+        if _option(run, "folds", 1) != _option(named[0], "folds", 1):
+            raise InputError(
+                f"{named[0].name!r} has {_option(named[0], 'folds', 1)} folds, {run.name!r} has "
+                f"{_option(run, 'folds', 1)}",
+                expected="galleries of the same size",
+                fix="evaluate both runs with the same folds",
+            )
     names, notes = _metric_names(named, metrics)
     pairs = list(combinations(named, 2))[: None if all_pairs else len(named) - 1]
     results = [_compared(name, first, second, permutations, seed) for first, second in pairs for name in names]
@@ -75,60 +81,59 @@ def compare(
     results = [replace(result, adjusted_p=float(p)) for result, p in zip(results, adjusted, strict=True)]
     return Comparison(
         named[0].name, tuple(other.name for other in named[1:]), tuple(results), correction, permutations, seed,
-        named[0][names[0]].level, _notes(notes, loaded, named, {split_name(name)[0] for name in names}), all_pairs,
+        named[0][names[0]].level,
+        (*notes, *notes_on_protocols(loaded), *_notes_on_settings(named, {split_name(name)[0] for name in names})),
+        all_pairs,
         {run.name: {name: (run[name].mean, run[name].low, run[name].high) for name in names} for run in named},
     )  # fmt: skip
-
-
-class _Aligned(NamedTuple):
-    """One metric of two runs, in the baseline's order of queries."""
-
-    baseline: FloatArray
-    other: FloatArray
-    order: IntArray
-    """The row of each of the baseline's queries in the other run; −1 where it is not there, and does not count."""
 
 
 def _compared(name: str, baseline: Run, other: Run, permutations: int, seed: int) -> MetricComparison:
     higher_is_better = facts_of(name).higher_is_better
     ours, theirs = baseline[name], other[name]
-    aligned = _align(name, baseline, other)
-    test = _tested(name, baseline, other, aligned, permutations, seed)
-    change = aligned.other - aligned.baseline
+    values, order = _align(name, baseline, other)
+    test = _tested(name, baseline, other, values, order, permutations, seed)
+    change = values - ours.values
     gain = np.nan_to_num(change if higher_is_better else -change)
     won, lost = gain > _SAME, gain < -_SAME
     wins, losses = int(won.sum()), int(lost.sum())
+
+    def largest(gain: FloatArray, eligible: Any) -> tuple[QueryDifference, ...]:
+        rows = np.argsort(-gain, kind="stable")[:_SHOWN]
+        return tuple(
+            QueryDifference(ours.query_ids[row], float(ours.values[row]), float(values[row]))
+            for row in rows[eligible[rows]]
+        )
+
     return MetricComparison(
         name, baseline.name, other.name, ours.mean, theirs.mean,
         test.difference, test.low, test.high, test.p_value, adjusted_p=test.p_value,
         n=ours.n, wins=wins, losses=losses, ties=ours.n - wins - losses,
-        largest_gains=_largest(gain, won, ours.query_ids, aligned),
-        largest_losses=_largest(-gain, lost, ours.query_ids, aligned),
+        largest_gains=largest(gain, won), largest_losses=largest(-gain, lost),
         statistic=ours.statistic, higher_is_better=higher_is_better,
     )  # fmt: skip
 
 
-def _largest(gain: FloatArray, eligible: Any, queries: Ids, aligned: _Aligned) -> tuple[QueryDifference, ...]:
-    order = np.argsort(-gain, kind="stable")[:_SHOWN]
-    return tuple(
-        QueryDifference(queries[row], float(aligned.baseline[row]), float(aligned.other[row]))
-        for row in order[eligible[order]]
-    )
-
-
-def _tested(name: str, baseline: Run, other: Run, aligned: _Aligned, permutations: int, seed: int) -> PairedTest:
+def _tested(
+    name: str, baseline: Run, other: Run, values: FloatArray, order: IntArray, permutations: int, seed: int
+) -> PairedTest:
     ours = baseline[name]
-    clusters, strata = ours.clusters, _strata(baseline, ours)
-    first, second = aligned.other, aligned.baseline
+    clusters, strata, folds = ours.clusters, None, int(_option(baseline, "folds", 1))
+    if folds > 1:  # consecutive, nearly equal parts of the images
+        images = int(baseline.provenance["dataset"]["images"])
+        sizes = [len(part) for part in np.array_split(np.arange(images), folds)]
+        strata = np.asarray(np.repeat(np.arange(folds), sizes)[clusters], np.int64)
+    first, second = values, ours.values
     if facts_of(name).pooled:
         second, rows = _pairs(name, baseline)
         first, other_rows = _pairs(name, other)
-        queries = len(ours.query_ids)
-        counts = np.bincount(rows, minlength=queries)
-        others = np.bincount(other_rows, minlength=len(other[name].query_ids))[aligned.order]
-        if not np.array_equal(counts, np.where(aligned.order >= 0, others, 0)):
+        counts = np.bincount(rows, minlength=len(ours.query_ids))
+        others = np.bincount(other_rows, minlength=len(other[name].query_ids))[order]
+        if not np.array_equal(counts, np.where(order >= 0, others, 0)):
             raise InputError(f"{name}: the runs differ in how many items are relevant to a query", fix=_SAME_TRUTH)
-        first = _reordered(first, other_rows, aligned.order)
+        # Into the baseline's order of queries; the pairs of a query stay together.
+        new_row = {int(row): position for position, row in enumerate(order) if row >= 0}
+        first = first[np.argsort([new_row[int(row)] for row in other_rows], kind="stable")]
         clusters, strata = clusters[rows], None if strata is None else strata[rows]
     test = paired_permutation(
         first, second, clusters, statistic=ours.statistic, strata=strata, permutations=permutations, level=ours.level,
@@ -155,9 +160,10 @@ def same_lists(name: str, baseline: Run, other: Run) -> bool:
 _SAME_TRUTH = "evaluate both runs on the same dataset with the same relevance"
 
 
-def _align(name: str, baseline: Run, other: Run) -> _Aligned:
-    """Match queries by id; both runs must count the same ones.
+def _align(name: str, baseline: Run, other: Run) -> tuple[FloatArray, IntArray]:
+    """The other run's values in the baseline's order of queries, and the row of each there: −1 where it is not there.
 
+    Queries are matched by id; both runs must count the same ones.
     A query that has no relevant item may be in one of them only: images without captions enlarge the gallery of t2i,
     and change nothing about i2t.
     """
@@ -183,7 +189,7 @@ def _align(name: str, baseline: Run, other: Run) -> _Aligned:
             expected="queries with the same relevant items in both runs",
             fix=_SAME_TRUTH,
         )
-    return _Aligned(ours.values, values, order)
+    return values, order
 
 
 def _rows_in(queries: Ids, known: Ids) -> IntArray:
@@ -209,35 +215,8 @@ def _ranking(name: str, run: Run) -> Ranking:
     return run.rankings[direction]
 
 
-def _reordered(values: FloatArray, rows: IntArray, order: IntArray) -> FloatArray:
-    """Pairs brought into another order of queries; those of a query stay together."""
-    new_row = {int(row): position for position, row in enumerate(order) if row >= 0}
-    return values[np.argsort([new_row[int(row)] for row in rows], kind="stable")]
-
-
-def _strata(run: Run, values: MetricValues) -> IntArray | None:
-    """The fold of every query, if the run was ranked within folds: consecutive, nearly equal parts of the images."""
-    folds = int(_option(run, "folds", 1))
-    if folds == 1:
-        return None
-    images = int(run.provenance["dataset"]["images"])
-    sizes = [len(part) for part in np.array_split(np.arange(images), folds)]
-    return np.asarray(np.repeat(np.arange(folds), sizes)[values.clusters], np.int64)
-
-
 def _option(run: Run, key: str, default: Any) -> Any:
     return run.provenance.get("options", {}).get(key, default)
-
-
-def _require_same_folds(runs: tuple[Run, ...]) -> None:
-    expected = _option(runs[0], "folds", 1)
-    for run in runs:
-        if _option(run, "folds", 1) != expected:
-            raise InputError(
-                f"{runs[0].name!r} has {expected} folds, {run.name!r} has {_option(run, 'folds', 1)}",
-                expected="galleries of the same size",
-                fix="evaluate both runs with the same folds",
-            )
 
 
 def _require_same_measure(name: str, runs: tuple[Run, ...]) -> None:
@@ -255,25 +234,6 @@ def _require_same_measure(name: str, runs: tuple[Run, ...]) -> None:
                     )
 
 
-def _notes(own: Iterable[str], runs: tuple[Run, ...], named: tuple[Run, ...], directions: set[str]) -> tuple[str, ...]:
-    return (
-        *own, *notes_on_protocols(runs), *_notes_on_galleries(named, directions), *_notes_on_ties(named),
-        *_notes_on_plugins(named),
-    )  # fmt: skip
-
-
-def _notes_on_galleries(runs: tuple[Run, ...], directions: set[str]) -> list[str]:
-    """Say where the same queries were searched for among more items: a larger gallery alone lowers the figures."""
-    notes = []
-    for direction in sorted(directions - {BOTH}):
-        items = "captions" if direction == IMAGE_TO_TEXT else "images"
-        sizes = {run.name: run.provenance.get("dataset", {}).get(items) for run in runs}
-        if None not in sizes.values() and len(set(sizes.values())) > 1:
-            listed = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
-            notes.append(f"The galleries of {direction} differ, and larger ones are harder: {listed} {items}.")
-    return notes
-
-
 def notes_on_protocols(runs: Iterable[Run]) -> list[str]:
     """Say where runs follow different conventions: a difference between them may be one of conventions."""
     protocols = {run.name: str(run.protocol.get("name", "crosslens' own")) for run in runs}
@@ -283,21 +243,24 @@ def notes_on_protocols(runs: Iterable[Run]) -> list[str]:
     return [f"The runs follow different protocols: {listed}."]
 
 
-def _notes_on_ties(runs: tuple[Run, ...]) -> list[str]:
+def _notes_on_settings(runs: tuple[Run, ...], directions: set[str]) -> Iterator[str]:
+    """Galleries of other sizes, of which larger ones lower the figures; other rules for ties; other code of plugins."""
+    for direction in sorted(directions - {BOTH}):
+        items = "captions" if direction == IMAGE_TO_TEXT else "images"
+        sizes = {run.name: run.provenance.get("dataset", {}).get(items) for run in runs}
+        if None not in sizes.values() and len(set(sizes.values())) > 1:
+            listed = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+            yield f"The galleries of {direction} differ, and larger ones are harder: {listed} {items}."
     modes = {run.name: str(_option(run, "ties", "stable")) for run in runs}
-    if len(set(modes.values())) == 1:
-        return []
-    return ["The runs break ties differently: " + ", ".join(f"{name} {mode}" for name, mode in modes.items()) + "."]
-
-
-def _notes_on_plugins(runs: tuple[Run, ...]) -> list[str]:
-    """Say where a metric may have been computed by different code."""
+    if len(set(modes.values())) > 1:
+        yield "The runs break ties differently: " + ", ".join(f"{name} {mode}" for name, mode in modes.items()) + "."
     versions: dict[str, set[str]] = {}
     for run in runs:
         for plugin, content in run.provenance.get("plugins", {}).items():
             versions.setdefault(plugin, set()).add(content)
     changed = [plugin for plugin, contents in versions.items() if len(contents) > 1]
-    return [f"The runs were computed with different versions of the plugin {', '.join(changed)}."] if changed else []
+    if changed:
+        yield f"The runs were computed with different versions of the plugin {', '.join(changed)}."
 
 
 def run_labels(runs: tuple[Run, ...]) -> list[str]:

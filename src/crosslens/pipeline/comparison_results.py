@@ -2,17 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from math import isfinite
 from pathlib import Path
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from crosslens.core import Presented, Run, Section, Statistic, UnknownNameError, json_form
-from crosslens.pipeline.comparison_sections import caption_set_heading, caption_set_sections, comparison_sections
+from crosslens.core import (
+    BOTH,
+    DIRECTION_LABELS,
+    Bars,
+    Cell,
+    FactList,
+    Figure,
+    Part,
+    Presented,
+    Run,
+    Section,
+    Series,
+    Statistic,
+    Table,
+    Text,
+    UnknownNameError,
+    json_form,
+    split_name,
+)
+from crosslens.metrics import format_count, metric_figure, unit_of, unit_sentence
+from crosslens.statistics import significance_sentence
 
 if TYPE_CHECKING:
     from crosslens.analyze import GranularityComparison
     from crosslens.explanations import RunChanges
+
+
+_MOST_METRICS = 6
+"""With more metrics, the queries that differ most are not listed: they would be a wall of ids."""
+_WEAK_MEDIANS = "A test of MedR finds about a third of the differences that one of MRR finds: prefer MRR to decide."
+_GRADED = "NCS"
+
+
+def difference_figure(result: MetricComparison) -> Figure:
+    """The difference of two runs with its interval."""
+    return metric_figure(result.metric, result.difference, result.low, result.high, signed=True)
+
+
+def _all_pairs_table(comparison: Comparison) -> Table:
+    """A row per metric, a column per run: its figure, its interval, the runs it is significantly better than."""
+    letters = {run: ascii_lowercase[n] if n < 26 else str(n + 1) for n, run in enumerate(comparison.runs)}
+    rows: list[tuple[Cell, ...]] = []
+    best = set()
+    for number, (name, result) in enumerate({result.metric: result for result in comparison.results}.items()):
+        figures = {run: comparison.figures[run][name] for run in comparison.runs}
+        marks = {run: "".join(letters[other] for other in comparison.beaten(run, name)) for run in figures}
+        cells = (replace(metric_figure(name, *figure), mark=marks[run]) for run, figure in figures.items())
+        rows.append((_with_arrow(name, result), *cells))
+        leading = (max if result.higher_is_better else min)(mean for mean, *_ in figures.values())
+        best |= {(number, column) for column, (mean, *_) in enumerate(figures.values(), start=1) if mean == leading}
+    header = ("metric", *(f"{letter}: {run}" for run, letter in letters.items()))
+    return Table(header, tuple(rows), "l" * len(header), best=frozenset(best))
+
+
+def _bars(comparison: Comparison) -> Iterator[Bars]:
+    """The shares of all runs side by side; ranks and sums have axes of their own, and stay in tables."""
+    names = dict.fromkeys(result.metric for result in comparison.results if unit_of(result.metric) == "share")
+    if names and comparison.figures:
+        series = tuple(
+            Series(run, tuple(metric_figure(name, *comparison.figures[run][name]) for name in names))
+            for run in comparison.runs
+        )
+        bounded = any(figure.bounded for own in series for figure in own.figures)
+        yield Bars(
+            title="Metrics in percent", about=f"{100 * comparison.level:g}% intervals over images" if bounded else "",
+            groups=tuple(names), series=series, heading="metric", axis="%", limits=(0.0, 1.0),
+        )  # fmt: skip
+
+
+def _comparison_notes(comparison: Comparison) -> Iterator[str]:
+    results, share = comparison.results, f"{100 * comparison.level:g}%"
+    test = "paired permutation test over images"
+    yield significance_sentence(test, comparison.permutations, comparison.correction, len(results))
+    if comparison.all_pairs:
+        yield f"In brackets: {share} intervals over images."
+        yield f"Letters: significantly better than these runs (p < {1 - comparison.level:.2g})."
+    else:
+        yield f"In brackets: {share} interval of the difference, over images."
+        yield "Wins and losses: queries on which the second run is better or worse."
+    yield unit_sentence(result.metric for result in results)
+    if any(not result.higher_is_better for result in results):
+        yield "↓: lower is better."
+    if any(result.statistic != "mean" for result in results):
+        yield _WEAK_MEDIANS
+    if comparison.changes is not None:
+        if not any(_GRADED in result.metric for result in results):
+            yield f'The runs have no graded metric: evaluate with --metrics "… {_GRADED}[cider]@10" to see one here.'
+    elif not comparison.all_pairs and len(results) > _MOST_METRICS * len(comparison.others):
+        yield "Choose a few metrics to see the queries that differ most."
+    yield from comparison.notes
+
+
+def _queries(results: Sequence[MetricComparison]) -> Iterator[tuple[str, str]]:
+    """The queries on which each run gains most, with the value in the first and in the second run."""
+    for result in results:
+        whole = replace(metric_figure(result.metric, None), digits=3 if unit_of(result.metric) == "number" else 0)
+        for better, queries in ((result.other, result.largest_gains), (result.baseline, result.largest_losses)):
+            if queries:
+                values = (f"{own.query} {whole.write(own.baseline)} → {whole.write(own.other)}" for own in queries)
+                yield f"{result.metric}, {better} better", "; ".join(values)
+
+
+def _with_arrow(name: str, result: MetricComparison | MetricChange) -> str:
+    return name if result.higher_is_better else f"{name} ↓"
+
+
+_OWN = "[scores_from=own]"
+"""What every DCGcm would have in its name: a sentence under the table leaves room for the numbers."""
+
+
+def _caption_set_notes(sets: CaptionSets) -> Iterator[str]:
+    before, after = (run.provenance["dataset"] for run in sets.runs)
+    captions = f"{before['captions']:,} captions before and {after['captions']:,} captions after"
+    yield f"{format_count(before['images'], 'image')}, {captions}."
+    yield unit_sentence(result.metric for result in sets.results).replace(_OWN, "")
+    if any(isfinite(result.low) for result in sets.results):
+        share = f"{100 * sets.level:g}%"
+        yield f"In brackets: {share} interval of the difference; images are drawn with their captions of both sets."
+    test = "permutation test that swaps the sets image by image"
+    yield significance_sentence(test, sets.permutations, sets.correction, len(sets.results))
+    if any(_OWN in result.metric for result in sets.results):
+        yield "DCGcm: unlabelled items count by the evaluated model's own scores (scores_from=own)."
+    if any(not result.higher_is_better for result in sets.results):
+        yield "↓: lower is better."
+    yield from sets.notes
+
+
+def _short(metric: str) -> str:
+    return split_name(metric)[1].replace(_OWN, "")
+
+
+def _figure(result: MetricChange, value: float) -> Figure:
+    """A plain number (DCGcm) has two decimals, as the papers print it."""
+    figure = metric_figure(result.metric, value)
+    return replace(figure, digits=2) if unit_of(result.metric) == "number" else figure
 
 
 @dataclass(frozen=True)
@@ -97,7 +228,6 @@ class SignificanceResults(Presented, Generic[Result]):
         raise UnknownNameError("metric in this comparison", metric, [result.metric for result in self.results])
 
     def test_facts(self) -> dict[str, Any]:
-        """How differences were tested, for the JSON form."""
         return {
             "test": "paired permutation over images, two-sided",
             "correction": self.correction,
@@ -129,7 +259,6 @@ class Comparison(SignificanceResults[MetricComparison]):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         if self.changes is not None:
             return self.changes.title
         return (
@@ -137,10 +266,42 @@ class Comparison(SignificanceResults[MetricComparison]):
         )
 
     def sections(self, **options: Any) -> Iterator[Section]:
-        """A table per pair of runs, or one of all runs, and what changed."""
-        yield from comparison_sections(self)
+        yield from self._tables()
         if self.changes is not None:
             yield from self.changes.sections()
+
+    def _tables(self) -> Iterator[Section]:
+        """Each run against the first: values, differences, p-values, and who wins where.
+
+        All pairs are one table of the runs' figures, with the letters of the runs that each is significantly better
+        than.
+        """
+
+        notes = tuple(_comparison_notes(self))
+        if self.all_pairs:
+            yield Section("", (replace(_all_pairs_table(self), notes=notes), *_bars(self)))
+            return
+        for other in self.others:
+            results = [result for result in self.results if result.other == other]
+            rows = tuple(
+                (
+                    _with_arrow(result.metric, result),
+                    metric_figure(result.metric, result.baseline_mean),
+                    metric_figure(result.metric, result.other_mean),
+                    difference_figure(result),
+                    Figure.p(result.adjusted_p, self.permutations),
+                    f"{result.wins:,} : {result.losses:,}",
+                )
+                for result in results
+            )
+            header = ("metric", self.baseline, results[0].other, "difference", "p", "wins : losses")
+            parts: list[Part] = [Table(header, rows, "lrrlrr")]
+            queries = FactList(tuple(_queries(results)), "Where they differ most (value in the first → in the second)")
+            if queries.rows and len(results) <= _MOST_METRICS:
+                parts.append(queries)
+            if other == self.others[-1]:
+                parts += [Text(notes, note=True), *_bars(self)]
+            yield Section(f"{other} against {self.baseline}", tuple(parts))
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -159,7 +320,6 @@ class Comparison(SignificanceResults[MetricComparison]):
         return tuple(names)
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: fractions, never percent; None where there is no number."""
         return {
             "baseline": self.baseline,
             "others": list(self.others),
@@ -197,25 +357,70 @@ class CaptionSets(SignificanceResults[MetricChange]):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
-        return caption_set_heading(self)
+        before, after = (
+            name if name.endswith(f"({side})") else f"{name} ({side})"  # self of the same name have it in theirs
+            for name, side in zip(self.names, ("before", "after"), strict=True)
+        )
+        return f"{after} against {before}" + (f", {self.model}" if self.model else "")
 
     def sections(self, **options: Any) -> Iterator[Section]:
-        """A table per direction, and the captions themselves."""
-        return caption_set_sections(self)
+        by_direction = {
+            direction: [result for result in self.results if split_name(result.metric)[0] == direction]
+            for direction in DIRECTION_LABELS
+        }
+        if self.wide:
+            results = [result for results in by_direction.values() for result in results]
+            directions = [split_name(result.metric)[0] for result in results]
+            titles = [
+                _short(result.metric) if direction == BOTH else f"{direction} {_short(result.metric)}"
+                for direction, result in zip(directions, results, strict=True)
+            ]
+            before, after = self.names
+            rows: tuple[tuple[Cell, ...], ...] = (
+                (before, *(_figure(result, result.before) for result in results)),
+                (after, *(_figure(result, result.after) for result in results)),
+            )
+            table = Table(("captions", *titles), rows, "l" + "r" * len(titles))
+            yield Section("", (table,))
+            return
+        tables = []
+        for direction, results in by_direction.items():
+            if not results:
+                continue
+            rows = tuple(
+                (
+                    _with_arrow(_short(result.metric), result),
+                    _figure(result, result.before),
+                    _figure(result, result.after),
+                    replace(_figure(result, result.difference), low=result.low, high=result.high, signed=True),
+                    Figure.percent(result.relative, signed=True, unit=" %"),
+                    Figure.p(result.adjusted_p, self.permutations),
+                )
+                for result in results
+            )
+            tables.append(
+                Table(
+                    ("metric", "before", "after", "difference", "relative", "p"),
+                    rows,
+                    "lrrlrr",
+                    title=DIRECTION_LABELS[direction],
+                )
+            )
+        yield Section(self.title, (*tables, Text(tuple(_caption_set_notes(self)), note=True)))
+        if self.granularity is not None:
+            yield Section("The captions themselves", ())
+            yield from self.granularity.sections()
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: fractions, never percent; None where there is no number."""
         return {
             "model": self.model,
-            **{side: self._facts(number) for number, side in enumerate(("before", "after"))},
+            **{
+                side: {"name": name, **{key: run.provenance["dataset"][key] for key in ("images", "captions")}}
+                for side, name, run in zip(("before", "after"), self.names, self.runs, strict=True)
+            },
             **self.test_facts(),
             "metrics": {result.metric: json_form(asdict(result)) for result in self.results},
             "granularity": None if self.granularity is None else self.granularity.as_dict(),
             "notes": list(self.notes),
             "folder": None if self.folder is None else str(self.folder),
         }
-
-    def _facts(self, number: int) -> dict[str, Any]:
-        dataset = self.runs[number].provenance["dataset"]
-        return {"name": self.names[number], "images": dataset["images"], "captions": dataset["captions"]}

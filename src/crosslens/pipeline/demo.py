@@ -35,7 +35,6 @@ class Demo:
 
     @property
     def audit(self) -> Path:
-        """The folder of the audit."""
         return self.folder / "audit"
 
     def draw(self, images: int, seed: int = SEED) -> Dataset:
@@ -46,19 +45,15 @@ class Demo:
         )  # fmt: skip
 
     def request(self, drawn: Dataset, model: str) -> AuditRequest:
-        """The audit of the model on all versions."""
-        datasets = tuple(DatasetSource(str(self._dataset(drawn, version))) for version in VERSIONS)
-        return AuditRequest(datasets, (model,), model=ModelOptions(image_folder=str(self.scenes)))
-
-    def _dataset(self, drawn: Dataset, version: str) -> Path:
-        """The folder of a version's dataset, written unless it is there."""
-        if version == HARDEST:
-            return self.scenes
-        dataset = select_version(drawn, version)
-        folder = self.folder / f"scenes-{version}"
-        if not (folder.exists() and Dataset.load(folder).fingerprint == dataset.fingerprint):
-            dataset.save(folder, overwrite=self.overwrite)
-        return folder
+        folders = []
+        for version in VERSIONS:
+            folder = self.scenes
+            if version != HARDEST:
+                folder, dataset = self.folder / f"scenes-{version}", select_version(drawn, version)
+                if not (folder.exists() and Dataset.load(folder).fingerprint == dataset.fingerprint):
+                    dataset.save(folder, overwrite=self.overwrite)
+            folders.append(DatasetSource(str(folder)))
+        return AuditRequest(tuple(folders), (model,), model=ModelOptions(image_folder=str(self.scenes)))
 
 
 def require_extras(model: str) -> None:

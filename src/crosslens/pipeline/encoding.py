@@ -9,16 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    Dataset,
-    Embeddings,
-    Progress,
-    RankedLists,
-    Relevance,
-    UsageError,
-    argument,
-    fingerprint,
-)
+from crosslens.core import Dataset, Embeddings, Progress, RankedLists, Relevance, UsageError, argument, fingerprint
 from crosslens.encode import (
     IMAGES,
     MEAN,
@@ -38,7 +29,7 @@ from crosslens.encode import (
     score_texts,
     text_only,
 )
-from crosslens.pipeline.known_ids import TEXT_TO_TEXT
+from crosslens.pipeline.inputs import TEXT_TO_TEXT
 from crosslens.pipeline.recipe.options import ModelOptions
 
 _MOST_NAMED = 5  # skipped images that a note names
@@ -67,14 +58,9 @@ class LoadedInputs:
 def load_dual_encoder(model: Any, options: EncodeOptions) -> Encoder:
     """An encoder that takes both images and texts."""
     encoder = load_encoder(model, options)
-    require_both(encoder)
-    return encoder
-
-
-def require_both(encoder: Encoder) -> None:
-    """Raise unless the encoder takes both images and texts."""
     for ability in (IMAGES, TEXTS):
         require_modality(encoder, ability)
+    return encoder
 
 
 def stream_options(options: EncodeOptions, progress: Progress | None) -> dict[str, Any]:
@@ -97,33 +83,22 @@ def encode_with_model(
     if model.image_text is not None or queries is not None:
         return _encode_texts_only(model, dataset, queries, options, progress)
     encoder = load_encoder(model.name, options)
-    if isinstance(encoder, MatrixScorer):
-        return _score_with_model(encoder, dataset, options, progress)
-    require_both(encoder)
-    encoded = encode_dataset(
-        dataset, encoder, image_folder=options.image_folder, skip_bad=options.skip_bad,
-        **stream_options(options, progress),
-    )  # fmt: skip
+    reading = {"image_folder": options.image_folder, "skip_bad": options.skip_bad, **stream_options(options, progress)}
+    if isinstance(encoder, MatrixScorer):  # all scores of a model that has no vectors
+        images = read_features(dataset, encoder, **reading)
+        note_skipped(images.skipped, options.notify)
+        scores = score_texts(encoder, images, images.dataset.texts, progress)
+        revision = {"model": encoder.revision} if encoder.revision else {}
+        return LoadedInputs(images.dataset, scores=scores, fingerprints={"items": images.content} | revision)
+    for ability in (IMAGES, TEXTS):
+        require_modality(encoder, ability)
+    encoded = encode_dataset(dataset, encoder, **reading)
     note_skipped(encoded.skipped, options.notify)
     if encoded.images is None or encoded.captions is None:
         raise UsageError("a dataset without captions", fix="evaluation needs both images and captions")
     sources = {"model": encoder.revision, "items": encoded.content}
     hashes = {key: value for key, value in sources.items() if value}
     return LoadedInputs(encoded.dataset, encoded.images, encoded.captions, fingerprints=hashes)
-
-
-def _score_with_model(
-    scorer: MatrixScorer, dataset: Dataset, options: EncodeOptions, progress: Progress | None
-) -> LoadedInputs:
-    """All scores of a model that has no vectors."""
-    images = read_features(
-        dataset, scorer, image_folder=options.image_folder, skip_bad=options.skip_bad,
-        **stream_options(options, progress),
-    )  # fmt: skip
-    note_skipped(images.skipped, options.notify)
-    scores = score_texts(scorer, images, images.dataset.texts, progress)
-    hashes = {"items": images.content} | ({"model": scorer.revision} if scorer.revision else {})
-    return LoadedInputs(images.dataset, scores=scores, fingerprints=hashes)
 
 
 def _encode_texts_only(

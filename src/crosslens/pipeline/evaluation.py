@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -17,7 +19,10 @@ import polars as pl
 from crosslens.core import (
     BOTH,
     IMAGE_TO_TEXT,
+    RUN_FILE,
+    RUN_LAYOUT,
     TEXT_TO_IMAGE,
+    CrosslensError,
     Dataset,
     InputError,
     MetricValues,
@@ -25,12 +30,17 @@ from crosslens.core import (
     RankedLists,
     Ranking,
     Relevance,
+    ResumableFolder,
     Run,
     SilentProgress,
     UsageError,
+    Workspace,
     argument,
     fingerprint,
     plugin_hashes,
+    read_json_file,
+    remove,
+    require_one_source,
 )
 from crosslens.encode import EACH, MEAN, TextOnly, TextQueries
 from crosslens.metrics import (
@@ -45,18 +55,11 @@ from crosslens.metrics import (
     metric_plugins,
 )
 from crosslens.pipeline.graded_relevance import GradedRelevance
-from crosslens.pipeline.inputs import check_dataset
-from crosslens.pipeline.known_ids import TEXT_TO_TEXT
-from crosslens.pipeline.list_ranker import ListRanker
+from crosslens.pipeline.inputs import TEXT_TO_TEXT, check_dataset
+from crosslens.pipeline.keywords import EvaluateKeywords
 from crosslens.pipeline.options import EvaluateArguments, refuse_other_keywords
-from crosslens.pipeline.protocols.following import RequestedMetrics, for_gallery, requested_metrics
-from crosslens.pipeline.protocols.protocol import Protocol, find_protocol
-from crosslens.pipeline.rankers import Ranker, ScoreRanker
-from crosslens.pipeline.run_directory import (
-    RunDirectory,
-    run_directory,
-    scratch_folder,
-)
+from crosslens.pipeline.protocol import Protocol, RequestedMetrics, find_protocol, for_gallery, requested_metrics
+from crosslens.pipeline.rankers import ListRanker, Ranker, ScoreRanker
 
 if TYPE_CHECKING:
     from crosslens.encode import SecondStage
@@ -86,7 +89,7 @@ def evaluate(
     output: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[EvaluateKeywords],
 ) -> Run:
     """Evaluate embeddings, a score matrix or ranked lists; or what :func:`crosslens.encode.text_only` returns.
 
@@ -112,67 +115,75 @@ def evaluate(
     ``threads`` change how fast the result comes, never the result.
     """
     refuse_other_keywords(options, evaluate, EvaluateArguments)
-    arguments = EvaluateArguments.pick(options)
+    arguments = EvaluateArguments.pick(dict(options))
     protocol = find_protocol(arguments.protocol, "evaluate")
     notes: list[str] = []
     if protocol is not None:
         protocol, notes = for_gallery(protocol, dataset) if run is None else (protocol, notes)
         arguments = protocol.applied("evaluate", arguments)
     if isinstance(dataset, TextOnly):
-        _refuse_beside_texts(arguments, images, captions, scores, run)
+        require_one_source(texts=dataset, embeddings=(images, captions), scores=scores, runs=run)
+        if arguments.directions not in ((), (TEXT_TO_TEXT,)):
+            raise UsageError("text-only retrieval has one direction, t2t", fix=f"leave out {argument('directions')}")
         arguments = replace(arguments, texts=dataset, directions=(TEXT_TO_TEXT,))
         dataset, images, captions = dataset.dataset, dataset.images, dataset.captions
     check_dataset(dataset)
-    ranker = _ranker(dataset, images, captions, scores, run, relevance, arguments)
+    inputs = f"{argument('images')} and {argument('captions')}, or {argument('scores')}, or {argument('run')}"
+    require_one_source(f"pass {inputs}", embeddings=(images, captions), scores=scores, runs=run)
+    if run is not None:
+        ranker: Ranker = ListRanker(dataset, run, relevance, arguments)
+    elif arguments.complete_lists:
+        raise UsageError(
+            f"{argument('complete_lists', True)} without ranked lists",
+            fix=f"drop it, or pass {argument('run')}: scores always cover the whole gallery",
+        )
+    elif dataset is None:
+        raise UsageError("scores without a dataset", fix="pass the dataset whose ids the scores are aligned with")
+    else:
+        ranker = ScoreRanker(dataset, images, captions, scores, relevance, arguments)
     requested = requested_metrics(
         protocol, metrics, dataset=dataset is not None, directions=ranker.directions, phi=arguments.phi or {},
         encoders=arguments.scores_from or {},
     )  # fmt: skip
     requests = requested.requests
-    if arguments.queries is not None:
-        _refuse_graded(requests, arguments.queries)
+    over_all_pairs = next((request for request in requests if family_of(request.spec).graded), None)
+    if arguments.queries is not None and over_all_pairs is not None:
+        problem = f"{argument('queries', arguments.queries)} and {over_all_pairs}, which needs the gains of all pairs"
+        raise UsageError(problem, fix=f"leave out the metric, or {argument('queries')}", option="queries")
     graded = GradedRelevance(requests, dataset, arguments.phi, arguments.scores_from, arguments.cache)
     depth = max(arguments.depth, *(request.spec.cutoff or 0 for request in requests), graded.depth(ranker.relevance))
     provenance = _provenance(dataset, requests, arguments, depth, ranker, graded, second_stage)
     provenance["notes"] += [*notes, *requested.notes]
-    with run_directory(output, provenance["key"], overwrite=overwrite) as directory:
-        if directory.finished is not None:
-            return directory.finished
+    with run_folder(output, provenance["key"], overwrite=overwrite) as (work, finished):
+        if finished is not None:
+            return finished
         values, rankings = _measure(ranker, graded, second_stage, requested, protocol, arguments, provenance,
-                                    progress or SilentProgress(), directory)  # fmt: skip
-        name = arguments.name or _default_name(output, provenance)
+                                    progress or SilentProgress(), work)  # fmt: skip
+        inputs = provenance.get("inputs", {}).values()
+        models = {facts.get("model") or facts.get("system") or "" for facts in inputs} - {""}
+        name = " + ".join(sorted(models)) or "run"
+        if output is not None:
+            name = Path(output).resolve().name
+        elif second_stage is not None:
+            name = f"{name}, re-ranked by {provenance['second_stage']['model']}"
+        name = arguments.name or name
         recipe = arguments.recipe if isinstance(arguments.recipe, str) else arguments.recipe(values)
         result = Run(name, values, rankings, _grouping_columns(dataset, rankings, ranker), provenance, recipe)
-        directory.finish(result)
+        if work is not None:
+            result.write_into(work.new)
+            work.publish(RUN_LAYOUT)
     return result
-
-
-def _refuse_beside_texts(arguments: EvaluateArguments, *inputs: Any) -> None:
-    """Text-only retrieval brings its own vectors and direction: others raise."""
-    if any(given is not None for given in inputs):
-        raise UsageError("both the vectors of text-only retrieval and other inputs", fix="pass one or the other")
-    if arguments.directions not in ((), (TEXT_TO_TEXT,)):
-        raise UsageError("text-only retrieval has one direction, t2t", fix=f"leave out {argument('directions')}")
-
-
-def _refuse_graded(requests: Sequence[MetricRequest], queries: int) -> None:
-    """Metrics over the gains of all pairs have no sample of queries."""
-    graded = next((request for request in requests if family_of(request.spec).graded), None)
-    if graded is not None:
-        fix = f"leave out the metric, or {argument('queries')}"
-        problem = f"{argument('queries', queries)} and {graded}, which needs the gains of all pairs"
-        raise UsageError(problem, fix=fix, option="queries")
 
 
 def _measure(
     ranker: Ranker, graded: GradedRelevance, second_stage: SecondStage | None, requested: RequestedMetrics,
     protocol: Protocol | None, arguments: EvaluateArguments, provenance: dict[str, Any], progress: Progress,
-    directory: RunDirectory,
+    work: Workspace | None,
 ) -> tuple[dict[str, MetricValues], dict[str, Ranking]]:  # fmt: skip
     """The values and the rankings behind them; what there is to say about them is added to the provenance."""
     ties = cast(Ties, arguments.ties)
-    rankings = _rankings(ranker, second_stage, provenance["options"]["depth"], progress, directory)
-    with scratch_folder(directory.scratch) as folder:
+    rankings = _rankings(ranker, second_stage, provenance["options"]["depth"], progress, work)
+    with scratch_folder(None if work is None else work.beside("matrices")) as folder:
         gains, fingerprints = graded.gains(
             ranker.relevance, ranker.parts, folder=folder, threads=arguments.threads, progress=progress
         )
@@ -194,27 +205,6 @@ def _measure(
         encoded = any(facts.get("model") for facts in ranker.source.description.values())
         provenance["notes"] += chance_note(rankings, ranker.clusters(rankings), encoded=encoded)
     return values, rankings
-
-
-def _ranker(
-    dataset: Dataset | None, images: Any, captions: Any, scores: Any, run: RankedLists | Mapping[str, Any] | None,
-    relevance: Relevance | Mapping[str, Any] | None, options: EvaluateArguments,
-) -> Ranker:  # fmt: skip
-    if run is not None:
-        if images is not None or captions is not None or scores is not None:
-            raise UsageError(
-                "both ranked lists and scores",
-                fix=f"pass {argument('run')} alone, or embeddings, or {argument('scores')}",
-            )
-        return ListRanker(dataset, run, relevance, options)
-    if options.complete_lists:
-        raise UsageError(
-            f"{argument('complete_lists', True)} without ranked lists",
-            fix=f"drop it, or pass {argument('run')}: scores always cover the whole gallery",
-        )
-    if dataset is None:
-        raise UsageError("scores without a dataset", fix="pass the dataset whose ids the scores are aligned with")
-    return ScoreRanker(dataset, images, captions, scores, relevance, options)
 
 
 def _provenance(
@@ -239,7 +229,12 @@ def _provenance(
         provenance["plugins"] = plugins
     texts = options.texts
     notes = [] if texts is None else text_set_notes(texts.queries, texts.image_text)
-    notes += [*_gallery_note(dataset, ranker), *ranker.notes]
+    if dataset is not None and IMAGE_TO_TEXT in ranker.relevance:
+        judged = ranker.relevance[IMAGE_TO_TEXT].relevant()
+        bare = int((dataset.without_captions & (np.diff(judged.offsets) == 0)).sum())
+        of = f"{bare:,} of {len(dataset.image_ids):,}"
+        notes += [f"{of} images have no caption: they are in the gallery, and no queries"] if bare else []
+    notes += ranker.notes
     notes += list(dict.fromkeys(note for request in requests for note in request.notes))
     if second_stage is not None:
         provenance["second_stage"] = second_stage.description
@@ -261,16 +256,6 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
 
 
-def _gallery_note(dataset: Dataset | None, ranker: Ranker) -> list[str]:
-    """How many images are ranked but are no queries, as they have no caption and no judgement makes up for it."""
-    if dataset is None or IMAGE_TO_TEXT not in ranker.relevance:
-        return []
-    judged = ranker.relevance[IMAGE_TO_TEXT].relevant()
-    count = int((dataset.without_captions & (np.diff(judged.offsets) == 0)).sum())
-    images = len(dataset.image_ids)
-    return [f"{count:,} of {images:,} images have no caption: they are in the gallery, and no queries"] if count else []
-
-
 def dataset_facts(dataset: Dataset) -> dict[str, Any]:
     """A dataset as runs describe it."""
     return {
@@ -284,10 +269,7 @@ def dataset_facts(dataset: Dataset) -> dict[str, Any]:
 def text_set_facts(texts: TextQueries, image_text: str) -> dict[str, Any]:
     """Which text set has the queries and which stands for the images."""
     queries, corpus = map(dataset_facts, texts.sources)
-    return {
-        "queries": {**queries, "query_caption": texts.query},
-        "corpus": {**corpus, "image_text": image_text},
-    }
+    return {"queries": {**queries, "query_caption": texts.query}, "corpus": {**corpus, "image_text": image_text}}
 
 
 def text_set_notes(texts: TextQueries, image_text: str) -> list[str]:
@@ -302,18 +284,54 @@ def text_set_notes(texts: TextQueries, image_text: str) -> list[str]:
 
 
 def _rankings(
-    ranker: Ranker, second_stage: SecondStage | None, depth: int, progress: Progress, directory: RunDirectory
+    ranker: Ranker, second_stage: SecondStage | None, depth: int, progress: Progress, work: Workspace | None
 ) -> dict[str, Ranking]:
-    """The rankings that an interrupted run has stored, or new ones."""
-    if stored := directory.rankings(ranker.directions):
+    """The rankings that an interrupted run has stored, all of them, or new ones."""
+    folders = {} if work is None else {name: work.new / f"ranking-{name}" for name in ranker.directions}
+    stored: dict[str, Ranking] = {}
+    for direction, folder in folders.items():
+        try:
+            stored |= {direction: Ranking.load(folder)} if folder.exists() else {}
+        except CrosslensError:  # damaged
+            remove(folder)
+    if folders and len(stored) == len(folders):
         return stored
     deepest = depth if second_stage is None else max(depth, second_stage.depth)
-    rankings = ranker.rank(deepest, progress, directory.checkpoint)
+    rankings = ranker.rank(deepest, progress, None if work is None else work.beside("checkpoint"))
     if second_stage is not None:
-        reorder = second_stage.reorder
-        rankings = {direction: reorder(ranking, depth, progress) for direction, ranking in rankings.items()}
-    directory.store(rankings)
+        rankings = {name: second_stage.reorder(ranking, depth, progress) for name, ranking in rankings.items()}
+    for direction, folder in folders.items():
+        rankings[direction].save(folder, overwrite=True)
     return rankings
+
+
+@contextmanager
+def run_folder(
+    output: str | Path | None, key: str, *, overwrite: bool = False
+) -> Iterator[tuple[Workspace | None, Run | None]]:
+    """Where the run of ``key`` is made, and the run where it is finished; neither without an output."""
+    if output is None:
+        yield None, None
+        return
+
+    def stored_key(folder: Path) -> str | None:
+        try:
+            return str(read_json_file(folder / RUN_FILE)["provenance"]["key"])
+        except (InputError, KeyError, TypeError):
+            return None
+
+    with ResumableFolder(RUN_LAYOUT, Path(output), key, overwrite).prepare(stored_key, Run.load) as prepared:
+        yield prepared
+
+
+@contextmanager
+def scratch_folder(path: Path | None) -> Iterator[Path]:
+    """A folder for what is too large for memory: ``path``, so that interrupted work resumes, or a temporary one."""
+    if path is not None:
+        yield path
+        return
+    with TemporaryDirectory(prefix="crosslens-") as folder:
+        yield Path(folder)
 
 
 def _computable(
@@ -322,7 +340,11 @@ def _computable(
 ) -> tuple[list[MetricRequest], list[str]]:  # fmt: skip
     """The metrics without those that nobody named and these rankings do not allow, and a note on too short lists."""
     requests, is_optional = requested.requests, requested.is_optional
-    if not _has_both_directions(rankings):
+    t2i, i2t = rankings.get(TEXT_TO_IMAGE), rankings.get(IMAGE_TO_TEXT)
+    both = t2i is not None and i2t is not None and bool((t2i.relevant_counts == 1).all())
+    if both and t2i is not None and i2t is not None:  # over the same images
+        both = {t2i.item_ids[item] for item in np.unique(t2i.relevant)} <= set(i2t.query_ids)
+    if not both:
         requests = [request for request in requests if not (is_optional(request) and request.spans_both)]
     if all(ranking.complete for ranking in rankings.values()) or not requested.optional:
         return requests, []
@@ -346,32 +368,20 @@ def _computable(
     return computable, [f"left out, as the lists are too short for them: {', '.join(too_deep)}"] if too_deep else []
 
 
-def _has_both_directions(rankings: Mapping[str, Ranking]) -> bool:
-    """Whether both directions are there, over the same images."""
-    if not {IMAGE_TO_TEXT, TEXT_TO_IMAGE} <= set(rankings):
-        return False
-    t2i = rankings[TEXT_TO_IMAGE]
-    images = {t2i.item_ids[item] for item in np.unique(t2i.relevant)}
-    return bool((t2i.relevant_counts == 1).all()) and images <= set(rankings[IMAGE_TO_TEXT].query_ids)
-
-
-def _default_name(output: str | Path | None, provenance: Mapping[str, Any]) -> str:
-    if output is not None:
-        return Path(output).resolve().name
-    inputs = provenance.get("inputs", {}).values()
-    models = {facts.get("model") or facts.get("system") or "" for facts in inputs} - {""}
-    name = " + ".join(sorted(models)) or "run"
-    return f"{name}, re-ranked by {provenance['second_stage']['model']}" if "second_stage" in provenance else name
-
-
 def _grouping_columns(
     dataset: Dataset | None, rankings: Mapping[str, Ranking], ranker: Ranker
 ) -> dict[str, pl.DataFrame]:
     """Per direction, a table aligned with its queries to group results by; a caption has its image's columns too."""
     if dataset is None:
         return {}
-    images, captions = _image_columns(dataset), dataset.captions.select(_GROUPABLE)
-    own = images.drop(_shared_caption_columns(dataset))
+    captions, own = dataset.captions.select(_GROUPABLE), dataset.images.select(_GROUPABLE)
+    if dataset.objects is not None and "objects" not in own.columns:
+        names = dataset.objects.group_by("image").agg(pl.col("name").drop_nulls().unique().sort().alias("objects"))
+        own = own.join(names, on="image", how="left", maintain_order="left")
+    images, shared = own, _shared_caption_columns(dataset)
+    if shared:
+        values = dataset.captions.group_by("image").agg(pl.col(shared).first())
+        images = images.join(values, on="image", how="left", maintain_order="left")
     own = own.rename({name: f"image_{name}" for name in own.columns if name in captions.columns and name != "image"})
     of_captions = captions.join(own, on="image", how="left", maintain_order="left").drop("caption")
     of_images = images.drop("image")
@@ -382,19 +392,6 @@ def _grouping_columns(
     if len(rankings) > 1:
         queries[BOTH] = of_images.height
     return {name: table for name, table in tables.items() if table.width and table.height == queries.get(name)}
-
-
-def _image_columns(dataset: Dataset) -> pl.DataFrame:
-    """The images' own columns, the names of their objects, and what all captions of an image agree on."""
-    images = dataset.images.select(_GROUPABLE)
-    if dataset.objects is not None and "objects" not in images.columns:
-        names = dataset.objects.group_by("image").agg(pl.col("name").drop_nulls().unique().sort().alias("objects"))
-        images = images.join(names, on="image", how="left", maintain_order="left")
-    shared = _shared_caption_columns(dataset)
-    if shared:
-        values = dataset.captions.group_by("image").agg(pl.col(shared).first())
-        images = images.join(values, on="image", how="left", maintain_order="left")
-    return images
 
 
 def _shared_caption_columns(dataset: Dataset) -> list[str]:
@@ -411,9 +408,8 @@ def _shared_caption_columns(dataset: Dataset) -> list[str]:
 def chance_note(rankings: Mapping[str, Ranking], clusters: Mapping[str, Array], *, encoded: bool) -> list[str]:
     """A note on the directions whose relevant items are ranked no better than by chance; ``encoded`` by a model."""
     directions = [name for name, ranking in rankings.items() if _is_chance(ranking, clusters[name])]
-    if not directions:
-        return []
-    return [f"{' and '.join(directions)}: no better than chance: {_MODEL if encoded else _ORDER}"]
+    named = f"{' and '.join(directions)}: no better than chance"
+    return [f"{named}: {_MODEL if encoded else _ORDER}"] if directions else []
 
 
 def _is_chance(ranking: Ranking, clusters: Array) -> bool:

@@ -76,18 +76,25 @@ class GradedRelevance:
             self.description.setdefault("similarities", {})[name] = facts
         for name in option_values(requests, "scores_from"):
             if name != OWN_SCORES:
-                source = self._encoders[name] = self._load_encoder(name, encoders or {})
+                if name not in (encoders or {}):
+                    raise UsageError(
+                        f"scores_from={name} is not defined",
+                        fix=f"pass scores_from={{{name!r}: scores}} or scores_from={{{name!r}: (images, captions)}}",
+                        subject=name,
+                    )
+                given = (encoders or {})[name]
+                pair = isinstance(given, tuple) and len(given) == 2
+                source = score_source(dataset, *given) if pair else score_source(dataset, scores=given)
+                self._encoders[name] = source
                 self.description.setdefault("scores_from", {})[name] = dict(source.description)
 
     @property
     def plugins(self) -> list[str]:
-        """The plugins that the similarities come from."""
         kinds = [similarity.name.partition(":")[0] for similarity in self._similarities.values()]
         kinds += [name.partition(":")[0] for name in self._similarities]
         return [SIMILARITIES[kind].plugin for kind in kinds if kind in SIMILARITIES]
 
     def depth(self, relevance: Mapping[str, Relevance]) -> int:
-        """How much of each list the metrics need."""
         return list_depth(self._requests, relevance)
 
     def gains(
@@ -149,17 +156,6 @@ class GradedRelevance:
             if isinstance(similarity, PrecomputedSimilarity):
                 similarity.prepare_ids(self._dataset)  # a matrix of other items is refused before the long work
         return similarity
-
-    def _load_encoder(self, name: str, encoders: Mapping[str, Any]) -> ScoreSource:
-        if name not in encoders:
-            raise UsageError(
-                f"scores_from={name} is not defined",
-                fix=f"pass scores_from={{{name!r}: scores}} or scores_from={{{name!r}: (images, captions)}}",
-                subject=name,
-            )
-        source = encoders[name]
-        pair = isinstance(source, tuple) and len(source) == 2
-        return score_source(self._dataset, *source) if pair else score_source(self._dataset, scores=source)
 
     def _matrix(self, name: str, folder: Path | None, threads: int | None, progress: Progress | None) -> Array:
         similarity, ids = self._similarities[name], (self._dataset.image_ids, self._dataset.caption_ids)

@@ -46,8 +46,7 @@ from crosslens.metrics import (
     unit_sentence,
 )
 from crosslens.pipeline.comparison import compare
-from crosslens.pipeline.comparison_results import Comparison
-from crosslens.pipeline.comparison_sections import difference_figure
+from crosslens.pipeline.comparison_results import Comparison, difference_figure
 from crosslens.pipeline.robustness_study.study import Robustness
 from crosslens.pipeline.run_sections import table_notes, value_figure
 from crosslens.statistics import correct, estimate, significance_sentence

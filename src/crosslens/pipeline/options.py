@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from crosslens.core import Options, UsageError, declarations, option, refuse_unknown
+from crosslens.core import Options, declarations, option, refuse_unknown
 from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, query_choice
 
 if TYPE_CHECKING:
@@ -36,17 +36,7 @@ _DEVICE = (
 _COMMAND = "The command line, stored with the run."
 
 
-class _OptionsWithLevel(Options):
-    level: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.level < 1:
-            fix = "level must be between 0 and 1, for example 0.95"
-            raise UsageError(f"level = {self.level}", fix=fix, option="level")
-
-
-class _OptionsWithDirections(_OptionsWithLevel):
+class _OptionsWithDirections(Options):
     directions: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -77,7 +67,7 @@ class EvaluateOptions(_OptionsWithDirections):
     queries: int | None = option(None, _SAMPLE, metavar="N", minimum=1, hidden=True)
     seed: int = option(0, "Seed of the intervals, and of a sample of queries.", metavar="N", minimum=0)
     resamples: int = option(1000, _RESAMPLES, metavar="N", minimum=0, maximum=10_000_000)
-    level: float = option(0.95, _LEVEL, metavar="SHARE")
+    level: float = option(0.95, _LEVEL, metavar="SHARE", above=0, below=1)
     backend: str = option("numpy", "What ranks: numpy or torch.", metavar="NAME")
     device: str | None = option(None, _DEVICE, metavar="NAME")
     tile: int | None = option(None, "Rows scored at a time.", metavar="N", minimum=1, maximum=1_000_000)
@@ -98,13 +88,13 @@ class EvaluateArguments(EvaluateOptions):
 
 
 @dataclass(frozen=True)
-class SignificanceOptions(_OptionsWithLevel):
+class SignificanceOptions(Options):
     """How differences are tested."""
 
     correction: str = option("holm", "Correction for several tests: holm, bh or none.", metavar="NAME")
     permutations: int = option(10_000, "Permutations of the paired tests.", metavar="N", minimum=1, maximum=10_000_000)
     resamples: int = option(1000, _RESAMPLES, metavar="N", minimum=0, maximum=10_000_000)
-    level: float = option(0.95, _LEVEL, metavar="SHARE")
+    level: float = option(0.95, _LEVEL, metavar="SHARE", above=0, below=1)
     seed: int = option(0, "Seed of intervals, tests and perturbations.", metavar="N", minimum=0)
 
 

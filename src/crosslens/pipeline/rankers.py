@@ -17,19 +17,140 @@ from crosslens.core import (
     Ids,
     InputError,
     Progress,
+    RankedLists,
     Ranking,
     Relevance,
     UsageError,
     argument,
+    match_ids,
     random_stream,
+    spelled_as,
 )
-from crosslens.pipeline.inputs import relevance_by_direction, score_source
-from crosslens.pipeline.known_ids import TEXT_TO_TEXT, direction_ids
-from crosslens.pipeline.list_ranker import ListRanker
+from crosslens.pipeline.inputs import (
+    TEXT_TO_TEXT,
+    direction_ids,
+    lists_by_direction,
+    lists_over,
+    parse_by_direction,
+    relevance_by_direction,
+    relevance_facts,
+    score_source,
+)
 from crosslens.pipeline.options import EvaluateOptions
-from crosslens.rank import rank_both, rank_queries
+from crosslens.rank import rank_both, rank_lists, rank_queries
 
 Array = np.ndarray[Any, Any]
+
+ORDER_DECIDES = "the order of the list decides between them (tie mode stable)"
+
+
+class ListRanker:
+    """Finds the relevant items in given lists, with or without the dataset they are over."""
+
+    def __init__(
+        self, dataset: Dataset | None, run: RankedLists | Mapping[str, Any],
+        relevance: Relevance | Mapping[str, Any] | None, options: EvaluateOptions,
+    ) -> None:  # fmt: skip
+        if options.folds != 1:
+            raise UsageError(
+                "folds need scores", fix="ranked lists cannot be ranked again within folds; leave folds out"
+            )
+        if options.queries is not None:
+            fix = f"leave it out: the lists of {argument('run')} are ranked already, and all of them are used"
+            problem = f"{argument('queries', options.queries)} and ranked lists"
+            raise UsageError(problem, fix=fix, option="queries")
+        self._complete = options.complete_lists
+        self._ties = options.ties
+        self.strata: dict[str, Array] | None = None
+        self.parts: Sequence[Any] = ()
+        self.lists = lists_by_direction(dataset, run, options.directions)
+        self.directions = tuple(self.lists)
+        self.notes: list[str] = []
+        self._galleries: dict[str, Ids] = {}
+        inputs = {
+            direction: {"system": lists.system, "fingerprint": lists.fingerprint}
+            for direction, lists in self.lists.items()
+        }
+        if dataset is not None:
+            for direction, lists in self.lists.items():
+                over = lists_over(dataset, lists, direction, skip_unknown=options.skip_unknown)
+                self.lists[direction], self._galleries[direction] = over.lists, over.gallery
+                self.notes += over.notes
+            skip_unknown = options.skip_unknown
+            self.relevance, facts, notes = relevance_by_direction(dataset, relevance, skip_unknown=skip_unknown)
+            self.notes += notes
+        elif relevance is None:
+            raise UsageError("a run without judgements", fix=f"pass {argument('relevance')}, or the dataset")
+        else:
+            self.relevance = self._parse_relevance(relevance)
+            facts = relevance_facts(self.relevance)
+            for name, lists in self.lists.items():  # an image with or without the ending of its file
+                queries = spelled_as(self.relevance[name].query_ids, lists.query_ids)
+                items = spelled_as(self.relevance[name].item_ids, lists.item_ids)
+                self.lists[name] = replace(lists, query_ids=queries, item_ids=items)
+        self.description: dict[str, Any] = {"inputs": inputs, "relevance": facts, "directions": list(self.directions)}
+        for option in ("complete_lists", "skip_unknown"):
+            if getattr(options, option):
+                self.description[option] = True
+
+    def _parse_relevance(self, relevance: Relevance | Mapping[str, Any]) -> dict[str, Relevance]:
+        parsed = parse_by_direction(relevance, Relevance)
+        if isinstance(parsed, dict):
+            missing = [direction for direction in self.directions if direction not in parsed]
+            if missing:
+                raise UsageError(f"no judgements for {missing[0]}", fix="pass relevance for every direction of the run")
+            return parsed
+        if len(self.directions) == 1:
+            return {self.directions[0]: parsed}
+        # One set of judgements for both directions is of the direction whose queries have its query ids.
+        matches = [
+            name for name, lists in self.lists.items() if (match_ids(lists.query_ids, parsed.query_ids) >= 0).any()
+        ]
+        if len(matches) != 1:
+            raise UsageError("the direction of the judgements is ambiguous", fix="pass relevance={'i2t': …, 't2i': …}")
+        return {direction: parsed if direction == matches[0] else parsed.flip() for direction in self.directions}
+
+    def rank(self, depth: int, progress: Progress, checkpoint: Path | None) -> dict[str, Ranking]:
+        return {
+            direction: rank_lists(
+                lists, self.relevance[direction], direction, gallery=self._galleries.get(direction), depth=depth,
+                complete=self._complete,
+            )
+            for direction, lists in self.lists.items()
+        }  # fmt: skip
+
+    def notes_on_ties(self, rankings: Mapping[str, Ranking]) -> list[str]:
+        """Where whoever wrote the lists decided the rank of a relevant item among items of the same score."""
+        notes = []
+        for direction, ranking in rankings.items() if self._ties == "stable" else ():
+            tied = ranking.tied > 0
+            # The relevant items of a tie have the same query and the same number of items above.
+            groups = np.stack([ranking.rows[tied], ranking.above[tied]])
+            _, which, relevant = np.unique(groups, axis=1, return_inverse=True, return_counts=True)
+            mixed = ranking.tied[tied] + 1 > relevant[which.ravel()]
+            count = len(np.unique(ranking.rows[tied][mixed]))
+            if count:
+                notes.append(
+                    f"{direction}: in {count:,} of {len(self.lists[direction].query_ids):,} lists a relevant item has "
+                    f"the same score as an irrelevant one; {ORDER_DECIDES}"
+                )
+        return notes
+
+    def clusters(self, rankings: Mapping[str, Ranking]) -> dict[str, Array]:
+        return list_clusters(rankings)
+
+
+def list_clusters(rankings: Mapping[str, Ranking]) -> dict[str, Array]:
+    """Per direction, a caption goes with its relevant image; where that is not one image, every query is a cluster."""
+    clusters: dict[str, Array] = {}
+    for direction, ranking in rankings.items():
+        clusters[direction] = np.arange(len(ranking.query_ids))
+        if direction == TEXT_TO_IMAGE and (ranking.relevant_counts == 1).all():
+            images = rankings[IMAGE_TO_TEXT].query_ids if IMAGE_TO_TEXT in rankings else ranking.item_ids
+            row_of = {image: row for row, image in enumerate(images)}
+            rows = np.array([row_of.get(ranking.item_ids[item], -1) for item in ranking.relevant], np.int64)
+            clusters[direction] = rows if (rows >= 0).all() else clusters[direction]
+    return clusters
 
 
 class Fold(NamedTuple):
@@ -68,13 +189,6 @@ def draw_queries(askable: Array, count: int, seed: int, direction: str) -> Array
     return np.sort(random_stream(seed, "queries", direction).permutation(rows)[:count])
 
 
-def fold_numbers(dataset: Dataset, folds: Sequence[Fold]) -> dict[str, Array]:
-    """Per direction, the fold of every query."""
-    of_image = np.concatenate([np.full(len(fold.images), number) for number, fold in enumerate(folds)])
-    of_caption = of_image[dataset.caption_image]
-    return {IMAGE_TO_TEXT: of_image, TEXT_TO_IMAGE: of_caption, TEXT_TO_TEXT: of_caption}
-
-
 def within_fold(relevance: Relevance, queries: Array, items: Array) -> Relevance:
     """The judgements whose query and item are both in a fold, of which these are the rows."""
     row_of, column_of = np.full(len(relevance.query_ids), -1), np.full(len(relevance.item_ids), -1)
@@ -92,7 +206,12 @@ def join_folds(parts: Sequence[Ranking], folds: Sequence[Fold], query_ids: Ids, 
     sides = [fold.sides(parts[0].direction) for fold in folds]
     depth = max(part.depth for part in parts)
     queries = np.concatenate([rows for rows, _ in sides])
-    lists = [_global_lists(part, items, depth) for part, (_, items) in zip(parts, sides, strict=True)]
+    top_items, top_scores = [], []
+    for part, (_, items) in zip(parts, sides, strict=True):  # padded to a common depth
+        shape = (len(part.query_ids), depth)
+        top_items.append(np.full(shape, UNRANKED, np.int64))
+        top_scores.append(np.full(shape, np.nan, part.top_scores.dtype))
+        top_items[-1][:, : part.depth], top_scores[-1][:, : part.depth] = items[part.top_items], part.top_scores
     rows = np.concatenate([own[part.rows] for part, (own, _) in zip(parts, sides, strict=True)])
     relevant = np.concatenate([items[part.relevant] for part, (_, items) in zip(parts, sides, strict=True)])
     order = np.lexsort((relevant, rows))
@@ -112,22 +231,13 @@ def join_folds(parts: Sequence[Ranking], folds: Sequence[Fold], query_ids: Ids, 
         parts[0],
         query_ids=query_ids,
         item_ids=item_ids,
-        top_items=by_query([items for items, _ in lists]),
-        top_scores=by_query([scores for _, scores in lists]),
+        top_items=by_query(top_items),
+        top_scores=by_query(top_scores),
         known=by_query([part.known for part in parts]),
         offsets=np.concatenate([[0], np.cumsum(counts)]),
         relevant=relevant[order],
         **by_pair,
     )
-
-
-def _global_lists(part: Ranking, items: Array, depth: int) -> tuple[Array, Array]:
-    """A fold's lists in the indices of the whole dataset, padded to a common depth."""
-    shape = (len(part.query_ids), depth)
-    top_items, top_scores = np.full(shape, UNRANKED, np.int64), np.full(shape, np.nan, part.top_scores.dtype)
-    top_items[:, : part.depth] = items[part.top_items]
-    top_scores[:, : part.depth] = part.top_scores
-    return top_items, top_scores
 
 
 class ScoreRanker:
@@ -149,11 +259,17 @@ class ScoreRanker:
         self.directions = tuple(options.directions or (IMAGE_TO_TEXT, TEXT_TO_IMAGE))
         for direction in self.directions:
             direction_ids(dataset, direction)
-        self.sample = self._drawn()
-        self.notes += map(self._sample_note, self.sample)
+        self.sample: dict[str, Array] = {}
+        """Per direction, the rows of the sampled queries; nothing without a sample."""
+        if options.queries is not None:
+            self._draw_sample(options.queries)
         self.folds = split_folds(dataset, options.folds)
-        self.strata = None if options.folds == 1 else fold_numbers(dataset, self.folds)
         self.parts: Sequence[Fold] = () if options.folds == 1 else self.folds
+        self.strata: dict[str, Array] | None = None
+        if options.folds > 1:  # the fold of every query
+            of_image = np.concatenate([np.full(len(fold.images), number) for number, fold in enumerate(self.folds)])
+            of_caption = of_image[dataset.caption_image]
+            self.strata = {IMAGE_TO_TEXT: of_image, TEXT_TO_IMAGE: of_caption, TEXT_TO_TEXT: of_caption}
         self.description: dict[str, Any] = {
             "inputs": dict(self.source.description),
             "relevance": facts,
@@ -171,7 +287,14 @@ class ScoreRanker:
         options: dict[str, Any] = {key: getattr(self.options, key) for key in ("backend", "device", "tile", "threads")}
         options |= {"depth": depth, "progress": progress}
         if self.sample:
-            return {name: self._rank_sample(name, options, checkpoint) for name in self.directions}
+            sampled = {}
+            for name, rows in self.sample.items():
+                as_rows, every = name == IMAGE_TO_TEXT, self._judged(name)
+                asked = within_fold(every, rows, np.arange(len(every.item_ids)))
+                scorer = self.source.restricted(*((rows, slice(None)) if as_rows else (slice(None), rows)))
+                own = None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}-{name}")
+                sampled[name] = rank_queries(scorer, asked, name, as_rows=as_rows, checkpoint=own, **options)
+            return sampled
         if len(self.folds) == 1:
             rankings = rank_both(self.source.scorer, self.relevance, checkpoint=checkpoint, **options)
         else:
@@ -197,16 +320,23 @@ class ScoreRanker:
         every = {direction: images if direction == IMAGE_TO_TEXT else captions for direction in rankings}
         return {name: clusters[self.sample[name]] if self.sample else clusters for name, clusters in every.items()}
 
-    def _drawn(self) -> dict[str, Array]:
-        """Per direction, the rows of the sampled queries; nothing without a sample."""
-        count, seed = self.options.queries, self.options.seed
-        if count is None:
-            return {}
+    def _draw_sample(self, count: int) -> None:
         if self.options.folds != 1:
             problem = f"{argument('queries', count)} and {argument('folds', self.options.folds)}"
             fix = "leave out one: a sample is ranked against the whole gallery, a fold is not"
             raise UsageError(problem, fix=fix, option="queries")
-        return {name: draw_queries(self._askable(name), count, seed, name) for name in self.directions}
+        for name in self.directions:
+            askable = self._askable(name)
+            self.sample[name] = draw_queries(askable, count, self.options.seed, name)
+            drawn, every = len(self.sample[name]), int(askable.sum())
+            note = f"{name}: all {every:,} queries are ranked, as there are no more"
+            if drawn < every:
+                note = (
+                    f"{name}: a random sample of {drawn:,} of {every:,} queries (seed {self.options.seed}) against the "
+                    "whole gallery; its intervals say how far other images of this kind may differ, and for the value "
+                    f"of all {every:,} queries they need to be at most {np.sqrt(1 - drawn / every):.2f} times as wide"
+                )
+            self.notes.append(note)
 
     def _askable(self, direction: str) -> Array:
         """Which queries have a relevant item: the others have no rank to sample."""
@@ -214,26 +344,6 @@ class ScoreRanker:
 
     def _judged(self, direction: str) -> Relevance:
         return self.relevance[TEXT_TO_IMAGE if direction == TEXT_TO_TEXT else direction]
-
-    def _sample_note(self, direction: str) -> str:
-        drawn, every = len(self.sample[direction]), int(self._askable(direction).sum())
-        if drawn == every:
-            return f"{direction}: all {every:,} queries are ranked, as there are no more"
-        share = np.sqrt(1 - drawn / every)
-        return (
-            f"{direction}: a random sample of {drawn:,} of {every:,} queries (seed {self.options.seed}) against the "
-            "whole gallery; its intervals say how far other images of this kind may differ, and for the value of all "
-            f"{every:,} queries they need to be at most {share:.2f} times as wide"
-        )
-
-    def _rank_sample(self, direction: str, options: dict[str, Any], checkpoint: Path | None) -> Ranking:
-        """The sampled queries of one direction, ranked against the whole gallery."""
-        rows, as_rows, whole = self.sample[direction], direction == IMAGE_TO_TEXT, slice(None)
-        judged = self._judged(direction)
-        judged = within_fold(judged, rows, np.arange(len(judged.item_ids)))
-        scorer = self.source.restricted(*((rows, whole) if as_rows else (whole, rows)))
-        own = None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}-{direction}")
-        return rank_queries(scorer, judged, direction, as_rows=as_rows, checkpoint=own, **options)
 
 
 Ranker = ScoreRanker | ListRanker

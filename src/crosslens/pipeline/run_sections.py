@@ -34,7 +34,7 @@ from crosslens.metrics import (
     unit_of,
     unit_sentence,
 )
-from crosslens.pipeline.protocols.protocol import protocol_facts
+from crosslens.pipeline.protocol import protocol_facts
 
 DEFINITIONS = {
     "Hit": "any relevant item in the top k: the “R@k” of most image–text papers",

@@ -160,7 +160,7 @@ def test_interrupted_anywhere_it_ends_with_the_same_result(files: Path, monkeypa
     """Ctrl-C after each of the writes, again and again, until the audit is through."""
     options = AuditOptions(only=LIGHT, resamples=50)
     run_audit(request(), "whole", options)
-    from crosslens.pipeline.audit import folder
+    from crosslens.pipeline.audit import results as folder
 
     write, interrupted = write_header, 0
 
@@ -303,7 +303,7 @@ def test_a_bug_is_not_hidden(files: Path, own_stages: None) -> None:
     [
         (AuditRequest(), "nothing to evaluate"),
         (AuditRequest(models=("tiny",)), "model.* requires .*dataset"),
-        (request(models=("tiny",)), "both models and files"),
+        (request(models=("tiny",)), "both embeddings and a model"),
         (AuditRequest((DatasetSource("data"), DatasetSource("data"))), "several datasets and no model"),
         (AuditRequest((DatasetSource("data"), DatasetSource("data")), ("tiny",)), "two datasets are called"),
     ],

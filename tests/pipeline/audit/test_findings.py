@@ -6,17 +6,24 @@ from typing import Any
 
 import pytest
 
-from crosslens.pipeline.audit.findings.captions import (
+from crosslens.pipeline.audit.findings import (
+    brittle,
+    counted_relevance,
     diverse_captions,
+    evaluated,
+    explained,
+    findings_of,
     fine_grained,
+    grouped,
+    hard_cases,
     hard_pairs,
+    percent,
+    points,
+    ranked_models,
     suspect_labels,
+    tied,
     unannotated_matches,
 )
-from crosslens.pipeline.audit.findings.failures import brittle, counted_relevance, explained
-from crosslens.pipeline.audit.findings.figures import percent, points
-from crosslens.pipeline.audit.findings.metrics import evaluated, grouped, hard_cases, ranked_models, tied
-from crosslens.pipeline.audit.findings.ranking import findings_of
 from crosslens.pipeline.audit.results import StageResult
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, UsageError
-from crosslens.pipeline.curves.semantic import curve, parse_counts
+from crosslens.pipeline.curves import curve, parse_counts
 from crosslens.pipeline.evaluation import evaluate
 from tests.pipeline.graded_data import DATASET, PHI, SCORES, expected
 

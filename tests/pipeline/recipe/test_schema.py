@@ -14,8 +14,7 @@ from crosslens.core import UntrustedCodeError, is_plugin_loaded, load_plugin
 from crosslens.core.errors import FormatVersionError, InputError, UsageError
 from crosslens.pipeline import EvaluateOptions, Recipe
 from crosslens.pipeline.options import EvaluateArguments
-from crosslens.pipeline.recipe.recipe import write_toml
-from crosslens.pipeline.recipe.schema import key_lines
+from crosslens.pipeline.recipe.recipe import key_lines, write_toml
 
 GOOD = """\
 name = "clip"
@@ -99,7 +98,7 @@ def test_writing_reads_back() -> None:
         ("folds = 5", 'ties = "stabel"', 16, "did you mean stable"),
         ("folds = 5", 'score = "cosin"', 16, "did you mean cosine"),
         ("folds = 5", 'backend = "nunpy"', 16, "did you mean numpy"),
-        ("level = 0.9", "level = 90", 15, "between 0 and 1"),
+        ("level = 0.9", "level = 90", 15, "below 1"),
         ("level = 0.9", 'level = "high"', 15, "a number"),
         ('"Hit@1 t2i/MedR"', '"Hti@1"', 14, "did you mean Hit"),
         ('"Hit@1 t2i/MedR"', '["Hit@1", 5]', 14, "a list of texts"),

@@ -27,8 +27,7 @@ from crosslens.pipeline import (
     read_checked,
     read_requirements,
 )
-from crosslens.pipeline.requirements.check import _decided
-from crosslens.pipeline.requirements.measures import Measured, RequiredFigure
+from crosslens.pipeline.requirements import Measured, RequiredFigure, _decided
 from crosslens.statistics import paired_permutation
 
 QUERIES = 80

@@ -12,7 +12,7 @@ from crosslens.encode import Cache
 from crosslens.language.parse import Parse
 from crosslens.perturbations import Edit
 from crosslens.perturbations.caption import Caption
-from crosslens.pipeline.robustness_study.query_changes import parts_of
+from crosslens.pipeline.robustness_study.tables import parts_of
 from tests.pipeline.robustness_study.letters import Letters, captions, text_study
 
 

@@ -41,8 +41,8 @@ def vectors(**more: Any) -> dict[str, Any]:
         (vectors(directions=["t2t"]), "t2t.*text-only"),
         (vectors(options={"k": 2}), "options"),
         ({"model": "tiny", "perturbations": "blur@3", "options": {"k": 2}}, "options"),
-        ({"model": "tiny", "images": np.ones((4, 5))}, "both a model and embeddings"),
-        ({"model": "tiny", "captions": np.ones((12, 5))}, "both a model and embeddings"),
+        ({"model": "tiny", "images": np.ones((4, 5))}, "both embeddings and a model"),
+        ({"model": "tiny", "captions": np.ones((12, 5))}, "both embeddings and a model"),
     ],
 )
 def test_requests_that_contradict_themselves_are_refused(options: dict[str, Any], message: str) -> None:
@@ -75,8 +75,8 @@ def test_brittle_images_are_not_called_captions() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "neither a model nor"),
-        ({"model": "tiny", "variants": {"v": np.ones((12, 4))}}, "both a model and"),
+        ({}, "nothing to evaluate"),
+        ({"model": "tiny", "variants": {"v": np.ones((12, 4))}}, "both embeddings and a model"),
         ({"model": "tiny", "image_text": "mean", "perturbations": "blur@3"}, "changes pictures"),
         ({"model": "tiny", "perturbations": "char_swop"}, "did you mean char_swap"),
         ({"model": "tiny", "seeds": 0}, "seeds is 0"),

@@ -40,6 +40,7 @@ from crosslens.core import (
     argument,
     frozen,
     match_ids,
+    require_one_source,
 )
 from crosslens.encode import (
     IMAGES,
@@ -182,14 +183,12 @@ def dataset_discriminability(
     """
     settings = DiscriminabilityOptions.pick(options)
     encoding = EncodeOptions.of(options)
-    if model is None:
-        if images is None or captions is None or image_text is not None:
-            fix = f"pass {argument('model')}, or both {argument('images')} and {argument('captions')}"
-            raise UsageError("nothing to compare captions with images by", fix=fix)
+    fix = f"pass {argument('model')}, or both {argument('images')} and {argument('captions')}"
+    if require_one_source(fix, model=model, embeddings=(images, captions)) == "embeddings":
+        if image_text is not None:
+            raise UsageError(f"{argument('image_text')} requires {argument('model')}", fix=fix)
         sources = _Sources(dataset, align_embeddings(images, dataset.image_ids, "image"),
                            align_embeddings(captions, dataset.caption_ids, "caption"), None, {})  # fmt: skip
-    elif images is not None or captions is not None:
-        raise UsageError("both a model and embeddings", fix="pass one or the other")
     else:
         sources = _encoded(dataset, load_encoder(model, encoding), image_text, encoding, progress)
     return _measured(sources, settings, name or dataset.name)

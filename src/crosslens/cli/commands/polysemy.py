@@ -19,7 +19,7 @@ from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.console import check_outputs, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_datasets, picture_files
 from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, IntervalOptions, Overwrite, command
-from crosslens.core import EngineOptions, Options, UsageError, option
+from crosslens.core import EngineOptions, Options, UsageError, option, require_one_source
 from crosslens.encode import EncodeOptions
 
 _VECTORS = "in the order of the datasets: .npy, .npz, .safetensors, .pt or a folder."
@@ -46,9 +46,8 @@ class VectorOptions(Options):
     def check(self, datasets: int) -> None:
         """Raise unless every dataset has one source of each kind of vectors."""
         files = self.image_embeddings or self.caption_embeddings
-        if bool(files) == (self.model is not None):
-            problem = "both a model and embeddings" if files else "no vectors of images and captions"
-            raise UsageError(problem, fix="pass --model, or --image-embeddings and --caption-embeddings")
+        fix = "pass --model, or --image-embeddings and --caption-embeddings"
+        require_one_source(fix, model=self.model, embeddings=list(files))
         if self.image_text is not None and self.model is None:
             raise UsageError("--image-text requires --model", fix="pass --model, or drop --image-text")
         if self.visual_model is not None and self.visual_embeddings:

@@ -2,10 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from crosslens.core import (
+    FORMAT_VERSION,
+    HEADER_FILE,
+    CrosslensError,
+    Dataset,
+    FactList,
+    InputError,
+    Layout,
+    Options,
+    Presented,
+    ResumableFolder,
+    Run,
+    Section,
+    Text,
+    json_form,
+    option,
+    read_header,
+    read_whole,
+    remove,
+    write_header,
+)
+from crosslens.explanations import dataset_of_run
+
+_PERTURBATIONS = (
+    "What robustness changes: names and groups, as in crosslens robustness. [default: all; with --quick char_swap,"
+    "shuffle_all_words]"
+)
+_HARD_NEGATIVES = "Captions that are nearly right: SugarCrepe's, ARO's or Winoground's files, or your own table."
+_SELECTING = ("only", "skip")
+
+
+@dataclass(frozen=True)
+class AuditOptions(Options):
+    """What an audit computes, and how."""
+
+    quick: bool = option(False, "Fewer perturbations, a sample of explanations: about a minute for 1,000 images.")
+    only: tuple[str, ...] = option((), "Only this stage; may be repeated (see --list).", metavar="STAGE")
+    skip: tuple[str, ...] = option((), "Without this stage; may be repeated.", metavar="STAGE")
+    similarity: str | None = option(
+        None,
+        "The similarity φ of graded metrics, curves and missing positives. [default: cider; for missing positives "
+        "semantic, where it is installed, unless --quick]",
+        metavar="NAME",
+    )
+    perturbations: str | None = option(None, _PERTURBATIONS, metavar="NAMES", joins=",")
+    hard_negatives: str | None = option(None, _HARD_NEGATIVES, metavar="PATH")
+    seed: int = option(0, "Seed of intervals, tests and perturbations.", metavar="N", minimum=0)
+    resamples: int = option(1000, "Resamples for the intervals.", metavar="N", minimum=1, maximum=10_000_000)
+    level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE", above=0, below=1)
+    threads: int | None = option(None, "Threads to use.", metavar="N", minimum=1, maximum=4096)
+
+    @property
+    def phi(self) -> str:
+        return self.similarity or "cider"
+
+    def facts(self) -> Mapping[str, Any]:
+        """Everything that results depend on."""
+        return {name: value for name, value in asdict(self).items() if name not in (*_SELECTING, "threads")}
+
 
 RUNS, RESULTS, FINDINGS_FILE, REPORT_FILE = "runs", "results", "findings.json", "report.html"
 """Below an audit's folder: a run folder per model and dataset; a file per stage; the findings; the page."""
@@ -38,3 +99,192 @@ class Finding:
     stage: str
     model: str = ""
     dataset: str = ""
+
+
+STAGE_FOLDERS = ("robustness", "explanations", "label-quality", "missing-positives", "difficulty")
+"""Where stages put tables and pictures."""
+AUDIT_DATASETS = "datasets"
+"""Datasets that were given as values."""
+_OWN = (RUNS, RESULTS, AUDIT_DATASETS, *STAGE_FOLDERS, FINDINGS_FILE, REPORT_FILE)
+_LAYOUT = Layout("an audit", HEADER_FILE, ())
+_KIND, _RESULT, _FINDINGS = "audit", "audit-result", "audit-findings"
+_DAMAGED, _AGAIN = "not a result of an audit", "run the same audit again"
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A stage that could not run, and why, in one line."""
+
+    stage: str
+    subject: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class AuditFolder:
+    """An audit on disk. Every file is written at once or not at all, so that a killed audit goes on where it was."""
+
+    path: Path
+
+    @staticmethod
+    def open(path: str | Path, key: str, header: Mapping[str, Any], *, overwrite: bool) -> AuditFolder:
+        """The folder of the audit with this key, made if need be; another audit is replaced only with ``overwrite``.
+
+        A folder in which no stage was finished holds nothing of worth: corrected inputs simply take it over. Only its
+        header is then written anew, so that nothing is removed that somebody else put there.
+        """
+        folder = AuditFolder(Path(path))
+        if _LAYOUT.holds(folder.path):
+            if overwrite:
+                for name in (*_OWN, HEADER_FILE):  # the header last: an interrupted removal is continued
+                    remove(folder.path / name)
+            elif folder._stored_key() != key and any((folder.path / RESULTS).glob("*.json")):
+                ResumableFolder(_LAYOUT, folder.path, key).refuse_other()
+        if folder._stored_key() != key:
+            folder.path.mkdir(parents=True, exist_ok=True)
+            folder._write(HEADER_FILE, _KIND, {"key": key, **header})
+        (folder.path / RUNS).mkdir(exist_ok=True)
+        (folder.path / RESULTS).mkdir(exist_ok=True)
+        return folder
+
+    def header(self) -> dict[str, Any]:
+        """What the audit is of."""
+        return read_header(self.path / HEADER_FILE, _KIND)
+
+    def run_folder(self, name: str) -> Path:
+        return self.path / RUNS / name
+
+    def stored(self, file: str, key: str) -> StageResult | None:
+        """The result of a stage, if it was computed from the same things; None if it has to be computed."""
+        try:
+            content = read_header(self.path / RESULTS / file, _RESULT)
+            return self._result(content) if content["key"] == key else None
+        except (CrosslensError, KeyError, TypeError):
+            return None
+
+    def store(self, file: str, key: str, result: StageResult) -> None:
+        folder = None if result.folder is None else result.folder.relative_to(self.path).as_posix()
+        self._write(f"{RESULTS}/{file}", _RESULT, {"key": key, **vars(result), "folder": folder})
+
+    def results(self) -> tuple[StageResult, ...]:
+        files = sorted((self.path / RESULTS).glob("*.json"))
+        return tuple(self._result(read_header(file, _RESULT)) for file in files)
+
+    def conclude(self, findings: Iterable[Finding], skipped: Iterable[Skipped]) -> None:
+        """Keep what was found, and what could not be looked at."""
+        content = {"findings": list(map(asdict, findings)), "skipped": list(map(asdict, skipped))}
+        self._write(FINDINGS_FILE, _FINDINGS, content)
+
+    @property
+    def is_concluded(self) -> bool:
+        return (self.path / FINDINGS_FILE).exists()
+
+    def conclusions(self) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
+        """The same, read; nothing of an audit that was interrupted."""
+        if not self.is_concluded:
+            return (), ()
+        content = read_header(self.path / FINDINGS_FILE, _FINDINGS)
+        try:
+            findings = tuple(Finding(**entry) for entry in content["findings"])
+            return findings, tuple(Skipped(**entry) for entry in content["skipped"])
+        except (KeyError, TypeError) as error:
+            raise InputError(_DAMAGED, file=self.path / FINDINGS_FILE, fix=_AGAIN) from error
+
+    def _result(self, content: Mapping[str, Any]) -> StageResult:
+        try:
+            folder = content["folder"]
+            names = ("stage", "payload", "command", "model", "dataset", "seconds")
+            values = {name: content[name] for name in names}
+            return StageResult(**values, folder=None if folder is None else self.path / folder)
+        except (KeyError, TypeError) as error:
+            raise InputError(_DAMAGED, file=self.path / RESULTS, fix=_AGAIN) from error
+
+    def _write(self, name: str, kind: str, content: Mapping[str, Any]) -> None:
+        header = {"format": f"crosslens/{kind}", "version": FORMAT_VERSION, **json_form(content)}
+        write_header(self.path / name, header)
+
+    def _stored_key(self) -> str | None:
+        try:
+            return str(self.header()["key"])
+        except (InputError, KeyError):
+            return None
+
+
+@dataclass(frozen=True, eq=False)
+class Audit(Presented):
+    """An audit: its runs, what every stage computed, and what that says, the most important first."""
+
+    folder: Path
+    runs: Mapping[str, Run]
+    results: tuple[StageResult, ...]
+    findings: tuple[Finding, ...]
+    skipped: tuple[Skipped, ...] = ()
+    """Stages that could not run, and why."""
+
+    @cached_property
+    def header(self) -> Mapping[str, Any]:
+        """What the audit is of: its runs by model and dataset, its options, and the command."""
+        return AuditFolder(self.folder).header()
+
+    @staticmethod
+    def dataset_name(run: Run) -> str:
+        return str((run.provenance.get("dataset") or {}).get("name", ""))
+
+    @cached_property
+    def datasets(self) -> Mapping[str, Dataset]:
+        """The datasets by name, read as the runs' recipes say."""
+        read: dict[str, Dataset] = {}
+        for run in self.runs.values():
+            name = self.dataset_name(run)
+            if name and name not in read:
+                read[name] = dataset_of_run(run)
+        return read
+
+    @property
+    def dataset(self) -> Dataset | None:
+        """The first dataset; None of an audit without one."""
+        return next(iter(self.datasets.values()), None)
+
+    @property
+    def report(self) -> Path:
+        return self.folder / REPORT_FILE
+
+    @property
+    def title(self) -> str:
+        return f"Audit of {', '.join(self.runs)}"
+
+    def sections(self, *, shown: int = 10, **options: Any) -> Iterator[Section]:
+        rows = []
+        for number, finding in enumerate(self.findings[:shown], 1):
+            subject = (finding.model or finding.dataset) if len(self.runs) > 1 else ""
+            about = f"{subject}: " if subject not in finding.text else ""
+            rows.append((f"{number:>2}.", f"{about}{finding.text}"))
+        yield Section("", (*([FactList(tuple(rows))] if rows else []), Text.of(f"Report: {self.report}")))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: what was computed, where it is, and what it says."""
+        return {
+            "folder": str(self.folder),
+            "runs": {name: str(self.folder / "runs" / name) for name in self.runs},
+            "stages": [
+                {"stage": result.stage, "model": result.model, "dataset": result.dataset, "command": result.command}
+                for result in self.results
+            ],
+            "skipped": [vars(entry) for entry in self.skipped],
+            "findings": [vars(finding) for finding in self.findings],
+            "report": str(self.report),
+        }
+
+
+def load_audit(folder: str | Path) -> Audit:
+    """Read the folder of an audit, an unfinished one too."""
+    stored = AuditFolder(Path(folder))
+
+    def read() -> Audit:
+        runs = {name: stored.run_folder(name) for name in stored.header().get("runs") or {}}
+        loaded = {name: Run.load(path) for name, path in runs.items() if path.exists()}
+        findings, skipped = stored.conclusions()
+        return Audit(stored.path, loaded, stored.results(), findings, skipped)
+
+    # Written stage by stage: what a process is still working on is not taken for the result.
+    return read_whole(stored.path, stored.path / HEADER_FILE, read=read, is_complete=lambda _: stored.is_concluded)

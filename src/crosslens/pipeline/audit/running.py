@@ -6,17 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from crosslens import __version__
-from crosslens.core import CrosslensError, Run, TrustCode, fingerprint, hold_output, trusting
+from crosslens.core import CrosslensError, Progress, Run, TrustCode, fingerprint, hold_output, trusting
 from crosslens.encode import EncodeOptions
-from crosslens.pipeline.audit.audit import Audit
-from crosslens.pipeline.audit.findings.ranking import findings_of
-from crosslens.pipeline.audit.folder import AuditFolder, Skipped
-from crosslens.pipeline.audit.options import AuditOptions
-from crosslens.pipeline.audit.progress import Display, SilentDisplay, StageProgress, total_steps
-from crosslens.pipeline.audit.results import StageResult
+from crosslens.pipeline.audit.findings import findings_of
+from crosslens.pipeline.audit.results import Audit, AuditFolder, AuditOptions, Skipped, StageResult
 from crosslens.pipeline.audit.sources import AuditRequest, AuditSource, audit_sources
 from crosslens.pipeline.audit.stage import (
     DATASET,
@@ -28,6 +24,67 @@ from crosslens.pipeline.audit.stage import (
     chosen_stages,
     first_missing,
 )
+
+_STEPS_PER_SECOND = 10
+
+
+class Display(Progress, Protocol):
+    """A progress display with room for a short text, such as the stage."""
+
+    def show_beside(self, text: str) -> None:
+        """Show a short text at the end of the bar."""
+
+
+class SilentDisplay:
+    """Shows nothing."""
+
+    def start(self, label: str, total: int) -> None: ...
+    def advance(self, steps: int = 1) -> None: ...
+    def finish(self) -> None: ...
+    def show_beside(self, text: str) -> None: ...
+
+
+class StageProgress:
+    """The progress of one stage as a part of the whole.
+
+    A stage may count several things after each other, and does not say how many: each count covers half of what is
+    left of the stage. So the display never goes back, and never says that a stage is done before it is.
+    """
+
+    def __init__(self, display: Display, name: str, seconds: float) -> None:
+        self._display, self._name = display, name
+        self._left = total_steps(seconds)
+        self._total = self._counted = self._shown = self._span = 0
+        display.show_beside(name)
+
+    def start(self, label: str, total: int) -> None:
+        self.finish()
+        self._total, self._counted, self._shown, self._span = total, 0, 0, self._left // 2
+        self._display.show_beside(f"{self._name}: {label}")
+
+    def advance(self, steps: int = 1) -> None:
+        if self._total:
+            self._counted = min(self._counted + steps, self._total)
+            reached = self._span * self._counted // self._total
+            if reached > self._shown:
+                self._display.advance(reached - self._shown)
+                self._shown = reached
+
+    def finish(self) -> None:
+        if self._total:
+            self._left -= self._shown
+        self._total = self._shown = 0
+
+    def complete(self) -> None:
+        self.finish()
+        self._display.advance(self._left)
+        self._left = 0
+
+
+def total_steps(seconds: float) -> int:
+    """The length of the display for work that is expected to take so long."""
+    return max(1, round(seconds * _STEPS_PER_SECOND))
+
 
 Notify = Callable[[str], None]
 
@@ -64,8 +121,19 @@ def run_audit(
     stages = chosen_stages(options)
     with hold_output(output), trusting(trust_code):
         sources = audit_sources(request, options, notify)
-        key = fingerprint("audit", {"sources": [_facts(source) for source in sources], **options.facts()})
-        folder = AuditFolder.open(output, key, _header(sources, options, command), overwrite=overwrite)
+        facts = [
+            {
+                "name": source.name,
+                # Wherever its files lie now: their content is checked by the run.
+                "recipe": replace(source.recipe.absolute(), plugins=()).to_toml(),
+                "dataset": None if source.loaded is None else source.loaded.fingerprint,
+            }
+            for source in sources
+        ]
+        key = fingerprint("audit", {"sources": facts, **options.facts()})
+        runs = {source.name: {"model": source.model, "dataset": source.dataset} for source in sources}
+        header = {"runs": runs, "options": options.facts(), "command": list(command), "crosslens": __version__}
+        folder = AuditFolder.open(output, key, header, overwrite=overwrite)
         for entry in request.datasets:
             entry.write_value()
         jobs = list(_jobs(stages, sources, options.quick))
@@ -82,39 +150,20 @@ def run_audit(
     return Audit(folder.path, work.runs, results, findings, tuple(work.skipped))
 
 
-def _facts(source: AuditSource) -> dict[str, Any]:
-    """What a source is, wherever its files lie now: their content is checked by the run."""
-    recipe = replace(source.recipe.absolute(), plugins=())
-    dataset = None if source.loaded is None else source.loaded.fingerprint
-    return {"name": source.name, "recipe": recipe.to_toml(), "dataset": dataset}
-
-
-def _header(sources: Sequence[AuditSource], options: AuditOptions, command: Sequence[str]) -> dict[str, Any]:
-    runs = {source.name: {"model": source.model, "dataset": source.dataset} for source in sources}
-    return {"runs": runs, "options": options.facts(), "command": list(command), "crosslens": __version__}
-
-
 def _jobs(stages: Sequence[Stage], sources: Sequence[AuditSource], quick: bool) -> Iterator[_Job]:
-    datasets = dict.fromkeys(source.dataset for source in sources)
+    datasets = list(dict.fromkeys(source.dataset for source in sources))
     for stage in stages:
-        groups: list[tuple[tuple[AuditSource, ...], str, str]]
+        groups = [(list(sources), "", stage.name)]
         if stage.about == RUN:
-            groups = [((source,), source.name, f"{stage.name}-{source.name}") for source in sources]
+            groups = [([source], source.name, f"{stage.name}-{source.name}") for source in sources]
         elif stage.about == DATASET:
-            groups = [
-                (
-                    tuple(source for source in sources if source.dataset == name),
-                    name,
-                    stage.name if len(datasets) == 1 else f"{stage.name}-{name}",
-                )
-                for name in datasets
-            ]
-        else:
-            groups = [(tuple(sources), "", stage.name)]
+            files = [stage.name] if len(datasets) == 1 else [f"{stage.name}-{name}" for name in datasets]
+            over = [[source for source in sources if source.dataset == name] for name in datasets]
+            groups = list(zip(over, datasets, files, strict=True))
+        cost = stage.quick_cost if quick else stage.cost
         for members, subject, file in groups:
-            cost = stage.quick_cost if quick else stage.cost
-            captions = max((source.captions for source in members), default=0)
-            yield _Job(stage, members, subject, f"{_file_name(file)}.json", cost.seconds(captions))
+            seconds = cost.seconds(max((source.captions for source in members), default=0))
+            yield _Job(stage, tuple(members), subject, f"{_file_name(file)}.json", seconds)
 
 
 def _file_name(name: str) -> str:
@@ -123,8 +172,6 @@ def _file_name(name: str) -> str:
 
 @dataclass
 class _Work:
-    """What the jobs share, and what they leave."""
-
     folder: AuditFolder
     options: AuditOptions
     encoding: EncodeOptions
@@ -136,7 +183,13 @@ class _Work:
     def do(self, job: _Job, display: Display) -> None:
         """Compute a stage, or take what is stored, or note why it cannot run."""
         progress = StageProgress(display, job.stage.name, job.seconds)
-        work = self._stage_work(job, progress)
+        runs = {
+            source.name: AuditedRun(source, self.folder.run_folder(source.name), self.runs.get(source.name))
+            for source in job.sources
+        }
+        dataset = job.sources[0].loaded if job.stage.about in (RUN, DATASET) else None
+        about = (self.folder.path, progress, _file_name(job.subject), self.command)
+        work = StageWork(runs, dataset, self.options, self.encoding, *about)
         name = job.stage.name + (f" ({job.subject})" if job.subject else "")
         reason = first_missing(job.stage, work)
         if reason is None:
@@ -147,22 +200,24 @@ class _Work:
                     raise
                 reason = f"{error.problem}; {error.fix}" if error.fix else error.problem
         if reason is not None:
-            self._skip(job, " ".join(reason.split()))
+            reason = " ".join(reason.split())
+            # The same reason for the next run or dataset is not said again.
+            said = any((entry.stage, entry.reason) == (job.stage.name, reason) for entry in self.skipped)
+            self.skipped.append(Skipped(job.stage.name, job.subject, reason))
+            if not said:
+                self.notify(f"{job.stage.name}: left out, {reason}")
         progress.complete()
 
-    def _skip(self, job: _Job, reason: str) -> None:
-        """Note why a stage is left out; the same reason for the next run or dataset is not said again."""
-        said = any((entry.stage, entry.reason) == (job.stage.name, reason) for entry in self.skipped)
-        self.skipped.append(Skipped(job.stage.name, job.subject, reason))
-        if not said:
-            self.notify(f"{job.stage.name}: left out, {reason}")
-
     def _compute(self, job: _Job, work: StageWork, name: str) -> None:
-        key = "" if job.stage.name == FIRST else self._key(job, work)
-        stored = self.folder.stored(job.file, key) if key else None
-        if stored is not None:
-            self.notify(f"{name}: done before")
-            return
+        key = ""
+        if job.stage.name != FIRST:  # what the result depends on
+            runs = {name: [run.fingerprint, run.provenance.get("key")] for name, run in work.loaded().items()}
+            dataset = None if work.dataset is None else work.dataset.fingerprint
+            facts = {"stage": job.stage.name, "runs": runs, "dataset": dataset, "crosslens": __version__}
+            key = fingerprint("audit-stage", {**facts, **self.options.facts()})
+            if self.folder.stored(job.file, key) is not None:
+                self.notify(f"{name}: done before")
+                return
         begin = time.monotonic()
         output = job.stage.compute(work)
         seconds = round(time.monotonic() - begin, 3)
@@ -172,35 +227,7 @@ class _Work:
             if self.folder.stored(job.file, key) is not None:
                 self.notify(f"{name}: done before")
                 return
-        (model, dataset) = (
-            (job.sources[0].name, job.sources[0].dataset) if job.stage.about == RUN else ("", job.subject)
-        )
-        self.folder.store(
-            job.file, key,
-            StageResult(job.stage.name, output.payload, output.command, model, dataset, output.folder, seconds),
-        )  # fmt: skip
+        about = (job.sources[0].name, job.sources[0].dataset) if job.stage.about == RUN else ("", job.subject)
+        result = StageResult(job.stage.name, output.payload, output.command, *about, output.folder, seconds)
+        self.folder.store(job.file, key, result)
         self.notify(f"{name}: {seconds:.1f} s")
-
-    def _stage_work(self, job: _Job, progress: StageProgress) -> StageWork:
-        runs = {
-            source.name: AuditedRun(source, self.folder.run_folder(source.name), self.runs.get(source.name))
-            for source in job.sources
-        }
-        dataset = job.sources[0].loaded if job.stage.about in (RUN, DATASET) else None
-        return StageWork(
-            runs,
-            dataset,
-            self.options,
-            self.encoding,
-            self.folder.path,
-            progress,
-            _file_name(job.subject),
-            self.command,
-        )
-
-    def _key(self, job: _Job, work: StageWork) -> str:
-        """What a stage's result depends on: the runs, the dataset, the options, and this version of crosslens."""
-        runs = {name: [run.fingerprint, run.provenance.get("key")] for name, run in work.loaded().items()}
-        dataset = None if work.dataset is None else work.dataset.fingerprint
-        facts = {"stage": job.stage.name, "runs": runs, "dataset": dataset, "crosslens": __version__}
-        return fingerprint("audit-stage", {**facts, **self.options.facts()})

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import RECIPE_FILE, RUN_FILE, Dataset, UsageError, argument, distinct_names
+from crosslens.core import RECIPE_FILE, RUN_FILE, Dataset, UsageError, argument, distinct_names, require_one_source
 from crosslens.data import is_known, load_dataset
 from crosslens.metrics import DEFAULT_METRICS
-from crosslens.pipeline.audit.options import AuditOptions
+from crosslens.pipeline.audit.results import AuditOptions
 from crosslens.pipeline.options import EvaluateOptions
 from crosslens.pipeline.recipe.inputs import evaluated_as_known
 from crosslens.pipeline.recipe.options import InputOptions, ModelOptions
@@ -34,7 +34,6 @@ class DatasetSource:
     value: Dataset | None = None
 
     def load(self) -> Dataset:
-        """The dataset."""
         return load_dataset(self.source, **self.options) if self.value is None else self.value
 
     def write_value(self) -> None:
@@ -83,7 +82,6 @@ class AuditSource:
 
     @property
     def dataset_words(self) -> str:
-        """The dataset as commands name it."""
         return DatasetSource(str(self.recipe.dataset), self.recipe.dataset_options).words()
 
     @property
@@ -102,103 +100,73 @@ def audit_sources(
 
     ``notify`` is told what the names of datasets imply.
     """
-    stored = [Path(path) for path in request.inputs.runs if (Path(path) / RUN_FILE).exists()]
+    inputs = request.inputs
+    stored = [Path(path) for path in inputs.runs if (Path(path) / RUN_FILE).exists()]
     if stored:
-        return _stored(request, stored)
-    if request.models and _has_files(request.inputs):
-        raise UsageError("both models and files", fix=f"pass {argument('model')}, or the files, not both")
-    if request.models and not request.datasets:
-        raise UsageError(f"{argument('model')} requires {argument('dataset')}", fix=f"add {argument('dataset')}")
+        if request.models or request.datasets or len(stored) < len(inputs.runs):
+            fix = "name run folders alone: their recipes say what they are made from"
+            raise UsageError("run folders beside other inputs", fix=fix)
+        return tuple(_stored_sources(stored))
     if len(request.datasets) > 1 and not request.models:
         raise UsageError("several datasets and no model", fix=f"add {argument('model')}: files are of one dataset")
-    known = _named_datasets(request.datasets)
-    labels = distinct_names(map(_label, request.models)) or [request.name or _label_of_files(request.inputs)]
-    models: Sequence[str | None] = request.models or [None]
+    source = require_one_source(
+        f"pass {argument('model')}, or files", model=request.models, scores=inputs.scores, runs=inputs.runs,
+        embeddings=inputs.image_embeddings or inputs.caption_embeddings,
+    )  # fmt: skip
+    if request.models and not request.datasets:
+        raise UsageError(f"{argument('model')} requires {argument('dataset')}", fix=f"add {argument('dataset')}")
+    datasets = _named_datasets(request.datasets)
+    given = request.name or {"runs": "lists"}.get(source, source)
+    labels = distinct_names(map(_label, request.models)) or [given]
     sources = []
-    for name, entry, dataset in known:
-        evaluated = replace(request, **_as_known(request, entry, notify))
-        for label, model in zip(labels, models, strict=True):
-            recipe = _recipe(evaluated, model, entry, options)
-            sources.append(AuditSource(_run_name(label, name, len(known)), label, name, recipe, dataset))
+    for name, (entry, dataset) in datasets.items():
+        known = evaluated_as_known(None if entry is None else entry.source, inputs, request.evaluate, notify)
+        for label, model in zip(labels, request.models or [None], strict=True):
+            run = label if len(datasets) == 1 else f"{label}-{_label(name)}"
+            recipe = _recipe(request, *known, model, entry, options)
+            sources.append(AuditSource(run, label, name, recipe, dataset))
     return tuple(sources)
 
 
-def _as_known(request: AuditRequest, entry: DatasetSource | None, notify: Callable[[str], None]) -> dict[str, Any]:
-    name = None if entry is None else entry.source
-    inputs, evaluate = evaluated_as_known(name, request.inputs, request.evaluate, notify)
-    return {"inputs": inputs, "evaluate": evaluate}
+def _stored_sources(folders: Sequence[Path]) -> Iterator[AuditSource]:
+    """The evaluations of run folders, repeated from their recipes."""
+    recipes = [Recipe.read(folder / RECIPE_FILE).absolute() for folder in folders]
+    names = distinct_names(folder.resolve().name for folder in folders)
+    for name, recipe in zip(names, recipes, strict=True):
+        dataset = None if recipe.dataset is None else load_dataset(recipe.dataset, **recipe.dataset_options)
+        recipe = replace(recipe, name=None, fingerprints={})
+        yield AuditSource(name, name, "" if dataset is None else dataset.name, recipe, dataset)
 
 
-_NamedDataset = tuple[str, DatasetSource | None, Dataset | None]
+def _recipe(
+    request: AuditRequest, inputs: InputOptions, evaluate: EvaluateOptions, model: str | None,
+    entry: DatasetSource | None, options: AuditOptions,
+) -> Recipe:  # fmt: skip
+    metrics = evaluate.metrics
+    if entry is not None and not inputs.runs:  # lists may be too short: what they allow is chosen by default
+        # The sum over both directions only where captions have one image, and both are evaluated.
+        both = not inputs.qrels and len(set(evaluate.directions)) != 1
+        classic = [name for name in DEFAULT_METRICS if both or name != "Rsum"]
+        metrics = tuple(dict.fromkeys((*classic, *RECALLS, f"NCS[{options.phi}]@10", *metrics)))
+    shared = {name: getattr(options, name) for name in ("seed", "resamples", "level", "threads")}
+    recipe = Recipe(
+        None if entry is None else entry.source, {} if entry is None else entry.options, inputs,
+        replace(request.model, name=model), options=replace(evaluate, metrics=metrics, **shared),
+    )  # fmt: skip
+    return recipe.with_plugins(request.plugins)
 
 
-def _named_datasets(sources: Sequence[DatasetSource]) -> list[_NamedDataset]:
-    """Every dataset with its name, by which results are told apart; one without anything where none is given."""
-    known: dict[str, _NamedDataset] = {}
+def _named_datasets(sources: Sequence[DatasetSource]) -> dict[str, tuple[DatasetSource | None, Dataset | None]]:
+    """Every dataset by its name, by which results are told apart; one without anything where none is given."""
+    known: dict[str, tuple[DatasetSource | None, Dataset | None]] = {}
     for source in sources:
         dataset = source.load()
         if dataset.name in known:
             known_name = is_known(source.source)
             fix = "audit each in a folder of its own" if known_name else "rename the file or folder of one"
             raise UsageError(f"two datasets are called {dataset.name!r}", fix=fix, option="dataset")
-        known[dataset.name] = dataset.name, source, dataset
-    return list(known.values()) or [("", None, None)]
-
-
-def _recipe(request: AuditRequest, model: str | None, entry: DatasetSource | None, options: AuditOptions) -> Recipe:
-    source = None if entry is None else entry.source
-    inputs, evaluate = request.inputs, request.evaluate
-    metrics = evaluate.metrics
-    if source is not None and not inputs.runs:  # lists may be too short: what they allow is chosen by default
-        metrics = tuple(dict.fromkeys((*_classic(inputs, evaluate), *RECALLS, f"NCS[{options.phi}]@10", *metrics)))
-    recipe = Recipe(
-        source,
-        {} if entry is None else entry.options,
-        inputs,
-        replace(request.model, name=model),
-        options=replace(
-            evaluate,
-            metrics=metrics,
-            seed=options.seed,
-            resamples=options.resamples,
-            level=options.level,
-            threads=options.threads,
-        ),
-    )
-    return recipe.with_plugins(request.plugins)
-
-
-def _classic(inputs: InputOptions, evaluate: EvaluateOptions) -> tuple[str, ...]:
-    """The default metrics; the sum over both directions only where captions have one image, and both are evaluated."""
-    both = not inputs.qrels and len(set(evaluate.directions)) != 1
-    return tuple(name for name in DEFAULT_METRICS if both or name != "Rsum")
-
-
-def _stored(request: AuditRequest, folders: Sequence[Path]) -> tuple[AuditSource, ...]:
-    """The evaluations of run folders, repeated from their recipes."""
-    if request.models or request.datasets or len(folders) < len(request.inputs.runs):
-        raise UsageError(
-            "run folders beside other inputs", fix="name run folders alone: their recipes say what they are made from"
-        )
-    recipes = [Recipe.read(folder / RECIPE_FILE).absolute() for folder in folders]
-    names = distinct_names(folder.resolve().name for folder in folders)
-    return tuple(
-        _of_recipe(name, replace(recipe, name=None, fingerprints={}))
-        for name, recipe in zip(names, recipes, strict=True)
-    )
-
-
-def _of_recipe(name: str, recipe: Recipe) -> AuditSource:
-    dataset = None if recipe.dataset is None else load_dataset(recipe.dataset, **recipe.dataset_options)
-    return AuditSource(name, name, "" if dataset is None else dataset.name, recipe, dataset)
-
-
-def _has_files(inputs: InputOptions) -> bool:
-    return bool(inputs.image_embeddings or inputs.caption_embeddings or inputs.scores or inputs.runs)
-
-
-def _label_of_files(inputs: InputOptions) -> str:
-    return "scores" if inputs.scores else "lists" if inputs.runs else "embeddings"
+        known[dataset.name] = source, dataset
+    return known or {"": (None, None)}
 
 
 def _label(model: str) -> str:
@@ -206,7 +174,3 @@ def _label(model: str) -> str:
     kind, _, source = model.partition(":")
     own = source.rpartition(":")[2] if kind == "callable" else model
     return re.sub(r"[^\w.-]+", "-", own).strip("-.") or "model"
-
-
-def _run_name(model: str, dataset: str, datasets: int) -> str:
-    return model if datasets == 1 else f"{model}-{_label(dataset)}"

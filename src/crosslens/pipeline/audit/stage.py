@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crosslens.core import Dataset, Entry, Progress, Registry, Run, UnknownNameError, UsageError
+import numpy as np
+
+from crosslens.core import TEXT_TO_IMAGE, Dataset, Progress, Registry, Run, UnknownNameError, UsageError
 from crosslens.data import load_dataset
 from crosslens.encode import EACH, EncodeOptions, text_queries
 from crosslens.explanations import TEXT_TO_TEXT, dataset_of_run
-from crosslens.pipeline.audit.options import AuditOptions
+from crosslens.pipeline.audit.results import AuditOptions
 from crosslens.pipeline.audit.sources import AuditSource
+from crosslens.pipeline.recipe.recipe import Recipe
 
 RUN, DATASET, ALL = "run", "dataset", "audit"
 """What a stage is about: one run, one dataset with all runs over it, or everything."""
@@ -52,13 +56,11 @@ class StageWork:
 
     @property
     def run(self) -> AuditedRun:
-        """The run of a stage that is about one."""
         (run,) = self.runs.values()
         return run
 
     @property
     def known_dataset(self) -> Dataset:
-        """The dataset, of a stage that needs one."""
         assert self.dataset is not None
         return self.dataset
 
@@ -81,8 +83,11 @@ class StageWork:
         return self.folder / kind / self.subject
 
     def loaded(self) -> dict[str, Run]:
-        """The runs by name."""
         return {name: audited.evaluated for name, audited in self.runs.items()}
+
+    @property
+    def recipes(self) -> dict[str, Recipe]:
+        return {name: audited.source.recipe for name, audited in self.runs.items()}
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,6 @@ class Cost(NamedTuple):
     per_thousand: float
 
     def seconds(self, captions: int) -> float:
-        """For a dataset of so many captions."""
         return self.fixed + self.per_thousand * captions / 1000
 
 
@@ -144,11 +148,8 @@ def audit_stage(
 
 def all_stages() -> tuple[Stage, ...]:
     """Every registered stage, in the order in which an audit computes them."""
-    return tuple(sorted(map(_stage, STAGES), key=lambda stage: stage.order))
-
-
-def _stage(entry: Entry[Callable[[StageWork], StageOutput]]) -> Stage:
-    return Stage(entry.name, entry.value, entry.summary, **entry.details)
+    stages = (Stage(entry.name, entry.value, entry.summary, **entry.details) for entry in STAGES)
+    return tuple(sorted(stages, key=lambda stage: stage.order))
 
 
 def chosen_stages(options: AuditOptions) -> tuple[Stage, ...]:
@@ -171,3 +172,62 @@ def first_missing(stage: Stage, work: StageWork) -> str | None:
         if reason is not None:
             return f"needs {need.text}: {reason}"
     return None
+
+
+def _several_captions(work: StageWork) -> str | None:
+    if work.dataset is None:
+        return "no dataset is given"
+    dataset = work.labelled_dataset()
+    several = np.bincount(dataset.caption_image, minlength=1).max() > 1
+    return None if several or dataset.corpus is not None else "no image has two captions"
+
+
+def _vectors(work: StageWork) -> str | None:
+    (recipe,) = work.recipes.values()
+    if recipe.model.image_text is not None:
+        return "the model encodes texts only"
+    return None if recipe.model.name or recipe.inputs.image_embeddings else "only scores or lists are given"
+
+
+def _queries(directions: Set[str]) -> Callable[[StageWork], str | None]:
+    """Whether all runs have queries of one of the directions."""
+
+    def missing(work: StageWork) -> str | None:
+        without = [name for name, run in work.loaded().items() if not directions & set(run.rankings)]
+        return f"{without[0]} has none" if without else None
+
+    return missing
+
+
+def _unless(condition: Callable[[StageWork], Any], reason: str) -> Callable[[StageWork], str | None]:
+    return lambda work: None if condition(work) else reason
+
+
+A_DATASET = Need("a dataset", _unless(lambda work: work.dataset is not None, "none is given"))
+SEVERAL_CAPTIONS = Need("several captions per image", _several_captions)
+A_MODEL = Need(
+    "a model that encodes new captions",
+    _unless(
+        lambda work: all(recipe.model.name for recipe in work.recipes.values()),
+        "only vectors, scores or lists are given",
+    ),
+)
+VECTORS = Need("vectors of images and captions", _vectors)
+SCORES = Need(
+    "scores of all pairs",
+    lambda work: next(
+        (f"{name} is given as lists" for name, recipe in work.recipes.items() if recipe.inputs.runs), None
+    ),
+)
+CAPTION_QUERIES = Need("caption queries for images", _queries({TEXT_TO_IMAGE}))
+TEXT_QUERIES = Need("caption queries", _queries({TEXT_TO_IMAGE, TEXT_TO_TEXT}))
+RANKINGS = Need(
+    "rankings", _unless(lambda work: all(run.rankings for run in work.loaded().values()), "the run keeps none")
+)
+SEVERAL_IMAGES = Need(
+    "at least three images",
+    lambda work: None if (images := len(work.dataset.image_ids) if work.dataset else 0) > 2 else f"there are {images}",
+)
+LANGUAGE = Need("a parser", _unless(lambda _: find_spec("spacy"), "pip install 'crosslens[language]'"))
+CASES = Need("hard negatives", _unless(lambda work: work.options.hard_negatives is not None, "none are given"))
+SEVERAL_RUNS = Need("several runs", _unless(lambda work: len(work.runs) > 1, "there is one"))

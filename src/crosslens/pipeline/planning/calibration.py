@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,17 @@ def calibrate_device(
         ranking.append({**shape, "seconds": run["ranking"]})
         evaluation += [{**shape, "seconds": run["evaluation"]}] if "evaluation" in run else []
         shown(f"ranking {images:,} × {shape['captions']:,}, d = {dim}: {run['ranking']:.3f} s")
-    about, capacity = _description(device, threads)
+    about, capacity = device, None
+    if device.startswith("cuda"):
+        import torch
+
+        properties = torch.cuda.get_device_properties(torch.device(device))
+        about, capacity = str(properties.name), int(properties.total_memory)
+    elif device == "cpu":
+        from crosslens.core import available_cores
+
+        cores = threads or available_cores()
+        about = f"{cores} CPU core{'s' * (cores > 1)}, {platform.machine()}"
     measured = [memory_of(images) for images in _MEMORY_SIZES] if memory and device == "cpu" else []
     return {"about": about, "memory_bytes": capacity, "ranking": ranking, "evaluation": evaluation, "memory": measured}
 
@@ -71,7 +82,21 @@ def measure_run(
     _ranked(*_vectors(200, 16), device, threads)  # imports and compiles before the clock starts
     times = {"ranking": min(_seconds(lambda: _ranked(*data, device, threads), clock) for _ in range(rounds))}
     if device == "cpu":
-        times["evaluation"] = min(_rest_seconds(data, clock) for _ in range(rounds))
+        from crosslens.core import Run
+        from crosslens.metrics import measure
+
+        # What an evaluation does beside ranking: metrics, intervals, and the run folder; from a ranking made before.
+        clusters = {"i2t": np.arange(images), "t2i": np.repeat(np.arange(images), PER_IMAGE)}
+        rankings = _ranked(*data, "cpu", None)
+
+        def finish(folder: str) -> None:
+            Run("plan", measure(rankings, clusters), rankings).save(Path(folder) / "run")
+
+        seconds = []
+        for _ in range(rounds):
+            with tempfile.TemporaryDirectory() as folder:
+                seconds.append(_seconds(partial(finish, folder), clock))
+        times["evaluation"] = min(seconds)
     return times
 
 
@@ -120,50 +145,22 @@ def _vectors(images: int, dim: int) -> tuple[Any, Any]:
     return pictures, texts
 
 
-def _ids(count: int, letter: str) -> tuple[str, ...]:
-    return tuple(f"{letter}{number}" for number in range(count))
-
-
 def _ranked(pictures: Any, texts: Any, device: str, threads: int | None) -> Any:
     from crosslens.core import Embeddings, Relevance
     from crosslens.rank import rank_both, scorer_of
 
-    images, captions = Embeddings(_ids(len(pictures), "i"), pictures), Embeddings(_ids(len(texts), "c"), texts)
+    images = Embeddings(tuple(f"i{number}" for number in range(len(pictures))), pictures)
+    captions = Embeddings(tuple(f"c{number}" for number in range(len(texts))), texts)
     rows = np.repeat(np.arange(len(pictures)), PER_IMAGE)
     relevance = Relevance.from_indices(images.ids, captions.ids, rows, np.arange(len(texts)))
     backend: dict[str, Any] = {"threads": threads} if device == "cpu" else {"backend": "torch", "device": device}
     return rank_both(scorer_of(images, captions), relevance, **backend)
 
 
-def _rest_seconds(data: tuple[Any, Any], clock: Clock) -> float:
-    """What an evaluation does beside ranking: metrics, intervals, and the run folder; from a ranking made before."""
-    from crosslens.core import Run
-    from crosslens.metrics import measure
-
-    images = len(data[0])
-    rankings = _ranked(*data, "cpu", None)
-    clusters = {"i2t": np.arange(images), "t2i": np.repeat(np.arange(images), PER_IMAGE)}
-    with tempfile.TemporaryDirectory() as folder:
-        return _seconds(lambda: Run("plan", measure(rankings, clusters), rankings).save(Path(folder) / "run"), clock)
-
-
 def _seconds(function: Callable[[], Any], clock: Clock) -> float:
     begin = clock()
     function()
     return round(clock() - begin, 6)
-
-
-def _description(device: str, threads: int | None) -> tuple[str, int | None]:
-    """What the device is, and its memory."""
-    if device.startswith("cuda"):
-        import torch
-
-        properties = torch.cuda.get_device_properties(torch.device(device))
-        return str(properties.name), int(properties.total_memory)
-    from crosslens.core import available_cores
-
-    cores = threads or available_cores()
-    return (f"{cores} CPU core{'s' * (cores > 1)}, {platform.machine()}" if device == "cpu" else device), None
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -6,15 +6,254 @@ whose work metrics, intervals and files are, too.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from crosslens.core import Presented, Section, UsageError
-from crosslens.pipeline.planning.rates import HOST, DeviceRates, find_rates, read_rates
-from crosslens.pipeline.planning.sections import plan_sections
-from crosslens.pipeline.planning.sharing import shared_out
+import numpy as np
+
+from crosslens.core import (
+    InputError,
+    Presented,
+    Section,
+    Table,
+    Text,
+    UnknownNameError,
+    UsageError,
+    atomic_file,
+    cache_folder,
+    parse_json,
+    read_json_file,
+    require_entries,
+)
+from crosslens.metrics import format_count
+from crosslens.rank import device_blocks, device_item_bytes, part_height, task_blocks
+
+FORMAT = 1
+HOST = "cpu"
+"""Metrics, intervals and files are the work of a CPU, whatever ranks."""
+
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """One run; ``amount`` are its seconds, or its bytes."""
+
+    images: int
+    captions: int
+    dim: int
+    amount: float
+
+    @property
+    def items(self) -> int:
+        return self.images + self.captions
+
+
+@dataclass(frozen=True)
+class DeviceRates:
+    """What is known of a device."""
+
+    name: str
+    about: str
+    memory_bytes: int | None
+    ranking: tuple[MeasuredRun, ...]
+    evaluation: tuple[MeasuredRun, ...]
+    memory: tuple[MeasuredRun, ...] = ()
+
+    @property
+    def measured(self) -> bool:
+        return bool(self.ranking)
+
+    def ranking_seconds(self, scores: float, items: float, dim: int) -> float:
+        """The time to rank: so many scores of vectors of this dimension, of so many images and captions."""
+        terms = [_ranking_terms(run.images * run.captions, run.items, run.dim) for run in self.ranking]
+        return float(_fitted(terms, [run.amount for run in self.ranking]) @ _ranking_terms(scores, items, dim))
+
+    def evaluation_seconds(self, items: float) -> float:
+        """The time of everything after ranking: metrics, intervals, files."""
+        rates = _fitted([(1.0, run.items) for run in self.evaluation], [run.amount for run in self.evaluation])
+        return float(rates @ (1.0, items))
+
+    def host_bytes(self, items: float) -> float:
+        """What an evaluation of so many items holds in memory, beside the vectors."""
+        held = [run.amount - 4 * run.items * run.dim for run in self.memory]
+        return float(_fitted([(1.0, run.items) for run in self.memory], held) @ (1.0, items))
+
+
+def _ranking_terms(scores: float, items: float, dim: int) -> tuple[float, ...]:
+    """What ranking takes time for: once, per score, per product of two numbers, per item, per number read."""
+    return 1.0, scores, scores * dim, items, items * dim
+
+
+def _fitted(terms: Sequence[Sequence[float]], measured: Sequence[float]) -> FloatArray:
+    """Rates that are not negative and fit what was measured, each run in proportion; zeros where nothing was."""
+    if not terms:
+        return np.zeros(2)
+    from scipy.optimize import nnls
+
+    matrix = np.asarray(terms, np.float64) / np.asarray(measured, np.float64)[:, None]
+    scale = np.maximum(np.abs(matrix).max(axis=0), 1e-300)
+    rates, _ = nnls(matrix / scale, np.ones(len(matrix)))
+    return np.asarray(rates / scale, np.float64)
+
+
+def own_rates_file() -> Path:
+    """Where ``--calibrate`` keeps what it measured."""
+    return cache_folder() / "rates.json"
+
+
+def read_rates(file: str | Path | None = None) -> dict[str, DeviceRates]:
+    """The devices of the package, and those of ``file`` (default: what this machine measured), which come first."""
+    packaged = (files("crosslens.pipeline.planning") / "rates.json").read_text(encoding="utf-8")
+    devices = devices_of(parse_json(packaged), Path("rates.json"))
+    own = own_rates_file() if file is None else Path(file)
+    if file is not None or own.is_file():
+        devices |= devices_of(read_json_file(own), own)
+    return devices
+
+
+def add_rates(name: str, entry: Mapping[str, Any], file: str | Path | None = None) -> Path:
+    """Put the entry of a device into a file of rates, and leave the others in it as they are."""
+    path = own_rates_file() if file is None else Path(file)
+    content: Any = read_json_file(path) if path.is_file() else {"format": FORMAT, "devices": {}}
+    devices_of(content, path)
+    devices = {**content["devices"], name: dict(entry)}
+    devices_of({"format": FORMAT, "devices": devices}, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(path) as partial:
+        partial.write_text(json.dumps({"format": FORMAT, "devices": devices}, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def devices_of(content: Any, file: Path) -> dict[str, DeviceRates]:
+    """The devices of a file of rates; ``file`` is named in errors."""
+    expected = "a file of rates, as crosslens plan --calibrate writes it"
+    if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("devices"), dict):
+        raise InputError("not a file of rates", file=file, expected=expected)
+    return {name: _device(name, entry, file) for name, entry in content["devices"].items()}
+
+
+def _device(name: str, entry: Any, file: Path) -> DeviceRates:
+    if not isinstance(entry, dict):
+        raise InputError(f"the device {name!r} is not an object", file=file, expected="about, ranking, evaluation")
+    require_entries(entry, {"about": str, "ranking": list, "evaluation": list}, file, inside=name)
+    capacity = entry.get("memory_bytes")
+    amounts = {"ranking": "seconds", "evaluation": "seconds", "memory": "bytes"}
+    runs = [tuple(_run(run, amount, name, file) for run in entry.get(part, ())) for part, amount in amounts.items()]
+    return DeviceRates(
+        name, entry.get("about", ""), int(capacity) if isinstance(capacity, int | float) else None, *runs
+    )
+
+
+def _run(run: Any, amount: str, name: str, file: Path) -> MeasuredRun:
+    fields = ("images", "captions", "dim", amount)
+    values = [run.get(key) for key in fields] if isinstance(run, dict) else []
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) < len(fields) or not all(0 < value < float("inf") for value in numbers):
+        raise InputError(
+            f"a measured run of {name!r} is {run!r:.80}", file=file,
+            expected=f"positive numbers for {', '.join(fields)}",
+        )  # fmt: skip
+    return MeasuredRun(int(numbers[0]), int(numbers[1]), int(numbers[2]), float(numbers[3]))
+
+
+_COUNT_BYTES = 3 * 4
+"""Bytes of the counts of a relevant pair that travel, at most."""
+_KEY = 8
+"""Bytes of an entry of a list that travels: score and item."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Of one ranking: its tasks, the vectors that a node reads, the lists that travel and their bytes.
+
+    ``passes`` is how often a task reads one of its sides because the other does not fit the device at once;
+    ``memory_bytes`` is what a node holds, ``used`` how many nodes have something to do.
+    """
+
+    tasks: int
+    used: int
+    items: float
+    lists: float
+    result_bytes: float
+    passes: int
+    memory_bytes: float
+
+
+def shared_out(
+    shape: tuple[int, int],
+    pairs: Mapping[int, float],
+    dim: int,
+    depth: int,
+    nodes: int,
+    device_memory: int | None,
+    item_bytes: int,
+) -> Share:
+    """The share of a node in ranking rows × columns.
+
+    ``pairs`` is how many relevant items a query has, for each direction that is asked for; ``device_memory`` is None
+    for CPUs; ``item_bytes`` is what a vector takes where it is stored.
+    """
+    outer = 0 if shape[0] > shape[1] else 1
+    if device_memory is None:
+        share = -(-shape[outer] // nodes)
+        height = shape[outer] if nodes == 1 else part_height(shape[outer], shape[1 - outer] * dim, nodes)
+        counts = [1, 1]
+        counts[outer] = -(-shape[outer] // height)
+        items, passes = float(share + shape[1 - outer]), 1
+        memory = float(item_bytes * share + (_KEY * depth + _COUNT_BYTES) * items)
+    else:
+        blocks = task_blocks(shape, dim, nodes, "cuda") if nodes > 1 else None
+        size = shape if blocks is None else blocks.size
+        counts = [-(-length // part) for length, part in zip(shape, size, strict=True)]
+        held = device_blocks(device_memory, size, dim, depth)
+        passes = held.counts[0]
+        each = -(-counts[0] * counts[1] // nodes)
+        items = float(each * (size[held.outer] + passes * size[1 - held.outer]))
+        memory = float(min(device_memory, device_item_bytes(dim, depth) * sum(size)))
+    tasks = counts[0] * counts[1]
+    lists, results = 0.0, 0.0
+    for axis, each_has in pairs.items() if nodes > 1 else ():
+        lists += float(shape[axis]) * counts[1 - axis]
+        results += float(shape[axis]) * counts[1 - axis] * (_KEY * depth + _COUNT_BYTES * each_has)
+    return Share(tasks, min(nodes, tasks), items, lists, results, passes, memory)
+
+
+_BYTES = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+_TIMES = ((365.25 * 86_400, "years"), (86_400, "days"), (3_600, "hours"), (60, "minutes"))
+_COUNTS = ((1e18, "· 10¹⁸"), (1e15, "· 10¹⁵"), (1e12, "· 10¹²"), (1e9, "· 10⁹"), (1e6, "· 10⁶"))
+
+
+def format_bytes(count: float) -> str:
+    """``1.5 TB``, in powers of 1,000."""
+    power = 0
+    while count >= 999.5 and power < len(_BYTES) - 1:
+        count, power = count / 1000, power + 1
+    return f"{count:.3g} {_BYTES[power]}"
+
+
+def format_duration(seconds: float | None) -> str:
+    """``3.2 hours``; what was not measured says so."""
+    if seconds is None:
+        return "not measured"
+    for length, unit in _TIMES:
+        if seconds >= 1.5 * length:
+            return f"{seconds / length:,.3g} {unit}" if seconds / length < 1e3 else f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def format_number(count: float) -> str:
+    """``1 · 10¹⁸``, ``25,000``."""
+    for size, unit in _COUNTS:
+        if count >= size:
+            return f"{count / size:,.4g} {unit}"
+    return f"{count:,.0f}"
+
 
 PRECISIONS = {"float16": 2, "float32": 4}
 _LARGEST = 10**15
@@ -117,14 +356,39 @@ class EvaluationPlan(Presented):
             return None
         return max(self.ranking_seconds, self.network_seconds, self.storage_seconds) + self.evaluation_seconds
 
-    @property
-    def title(self) -> str:
-        """The heading of the page."""
-        return "Plan of an evaluation"
+    title = "Plan of an evaluation"
 
     def sections(self, **options: Any) -> Iterator[Section]:
-        """The figures of a plan, what each is about beside it."""
-        return plan_sections(self)
+        work = self.workload
+        sample = "" if work.queries is None else f", {format_number(work.queries)} queries per direction"
+        title = (
+            f"{format_number(work.images)} images × {format_number(work.captions)} captions, d = {work.dim:,} "
+            f"({work.precision}){sample}, on {format_count(work.nodes, 'node')} of {work.device}: {self.about}"
+        )
+        rows = [
+            ("time", format_duration(self.seconds), "reading goes on while ranking does; metrics and files follow"),
+            (
+                "  ranking",
+                format_duration(self.ranking_seconds),
+                f"{format_number(self.scores)} scores, all nodes at work",
+            ),
+            ("  metrics, files", format_duration(self.evaluation_seconds), "on one machine, by the rates of cpu"),
+            ("  reading vectors", format_duration(self.storage_seconds), f"at {work.storage:g} GB/s for each node"),
+        ]
+        if work.nodes > 1:
+            rows.append(
+                ("  network", format_duration(self.network_seconds), f"at {work.network:g} Gbit/s for each node")
+            )
+        rows += [
+            ("memory, each node", format_bytes(self.node_memory_bytes), "vectors, counts and lists"),
+            ("memory, one machine", format_bytes(self.host_memory_bytes), "ids, ranks and values, beside the vectors"),
+            ("storage, vectors", format_bytes(self.vector_bytes), f"as {work.precision}"),
+            ("storage, run", format_bytes(self.run_bytes), f"ranks, lists of {work.depth}, values of every query"),
+            ("traffic, vectors", format_bytes(self.read_bytes), "read by all nodes together"),
+            ("traffic, results", format_bytes(self.result_bytes), "counts and lists of the nodes"),
+            ("limit", self.limit, "what takes longest"),
+        ]
+        yield Section(title, (Table(("", "", ""), tuple(rows), "lll"), Text(self.notes)))
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: seconds, bytes and counts as plain numbers."""
@@ -151,11 +415,10 @@ def plan_evaluation(
     """
     work = Workload(images, captions, dim, device, nodes, precision, depth, queries, network, storage)
     devices = read_rates() if rates is None else rates
-    own, host = find_rates(device, devices), find_rates(HOST, devices)
-    return _planned(work, own, host)
-
-
-def _planned(work: Workload, own: DeviceRates, host: DeviceRates) -> EvaluationPlan:
+    for name in (device, HOST):
+        if name not in devices:
+            raise UnknownNameError("device", name, devices)
+    own, host = devices[device], devices[HOST]
     item_bytes = work.dim * PRECISIONS[work.precision]
     shares = [
         shared_out(shape, pairs, work.dim, work.depth, work.nodes, own.memory_bytes, item_bytes)
@@ -168,24 +431,19 @@ def _planned(work: Workload, own: DeviceRates, host: DeviceRates) -> EvaluationP
             own.ranking_seconds(float(shape[0]) * shape[1] / share.used, share.items, work.dim)
             for share, (shape, _) in zip(shares, work.rankings, strict=True)
         )
-    network = (read + results) / (work.network * 1e9 / 8) if work.nodes > 1 else 0.0
+    asked = sum(work.counted)
+    lists = asked * (_PER_QUERY + work.depth * _PER_ENTRY + _PER_VALUES)
+    run_bytes = float(lists + 2 * max(work.counted) * _PER_PAIR + _PER_ID * (work.images + work.captions))
     plan = EvaluationPlan(
         work, own.about, own.measured, work.scores, 2 * work.scores * work.dim, ranking,
-        host.evaluation_seconds(sum(work.counted)), network, read / (work.storage * 1e9),
+        host.evaluation_seconds(asked),
+        (read + results) / (work.network * 1e9 / 8) if work.nodes > 1 else 0.0, read / (work.storage * 1e9),
         max(share.memory_bytes for share in shares),
         host.host_bytes(work.images + work.captions),
-        float(item_bytes) * (work.images + work.captions), _run_bytes(work), read * work.nodes, results,
+        float(item_bytes) * (work.images + work.captions), run_bytes, read * work.nodes, results,
         max(share.passes for share in shares), sum(share.tasks for share in shares), "",
     )  # fmt: skip
     return _with_limit(plan, own, sum(share.lists for share in shares))
-
-
-def _run_bytes(work: Workload) -> float:
-    """The run folder: two rankings, the values of every query, and the ids."""
-    queries = sum(work.counted)
-    pairs = 2 * max(work.counted)
-    lists = queries * (_PER_QUERY + work.depth * _PER_ENTRY + _PER_VALUES)
-    return float(lists + pairs * _PER_PAIR + _PER_ID * (work.images + work.captions))
 
 
 def _with_limit(plan: EvaluationPlan, own: DeviceRates, lists: float) -> EvaluationPlan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from crosslens.core import (
     RECIPE_FILE,
     RUN_FILE,
+    Dataset,
     Embeddings,
     InputError,
     Progress,
@@ -22,6 +23,7 @@ from crosslens.core import (
     argument,
     code_named_by,
     each_block,
+    fingerprint,
     hold_output,
     split_name,
     tidy_output,
@@ -31,9 +33,8 @@ from crosslens.encode import Cache, EncodeOptions
 from crosslens.metrics import parse_metrics
 from crosslens.pipeline.encoding import LoadedInputs
 from crosslens.pipeline.evaluation import evaluate
-from crosslens.pipeline.options import EvaluateOptions
-from crosslens.pipeline.recipe.inputs import fingerprints, load_inputs
-from crosslens.pipeline.recipe.options import InputOptions
+from crosslens.pipeline.recipe.inputs import fingerprints, inputs_of_run, load_inputs
+from crosslens.pipeline.recipe.options import InputOptions, RerankOptions
 from crosslens.pipeline.recipe.recipe import Recipe
 from crosslens.similarity import CacheChoice
 
@@ -67,8 +68,9 @@ def run_recipe(
 
 
 def _run(
-    recipe: Recipe, output: str | Path | None, encoding: EncodeOptions | None, *, allow_changed: bool, **keywords: Any
-) -> Run:
+    recipe: Recipe, output: str | Path | None, encoding: EncodeOptions | None, *, allow_changed: bool, overwrite: bool,
+    **keywords: Any,
+) -> Run:  # fmt: skip
     absolute = recipe.absolute()
     encoding = encoding or EncodeOptions(device=recipe.options.device)
     loaded = load_inputs(absolute, encoding, keywords["progress"])
@@ -78,52 +80,35 @@ def _run(
     if not allow_changed:
         require_unchanged(absolute, hashes)
     name = recipe.name or (Path(output).resolve().name if output is not None else None)
-    stored = replace(absolute, name=name, fingerprints=hashes, options=_canonical(recipe.options))
+    options = absolute.options
+    if options.metrics:  # under their canonical names: R@5 is stored as Hit@5
+        options = replace(options, metrics=tuple(map(str, parse_metrics(options.metrics))))
+    stored = replace(absolute, name=name, fingerprints=hashes, options=options)
     if output is not None:  # near paths are relative to the run folder, so that both can move together
         folder = Path(output)
-        stored = replace(stored.map_paths(lambda path: _relative_path(folder, path)), base=folder)
-    finished = None if keywords["overwrite"] else _finished(stored, output)
-    if finished is not None:
-        return finished
-    written = "" if output is None else partial(_with_metrics, stored)
-    return _evaluate(
-        absolute, loaded, name=name, output=output, recipe=written, cache=_cache_choice(encoding), **keywords
-    )
-
-
-def _evaluate(absolute: Recipe, loaded: LoadedInputs, **keywords: Any) -> Run:
-    """Evaluate the inputs, whose names are those of the keywords of :func:`evaluate`.
-
-    An error that names no file is given one, and the row in it: evaluating sees arrays, a person has files.
-    """
-    arguments: dict[str, Any] = asdict(absolute.options) | vars(loaded)
+        stored = replace(stored.map_paths(lambda path: _near_path(folder, path)), base=folder)
+        finished = not overwrite and all((folder / file).exists() for file in (RUN_FILE, RECIPE_FILE))
+        if finished and (folder / RECIPE_FILE).read_bytes() == stored.to_toml().encode():
+            run = Run.load(folder)
+            tidy_output(folder, str(run.provenance.get("key")))
+            return run
+    arguments: dict[str, Any] = asdict(absolute.options) | vars(loaded)  # named as the keywords of evaluate
     del arguments["fingerprints"]
     arguments["metrics"] = absolute.options.metrics or None
     arguments["directions"] = loaded.directions or absolute.options.directions
     if (absolute.model.name or absolute.rerank.model) and absolute.options.backend == "numpy":
         arguments["device"] = None  # meant for the model: ranking with numpy has none
+    # The cache of vectors is that of similarities, too.
+    cache: CacheChoice = encoding.cache.folder if isinstance(encoding.cache, Cache) else encoding.cache
     try:
-        return evaluate(**arguments, **keywords)
+        return evaluate(
+            **arguments, name=name, output=output, overwrite=overwrite, cache=cache,
+            recipe="" if output is None else partial(_with_metrics, stored), **keywords,
+        )  # fmt: skip
     except InputError as error:
-        if error.file is None:
+        if error.file is None:  # evaluating sees arrays, a person has files
             error.file, error.row = _error_source(absolute.inputs, loaded, error)
         raise
-
-
-def _cache_choice(encoding: EncodeOptions) -> CacheChoice:
-    """The cache of vectors is that of similarities, too."""
-    return encoding.cache.folder if isinstance(encoding.cache, Cache) else encoding.cache
-
-
-def _finished(stored: Recipe, output: str | Path | None) -> Run | None:
-    """The run in the folder, if it came from exactly this recipe."""
-    if output is None or not all((Path(output) / name).exists() for name in (RUN_FILE, RECIPE_FILE)):
-        return None
-    same = (Path(output) / RECIPE_FILE).read_bytes() == stored.to_toml().encode()
-    run = Run.load(output) if same else None
-    if run is not None:
-        tidy_output(output, str(run.provenance.get("key")))
-    return run
 
 
 def _with_metrics(stored: Recipe, names: Iterable[str]) -> str:
@@ -137,35 +122,27 @@ def _with_metrics(stored: Recipe, names: Iterable[str]) -> str:
     return replace(stored, options=replace(stored.options, metrics=metrics)).to_toml()
 
 
-def _canonical(options: EvaluateOptions) -> EvaluateOptions:
-    """The same options with every metric under its canonical name: ``R@5`` is stored as ``Hit@5``."""
-    return replace(options, metrics=tuple(map(str, parse_metrics(options.metrics)))) if options.metrics else options
-
-
 def require_unchanged(recipe: Recipe, hashes: Mapping[str, str | tuple[str, ...]]) -> None:
     """Raise where an input is no longer what the recipe's fingerprints describe."""
     for key, expected in recipe.fingerprints.items():
-        if hashes.get(key) != expected:
-            raise InputError(
-                f"the {key.replace('_', ' ')} changed since the recipe was stored",
-                file=_changed_file(recipe, key, hashes.get(key)),
-                expected="the content that the recipe's [fingerprints] describe",
-                fix=f"restore it, or pass {argument('allow_changed', True)} to evaluate what is there now",
-            )
+        now = hashes.get(key)
+        if now == expected:
+            continue
+        owner = recipe if key in ("dataset", "queries", "plugins") else recipe.inputs
+        file = recipe.dataset if key == "corpus" else getattr(owner, key, None)
+        if isinstance(file, tuple):
+            rows = zip(file, now or (), expected, strict=False)
+            file = next((path for path, content, before in rows if content != before), None)
+        raise InputError(
+            f"the {key.replace('_', ' ')} changed since the recipe was stored",
+            file=file,
+            expected="the content that the recipe's [fingerprints] describe",
+            fix=f"restore it, or pass {argument('allow_changed', True)} to evaluate what is there now",
+        )
 
 
-def _changed_file(recipe: Recipe, key: str, hashes: str | tuple[str, ...] | None) -> str | None:
-    if key == "corpus":
-        return recipe.dataset
-    owner = recipe if key in ("dataset", "queries", "plugins") else recipe.inputs
-    path = getattr(owner, key, None)
-    if isinstance(path, tuple):
-        rows = zip(path, hashes or (), recipe.fingerprints[key], strict=False)
-        return next((file for file, now, before in rows if now != before), None)
-    return path
-
-
-def _relative_path(folder: Path, path: str) -> str:
+def _near_path(folder: Path, path: str) -> str:
+    """Relative to the folder, unless it is far away."""
     try:
         shared = Path(os.path.commonpath([path, folder.absolute()]))
     except ValueError:  # another drive
@@ -182,17 +159,77 @@ def _error_source(inputs: InputOptions, loaded: LoadedInputs, error: InputError)
     sides = ((inputs.image_embeddings, loaded.images), (inputs.caption_embeddings, loaded.captions))
     if error.code == "zero-vector":
         for path, vectors in sides:
-            row = None if vectors is None else _first_zero_vector(vectors)
-            if path is not None and row is not None:
-                return path, row  # the row in the file, which may have another order than the dataset
+            for start, block in each_block(vectors) if path is not None and vectors is not None else ():
+                rows = np.flatnonzero((block == 0).all(axis=-1).reshape(len(block), -1).any(axis=1))
+                if len(rows):  # in the file, which may have another order than the dataset
+                    return path, start + int(rows[0])
     files = [path for path in (*(path for path, _ in sides), *inputs.runs) if path is not None]
     return (" and ".join(files) or None), (error.row if len(files) == 1 else None)
 
 
-def _first_zero_vector(embeddings: Embeddings) -> int | None:
-    """The row of the first item with a vector of zeros."""
-    for start, block in each_block(embeddings):
-        rows = np.flatnonzero((block == 0).all(axis=-1).reshape(len(block), -1).any(axis=1))
-        if len(rows):
-            return start + int(rows[0])
+_EMBEDDING_FILES = ("image_embeddings", "caption_embeddings")
+_MODEL = ("model", "items")
+
+
+@dataclass(frozen=True)
+class RunVectors:
+    """The images and captions of a run with their vectors; ``dataset`` is None where only ids are known."""
+
+    images: Embeddings
+    captions: Embeddings
+    dataset: Dataset | None
+
+
+def recipe_of_run(run: Run) -> Recipe | None:
+    """The recipe in the run's folder; None where it has none."""
+    return Recipe.parse(run.recipe, run.home or Path()) if run.recipe else None
+
+
+def without_vectors(recipe: Recipe | None) -> str | None:
+    """Why a run of this recipe has no vectors; None where it has."""
+    if recipe is None:
+        return "The run keeps no recipe, so nobody knows which embeddings it was computed from."
+    inputs = recipe.inputs
+    if recipe.model.name is not None or (inputs.image_embeddings and inputs.caption_embeddings):
+        return None
+    kind = "a score matrix" if inputs.scores else "ranked lists"
+    return f"The run was computed from {kind}, without vectors."
+
+
+def vectors_key(recipe: Recipe) -> str | None:
+    """A hash of the content that the vectors come from; None where the recipe does not state it."""
+    stored: Mapping[str, Any] = recipe.fingerprints
+    for names in (_EMBEDDING_FILES, _MODEL):
+        if all(stored.get(name) for name in names):
+            relevant = (*names, "dataset", "queries", "corpus", "image_ids", "caption_ids")
+            return fingerprint("vectors", {name: stored[name] for name in relevant if stored.get(name)})
     return None
+
+
+def vectors_of_run(run: Run, options: EncodeOptions | None = None, progress: Progress | None = None) -> RunVectors:
+    """The vectors of both sides, required to be those that the run was computed from.
+
+    ``options`` say how the run's model is loaded, where it has one; what its cache holds is not encoded again.
+    """
+
+    def load(recipe: Recipe, options: EncodeOptions, progress: Progress | None) -> Any:
+        bare = replace(
+            recipe,
+            inputs=replace(recipe.inputs, phi=(), scores_from=(), qrels=None),
+            options=replace(recipe.options, metrics=()),
+            rerank=RerankOptions(),
+        )
+        loaded = load_inputs(bare, options, progress)
+        content = {**fingerprints(bare, loaded.dataset), **loaded.fingerprints}
+        stated = {key: value for key, value in recipe.fingerprints.items() if key in content}
+        require_unchanged(replace(recipe, fingerprints=stated), content)
+        return loaded
+
+    problem = without_vectors(recipe_of_run(run))
+    if problem is not None or run.home is None:
+        raise InputError(problem or "the run is in no folder", fix="use a run computed from embeddings or by a model")
+    recipe, loaded = inputs_of_run(run.home, options or EncodeOptions(), progress, load)
+    if loaded.images is None or loaded.captions is None:
+        model = recipe.model.name or "the run"
+        raise InputError(f"{model} scores pairs and has no vectors", fix="use a run of an encoder of images and texts")
+    return RunVectors(loaded.images, loaded.captions, loaded.dataset)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from crosslens.core import (
+    RECIPE_FILE,
+    RUN_FILE,
+    CrosslensError,
     Dataset,
     Embeddings,
     Ids,
@@ -17,19 +21,26 @@ from crosslens.core import (
     Progress,
     RankedLists,
     Relevance,
+    UntrustedCodeError,
     UsageError,
+    argument,
+    code_named_by,
     file_fingerprint,
     match_ids,
+    read_manifest,
     read_whole,
     reading,
 )
 from crosslens.data import (
+    ARRAY_SUFFIXES,
     JUDGEMENT_SETS,
+    SIDE_FOLDERS,
     Side,
     StoredVectors,
     check_ids,
     check_known,
     check_unique,
+    existing_file,
     is_known,
     known_dataset,
     load_dataset,
@@ -37,23 +48,164 @@ from crosslens.data import (
     read_lines,
     read_relevance,
     read_run,
+    read_vectors,
     read_vectors_and_ids,
     relevance_files,
     vector_files,
 )
 from crosslens.encode import EncodeOptions, SecondStage, load_pair_scorer
+from crosslens.metrics import OWN_SCORES, option_values, parse_metrics
 from crosslens.pipeline.encoding import LoadedInputs, encode_with_model, stream_options
-from crosslens.pipeline.inputs import check_row_count, lists_by_direction, read_scores, relevance_by_direction
-from crosslens.pipeline.known_ids import SAME_SPLIT, lists_over
-from crosslens.pipeline.options import EvaluateOptions
-from crosslens.pipeline.recipe.graded_inputs import (
-    relevance_encoders,
-    similarity_files,
-    similarity_revisions,
-    source_fingerprint,
+from crosslens.pipeline.inputs import (
+    SAME_SPLIT,
+    check_row_count,
+    lists_by_direction,
+    lists_over,
+    read_scores,
+    relevance_by_direction,
 )
-from crosslens.pipeline.recipe.options import NAMED_INPUTS, InputOptions, first_conflict, parse_named_input
+from crosslens.pipeline.options import EvaluateOptions
+from crosslens.pipeline.recipe.options import (
+    NAMED_INPUTS,
+    InputOptions,
+    ModelOptions,
+    first_conflict,
+    parse_named_input,
+    parse_named_inputs,
+)
 from crosslens.pipeline.recipe.recipe import Recipe
+from crosslens.similarity import load_similarity
+
+Load = Callable[[Recipe, EncodeOptions, Progress | None], LoadedInputs]
+
+_MATRIX_SUFFIXES = (*ARRAY_SUFFIXES, ".csv")
+
+
+def similarity_files(recipe: Recipe) -> dict[str, Path]:
+    """The similarities that come from files, by name."""
+    sources = parse_named_inputs(recipe.inputs.phi, "phi")
+    names = _named_by_metrics(recipe, "φ", sources, "phi")
+    for name in names:
+        if name not in sources and Path(name).suffix.lower() in _MATRIX_SUFFIXES:
+            raise UsageError(
+                f"{name} is a file; a metric takes the name of a similarity",
+                fix=f"write NCS[mine]@10, say, and pass {argument('phi', f'mine={name}')} (phi in a recipe's [inputs])",
+            )
+    for name, source in sources.items():
+        if Path(source).suffix.lower() not in _MATRIX_SUFFIXES:
+            raise UsageError(
+                f"{argument('phi', f'{name}={source}')} is not a matrix",
+                fix=f"name a file that ends in {', '.join(_MATRIX_SUFFIXES[:-1])} or {_MATRIX_SUFFIXES[-1]}",
+            )
+    return {name: existing_file(source) for name, source in sources.items()}
+
+
+def relevance_encoders(
+    recipe: Recipe, dataset: Dataset | None, options: EncodeOptions, progress: Progress | None, load: Load
+) -> dict[str, Any]:
+    """The scores of the relevance encoders that the metrics name; ``load`` reads the inputs of another run."""
+    sources = parse_named_inputs(recipe.inputs.scores_from, "scores_from")
+    used = _named_by_metrics(recipe, "scores_from", sources, "scores_from")
+    names = [name for name in used if name != OWN_SCORES]
+    encoders: dict[str, Any] = {}
+    for name in names:
+        if dataset is None:
+            raise UsageError(f"{argument('scores_from')} requires a dataset", fix=f"pass {argument('dataset')}")
+        source = sources.get(name, name)
+        path = Path(source)
+        if path.suffix.lower() in ARRAY_SUFFIXES:
+            encoders[name] = read_scores(dataset, path)
+        elif (path / RUN_FILE).exists():
+            encoders[name] = _from_run(path, dataset, options, progress, load)
+        elif path.is_dir():
+            encoders[name] = read_whole(path, read=partial(_both_sides, path))
+        else:
+            encoders[name] = _from_model(name, source, recipe.model, dataset, options, progress)
+    return encoders
+
+
+def _named_by_metrics(recipe: Recipe, option: str, sources: Iterable[str] = (), key: str = "") -> list[str]:
+    """The names that the metrics of a recipe give for an option; of the ``sources`` under ``key`` all must be used."""
+    names = option_values(parse_metrics(recipe.options.metrics), option) if recipe.options.metrics else []
+    unused = next((name for name in sources if name not in names), None)
+    if unused is not None:
+        example = {"phi": f"NCS[{unused}]@10", "scores_from": f"DCGcm[scores_from={unused}]@10"}[key]
+        problem = f"{argument(key, f'{unused}=…')} is not used by any metric"
+        raise UsageError(problem, fix=f"add a metric that uses it: {example}")
+    return names
+
+
+def _from_run(
+    folder: Path, dataset: Dataset | None, options: EncodeOptions, progress: Progress | None, load: Load
+) -> Any:
+    loaded = inputs_of_run(folder, options, progress, load)[1]
+    if loaded.images is not None and loaded.captions is not None:
+        return loaded.images, loaded.captions
+    same = dataset is not None and loaded.dataset is not None and (
+        (loaded.dataset.image_ids, loaded.dataset.caption_ids) == (dataset.image_ids, dataset.caption_ids)
+    )  # fmt: skip
+    if loaded.scores is None or not same:
+        raise InputError(
+            "a run of ranked lists, which do not score every pair" if loaded.scores is None else
+            "a run over other images or captions",
+            file=folder,
+            expected="a run from embeddings, from a model, or from a score matrix of the same dataset",
+            fix="name such a run, or a score matrix (.npy, images × captions)",
+        )  # fmt: skip
+    return loaded.scores
+
+
+def inputs_of_run(
+    folder: Path, options: EncodeOptions, progress: Progress | None, load: Load
+) -> tuple[Recipe, LoadedInputs]:
+    """The recipe of a stored run, and what it names, read by ``load``."""
+    file = folder / RECIPE_FILE
+
+    def read() -> Recipe:
+        read_manifest(folder / RUN_FILE, "run")[1].check_folder((RECIPE_FILE,))
+        return Recipe.read(existing_file(file))
+
+    try:
+        with code_named_by(file):  # whoever made that run chose what it names
+            recipe = read_whole(folder, folder / RUN_FILE, read=read)
+            return recipe, load(recipe.absolute(), options, progress)
+    except CrosslensError as error:
+        if isinstance(error, UntrustedCodeError) or error.code == "changed-file":
+            raise
+        raise InputError(
+            f"the inputs of this run cannot be read again: {error.problem}",
+            file=folder,
+            fix="name its embeddings or its score matrix instead",
+        ) from error
+
+
+def _both_sides(folder: Path) -> tuple[Any, Any]:
+    if all((folder / name).is_dir() for name in SIDE_FOLDERS.values()):
+        return read_vectors(folder, "image"), read_vectors(folder, "caption")
+    with reading(folder):
+        if not ((folder / "images").is_dir() and (folder / "captions").is_dir()):
+            raise InputError(
+                "neither a run nor embeddings of both images and captions",
+                expected="a run folder, or the folders images and captions in it, as crosslens encode writes them",
+            )
+    return Embeddings.load(folder / "images", mmap=True), Embeddings.load(folder / "captions", mmap=True)
+
+
+def _from_model(
+    name: str, source: str, model: ModelOptions, dataset: Dataset | None, options: EncodeOptions,
+    progress: Progress | None,
+) -> tuple[Embeddings | None, Embeddings | None]:  # fmt: skip
+    if ":" not in source:
+        raise UsageError(
+            f"scores_from={name} is not defined",
+            fix=f"pass {argument('scores_from', f'{name}=…')} with a run folder, a .npy of scores, a folder that "
+            "encode wrote, or an encoder such as clip:openai/clip-vit-base-patch32",
+            subject=name,
+        )
+    encoder = ModelOptions(source, model.image_folder, precision=model.precision)
+    encoded = encode_with_model(encoder, dataset, encoder.encode_options(options), progress)
+    return encoded.images, encoded.captions
+
 
 _VECTORS: Mapping[str, Side] = {"image_embeddings": "image", "caption_embeddings": "caption"}
 
@@ -122,27 +274,33 @@ def _captioned(what: str, source: str | None, options: Mapping[str, Any]) -> Dat
 
 def fingerprints(recipe: Recipe, dataset: Dataset | None) -> dict[str, str | tuple[str, ...]]:
     """The content hash of every input: the dataset as it was understood, the other files byte by byte."""
+
+    def content(source: str, *, all_below: bool = False) -> str:
+        """The hash of a file, or of a folder with what is in it."""
+        path = Path(source)
+        inside = path.rglob("*") if all_below else path.glob("*")
+        return file_fingerprint(sorted(file for file in inside if file.is_file()) if path.is_dir() else [path])
+
     hashes: dict[str, str | tuple[str, ...]] = {}
     if dataset is not None:
         hashes["dataset"] = dataset.fingerprint
     for key, value in vars(recipe.inputs).items():
         if key in NAMED_INPUTS and value:
-            hashes[key] = tuple(source_fingerprint(parse_named_input(entry, key)[1]) for entry in value)
+            sources = [parse_named_input(entry, key)[1] for entry in value]  # empty for a model's name
+            hashes[key] = tuple(content(each, all_below=True) if Path(each).exists() else "" for each in sources)
         elif key == "qrels" and value:
             hashes[key] = file_fingerprint(relevance_files(value))
         elif key in _VECTORS and value:
             hashes[key] = file_fingerprint(vector_files(value, _VECTORS[key]))
         elif value:
-            hashes[key] = tuple(map(_content, value)) if isinstance(value, tuple) else _content(value)
+            hashes[key] = tuple(map(content, value)) if isinstance(value, tuple) else content(value)
     if recipe.plugins:
-        hashes["plugins"] = tuple(map(_content, recipe.plugins))
-    revisions = similarity_revisions(recipe)
+        hashes["plugins"] = tuple(map(content, recipe.plugins))
+    files = {parse_named_input(entry, "phi")[0] for entry in recipe.inputs.phi}
+    names = [name for name in _named_by_metrics(recipe, "φ") if name not in files]
+    # With another revision of a φ that is not a file, the values change.
+    revisions = tuple(f"{name}={load_similarity(name).revision}" for name in names)
     return {**hashes, "similarities": revisions} if revisions else hashes
-
-
-def _content(source: str) -> str:
-    path = Path(source)
-    return file_fingerprint(sorted(file for file in path.iterdir() if file.is_file()) if path.is_dir() else [path])
 
 
 def read_both(
@@ -224,7 +382,8 @@ def _runs(
             lists = read_run(path)
             named = directions[number : number + 1]
             if not named and dataset is None and isinstance(relevance, Mapping):
-                named = (_judged_direction(lists, relevance),)
+                judged = {name: match_ids(lists.query_ids, own.query_ids) >= 0 for name, own in relevance.items()}
+                named = (max(judged, key=lambda name: int(judged[name].sum())),)  # where most queries are judged
             by_direction = lists_by_direction(dataset, lists, named)
             for direction, ranked in by_direction.items():
                 if direction in runs:
@@ -236,11 +395,6 @@ def _runs(
                     lists_over(dataset, ranked, direction, skip_unknown=recipe.options.skip_unknown)
         runs |= by_direction
     return runs
-
-
-def _judged_direction(lists: RankedLists, relevance: Mapping[str, Relevance]) -> str:
-    """The direction in which most of the lists' queries are judged."""
-    return max(relevance, key=lambda name: int((match_ids(lists.query_ids, relevance[name].query_ids) >= 0).sum()))
 
 
 def _read_ids(path: str, known: Ids | None, what: str, rows: int) -> Ids:
@@ -308,16 +462,12 @@ def _naming_line(path: str) -> Iterator[None]:
             yield
     except InputError as error:
         if error.code == "unknown-id" and error.subject is not None and path not in JUDGEMENT_SETS:
-            error.row = _line_with(path, error.subject)
+            # The line on which the id first occurs as a word; none in files that are one line.
+            word = re.compile(rf"(?<![^\s\"\[{{:,]){re.escape(error.subject)}(?![^\s\"\]}}:,])")
+            lines = read_lines(path)
+            number = next((number for number, line in enumerate(lines, start=1) if word.search(line)), None)
+            error.row = f"line {number}" if number and len(lines) > 1 else None
         raise
-
-
-def _line_with(path: str, name: str) -> str | None:
-    """The line on which a name first occurs as a word; None in files that are one line."""
-    word = re.compile(rf"(?<![^\s\"\[{{:,]){re.escape(name)}(?![^\s\"\]}}:,])")
-    lines = read_lines(path)
-    number = next((number for number, line in enumerate(lines, start=1) if word.search(line)), None)
-    return f"line {number}" if number and len(lines) > 1 else None
 
 
 def evaluated_as_known(

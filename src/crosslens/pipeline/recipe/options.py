@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
-from crosslens.core import Options, UsageError, argument, option
+from crosslens.core import ONE_SOURCE, Options, UsageError, argument, excluding_sources, given_sources, option
 from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, EncodeOptions, query_choice
 
 _EMBEDDINGS = (
@@ -79,7 +79,6 @@ class ModelOptions(Options):
         object.__setattr__(self, "query_caption", query_choice(self.query_caption))
 
     def encode_options(self, options: EncodeOptions) -> EncodeOptions:
-        """``options`` with what the recipe determines."""
         return replace(options, image_folder=self.image_folder, precision=self.precision, skip_bad=self.skip_bad)
 
 
@@ -156,7 +155,7 @@ def first_conflict(
         *_model_rules(model, rerank, directions, dataset, spell, text_only),
         (model.shared_images and not queries, "model.shared_images",
          f"{spell('shared_images')} requires {spell('queries')}", f"add {spell('queries')}, or drop it"),
-        _source_rule(inputs, model, spell),
+        *_source_rules(inputs, model, spell),
         (not text_only and not set(directions) <= {"i2t", "t2i"}, "options.directions",
          f"directions = {', '.join(directions)}",
          f"use i2t (image to text), t2i (text to image), or both; t2t is text-only retrieval: {spell('image_text')}"),
@@ -197,22 +196,17 @@ def _model_rules(
     )  # fmt: skip
 
 
-def _source_rule(inputs: InputOptions, model: ModelOptions, spell: Callable[[str], str]) -> _Rule:
-    """Exactly one kind of input is evaluated."""
+def _source_rules(inputs: InputOptions, model: ModelOptions, spell: Callable[[str], str]) -> tuple[_Rule, ...]:
+    """Exactly one kind of input is evaluated, and of embeddings both sides."""
     images, captions = inputs.image_embeddings, inputs.caption_embeddings
-    sources = (
-        ("embeddings", images or captions, "inputs.image_embeddings" if images else "inputs.caption_embeddings"),
-        ("scores", inputs.scores, "inputs.scores"),
-        ("runs", inputs.runs, "inputs.runs"),
-        ("a model", model.name, "model.name"),
-    )
-    present = {name: key for name, value, key in sources if value}
-    if not present:
-        embeddings = f"{spell('image_embeddings')} and {spell('caption_embeddings')}"
-        fix = f"add {embeddings}, or {spell('scores')}, or {spell('runs')}, or {spell('model')}"
-        return True, "inputs", "nothing to evaluate", fix
-    key = list(present.values())[-1]
-    if len(present) > 1:
-        return True, key, f"both {' and '.join(present)}", "evaluate one of them at a time"
+    kinds = given_sources(embeddings=(images, captions), scores=inputs.scores, runs=inputs.runs, model=model.name)
+    keys = {"embeddings": f"inputs.{'image' if images else 'caption'}_embeddings", "model": "model.name"}
+    embeddings = f"{spell('image_embeddings')} and {spell('caption_embeddings')}"
+    key = keys.get(kinds[-1], f"inputs.{kinds[-1]}") if kinds else "inputs"
     missing = "caption" if images else "image"
-    return bool(images) != bool(captions), key, f"no {missing} embeddings", f"add {spell(f'{missing}_embeddings')}"
+    return (
+        (not kinds, key, "nothing to evaluate",
+         f"add {embeddings}, or {spell('scores')}, or {spell('runs')}, or {spell('model')}"),
+        (len(kinds) > 1, key, excluding_sources(kinds), ONE_SOURCE),
+        (bool(images) != bool(captions), key, f"no {missing} embeddings", f"add {spell(f'{missing}_embeddings')}"),
+    )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from math import nan
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ import polars as pl
 from crosslens.core import Cell, Figure, Heat, Presented, Row, Section, Table, UnknownNameError, UsageError, json_form
 from crosslens.metrics import bounds_of, format_count, metric_figure, unit_sentence
 from crosslens.pipeline.comparison import unused_label
-from crosslens.pipeline.robustness_study.query_changes import direction_rsum
 from crosslens.statistics import (
     Bootstrap,
     difference_bounds,
@@ -28,9 +27,18 @@ if TYPE_CHECKING:
     from crosslens.pipeline.robustness_study.study import Robustness
 
 BY_DATASET = "dataset"
+CHANGE_GROUPS = ("decreased", "increased", "unchanged")
+CHANGE_FIGURES = ("Hit@1", "Hit@10", "MRR@10", "MRR", "Fails")
+POOLED = "typos"
+"""The row of the four typos together."""
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 _FIGURES = ("drop", "low", "high", "percent", "percent_low", "percent_high", "before", "after")
 PERCENT_SENTENCE = "percent of the figure before, which BRIT's Table 4 fits best."
+
+
+def direction_rsum(direction: str) -> str:
+    """The metric ``Rsum`` of one direction. Studies have it whether or not it is among their metrics."""
+    return f"{direction}/Rsum"
 
 
 @dataclass(frozen=True)
@@ -99,24 +107,20 @@ class DropTable(Presented):
         """A row per cell: column, perturbation, metric and figures."""
         return [
             {"column": column, "perturbation": name, "metric": self.metric, **asdict(self.cells[column, name])}
-            for column in self.columns
-            for name in self.perturbations
+            for column, name in product(self.columns, self.perturbations)
             if (column, name) in self.cells
         ]
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return f"Drop of {self.metric}"
 
     def sections(self, **options: Any) -> Iterator[Section]:
-        """Heat maps, the table, with intervals where they fit, and whether models differ."""
         drops = replace(table_of_drops(self), narrow=table_of_drops(self, intervals=False))
         tests = [table_of_tests(self)] if self.tests else []
         yield Section(self.title, (Row(drop_maps(self)), drops, *tests))
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         return {
             "metric": self.metric,
             "level": self.level,
@@ -133,8 +137,6 @@ class DropTable(Presented):
 
 @dataclass(frozen=True)
 class _Part:
-    """One model of one study."""
-
     label: str
     """The name of the study's folder."""
     study: Robustness
@@ -189,10 +191,10 @@ def drop_table(studies: Mapping[str, Robustness], metric: str | None = None, *, 
         for name in names:
             rows = [by_name[name] for by_name in drops if name in by_name]
             if len(rows) == len(own):
-                cells[column, name] = _cell(chosen, name, rows, own)
+                cells[column, name] = _mean(chosen, [name], own, [_drop_of(row) for row in rows])
     own_names = {column: [name for name in names if (column, name) in cells] for column in columns}
     means = {
-        column: _mean(chosen, own, {name: cells[column, name] for name in own_names[column]})
+        column: _mean(chosen, own_names[column], own, [cells[column, name] for name in own_names[column]], always=True)
         for column, own in columns.items()
         if own_names[column]
     }
@@ -238,25 +240,24 @@ def _columns(parts: Sequence[_Part], by: str | None) -> dict[str, list[_Part]]:
     return columns
 
 
-def _cell(metric: str, name: str, rows: Sequence[Mapping[str, Any]], parts: Sequence[_Part]) -> Drop:
-    if len(rows) == 1:
-        own: dict[str, Any] = {key: _number(rows[0][key]) for key in (*_FIGURES, "applied_share", "adjusted_p")}
-        return Drop(**own)
-    means: dict[str, Any] = {
-        key: float(np.mean([row[key] for row in rows])) for key in ("drop", "percent", "before", "after")
+def _drop_of(row: Mapping[str, Any]) -> Drop:
+    figures: dict[str, Any] = {
+        key: float("nan") if row[key] is None else float(row[key]) for key in (*_FIGURES, "applied_share", "adjusted_p")
     }
-    same = all(row["low"] == row["high"] == 0 for row in rows)
-    return Drop(**means | _intervals(metric, [name], parts, same=same), models=len(rows))
+    return Drop(**figures)
 
 
-def _mean(metric: str, parts: Sequence[_Part], cells: Mapping[str, Drop]) -> Drop:
-    """Over perturbations."""
+def _mean(
+    metric: str, names: Sequence[str], parts: Sequence[_Part], drops: Sequence[Drop], *, always: bool = False
+) -> Drop:
+    """Over models or perturbations; a drop alone stays as it is, unless ``always``."""
+    if len(drops) == 1 and not always:
+        return drops[0]
     means: dict[str, Any] = {
-        key: float(np.mean([getattr(cell, key) for cell in cells.values()]))
-        for key in ("drop", "percent", "before", "after")
+        key: float(np.mean([getattr(drop, key) for drop in drops])) for key in ("drop", "percent", "before", "after")
     }
-    same = all(cell.low == cell.high == 0 for cell in cells.values())
-    return Drop(**means | _intervals(metric, list(cells), parts, same=same), models=len(parts))
+    same = all(drop.low == drop.high == 0 for drop in drops)
+    return Drop(**means | _intervals(metric, names, parts, same=same), models=len(parts))
 
 
 def _intervals(metric: str, names: Sequence[str], parts: Sequence[_Part], *, same: bool) -> dict[str, float]:
@@ -353,10 +354,6 @@ def _tests(
     )
 
 
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else float(value)
-
-
 def percent_figure(value: float | None, low: float | None = nan, high: float | None = nan) -> Figure:
     """A drop in percent of the figure before, with its interval where there is one."""
     low, high = (nan if end is None else end for end in (low, high))
@@ -412,7 +409,6 @@ def table_of_drops(table: DropTable, *, intervals: bool = True) -> Table:
 
 
 def _drop_figures(metric: str, drop: Drop | None, intervals: bool = True) -> tuple[Figure, Figure]:
-    """In points, and in percent."""
     if drop is None:
         return metric_figure(metric, None), percent_figure(None)
     if not intervals:

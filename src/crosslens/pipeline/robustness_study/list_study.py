@@ -3,34 +3,213 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from crosslens.core import Dataset, Progress, Relevance, SilentProgress, UsageError, argument
+import numpy as np
+
+from crosslens.core import (
+    TEXT_TO_IMAGE,
+    Dataset,
+    Ids,
+    InputError,
+    Progress,
+    RankedLists,
+    Relevance,
+    SilentProgress,
+    UsageError,
+    argument,
+    fingerprint,
+    match_ids,
+    reading,
+)
+from crosslens.data import format_stem, read_run
 from crosslens.metrics import MetricRequest, MetricSpec
+from crosslens.perturbations import chosen_perturbations
 from crosslens.pipeline.comparison import unused_label
 from crosslens.pipeline.evaluation import dataset_facts
-from crosslens.pipeline.inputs import check_dataset, parse_by_direction
-from crosslens.pipeline.list_ranker import ORDER_DECIDES
+from crosslens.pipeline.inputs import SAME_SPLIT, check_dataset, direction_ids, lists_by_direction, parse_by_direction
+from crosslens.pipeline.keywords import ListStudyKeywords
 from crosslens.pipeline.options import RobustnessOptions, refuse_other_keywords
-from crosslens.pipeline.protocols.following import follow_in_study, require_perturbations
-from crosslens.pipeline.protocols.protocol import find_protocol
-from crosslens.pipeline.robustness_study.given_lists import (
-    UNPERTURBED,
-    GivenLists,
-    check_same_queries,
-    judged_by_direction,
-    lists_of_runs,
-    read_runs,
-)
-from crosslens.pipeline.robustness_study.study import Robustness
-from crosslens.pipeline.robustness_study.study_directory import folder_name, study_directory
+from crosslens.pipeline.protocol import find_protocol, follow_in_study, require_perturbations
+from crosslens.pipeline.rankers import ORDER_DECIDES
+from crosslens.pipeline.robustness_study.study import Robustness, folder_name, study_directory
 from crosslens.pipeline.robustness_study.study_runner import about, run_variants, study_result
 from crosslens.pipeline.robustness_study.tables import StudyTables
-from crosslens.pipeline.robustness_study.variant_runner import QueryResults, StudySettings, VariantRunner
+from crosslens.pipeline.robustness_study.variant_runner import StudySettings, VariantRunner
 from crosslens.pipeline.robustness_study.variants import LISTS, ORIGINAL, Variant, given_variant
 from crosslens.statistics import correct
+
+UNPERTURBED = "none"
+"""The name of the unperturbed list among those of the perturbations."""
+_NAMED = 5
+"""How many missing ids a message names."""
+_EXAMPLE = "none=plain.run"
+
+Lists = dict[str, RankedLists]
+"""The ranked lists of one system by direction."""
+
+
+def read_runs(sources: Sequence[str], qrels: str | Path | None = None) -> dict[str, tuple[RankedLists, ...]]:
+    """The lists by perturbation, from ``NAME=FILE`` words or folders, whose files are named by their perturbation.
+
+    A name that is given twice has a file for each direction. In a folder, ``qrels`` and hidden files are passed over.
+    """
+    lists: dict[str, list[RankedLists]] = {}
+    order = {name: number for number, name in enumerate(chosen_perturbations("everything"))}  # others by name, behind
+    for source in sources:
+        name, equals, file = source.partition("=")
+        if Path(source).is_dir():
+            judged = None if qrels is None else Path(qrels).absolute()
+            files = [
+                path
+                for path in sorted(
+                    Path(source).iterdir(), key=lambda path: (order.get(format_stem(path), len(order)), path.name)
+                )
+                if path.is_file() and not path.name.startswith((".", "qrels")) and path.absolute() != judged
+            ]
+            if not files:
+                expected = "a file for each perturbation, named by it, such as char_swap.run.gz; and none.run.gz"
+                raise InputError("no lists here", file=source, expected=expected, fix="check the path")
+            for path in files:
+                lists.setdefault(format_stem(path), []).append(read_run(path))
+        elif equals and name and file:
+            lists.setdefault(name.strip(), []).append(read_run(file))
+        else:
+            raise UsageError(
+                f"{source!r} is neither NAME=FILE nor a folder", fix=f"write, for example, {_EXAMPLE}", option="runs"
+            )
+    return {name: tuple(several) for name, several in lists.items()}
+
+
+class GivenLists:
+    """The lists of one system: of the unperturbed queries and of every perturbation, in the same directions."""
+
+    def __init__(self, name: str | None, lists: Mapping[str, Lists], relevance: Any, *, skip_unknown: bool) -> None:
+        systems = {ranked.system for by_direction in lists.values() for ranked in by_direction.values()} - {""}
+        self.name = name or (systems.pop() if len(systems) == 1 else "") or "lists"
+        self._lists, self._relevance, self._skip_unknown = lists, relevance, skip_unknown
+
+    def key(self, variant: Variant | None) -> str:
+        lists = {direction: ranked.fingerprint for direction, ranked in self._of(variant).items()}
+        return fingerprint("ready lists", {**lists, "relevance": self.relevance_key})
+
+    @property
+    def relevance_key(self) -> str:
+        """A hash of the judgements, and of how ids that are not known are treated."""
+        judged = self._relevance if isinstance(self._relevance, Mapping) else {"any": self._relevance}
+        hashes = {name: "" if relevance is None else relevance.fingerprint for name, relevance in judged.items()}
+        return fingerprint("judged", {**hashes, "skip_unknown": str(self._skip_unknown)})
+
+    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
+        """The lists of a variant, or of the original (None), as keywords of ``evaluate``."""
+        return {"run": self._of(variant), "relevance": self._relevance, "skip_unknown": self._skip_unknown}
+
+    def _of(self, variant: Variant | None) -> Lists:
+        return self._lists[UNPERTURBED if variant is None else variant.perturbation]
+
+
+def lists_of_runs(dataset: Dataset | None, runs: Mapping[str, Any], directions: tuple[str, ...]) -> dict[str, Lists]:
+    """The lists of every perturbation by direction; the unperturbed ones say which directions there are."""
+    if UNPERTURBED not in runs:
+        known = ", ".join(map(str, runs)) or "nothing"
+        raise UsageError(
+            f"the unperturbed list is missing: there is no {UNPERTURBED!r} among the lists of {known}",
+            fix=f"pass the list of the unchanged queries as {UNPERTURBED!r}",
+            option="runs",
+        )
+    lists = {}
+    for name, given in runs.items():
+        with reading(f"the list {name!r}"):
+            lists[name] = _of_one(dataset, name, given, directions)
+    for name, own in lists.items():
+        missing = [direction for direction in lists[UNPERTURBED] if direction not in own]
+        extra = [direction for direction in own if direction not in lists[UNPERTURBED]]
+        if missing or extra:
+            having, lacking = (UNPERTURBED, name) if missing else (name, UNPERTURBED)
+            raise UsageError(
+                f"{having!r} has lists of {(missing or extra)[0]}, and {lacking!r} has none",
+                fix=f"pass the same directions for every perturbation, or choose with {argument('directions')}",
+                option="runs",
+            )
+    return lists
+
+
+def _of_one(dataset: Dataset | None, name: str, given: Any, directions: tuple[str, ...]) -> Lists:
+    """The lists of one perturbation, in the directions that are chosen."""
+    several = given if isinstance(given, tuple) else (given,)
+    count = len(several)
+    named: list[tuple[str, ...]] = [()] * count  # the ids of the dataset tell
+    if len(directions) == count:
+        named = [(direction,) for direction in directions]
+    elif dataset is None and count == 1:
+        named = [directions or (TEXT_TO_IMAGE,)]
+    elif dataset is None:
+        raise UsageError(
+            f"{count} lists of {name!r} and {len(directions)} directions",
+            fix="name the direction of each list, in their order",
+            option="directions",
+        )
+    lists: Lists = {}
+    for ranked, own in zip(several, named, strict=True):
+        ranked = read_run(ranked) if isinstance(ranked, str | Path) else ranked
+        for direction, part in lists_by_direction(dataset, ranked, own).items():
+            if direction in lists:
+                raise UsageError(f"two lists of {name!r} for {direction}", fix="pass one for each direction")
+            lists[direction] = part
+    missing = [direction for direction in directions if direction not in lists]
+    if missing:
+        raise UsageError(f"no lists of {name!r} for {missing[0]}", fix="pass them, or leave out the direction")
+    return {direction: part for direction, part in lists.items() if direction in directions or not directions}
+
+
+def check_same_queries(lists: Mapping[str, Lists], dataset: Dataset | None, *, skip_unknown: bool) -> None:
+    """Raise for a perturbation whose queries are not those of the unperturbed list."""
+    for direction, plain in lists[UNPERTURBED].items():
+        known = direction_ids(dataset, direction)[0] if dataset is not None and skip_unknown else None
+        for name, own in lists.items():
+            missing = _missing(plain.query_ids, own[direction].query_ids, known)
+            extra = _missing(own[direction].query_ids, plain.query_ids, known)
+            if missing or extra:
+                lacking, having = (name, UNPERTURBED) if missing else (UNPERTURBED, name)
+                ids = missing or extra
+                more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
+                queries = "query" if len(ids) == 1 else f"{len(ids):,} queries:"
+                lacks = f"{queries} {', '.join(map(repr, ids[:_NAMED]))}{more}"
+                raise InputError(
+                    f"{direction}: the list {lacking!r} lacks {lacks}, which {having!r} has",
+                    expected="the same queries in every list",
+                    fix="rank every query under every perturbation",
+                    code="unknown-id",
+                    subject=(missing or extra)[0],
+                )
+
+
+def judged_by_direction(relevance: Relevance, lists: Lists) -> dict[str, Relevance]:
+    """The judgements of every direction, turned round where they are of the other one."""
+    judged = {}
+    for direction, ranked in lists.items():
+        queries, sides = ranked.query_ids, (relevance, relevance.flip())
+        # Ids of images and captions may overlap: numbers often do.
+        known = [int((match_ids(queries, side.query_ids) >= 0).sum()) for side in sides]
+        if not any(known):
+            raise InputError(
+                f"{direction}: none of the {len(queries):,} queries of the lists is judged (such as {queries[0]!r})",
+                expected=f"judgements of those queries; there are ids such as {relevance.query_ids[0]!r}",
+                fix=SAME_SPLIT,
+            )
+        judged[direction] = sides[int(np.argmax(known))]
+    return judged
+
+
+def _missing(names: Ids, ids: Ids, known: Ids | None) -> list[str]:
+    """Those of the names that are not among the ids; of the ``known`` ones, where some are not to count."""
+    missing = match_ids(names, ids) < 0
+    if known is not None:
+        missing &= match_ids(names, known) >= 0
+    return [names[row] for row in np.flatnonzero(missing)]
+
 
 LIST_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR@10")
 """The default metrics: those that lists of ten items allow."""
@@ -47,7 +226,7 @@ def robustness_from_runs(
     output: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[ListStudyKeywords],
 ) -> Robustness:
     """Measure what perturbations change, from ranked lists that another program made.
 
@@ -67,14 +246,28 @@ def robustness_from_runs(
     ``name`` (of the model), ``dataset_name``, ``command``.
     """
     refuse_other_keywords(options, robustness_from_runs, RobustnessOptions)
-    chosen = RobustnessOptions.pick(options)
-    _check(dataset, relevance, chosen)
+    chosen = RobustnessOptions.pick(dict(options))
+    check_dataset(dataset)
+    if dataset is None and relevance is None:
+        fix = f"pass {argument('relevance')}, or {argument('dataset')}"
+        raise UsageError("ranked lists without judgements", fix=fix)
+    for name in _NOT_FOR_LISTS:
+        if getattr(chosen, name) != getattr(RobustnessOptions, name):
+            problem = f"{argument(name)} cannot change ranked lists that are ready"
+            raise UsageError(problem, fix="leave it out", option=name)
+    if dataset is not None and chosen.dataset_name is not None:
+        problem = f"both {argument('dataset')} and {argument('dataset_name')}"
+        raise UsageError(problem, fix="leave out the name", option="dataset_name")
+    correct([], chosen.correction)
     protocol = find_protocol(chosen.protocol, "robustness")
     if protocol is not None:
         without = _NOT_FOR_LISTS if dataset is not None else (*_NOT_FOR_LISTS, "match_by")  # there are no texts
         chosen, metrics = follow_in_study(protocol, chosen, metrics, without=without)
-    given = _named_runs(runs)
-    lists = lists_of_runs(dataset, given, chosen.directions)
+    given = read_runs([str(runs)]) if isinstance(runs, str | Path) else runs
+    if len(given) == 1:
+        fix = f"pass {UNPERTURBED!r} and the list of at least one perturbation"
+        raise UsageError("one list, and nothing to compare it with", fix=fix, option="runs")
+    lists = lists_of_runs(dataset, {str(name): ranked for name, ranked in given.items()}, chosen.directions)
     check_same_queries(lists, dataset, skip_unknown=chosen.skip_unknown)
     judged = None if relevance is None else parse_by_direction(relevance, Relevance)
     if dataset is None and isinstance(judged, Relevance):
@@ -95,40 +288,23 @@ def robustness_from_runs(
         runner = VariantRunner(dataset, settings, directory, chosen, progress)
         results = {source.name: run_variants(runner, source, variants)}
         tables = StudyTables(dataset, {variant.label: variant for variant in variants}, results, chosen)
-        facts = _facts(dataset, results[source.name][ORIGINAL], chosen, data["relevance"])
+        original = results[source.name][ORIGINAL]
+        facts: dict[str, Any] = {"queries": len(original.query_ids), "fingerprint": data["relevance"]}
+        if dataset is not None:
+            facts = dataset_facts(dataset)
+        elif chosen.dataset_name is not None:
+            facts = {"name": chosen.dataset_name, **facts}
         described = about({"dataset": facts}, settings, chosen)
-        described["notes"] += _notes(results[source.name], variants)
+        # What was noted about the unperturbed lists, ties in others, and what lists cannot tell.
+        notes = described["notes"] = [str(note) for note in original.run.provenance.get("notes", ())]
+        for label, own in results[source.name].items():
+            ties = [note for note in own.run.provenance.get("notes", ()) if note.endswith(ORDER_DECIDES)]
+            notes += [f"{label}: {note}" for note in ties if note not in notes]
+        if any(variant.level == LISTS for variant in variants):
+            notes.append("which queries a perturbation changed is not known from lists: all of them count as changed")
+        if not original.run.rankings[original.direction].complete:
+            notes.append("what a list does not show counts as ranked below it, before and after")
         return study_result(tables, directory, described, progress)
-
-
-def _check(dataset: Dataset | None, relevance: Any, options: RobustnessOptions) -> None:
-    check_dataset(dataset)
-    if dataset is None and relevance is None:
-        raise UsageError(
-            "ranked lists without judgements", fix=f"pass {argument('relevance')}, or {argument('dataset')}"
-        )
-    defaults = {entry.name: entry.default for entry in fields(options)}
-    for name in _NOT_FOR_LISTS:
-        if getattr(options, name) != defaults[name]:
-            problem = f"{argument(name)} cannot change ranked lists that are ready"
-            raise UsageError(problem, fix="leave it out", option=name)
-    if dataset is not None and options.dataset_name is not None:
-        problem = f"both {argument('dataset')} and {argument('dataset_name')}"
-        raise UsageError(problem, fix="leave out the name", option="dataset_name")
-    correct([], options.correction)
-
-
-def _named_runs(runs: Mapping[str, Any] | str | Path) -> dict[str, Any]:
-    if isinstance(runs, str | Path):
-        runs = read_runs([str(runs)])
-    named = {str(name): lists for name, lists in runs.items()}
-    if len(named) == 1:
-        raise UsageError(
-            "one list, and nothing to compare it with",
-            fix=f"pass {UNPERTURBED!r} and the list of at least one perturbation",
-            option="runs",
-        )
-    return named
 
 
 def _variants(
@@ -150,26 +326,3 @@ def _variants(
         else:
             variants.append(Variant(name, seed, label, LISTS, dataset))
     return variants
-
-
-def _facts(
-    dataset: Dataset | None, original: QueryResults, options: RobustnessOptions, fingerprint: str
-) -> dict[str, Any]:
-    if dataset is not None:
-        return dataset_facts(dataset)
-    named = {} if options.dataset_name is None else {"name": options.dataset_name}
-    return {**named, "queries": len(original.query_ids), "fingerprint": fingerprint}
-
-
-def _notes(results: Mapping[str, QueryResults], variants: Sequence[Variant]) -> list[str]:
-    """What was noted about the unperturbed lists, ties in others, and what lists cannot tell."""
-    original = results[ORIGINAL]
-    notes = [str(note) for note in original.run.provenance.get("notes", ())]
-    for label, own in results.items():
-        ties = [note for note in own.run.provenance.get("notes", ()) if note.endswith(ORDER_DECIDES)]
-        notes += [f"{label}: {note}" for note in ties if note not in notes]
-    if any(variant.level == LISTS for variant in variants):
-        notes.append("which queries a perturbation changed is not known from lists: all of them count as changed")
-    if not original.run.rankings[original.direction].complete:
-        notes.append("what a list does not show counts as ranked below it, before and after")
-    return notes

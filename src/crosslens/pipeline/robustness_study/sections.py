@@ -23,16 +23,19 @@ from crosslens.core import (
     split_name,
 )
 from crosslens.metrics import facts_of, format_count, format_figure, metric_figure, unit_sentence
-from crosslens.pipeline.protocols.protocol import protocol_facts
+from crosslens.pipeline.protocol import protocol_facts
 from crosslens.pipeline.robustness_study.drop_table import (
+    CHANGE_FIGURES,
+    CHANGE_GROUPS,
     PERCENT_SENTENCE,
+    POOLED,
+    direction_rsum,
     drop_maps,
     drop_table,
     percent_figure,
     table_of_drops,
     table_of_tests,
 )
-from crosslens.pipeline.robustness_study.query_changes import CHANGE_FIGURES, CHANGE_GROUPS, POOLED, direction_rsum
 from crosslens.statistics import CORRECTION_WORDS, floor_of_p
 
 if TYPE_CHECKING:
@@ -52,11 +55,6 @@ _PARTS_OF_SPEECH = {
 Values = dict[str, Any]
 
 
-def study_title(study: Robustness) -> str:
-    """What is studied: ``Robustness: scenes``."""
-    return f"Robustness: {study.about.get('dataset', {}).get('name', 'Ranked lists')}"
-
-
 def check_tables(names: Iterable[str]) -> None:
     """Raise for a name that no table of a study has."""
     for name in names:
@@ -72,7 +70,10 @@ def study_sections(study: Robustness) -> Iterator[Section]:
     for name in ROBUSTNESS_TABLES if study.shown is None else study.shown:
         title, tables, notes = ROBUSTNESS_TABLES[name](study)
         if tables and study.shown is None and name in _FOLDED:
-            yield Section("", tuple(_folded(title, tables, notes)))
+            # Their own titles say what the section's would.
+            folded = (replace(part, title=f"{title}: {part.title}", notes=tuple(notes), folded=True)
+                      for part in tables if isinstance(part, Table))  # fmt: skip
+            yield Section("", tuple(folded))
         elif tables:
             yield Section(title, (*tables, Text.of(*notes, note=True)))
     if protocol := study.about.get("protocol"):
@@ -96,13 +97,6 @@ def _summary(study: Robustness) -> str:
     )
 
 
-def _folded(title: str, tables: Sequence[Part], notes: Sequence[str]) -> Iterator[Part]:
-    """Tables whose own titles say what the section's would."""
-    for table in tables:
-        if isinstance(table, Table):
-            yield replace(table, title=f"{title}: {table.title}", notes=tuple(notes), folded=True)
-
-
 Shown = tuple[str, Sequence[Part], Sequence[str]]
 """A heading, what is below it, and sentences that say what that is."""
 
@@ -118,8 +112,8 @@ def _models(study: Robustness) -> Shown:
 
 
 def _drops(study: Robustness) -> Shown:
-    tables = []
-    permutations = study.about.get("testing", {}).get("permutations", 10_000)
+    tables, testing = [], study.about.get("testing", {})
+    permutations = testing.get("permutations", 10_000)
     for model, rows in _by_model(study, _of_metric(study, study.headline)):
         columns: dict[str, list[Cell]] = {
             "perturbation": [row["perturbation"] for row in rows],
@@ -139,26 +133,21 @@ def _drops(study: Robustness) -> Shown:
                 f"{model}: {study.headline} {before} before",
             )
         )  # fmt: skip
-    return f"Drop of {study.headline}", tables, (_about_drops(study),)
-
-
-def _about_drops(study: Robustness) -> str:
-    testing = study.about.get("testing", {})
     share = f"{100 * testing.get('level', 0.95):g}%"
     direction, name = split_name(study.headline)
     half = f" It is Hit@1 + Hit@5 + Hit@10 of {direction}, in percent." if name != study.headline else ""
     tests = len(study.models) * study.drops.select("perturbation", "seed").n_unique()
-    permutations = testing.get("permutations", 10_000)
     floor = floor_of_p(permutations, testing.get("correction", "none"), tests)
     least = f"; {permutations:,} permutations give no p below {floor:.4f}"
     applied = "Applied: the share of captions that changed. " if _knows_changes(study) else ""
     corrected = CORRECTION_WORDS.get(testing.get("correction", ""), CORRECTION_WORDS["none"])
-    return (
+    about = (
         f"Drop: before − after, in points and in {PERCENT_SENTENCE} Above 0 is worse.{half} In brackets: {share} "
         "interval over images; that of percent is of the ratio, with the figures before and after from the same "
         f"images. {applied}"
         f"p: paired permutation test over images, two-sided, {corrected} for {format_count(tests, 'test')}{least}."
     )
+    return f"Drop of {study.headline}", tables, (about,)
 
 
 def _applied(study: Robustness) -> Shown:
@@ -208,16 +197,17 @@ def _metrics(study: Robustness) -> Shown:
         lines: list[tuple[Cell, ...]] = [
             ("original", *(metric_figure(name, cells[first, name]["before"]) for name in names))
         ]
-        lines += [(variant, *(_after(cells[variant, name]) for name in names)) for variant in study.perturbations]
+        for variant in study.perturbations:
+            figures = []
+            for name in names:
+                before, after = float(cells[variant, name]["before"]), cells[variant, name]["after"]
+                change = metric_figure(name, float(after) - before, signed=True)
+                figures.append(replace(metric_figure(name, after), mark=f"({change})"))
+            lines.append((variant, *figures))
         titles = tuple(name + ("" if facts_of(name).higher_is_better else " ↓") for name in names)
         tables.append(Table(("perturbation", *titles), tuple(lines), "l" + "r" * len(names), model))
     about = f"The figure after, and in brackets after − before. {unit_sentence(names)}" if names else ""
     return "Every metric", tables, (about,)
-
-
-def _after(row: Values) -> Figure:
-    change = metric_figure(row["metric"], float(row["after"]) - float(row["before"]), signed=True)
-    return replace(metric_figure(row["metric"], row["after"]), mark=f"({change})")
 
 
 def _changes(study: Robustness) -> Shown:
@@ -316,17 +306,17 @@ def _captions(study: Robustness) -> Shown:
 
 
 def _card(rows: Sequence[Values]) -> PictureCard:
+    def rank(row: Values, when: str) -> str:
+        place = row[f"rank_{when}"]
+        return "beyond the list" if place is None else f"{place:,.0f}"
+
     first = rows[0]
     lines = [first["original"]] if first["original"] else []
     for row in rows[:_WORST]:
-        moved = f"{row['perturbation']}: rank {_rank(row['rank_before'])} → {_rank(row['rank_after'])}"
+        moved = f"{row['perturbation']}: rank {rank(row, 'before')} → {rank(row, 'after')}"
         lines.append(f"{moved}: {row['text']}" if row["text"] and row["text"] != row["original"] else moved)
-    before = f"rank {_rank(first['rank_before'])}, mean drop {first['mean_drop']:.2f} of 3"
+    before = f"rank {rank(first, 'before')}, mean drop {first['mean_drop']:.2f} of 3"
     return PictureCard(f"{first['place']}. {first['query']}: {before}", tuple(lines))
-
-
-def _rank(rank: float | None) -> str:
-    return "beyond the list" if rank is None else f"{rank:,.0f}"
 
 
 def _first_seed(table: pl.DataFrame) -> pl.DataFrame:

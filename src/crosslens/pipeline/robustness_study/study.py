@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,30 +15,139 @@ from crosslens.core import (
     ENDINGS,
     FORMAT_VERSION,
     RUN_FILE,
+    RUN_LAYOUT,
+    ConflictError,
     InputError,
+    Layout,
+    Manifest,
     Presented,
+    ResumableFolder,
     Section,
+    Workspace,
+    argument,
     atomic_file,
     check_stored_protocol,
     json_form,
     link_tree,
     parquet_bytes,
     read_facts,
+    read_manifest,
     read_parquet_file,
     read_whole,
+    require_entries,
     verification,
     workspace,
     write_header,
 )
 from crosslens.metrics import facts_of
-from crosslens.pipeline.robustness_study.sections import study_sections, study_title
-from crosslens.pipeline.robustness_study.study_directory import (
+from crosslens.pipeline.robustness_study.sections import study_sections
+
+ROBUSTNESS_FILE = "robustness.json"
+_OVERWRITE = f"choose another output folder, or pass {argument('overwrite', True)}"
+
+
+TABLES = ("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle", "captions", "queries",
+          "headline_queries")  # fmt: skip
+STUDY_LAYOUT = Layout(
+    "a robustness study",
     ROBUSTNESS_FILE,
-    STUDY_LAYOUT,
-    TABLES,
-    folder_name,
-    read_study_header,
+    (*(f"{name}.parquet" for name in TABLES), "*/*.parquet", *RUN_LAYOUT.within("*/*")),
 )
+
+
+def read_study_header(file: Path) -> tuple[dict[str, Any], Manifest]:
+    """What ``robustness.json`` says, and the files that it lists."""
+    header, manifest = read_manifest(file, "robustness")
+    types = {"models": list, "perturbations": list, "headline": str, "direction": str, "options": dict}
+    require_entries(header, types, file)
+    for name in ("models", "perturbations", "headline", "direction"):
+        if name not in header or not all(isinstance(text, str) for text in header[name]):
+            problem = f"{name!r} is {header.get(name)!r:.60}"
+            raise InputError(problem, file=file, expected="names", fix="run the same command again")
+    return header, manifest
+
+
+class StudyDirectory:
+    """The study in a folder, and the new one that replaces it; ``setting`` is the fingerprint of what its runs share.
+
+    ``folder`` is where the new one is prepared, ``pictures`` where perturbed pictures are kept until it is complete.
+    """
+
+    def __init__(self, work: Workspace, target: Path, setting: str, *, overwrite: bool = False) -> None:
+        self._work, self.folder, self.pictures = work, work.new, work.beside("pictures")
+        self.target, self.setting, self.overwrite = target, setting, overwrite
+        self.changed = False
+        """Whether the new study differs from the stored one."""
+        self.stored: dict[str, Any] = {}
+        if not STUDY_LAYOUT.holds(target):
+            return
+        try:
+            self.stored = read_study_header(target / ROBUSTNESS_FILE)[0]
+        except InputError:  # a damaged one counts as none where it is to be replaced
+            if not overwrite:
+                raise
+        if self.stored.get("setting") != setting:
+            folder = ResumableFolder(STUDY_LAYOUT, target, setting, overwrite)
+            folder.refuse_other(" (other data, metrics or options)")
+        STUDY_LAYOUT.refuse_foreign_files(target)
+
+    def _require(self, condition: bool, problem: str, fix: str) -> None:
+        if not (condition or self.overwrite):
+            raise ConflictError(f"{self.target}: {problem}", fix=f"{fix}, {_OVERWRITE}")
+
+    def refuse_fewer_seeds(self, seeds: int) -> None:
+        """Raise where the stored study has more seeds, whose tables would be lost."""
+        stored = self.stored.get("options", {}).get("seeds", 1)
+        problem = f"the stored study has {stored} seeds, and this one {seeds}"
+        self._require(seeds >= stored, problem, f"use {stored} seeds")
+
+    def refuse_loss(self, kind: str, kept: Collection[str], unnamed: int = 0) -> None:
+        """Raise where the stored study has ``models`` or ``perturbations`` that the new one does not have.
+
+        With ``unnamed`` ones whose names are not known yet, only where those cannot be all that is missing.
+        """
+        lost = [name for name in self.stored.get(kind, ()) if name not in kept]
+        problem = f"the stored study also has {', '.join(lost)}, which would be lost from its tables"
+        self._require(len(lost) <= unnamed, problem, "name them too")
+
+    def begin(self) -> None:
+        """Make the new folder, with the runs of the stored study if they are of the same setting."""
+        if self.folder.is_dir():  # interrupted work of the same setting
+            return
+        if self.stored.get("setting") == self.setting:
+            link_tree(self.target, self.folder)
+        else:
+            self.folder.mkdir()
+
+    def run_folder(self, model: str, label: str) -> Path:
+        return self.folder / folder_name(model) / label
+
+    def finish(self, result: Robustness) -> None:
+        """Put the study in place, if anything about it is new."""
+        if self.changed:
+            result.write_into(self.folder)
+            self._work.publish(STUDY_LAYOUT)
+        else:
+            self._work.discard()
+
+
+@contextmanager
+def study_directory(
+    output: str | Path | None, setting: str, *, overwrite: bool = False
+) -> Iterator[StudyDirectory | None]:
+    """Lock and prepare the folder of a study; interrupted work of the same setting is continued."""
+    if output is None:
+        yield None
+        return
+    STUDY_LAYOUT.holds(Path(output))  # refused before anything is made beside it
+    with workspace(output, setting) as work:
+        yield StudyDirectory(work, Path(output), setting, overwrite=overwrite)
+
+
+def folder_name(model: str) -> str:
+    """A model's name as a folder name; that of a perturbation may have brackets."""
+    return re.sub(r"[^\w.@+\[\]-]+", "-", model).strip("-.") or "model"
+
 
 _LARGE = ("overlap_pairs", "captions", "queries", "headline_queries")
 """Tables that are in the folder and in Python only: too long for a page of JSON."""
@@ -76,11 +187,9 @@ class Robustness(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
-        return study_title(self)
+        return f"Robustness: {self.about.get('dataset', {}).get('name', 'Ranked lists')}"
 
     def sections(self, **options: Any) -> Iterator[Section]:
-        """The drops as heat maps, then the tables that are shown."""
         return study_sections(self)
 
     def as_dict(self) -> dict[str, Any]:
@@ -93,13 +202,11 @@ class Robustness(Presented):
             "headline": self.headline,
             "direction": self.direction,
             **self.about,
-            "metric_facts": {name: asdict(facts_of(name)) for name in self._metrics},
+            "metric_facts": {
+                name: asdict(facts_of(name)) for name in dict.fromkeys([self.headline, *self.tables["drops"]["metric"]])
+            },
             **{name: json_form(self.tables[name].to_dicts()) for name in TABLES if name not in _LARGE},
         }
-
-    @property
-    def _metrics(self) -> list[str]:
-        return list(dict.fromkeys([self.headline, *self.tables["drops"]["metric"]]))
 
     def save(self, file: str | Path, *, overwrite: bool = False) -> Path:
         """Write a folder with the tables and ``robustness.json``, or a file in the form that its ending names.
@@ -119,18 +226,20 @@ class Robustness(Presented):
         return folder
 
     def write_into(self, folder: Path) -> None:
-        """Write the same files into a folder that is being prepared; the header lists them and the runs beside them."""
+        """Write the same files into a folder that is being prepared; the header lists them and the runs beside them.
+
+        Of every model and variant: its results, and its run, whose header lists its own files.
+        """
         for name, table in self.tables.items():
             with atomic_file(folder / f"{name}.parquet") as file:
                 file.write_bytes(parquet_bytes(table))
-        tables = [f"{name}.parquet" for name in self.tables]
-        write_header(folder / ROBUSTNESS_FILE, self.as_dict(), tables + self._run_files(folder))
-
-    def _run_files(self, folder: Path) -> list[str]:
-        """What is stored of every model and variant: its results, and its run, whose header lists its own files."""
-        results = [file for model in self.models for file in sorted((folder / folder_name(model)).glob("*.parquet"))]
-        pairs = ((file, file.with_suffix("") / RUN_FILE) for file in results)
-        return [part.relative_to(folder).as_posix() for pair in pairs if pair[1].exists() for part in pair]
+        files = [f"{name}.parquet" for name in self.tables]
+        for model in self.models:
+            for results in sorted((folder / folder_name(model)).glob("*.parquet")):
+                run = results.with_suffix("") / RUN_FILE
+                if run.exists():
+                    files += [part.relative_to(folder).as_posix() for part in (results, run)]
+        write_header(folder / ROBUSTNESS_FILE, self.as_dict(), files)
 
     @staticmethod
     def load(folder: str | Path, *, verify: bool = True) -> Robustness:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from crosslens.core import (
     Dataset,
@@ -18,21 +17,26 @@ from crosslens.core import (
     argument,
     current_engine,
     json_form,
+    require_one_source,
 )
 from crosslens.encode import MEAN, EncodeOptions, MatrixScorer, TextQueries, load_encoder
 from crosslens.metrics import MetricRequest, MetricSpec
 from crosslens.perturbations import PERTURBATIONS, chosen_perturbations, is_image_perturbation
 from crosslens.pipeline.comparison import unused_label
-from crosslens.pipeline.evaluation import dataset_facts, text_set_facts, text_set_notes
+from crosslens.pipeline.evaluation import dataset_facts, scratch_folder, text_set_facts, text_set_notes
 from crosslens.pipeline.inputs import check_dataset
+from crosslens.pipeline.keywords import RobustnessKeywords
 from crosslens.pipeline.options import RobustnessOptions, refuse_other_keywords
-from crosslens.pipeline.protocols.following import follow_in_study, require_perturbations, study_record
-from crosslens.pipeline.protocols.protocol import find_protocol
-from crosslens.pipeline.robustness_study.study import Robustness
-from crosslens.pipeline.robustness_study.study_directory import StudyDirectory, folder_name, study_directory
+from crosslens.pipeline.protocol import find_protocol, follow_in_study, require_perturbations, study_record
+from crosslens.pipeline.robustness_study.study import Robustness, StudyDirectory, folder_name, study_directory
 from crosslens.pipeline.robustness_study.tables import StudyTables, significance_settings
-from crosslens.pipeline.robustness_study.variant_runner import QueryResults, ResultSource, StudySettings, VariantRunner
-from crosslens.pipeline.robustness_study.variant_tasks import run_in_tasks
+from crosslens.pipeline.robustness_study.variant_runner import (
+    QueryResults,
+    ResultSource,
+    StudySettings,
+    VariantRunner,
+    run_in_tasks,
+)
 from crosslens.pipeline.robustness_study.variants import (
     GIVEN,
     ORIGINAL,
@@ -49,7 +53,6 @@ from crosslens.pipeline.robustness_study.vectors import (
     VectorSource,
     require_pixels,
 )
-from crosslens.pipeline.run_directory import scratch_folder
 from crosslens.statistics import correct
 
 
@@ -68,7 +71,7 @@ def robustness(
     output: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[RobustnessKeywords],
 ) -> Robustness:
     """Evaluate models on a dataset and on perturbed variants of it, and measure what the perturbations change.
 
@@ -94,18 +97,39 @@ def robustness(
     :func:`crosslens.encode.text_only`. Where another program ranks, there is :func:`robustness_from_runs`.
     """
     refuse_other_keywords(options, robustness, RobustnessOptions, EncodeOptions)
-    encode_options, study_options = EncodeOptions.pick(options), RobustnessOptions.pick(options)
-    study_options = _text_options(study_options, queries)
+    encode_options, study_options = EncodeOptions.pick(dict(options)), RobustnessOptions.pick(dict(options))
+    if queries is not None:
+        check_dataset(queries)
+        study_options = replace(study_options, image_text=study_options.image_text or MEAN)
+    elif study_options.shared_images:
+        problem = f"{argument('shared_images', True)} requires {argument('queries')}"
+        raise UsageError(problem, fix=f"pass {argument('queries')}, or drop it", option="shared_images")
     made = {**(variants or {}), **(perturbed or {})}
     protocol = find_protocol(study_options.protocol, "robustness")
     if protocol is not None:
         study_options, metrics = follow_in_study(protocol, study_options, metrics)
         if perturbations is None and not made:
             perturbations = protocol.setting("robustness", "perturbations")
-    names = _perturbation_names(perturbations, made)
+    words = perturbations.split(",") if isinstance(perturbations, str) else list(perturbations or ())
+    groups = [[word] if word in made else chosen_perturbations([word]) for word in map(str.strip, words) if word]
+    names = tuple(dict.fromkeys(name for group in groups for name in group))
+    if perturbations is None:
+        names = tuple(made) or chosen_perturbations("all")
+    names = names or chosen_perturbations("")
     if protocol is not None:
         require_perturbations(protocol, names)
-    _check_inputs(dataset, model, models, images, captions, variants)
+    if dataset is None:
+        raise UsageError("no dataset", fix="pass what load_dataset returns")
+    check_dataset(dataset)
+    if model is not None and models is not None:
+        raise UsageError(f"both {argument('model')} and {argument('models')}", fix="pass one of them")
+    source = require_one_source(
+        f"pass {argument('model', 'tiny')}, say, or the variants' vectors: {argument('variants')}",
+        model=models if model is None else [model],
+        embeddings=[given for given in (images, captions, variants) if given is not None],
+    )
+    if source == "embeddings" and variants is None:
+        raise UsageError("no embeddings of the variants", fix=f"pass {argument('variants')}, or a model")
     _check_options(study_options, encode_options, names, variants or (), perturbed or ())
     settings = StudySettings.of(study_options, metrics)
     data = {"dataset": dataset.fingerprint} | ({} if queries is None else {"queries": queries.fingerprint})
@@ -114,16 +138,27 @@ def robustness(
         if directory is not None:
             directory.refuse_loss("perturbations", names)
             directory.refuse_fewer_seeds(study_options.seeds)
-        scratch = scratch_folder(None if directory is None else directory.pictures)
-        given = images, captions, variants or {}
-        with scratch as pictures:
+        with scratch_folder(None if directory is None else directory.pictures) as pictures:
             encoding = VariantEncoding(encode_options, study_options, pictures, queries)
             asked = encoding.queries(dataset)
             progress = progress or SilentProgress()
             changed = _variants(asked, names, perturbed or {}, study_options, progress)
+
+            def vector_source(name: str, encoder: Any, taken: Iterable[str]) -> VectorSource:
+                """The vectors of a model, under a name that no other has; or those that are given."""
+                if encoder is None:
+                    given_name = study_options.name or "embeddings"
+                    return GivenVectors(given_name, asked.dataset, images, captions, variants or {})
+                loaded = load_encoder(encoder, encoding.options)
+                label = unused_label(name or loaded.name, set(map(folder_name, taken)), folder_name)
+                if isinstance(loaded, MatrixScorer):
+                    return MatrixScores(label, loaded, dataset, encoding)
+                return ModelVectors(label, loaded, dataset, encoding)
+
+            several = [model] if models is None else [models] if isinstance(models, str) else models
             results = _run_models(
-                _named_models(study_options.name or "embeddings", model, models),
-                partial(_vector_source, dataset, asked.dataset, given, encoding),
+                list(several.items()) if isinstance(several, Mapping) else [("", encoder) for encoder in several],
+                vector_source,
                 VariantRunner(asked.dataset, settings, directory, study_options, progress),
                 changed,
             )
@@ -136,29 +171,32 @@ def robustness(
             return study_result(tables, directory, described, progress)
 
 
-def _text_options(options: RobustnessOptions, queries: Dataset | None) -> RobustnessOptions:
-    """The options with text-only retrieval where a second text set has the queries."""
-    if queries is None:
-        if options.shared_images:
-            problem = f"{argument('shared_images', True)} requires {argument('queries')}"
-            raise UsageError(problem, fix=f"pass {argument('queries')}, or drop it", option="shared_images")
-        return options
-    check_dataset(queries)
-    return options if options.image_text is not None else replace(options, image_text=MEAN)
-
-
-def _vector_source(
-    dataset: Dataset, queries: Dataset, given: tuple[Any, Any, Mapping[str, Any]], encoding: VariantEncoding,
-    name: str, encoder: Any, taken: Iterable[str],
-) -> VectorSource:  # fmt: skip
-    """The vectors of a model, under a name that no other has; or those that are given."""
-    if encoder is None:
-        return GivenVectors(name, queries, *given)
-    loaded = load_encoder(encoder, encoding.options)
-    label = unused_label(name or loaded.name, set(map(folder_name, taken)), folder_name)
-    if isinstance(loaded, MatrixScorer):
-        return MatrixScores(label, loaded, dataset, encoding)
-    return ModelVectors(label, loaded, dataset, encoding)
+def _check_options(
+    options: RobustnessOptions, encoding: EncodeOptions, names: Sequence[str], variants: Iterable[str],
+    perturbed: Iterable[str],
+) -> None:  # fmt: skip
+    pictures = [name for name in names if is_image_perturbation(name)]
+    if options.image_text is not None and pictures:
+        raise UsageError(f"{pictures[0]} changes pictures, and text-only retrieval has none", fix="leave it out")
+    if encoding.skip_bad:
+        fix = f"leave out {argument('skip_bad')}"
+        raise UsageError("robustness studies need every image", fix=fix, option="skip_bad")
+    for name in ("skip_unknown", "dataset_name"):
+        if getattr(options, name):
+            problem = f"{argument(name)} is for ranked lists"
+            raise UsageError(problem, fix=f"leave it out, or pass {argument('runs')}", option=name)
+    correct([], options.correction)
+    made = {
+        "one set of vectors for each variant": list(variants),
+        "datasets that are perturbed already": list(perturbed),
+    }
+    for what, given in made.items():
+        if given and options.seeds > 1:
+            raise UsageError(f"{options.seeds} seeds, but {what}", fix="use one seed")
+        for name in given:
+            if name == ORIGINAL or folder_name(name) != name:
+                fix = "name it by its perturbation, such as char_swap; the original's vectors are images and captions"
+                raise UsageError(f"a variant cannot be called {name!r}", fix=fix)
 
 
 def _run_models(
@@ -167,7 +205,6 @@ def _run_models(
     runner: VariantRunner,
     variants: Sequence[Variant],
 ) -> dict[str, dict[str, QueryResults]]:
-    """The results of every model on the original and on every variant."""
     if runner.directory is not None:
         runner.directory.begin()
     results: dict[str, dict[str, QueryResults]] = {}
@@ -221,58 +258,6 @@ def about(data: Mapping[str, Any], settings: StudySettings, options: RobustnessO
     }
 
 
-def _perturbation_names(perturbations: str | Iterable[str] | None, given: Mapping[str, Any]) -> tuple[str, ...]:
-    if perturbations is None:
-        return tuple(given) or chosen_perturbations("all")
-    words = perturbations.split(",") if isinstance(perturbations, str) else list(perturbations)
-    words = [word.strip() for word in words if word.strip()]
-    groups = [[word] if word in given else chosen_perturbations([word]) for word in words]
-    return tuple(dict.fromkeys(name for group in groups for name in group)) or chosen_perturbations("")
-
-
-def _check_inputs(dataset: Dataset, model: Any, models: Any, images: Any, captions: Any, variants: Any) -> None:
-    """Raise for inputs that exclude or require each other, before the long work."""
-    if dataset is None:
-        raise UsageError("no dataset", fix="pass what load_dataset returns")
-    check_dataset(dataset)
-    if model is not None and models is not None:
-        raise UsageError(f"both {argument('model')} and {argument('models')}", fix="pass one of them")
-    if variants is not None and (model is not None or models is not None):
-        raise UsageError("both a model and the variants' vectors", fix="pass one or the other")
-    if variants is None and model is None and not models:
-        raise UsageError("neither a model nor the variants' vectors", fix=f"pass {argument('model', 'tiny')}, say")
-    if variants is None and (images is not None or captions is not None):
-        raise UsageError("both a model and embeddings of the original", fix="pass one or the other")
-
-
-def _check_options(
-    options: RobustnessOptions, encoding: EncodeOptions, names: Sequence[str], variants: Iterable[str],
-    perturbed: Iterable[str],
-) -> None:  # fmt: skip
-    pictures = [name for name in names if is_image_perturbation(name)]
-    if options.image_text is not None and pictures:
-        raise UsageError(f"{pictures[0]} changes pictures, and text-only retrieval has none", fix="leave it out")
-    if encoding.skip_bad:
-        fix = f"leave out {argument('skip_bad')}"
-        raise UsageError("robustness studies need every image", fix=fix, option="skip_bad")
-    for name in ("skip_unknown", "dataset_name"):
-        if getattr(options, name):
-            problem = f"{argument(name)} is for ranked lists"
-            raise UsageError(problem, fix=f"leave it out, or pass {argument('runs')}", option=name)
-    correct([], options.correction)
-    variants, perturbed = list(variants), list(perturbed)
-    if variants and options.seeds > 1:
-        raise UsageError(f"{options.seeds} seeds, but one set of vectors for each variant", fix="use one seed")
-    if perturbed and options.seeds > 1:
-        raise UsageError(f"{options.seeds} seeds, but datasets that are perturbed already", fix="use one seed")
-    for name in (*variants, *perturbed):
-        if name == ORIGINAL or folder_name(name) != name:
-            raise UsageError(
-                f"a variant cannot be called {name!r}",
-                fix="name it by its perturbation, such as char_swap; the original's vectors are images and captions",
-            )
-
-
 def _variants(
     asked: TextQueries, names: Sequence[str], given: Mapping[str, Dataset], options: RobustnessOptions,
     progress: Progress,
@@ -295,11 +280,3 @@ def _variants(
     variants = [grouped_variant(variant, asked) for variant in variants]
     variants += [Variant(name, seeds[0], name, GIVEN, asked.dataset) for name in missing if name not in known]
     return sorted(variants, key=lambda variant: (variant.seed, names.index(variant.perturbation)))
-
-
-def _named_models(name: str, model: Any, models: Mapping[str, Any] | Sequence[Any] | None) -> list[tuple[str, Any]]:
-    """Names (empty: the model's own) and models; (name, None) where vectors are given instead."""
-    if isinstance(models, Mapping):
-        return list(models.items())
-    several = [model] if model is not None else [models] if isinstance(models, str) else list(models or ())
-    return [("", encoder) for encoder in several] or [(name, None)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -14,26 +15,28 @@ import polars as pl
 from crosslens.core import (
     IMAGE_TO_TEXT,
     RUN_FILE,
+    RUN_LAYOUT,
     TEXT_TO_IMAGE,
     Dataset,
+    Embeddings,
     Ids,
     InputError,
     Progress,
-    Ranking,
     Run,
+    SilentProgress,
     UsageError,
     atomic_file,
+    current_engine,
     fingerprint,
     parquet_bytes,
     reading,
 )
 from crosslens.metrics import RSUM_CUTOFFS, metric_plugins, parse_metrics, ranks_of
-from crosslens.pipeline.evaluation import evaluate
-from crosslens.pipeline.inputs import score_source
-from crosslens.pipeline.known_ids import TEXT_TO_TEXT
-from crosslens.pipeline.list_ranker import list_clusters
+from crosslens.pipeline.evaluation import evaluate, run_folder
+from crosslens.pipeline.inputs import TEXT_TO_TEXT, score_source
 from crosslens.pipeline.options import RobustnessOptions
-from crosslens.pipeline.robustness_study.study_directory import StudyDirectory
+from crosslens.pipeline.rankers import list_clusters
+from crosslens.pipeline.robustness_study.study import StudyDirectory
 from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant
 from crosslens.rank import Scorer
 
@@ -76,7 +79,12 @@ class QueryResults:
         except InputError as error:
             deepest = f"at least {RSUM_CUTOFFS[-1]} items: a study counts Hit@1 + Hit@5 + Hit@10 of every query"
             raise InputError(error.problem, expected=deepest, fix="pass longer lists") from error
-        own = np.full(len(rank), np.nan) if scorer is None else _own_scores(ranking, scorer)
+        own = np.full(len(rank), -np.inf)
+        if scorer is not None:
+            queries, items = ranking.rows, ranking.relevant
+            images, captions = (queries, items) if direction == IMAGE_TO_TEXT else (items, queries)
+            np.maximum.at(own, queries, np.asarray(scorer.exact(images, captions), np.float64))
+        own = np.where(np.isfinite(own), own, np.nan)
         return QueryResults(run, direction, ranking.query_ids, clusters, rank, hits, own)
 
     def save(self, folder: Path, key: str) -> None:
@@ -112,14 +120,6 @@ def _content(table: pl.DataFrame) -> str:
 
 def _results_file(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.parquet")
-
-
-def _own_scores(ranking: Ranking, scorer: Scorer) -> FloatArray:
-    queries, items = ranking.rows, ranking.relevant
-    images, captions = (queries, items) if ranking.direction == IMAGE_TO_TEXT else (items, queries)
-    own = np.full(len(ranking.query_ids), -np.inf)
-    np.maximum.at(own, queries, np.asarray(scorer.exact(images, captions), np.float64))
-    return np.where(np.isfinite(own), own, np.nan)
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,6 @@ class NamedVariant(NamedTuple):
     folder: Path | None
 
     def load(self, direction: str) -> QueryResults | None:
-        """Results that are stored; None where they have to be computed."""
         return None if self.folder is None else QueryResults.load(self.folder, self.key, direction)
 
 
@@ -229,37 +228,29 @@ class VariantRunner:
         return NamedVariant(label, f"{source.name}, {label}", key, folder)
 
     def save(self, results: QueryResults, named: NamedVariant) -> None:
-        """Keep new results whose run is in its folder."""
         if named.folder is not None and self.directory is not None:
             results.save(named.folder, named.key or "")
             self.directory.changed = True
 
     def dataset_of(self, variant: Variant | None) -> Dataset | None:
-        """The dataset with the variant's captions."""
         return self.dataset if variant is None else variant.dataset
 
     def measure(
         self, inputs: Mapping[str, Any], dataset: Dataset | None, name: str, folder: Path | None, progress: Progress
     ) -> QueryResults:
-        """Evaluate a variant, with its run in a folder."""
+        settings, direction = self.settings, self.settings.table_direction
         with reading(name) if "run" in inputs else nullcontext():
-            return self._measure(inputs, dataset, name, folder, progress)
-
-    def _measure(
-        self, inputs: Mapping[str, Any], dataset: Dataset | None, name: str, folder: Path | None, progress: Progress
-    ) -> QueryResults:
-        settings = self.settings
-        run = evaluate(
-            dataset, **inputs, directions=settings.directions, metrics=settings.metrics,
-            score=settings.score, resamples=settings.resamples, level=settings.level, seed=settings.seed,
-            threads=self.options.threads, name=name, output=folder, overwrite=True, command=self.options.command,
-            progress=progress,
-        )  # fmt: skip
-        direction = settings.table_direction
-        if dataset is None or "run" in inputs:
-            return QueryResults.of(run, direction, list_clusters(run.rankings)[direction], None)
-        clusters = np.arange(len(dataset.image_ids)) if direction == IMAGE_TO_TEXT else dataset.caption_image
-        return QueryResults.of(run, direction, clusters, score_source(dataset, **inputs, score=settings.score).scorer)
+            run = evaluate(
+                dataset, **inputs, directions=settings.directions, metrics=settings.metrics,
+                score=settings.score, resamples=settings.resamples, level=settings.level, seed=settings.seed,
+                threads=self.options.threads, name=name, output=folder, overwrite=True, command=self.options.command,
+                progress=progress,
+            )  # fmt: skip
+            if dataset is None or "run" in inputs:
+                return QueryResults.of(run, direction, list_clusters(run.rankings)[direction], None)
+            clusters = np.arange(len(dataset.image_ids)) if direction == IMAGE_TO_TEXT else dataset.caption_image
+            scorer = score_source(dataset, **inputs, score=settings.score).scorer
+            return QueryResults.of(run, direction, clusters, scorer)
 
 
 class PrefixedProgress:
@@ -276,3 +267,65 @@ class PrefixedProgress:
 
     def finish(self) -> None:
         self._progress.finish()
+
+
+VariantTask = tuple[str, Dataset | None, Mapping[str, Any]]
+"""One evaluation: its name, its dataset, and the inputs that differ from the others'."""
+
+
+def evaluate_variant(work: tuple[VariantRunner, Mapping[str, Any]], task: VariantTask) -> QueryResults:
+    """The results of one variant; ``work`` has what all read: the settings, and inputs that variants leave alone."""
+    (runner, shared), (name, dataset, changed) = work, task
+    unchanged = {key: value for key, value in shared.items() if key not in changed}
+    return runner.measure({**unchanged, **changed}, dataset, name, None, SilentProgress())
+
+
+def run_in_tasks(
+    runner: VariantRunner, source: ResultSource, variants: Sequence[Variant | None]
+) -> dict[str, QueryResults]:
+    """The results of a model on these variants; finished ones are loaded, each new one is stored when it is done."""
+    named = [runner.named(source, variant) for variant in variants]
+    stored = {entry.label: entry.load(runner.settings.table_direction) for entry in named}
+    missing = [(variant, entry) for variant, entry in zip(variants, named, strict=True) if stored[entry.label] is None]
+    results = {label: loaded for label, loaded in stored.items() if loaded is not None}
+    for entry, computed in zip((entry for _, entry in missing), _computed(runner, source, missing), strict=True):
+        if entry.folder is not None:
+            with run_folder(entry.folder, computed.run.provenance["key"], overwrite=True) as (work, finished):
+                if finished is None and work is not None:
+                    computed.run.write_into(work.new)
+                    work.publish(RUN_LAYOUT)
+        runner.save(computed, entry)
+        results[entry.label] = computed
+    return {entry.label: results[entry.label] for entry in named}
+
+
+def _computed(
+    runner: VariantRunner, source: ResultSource, missing: Sequence[tuple[Variant | None, NamedVariant]]
+) -> Iterator[QueryResults]:
+    if not missing:
+        return
+    first = source.inputs(missing[0][0], PrefixedProgress(runner.progress, missing[0][1].name))
+    plain = replace(runner.options, image_text=None, options=None)  # models stay here: they have encoded already
+    work = (replace(runner, directory=None, options=plain, progress=SilentProgress(), dataset=None), first)
+
+    def tasks() -> Iterator[VariantTask]:
+        for number, (variant, entry) in enumerate(missing):
+            progress = PrefixedProgress(runner.progress, entry.name)
+            inputs = source.inputs(variant, progress) if number else first
+            changed = {key: value for key, value in inputs.items() if value is not first.get(key)}
+            yield entry.name, runner.dataset_of(variant), changed
+
+    finished = 0
+
+    def show(task: VariantTask) -> None:
+        nonlocal finished
+        finished += 1
+        runner.progress.start(f"{source.name}: variants", len(missing))  # encoding has shown its own bar meanwhile
+        runner.progress.advance(finished)
+
+    arrays = (value for value in first.values() if isinstance(value, Embeddings | np.ndarray))
+    size = sum(math.prod(value.shape) * value.dtype.itemsize for value in arrays)  # what a variant takes, at most
+    try:
+        yield from current_engine().run(evaluate_variant, work, tasks(), done=show, size=size)
+    finally:
+        runner.progress.finish()

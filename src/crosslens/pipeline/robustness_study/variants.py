@@ -22,12 +22,7 @@ from crosslens.core import (
     read_header,
     read_json_file,
 )
-from crosslens.data import (
-    ARRAY_SUFFIXES,
-    SHARD_SUFFIXES,
-    Side,
-    read_vectors,
-)
+from crosslens.data import ARRAY_SUFFIXES, SHARD_SUFFIXES, Side, read_vectors
 from crosslens.encode import TextQueries, sentence_parts
 from crosslens.perturbations import (
     PERTURBATIONS,
@@ -232,15 +227,19 @@ def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset
         is_array = part.suffix.lower() in ARRAY_SUFFIXES
         name = part.name.removesuffix(part.suffix) if is_array else part.name
         side: Side = "image" if is_image_perturbation(name) else "caption"
-        if is_array:
-            vectors[name] = _as_variant(name, read_vectors(part, side))
-        elif (part / HEADER_FILE).is_file():
-            if _kind(part) == "crosslens/embeddings":
-                vectors[name] = _as_variant(name, Embeddings.load(part, mmap=True))
-            elif _kind(part) == "crosslens/dataset":
+        if (part / HEADER_FILE).is_file():
+            try:
+                kind = read_json_file(part / HEADER_FILE).get("format")
+            except (InputError, AttributeError):
+                kind = read_header(part / HEADER_FILE, "dataset")  # raises
+            if kind == "crosslens/embeddings":
+                vectors[name] = Embeddings.load(part, mmap=True)
+            elif kind == "crosslens/dataset":
                 datasets[name] = Dataset.load(part)
-        elif part.is_dir() and any(file.suffix.lower() in SHARD_SUFFIXES for file in part.iterdir()):
-            vectors[name] = _as_variant(name, read_vectors(part, side))
+        elif is_array or (part.is_dir() and any(file.suffix.lower() in SHARD_SUFFIXES for file in part.iterdir())):
+            vectors[name] = read_vectors(part, side)
+        if name in vectors and side == "image":
+            vectors[name] = (vectors[name], None)
     if not vectors and not datasets:
         raise InputError(
             "no variants here",
@@ -249,14 +248,3 @@ def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset
             fix="write them with crosslens perturb -o",
         )
     return vectors, datasets
-
-
-def _as_variant(name: str, vectors: Any) -> Any:
-    return (vectors, None) if is_image_perturbation(name) else vectors
-
-
-def _kind(folder: Path) -> str:
-    try:
-        return str(read_json_file(folder / HEADER_FILE).get("format"))
-    except (InputError, AttributeError):
-        return str(read_header(folder / HEADER_FILE, "dataset"))  # raises

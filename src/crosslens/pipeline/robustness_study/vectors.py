@@ -111,28 +111,27 @@ class ModelVectors:
         if self.encoding.study.image_text is not None:
             return []
         if isinstance(self.encoder, FeatureReader):
-            return _hashes(self.encoder.features_of(self.dataset.image_ids))
+            features = self.encoder.features_of(self.dataset.image_ids)
+            return [fingerprint("features", {"images": [feature_key(image).hex() for image in features]})]
         return _stamps(self.dataset, self.encoding.options.image_folder)
 
     def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
         """The vectors of a variant, or of the original (None), as keywords of ``evaluate``."""
-        return dict(zip(("images", "captions"), self.of(variant, progress), strict=True))
-
-    def of(self, variant: Variant | None, progress: Progress) -> Pair:
-        """The vectors of a variant, or of the original (None)."""
         images, captions = self._original(progress)
-        if variant is None:
-            return images, captions
-        if variant.captions is None:
-            return self._perturbed_images(variant, progress), captions
-        rows, texts = _changed_texts(variant)
-        if not rows:
-            return images, captions
-        changed = encode_texts(self.encoder, texts, **stream_options(self.encoding.options, progress)).rows
-        if self._texts is None:
-            return images, captions.with_rows(rows, changed)
-        averaged = self._texts.queries.average(self._texts.sentences.with_rows(rows, changed).vectors)
-        return images, Embeddings(captions.ids, averaged, model=captions.model)
+        rows, texts = ([], []) if variant is None else _changed_texts(variant)
+        stream = stream_options(self.encoding.options, progress)
+        if variant is not None and variant.captions is None:
+            pictures = self.encoding.pictures(self.dataset, variant, progress)
+            encoded = encode_images(self.encoder, image_files(pictures), names=pictures.image_ids, **stream)
+            images = Embeddings(pictures.image_ids, encoded.rows, model=label(self.encoder))
+        elif rows:
+            changed = encode_texts(self.encoder, texts, **stream).rows
+            if self._texts is None:
+                captions = captions.with_rows(rows, changed)
+            else:
+                averaged = self._texts.queries.average(self._texts.sentences.with_rows(rows, changed).vectors)
+                captions = Embeddings(captions.ids, averaged, model=captions.model)
+        return {"images": images, "captions": captions}
 
     def _original(self, progress: Progress) -> Pair:
         if self._encoded is None:
@@ -148,13 +147,6 @@ class ModelVectors:
                 encoded = encode_dataset(*data, image_folder=options.image_folder, **shared)
             self._encoded = encoded.images, encoded.captions
         return self._encoded
-
-    def _perturbed_images(self, variant: Variant, progress: Progress) -> Embeddings:
-        options, pictures = self.encoding.options, self.encoding.pictures(self.dataset, variant, progress)
-        encoded = encode_images(
-            self.encoder, image_files(pictures), names=pictures.image_ids, **stream_options(options, progress)
-        )
-        return Embeddings(pictures.image_ids, encoded.rows, model=label(self.encoder))
 
 
 class MatrixScores:
@@ -210,10 +202,6 @@ def _changed_texts(variant: Variant) -> tuple[list[int], list[str]]:
     sentences = (variant.captions if variant.sentences is None else variant.sentences) or ()
     rows = [row for row, sentence in enumerate(sentences) if sentence.text != sentence.original]
     return rows, [sentences[row].text for row in rows]
-
-
-def _hashes(features: Sequence[tuple[Array, ...]]) -> list[str]:
-    return [fingerprint("features", {"images": [feature_key(image).hex() for image in features]})]
 
 
 def _stamps(dataset: Dataset, folder: str | Path | None = None) -> list[str]:

@@ -18,11 +18,22 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Literal, NamedTuple, cast, get_args
+from typing import Literal, NamedTuple, cast
 
 from crosslens.core import UnknownNameError, UsageError
 
 Kind = Literal["metric", "drop", "group", "worst", "gap"]
+_EXAMPLES = {
+    "metric": "a metric, such as t2i/Hit@1", "perturbation": "a perturbation, such as char_swap",
+    "column": "a column, such as category", "run": "a run folder",
+}  # fmt: skip
+_FUNCTIONS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "drop": (("", "subject", "perturbation"), (",?", "metric", "metric")),
+    "group": (("", "subject", "column"), ("=", "value", "value"), (",", "metric", "metric")),
+    "worst": (("", "subject", "column"), (",", "metric", "metric")),
+    "gap": (("", "metric", "metric"), (",?", "subject", "run")),
+}
+"""The arguments of each function: the mark before it (``?``: may be missing), which part it is, and what it names."""
 COMPARISONS = {">=": ">=", "<=": "<=", ">": ">", "<": "<", "≥": ">=", "≤": "<="}
 
 _TOKEN = re.compile(
@@ -85,10 +96,6 @@ class _Token(NamedTuple):
     position: int
 
     @property
-    def is_name(self) -> bool:
-        return self.kind in ("word", "quoted")
-
-    @property
     def name(self) -> str:
         return self.text[1:-1] if self.kind == "quoted" else self.text
 
@@ -104,54 +111,48 @@ class _Parser:
         self._positions: dict[str, int] = {}
 
     def requirement(self) -> Requirement:
-        kind, metric, subject, value = self._measure()
-        comparison = self._take("comparison", "one of >=, <=, > and <")
+        kind, names = self._measure()
+        comparison = self._next
+        if comparison.kind != "comparison":
+            raise self._unexpected("one of >=, <=, > and <")
+        self._at += 1
         bound, percent = self._bound()
         if self._next.kind != "end":
             raise self._unexpected("nothing more")
         return Requirement(
-            kind, metric, COMPARISONS[comparison.text], bound, percent, subject, value, self._text, self._positions
-        )
+            kind, names.get("metric", ""), COMPARISONS[comparison.text], bound, percent, names.get("subject", ""),
+            names.get("value", ""), self._text, self._positions,
+        )  # fmt: skip
 
     @property
     def _next(self) -> _Token:
         return self._tokens[self._at] if self._at < len(self._tokens) else _Token("end", "", len(self._text))
 
-    def _measure(self) -> tuple[Kind, str, str, str]:
+    def _measure(self) -> tuple[Kind, dict[str, str]]:
+        """The kind of measure, and the names in it by part."""
         first = self._next
         follower = self._tokens[self._at + 1].text if self._at + 1 < len(self._tokens) else ""
         if first.kind != "word" or follower != "(":
-            return "metric", self._name("metric", "a metric, such as t2i/Hit@1"), "", ""
-        functions = get_args(Kind)[1:]
-        if first.text not in functions:
-            near = UnknownNameError("function", first.text, functions)
+            return "metric", {"metric": self._name("metric", _EXAMPLES["metric"])}
+        if first.text not in _FUNCTIONS:
+            near = UnknownNameError("function", first.text, _FUNCTIONS)
             raise _error(self._text, first.position, near.problem, near.fix or "")
         self._at += 2
-        kind = cast(Kind, first.text)
-        parts = getattr(self, f"_{kind}")()
-        self._mark(")")
-        return (kind, *parts)
+        names: dict[str, str] = {}
+        for mark, part, what in _FUNCTIONS[first.text]:
+            if self._follows(mark):
+                expected = f"a value of {names['subject']}" if what == "value" else _EXAMPLES[what]
+                names[part] = self._name(part, expected)
+        self._follows(")")
+        return cast(Kind, first.text), names
 
-    def _drop(self) -> tuple[str, str, str]:
-        perturbation = self._name("subject", "a perturbation, such as char_swap")
-        metric = self._name("metric", "a metric, such as t2i/Hit@1") if self._mark_if_there(",") else ""
-        return metric, perturbation, ""
-
-    def _group(self) -> tuple[str, str, str]:
-        column = self._name("subject", "a column, such as category")
-        self._mark("=")
-        value = self._name("value", f"a value of {column}")
-        self._mark(",")
-        return self._name("metric", "a metric, such as t2i/Hit@1"), column, value
-
-    def _worst(self) -> tuple[str, str, str]:
-        column = self._name("subject", "a column, such as category")
-        self._mark(",")
-        return self._name("metric", "a metric, such as t2i/Hit@1"), column, ""
-
-    def _gap(self) -> tuple[str, str, str]:
-        metric = self._name("metric", "a metric, such as t2i/Hit@1")
-        return metric, self._name("subject", "a run folder") if self._mark_if_there(",") else "", ""
+    def _follows(self, mark: str) -> bool:
+        """Pass over a mark, which must be there unless it ends in ``?``; no mark is always there."""
+        is_there = not mark or (self._next.kind == "mark" and self._next.text == mark.rstrip("?"))
+        if not is_there and not mark.endswith("?"):
+            raise self._unexpected(f"{mark!r}")
+        self._at += bool(mark) and is_there
+        return is_there
 
     def _bound(self) -> tuple[float, bool]:
         token = self._next
@@ -167,27 +168,11 @@ class _Parser:
 
     def _name(self, part: str, expected: str) -> str:
         token = self._next
-        if not token.is_name or not token.name:
+        if token.kind not in ("word", "quoted") or not token.name:
             raise self._unexpected(expected)
         self._positions[part] = token.position
         self._at += 1
         return token.name
-
-    def _take(self, kind: str, expected: str) -> _Token:
-        token = self._next
-        if token.kind != kind:
-            raise self._unexpected(expected)
-        self._at += 1
-        return token
-
-    def _mark(self, mark: str) -> None:
-        if not self._mark_if_there(mark):
-            raise self._unexpected(f"{mark!r}")
-
-    def _mark_if_there(self, mark: str) -> bool:
-        is_there = self._next.kind == "mark" and self._next.text == mark
-        self._at += is_there
-        return is_there
 
     def _unexpected(self, expected: str) -> UsageError:
         token = self._next

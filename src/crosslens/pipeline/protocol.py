@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
-from crosslens.core import FactList, Options, Presented, Registry, Section, Text, UsageError, argument, json_form
-from crosslens.metrics import MetricRequest, family_of
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    Dataset,
+    FactList,
+    MissingExtraError,
+    Options,
+    Presented,
+    Registry,
+    Section,
+    Text,
+    UsageError,
+    argument,
+    json_form,
+)
+from crosslens.metrics import OWN_SCORES, MetricRequest, MetricSpec, family_of, parse_metrics
+from crosslens.pipeline.options import RobustnessOptions
+from crosslens.similarity import load_similarity
 
 Chosen = TypeVar("Chosen", bound=Options)
 
@@ -104,7 +120,7 @@ class Protocol:
         }
 
 
-PROTOCOLS: Registry[Protocol] = Registry("protocol", "protocols", ("crosslens.pipeline.protocols.papers",))
+PROTOCOLS: Registry[Protocol] = Registry("protocol", "protocols", ("crosslens.pipeline.papers",))
 
 
 def add_protocol(protocol: Protocol) -> Protocol:
@@ -137,13 +153,9 @@ class ProtocolList(Presented):
 
     protocols: tuple[Protocol, ...]
 
-    @property
-    def title(self) -> str:
-        """The heading of the page."""
-        return "Protocols"
+    title = "Protocols"
 
     def sections(self, **options: Any) -> Iterator[Section]:
-        """Names with their papers, or one protocol."""
         if len(self.protocols) > 1:
             listed = FactList(tuple((entry.name, f"{entry.summary} {entry.paper}") for entry in self.protocols))
             yield Section("", (listed, Text.of("Without --protocol, crosslens follows its own conventions.")))
@@ -161,7 +173,6 @@ class ProtocolList(Presented):
         yield Section(f"{protocol.name}: {protocol.paper}", (FactList(tuple(rows), protocol.summary),))
 
     def as_dict(self) -> dict[str, Any]:
-        """All there is of each."""
         listed = [
             {
                 "name": protocol.name,
@@ -194,14 +205,149 @@ class ProtocolResult(Presented):
 
     @property
     def title(self) -> str:
-        """That of the result."""
         return self.result.title
 
     def sections(self, **options: Any) -> Iterator[Section]:
-        """Those of the result, then the protocol."""
         yield from self.result.sections(**options)
         yield Section("", (protocol_facts(self.record),))
 
     def as_dict(self) -> dict[str, Any]:
-        """That of the result, and the protocol."""
         return {**self.result.as_dict(), "protocol": dict(self.record)}
+
+
+Metrics = str | Iterable[str | MetricSpec | MetricRequest] | None
+
+
+@dataclass(frozen=True)
+class RequestedMetrics:
+    """What is computed; those nobody asked for by name are ``optional``, and left out where they cannot be."""
+
+    requests: list[MetricRequest]
+    optional: frozenset[tuple[MetricSpec, str | None]] = frozenset()
+    of_protocol: frozenset[tuple[MetricSpec, str | None]] = frozenset()
+    notes: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(metrics: Metrics) -> RequestedMetrics:
+        """The metrics named, or the default ones."""
+        requests = parse_metrics(metrics)
+        return RequestedMetrics(requests, frozenset(map(_key, requests)) if metrics is None else frozenset())
+
+    def is_optional(self, request: MetricRequest) -> bool:
+        return _key(request) in self.optional
+
+    def followed(self, requests: Iterable[MetricRequest]) -> list[MetricRequest]:
+        """Those among ``requests`` that are the protocol's."""
+        return [request for request in requests if _key(request) in self.of_protocol]
+
+
+def for_gallery(protocol: Protocol, dataset: Any) -> tuple[Protocol, list[str]]:
+    """The protocol with the directions that it has where images lack captions, and a note on those left out."""
+    bare = int(dataset.without_captions.sum()) if protocol.without_captions and isinstance(dataset, Dataset) else 0
+    if not bare:
+        return protocol, []
+    settings = {**protocol.settings["evaluate"], "directions": protocol.without_captions}
+    left_out = [name for name in (IMAGE_TO_TEXT, TEXT_TO_IMAGE) if name not in protocol.without_captions]
+    note = (
+        f"left out of the protocol {protocol.name}, as {bare:,} images have no caption: {', '.join(left_out)}, which "
+        "is the same without them"
+    )
+    return replace(protocol, settings={**protocol.settings, "evaluate": settings}), [note]
+
+
+def _key(request: MetricRequest) -> tuple[MetricSpec, str | None]:
+    return request.spec, request.direction
+
+
+def requested_metrics(
+    protocol: Protocol | None, metrics: Metrics, *, dataset: bool, directions: Sequence[str], phi: Mapping[str, Any],
+    encoders: Mapping[str, Any],
+) -> RequestedMetrics:  # fmt: skip
+    """The protocol's metrics and, behind them, those that are named; without a protocol, these alone.
+
+    Metrics of the protocol that the inputs do not allow are left out, with a note: without a dataset there are no
+    captions to compare, and SPICE needs a parser.
+    """
+    if protocol is None:
+        return RequestedMetrics.of(metrics)
+    left_out: dict[str, list[MetricRequest]] = {}
+    kept = []
+    for request in parse_metrics(protocol.metrics):
+        reason = _obstacle(request, dataset, directions, phi)
+        if reason:
+            left_out.setdefault(reason, []).append(request)
+        elif len(encoders) != 1 or request.spec.setting("scores_from") != OWN_SCORES:
+            kept.append(request)
+        else:
+            # DCGcm takes the one relevance encoder that is given, instead of the model's own scores.
+            own_scores, encoder = f"scores_from={OWN_SCORES}", f"scores_from={next(iter(encoders))}"
+            options = tuple(encoder if option == own_scores else option for option in request.spec.options)
+            kept.append(replace(request, spec=replace(request.spec, options=options)))
+    named = [] if metrics is None else parse_metrics(metrics)
+    own = frozenset(map(_key, kept))
+    added = [str(request) for request in named if _key(request) not in own]
+    notes = []
+    for reason, requests in left_out.items():
+        cutoffs: dict[str, list[str]] = {}  # those of a metric together: NCS[cider]@1,5,10
+        for request in requests:
+            base = str(replace(request, spec=replace(request.spec, cutoff=None)))
+            cutoffs.setdefault(base, []).extend([] if request.spec.cutoff is None else [str(request.spec.cutoff)])
+        listed = ", ".join(f"{base}@{','.join(own)}" if own else base for base, own in cutoffs.items())
+        notes.append(f"left out of the protocol {protocol.name}, {reason}: {listed}")
+    if added:
+        notes.append(f"not part of the protocol {protocol.name}: {', '.join(added)}")
+    requests = parse_metrics([*kept, *named])
+    return RequestedMetrics(requests, own - frozenset(map(_key, named)), own, tuple(notes))
+
+
+def _obstacle(request: MetricRequest, dataset: bool, directions: Sequence[str], phi: Mapping[str, Any]) -> str:
+    """Why a metric cannot be computed, if that is known before anything is ranked."""
+    family = family_of(request.spec)
+    both = {IMAGE_TO_TEXT, TEXT_TO_IMAGE}
+    if request.direction is not None and request.direction not in directions:
+        return f"as there is no {request.direction}"
+    if family.across and request.direction is None and not both <= set(directions):
+        return "as there is one direction only"
+    name = family.value_of(request.spec, "φ") if family.graded else None
+    if name is None:
+        return ""
+    if not dataset:
+        return "as they require a dataset with captions"
+    if not set(directions) <= both:
+        return "as they are metrics of i2t and t2i"
+    try:
+        if name not in phi:
+            _ = load_similarity(name).revision  # where a package is missing, this says so
+    except MissingExtraError as error:
+        return f"as {error.problem} (pip install 'crosslens[{error.subject}]')"
+    return ""
+
+
+def follow_in_study(
+    protocol: Protocol, options: RobustnessOptions, metrics: Metrics, *, without: Collection[str] = ()
+) -> tuple[RobustnessOptions, Metrics]:
+    """The options and the metrics of a robustness study; ``without`` names options that its inputs do not allow."""
+    own = protocol.setting("robustness", "metrics")
+    return (
+        protocol.applied("robustness", options, without=without),
+        parse_metrics([*own, *([] if metrics is None else parse_metrics(metrics))]) if own else metrics,
+    )
+
+
+def study_record(options: RobustnessOptions, metrics: Iterable[str]) -> dict[str, Any]:
+    """What a robustness study stores of the protocol that it follows."""
+    protocol = find_protocol(options.protocol, "robustness")
+    if protocol is None:
+        return {}
+    own = {_key(request) for request in parse_metrics(protocol.setting("robustness", "metrics") or metrics)}
+    requests = [request for request in parse_metrics(metrics) if _key(request) in own]
+    return {"protocol": protocol.record("robustness", requests, options)}
+
+
+def require_perturbations(protocol: Protocol, names: Iterable[str]) -> None:
+    """Raise for a perturbation that is not among the protocol's; of ready-made variants, variants in brackets count."""
+    known = protocol.setting("robustness", "perturbations")
+    plain = {name.partition("[")[0] for name in known or ()}
+    for name in names:
+        if known and name not in known and name not in plain:
+            raise protocol.contradiction("perturbations", name, known)

@@ -11,7 +11,7 @@ from crosslens.analyze import Granularity, HumanAgreement, measure_agreement, me
 from crosslens.core import Dataset, Progress, Run
 from crosslens.data import Judgements
 from crosslens.explanations import Explanation, Overview, explain
-from crosslens.pipeline.protocols.protocol import find_protocol
+from crosslens.pipeline.protocol import find_protocol
 from crosslens.similarity import Phi
 
 

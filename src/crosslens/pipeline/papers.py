@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crosslens.pipeline.protocols.protocol import Convention, Protocol, add_protocol
+from crosslens.pipeline.protocol import Convention, Protocol, add_protocol
 
 _HITS = ("Hit@1", "Hit@5", "Hit@10")
 _ARGSORT = "the lower index first among equal scores; the paper says nothing of ties"

@@ -1,0 +1,385 @@
+"""The stages of an audit: each looks at one thing of a run, a dataset or several runs, and says what it found."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from crosslens.analyze import (
+    NEIGHBOURHOOD_SIZES,
+    MissingPositives,
+    assess_label_quality,
+    compare_granularity,
+    find_missing_positives,
+    measure_caption_diversity,
+    measure_difficulty,
+    measure_granularity,
+    measure_polysemy,
+    score_hard_negatives,
+)
+from crosslens.core import TEXT_TO_IMAGE, Dataset, InputError, MissingExtraError, Run, random_stream, split_name
+from crosslens.data import image_files, outer_file, write_qrels
+from crosslens.explanations import TEXT_TO_TEXT, explain_run, failed_queries, query_outcomes, ranking_of, save_overview
+from crosslens.metrics import Ties, measure
+from crosslens.pipeline.audit.results import AuditOptions
+from crosslens.pipeline.audit.stage import (
+    A_DATASET,
+    A_MODEL,
+    ALL,
+    CAPTION_QUERIES,
+    CASES,
+    DATASET,
+    FIRST,
+    LANGUAGE,
+    RANKINGS,
+    RUN,
+    SCORES,
+    SEVERAL_CAPTIONS,
+    SEVERAL_IMAGES,
+    SEVERAL_RUNS,
+    TEXT_QUERIES,
+    VECTORS,
+    Need,
+    StageOutput,
+    StageWork,
+    audit_stage,
+)
+from crosslens.pipeline.curves import curve
+from crosslens.pipeline.groups import CAPTION_LENGTH, group_metrics, group_names, groupable_metrics
+from crosslens.pipeline.leaderboards import leaderboard
+from crosslens.pipeline.panel import calibrate_panel, read_panel
+from crosslens.pipeline.recipe.execute import run_recipe
+from crosslens.pipeline.recipe.inputs import load_inputs
+from crosslens.pipeline.robustness_study.study_runner import robustness
+from crosslens.similarity import load_similarity
+
+_METRICS = ("Hit@1", "Hit@10", "Hit@5", "MRR")
+"""What an audit groups; a quick one, the first ``_QUICK`` of them."""
+_QUICK = 2
+_MOST_GROUPS = 20
+_MOST_COLUMNS = 12
+
+
+def _useful_columns(run: Run) -> list[str]:
+    """The columns that split the queries into some groups, but not into single queries."""
+
+    def is_useful(column: str) -> bool:
+        for table in run.columns.values():
+            if column in table.columns and not table[column].dtype.is_nested():
+                values = table[column].drop_nulls()
+                if 1 < values.n_unique() <= max(2, len(values) // 5):
+                    return True
+        return column == CAPTION_LENGTH and any("text" in table.columns for table in run.columns.values())
+
+    return [name for name in group_names(run) if is_useful(name)][:_MOST_COLUMNS]
+
+
+def _without_columns(work: StageWork) -> str | None:
+    return None if _useful_columns(work.run.evaluated) else "the dataset has none"
+
+
+@audit_stage(
+    "groups", about="run", order=30, needs=(Need("columns that make groups", _without_columns),), cost=(1, 0.5)
+)
+def audited_groups(work: StageWork) -> StageOutput:
+    """Metrics by every column of the dataset that makes groups, and by caption length."""
+    run, options = work.run.evaluated, work.options
+    wanted = _METRICS[:_QUICK] if options.quick else _METRICS
+    tables: list[dict[str, Any]] = []
+    for column in _useful_columns(run):
+        names = [name for name in groupable_metrics(run, column) if split_name(name)[1] in wanted]
+        if names:
+            grouped = group_metrics(
+                run, column, names, largest=_MOST_GROUPS, seed=options.seed, resamples=options.resamples
+            )
+            tables.append(grouped.figures())
+    command = f"crosslens show {work.run.folder} --by {'|'.join(table['by'] for table in tables)}"
+    return StageOutput({"name": run.name, "groups": tables}, command)
+
+
+TIE_MODES: tuple[Ties, ...] = ("stable", "optimistic", "pessimistic", "expected")
+_COMPARED = ("Hit@1", "Hit@5", "Hit@10", "MRR", "mAP@R", "Rsum")
+_TIED_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR")
+
+
+@audit_stage(FIRST, about=RUN, order=10, cost=(4, 2))
+def evaluate(work: StageWork) -> StageOutput:
+    """Classic and graded metrics with intervals, both directions."""
+    audited = work.run
+    run = run_recipe(
+        audited.source.recipe, audited.folder, progress=work.progress, command=work.command, encoding=work.encoding
+    )
+    notes = [str(note) for note in run.provenance.get("notes", ())]
+    return StageOutput(
+        {**run.as_dict(), "notes": notes}, f"crosslens run {audited.folder / 'recipe.toml'}", audited.folder
+    )
+
+
+@audit_stage("ties", about=RUN, order=20, needs=(RANKINGS,), cost=(0.5, 0.1))
+def ties(work: StageWork) -> StageOutput:
+    """What changes with the rule for tied scores."""
+    run, options = work.run.evaluated, work.options
+    rankings = run.rankings
+    clusters = {
+        direction: next(run[name].clusters for name in run if name.startswith(f"{direction}/"))
+        for direction in rankings
+    }
+    modes: dict[str, Any] = {}
+    notes = []
+    for mode in TIE_MODES:
+        try:
+            values = measure(
+                rankings, clusters, _TIED_METRICS, ties=mode, resamples=options.resamples, level=options.level,
+                seed=options.seed,
+            )  # fmt: skip
+        except InputError as error:  # lists that may have been cut off
+            notes.append(f"{mode}: {error.problem}")
+        else:
+            modes[mode] = {name: metric.as_dict() for name, metric in values.items()}
+    command = f"crosslens evaluate … --ties {'|'.join(TIE_MODES)}"
+    return StageOutput({"name": run.name, "modes": modes, "notes": notes}, command)
+
+
+@audit_stage("leaderboard", about=ALL, order=130, needs=(SEVERAL_RUNS,), cost=(1, 0.1))
+def compare_runs(work: StageWork) -> StageOutput:
+    """Models × datasets, the best marked, with paired tests within a dataset."""
+    runs = {(audited.source.model, audited.source.dataset): audited.evaluated for audited in work.runs.values()}
+    folders = " ".join(str(audited.folder) for audited in work.runs.values())
+    present = {name for run in runs.values() for name in run}
+    metrics = [name for metric in _COMPARED for name in (f"t2i/{metric}", f"i2t/{metric}", metric) if name in present]
+    table = leaderboard(runs, metrics or None, seed=work.options.seed)
+    return StageOutput(table.as_dict(), f"crosslens leaderboard {folders}")
+
+
+_LISTED = 10
+"""Labels that a result holds; all of them are in a file."""
+
+
+@audit_stage("label-quality", about=DATASET, order=40, needs=(A_DATASET,), cost=(3, 3))
+def label_quality(work: StageWork) -> StageOutput:
+    """Labels that a person should review, with reasons."""
+    dataset = work.queried_dataset()
+    result = assess_label_quality(
+        dataset,
+        {name: run for name, run in work.loaded().items() if _asks(run, dataset)},
+        pictures=_pictures(dataset, work),
+        words=LANGUAGE.missing(work) is None,
+        progress=work.progress,
+    )
+    folder = work.stage_folder("label-quality")
+    file = folder / "review.csv"
+    folder.mkdir(parents=True, exist_ok=True)
+    result.write(file, result.suspects)
+    runs = " ".join(str(audited.folder) for audited in work.runs.values())
+    payload = {**replace(result, shown=min(_LISTED, result.suspects)).as_dict(), "files": [str(file)]}
+    return StageOutput(payload, f"crosslens analyze labels {runs} -o {file} --limit {result.suspects}", folder)
+
+
+def _asks(run: Run, dataset: Dataset) -> bool:
+    """Whether the queries of a run are captions of the dataset; text-only retrieval may ask with another text set."""
+    asked = run.rankings.get(TEXT_TO_IMAGE, run.rankings.get(TEXT_TO_TEXT))
+    return asked is not None and set(asked.query_ids) <= set(dataset.caption_ids)
+
+
+def _pictures(dataset: Dataset, work: StageWork) -> dict[str, str]:
+    folder = next(iter(work.runs.values())).source.recipe.model.image_folder
+    try:
+        paths = image_files(dataset, folder, skip_bad=True)
+    except InputError:
+        if folder is not None:
+            raise
+        return {}
+    paired = zip(dataset.image_ids, paths, strict=True)
+    return {image: path for image, path in paired if outer_file(path).is_file()}
+
+
+@audit_stage("missing-positives", about=DATASET, order=50, needs=(A_DATASET, SEVERAL_CAPTIONS), cost=(1, 0.5))
+def missing_positives(work: StageWork) -> StageOutput:
+    """Matches that nobody annotated, and how many misses retrieve one."""
+    dataset, options = work.labelled_dataset(), work.options
+    phi = options.phi
+    if options.similarity is None and not options.quick:  # semantic agrees best with people, and takes minutes
+        with suppress(MissingExtraError):
+            load_similarity("semantic")
+            phi = "semantic"
+    result = find_missing_positives(
+        dataset, phi, resamples=options.resamples, seed=options.seed, threads=options.threads,
+        progress=work.progress,
+    )  # fmt: skip
+    folder = work.stage_folder("missing-positives")
+    folder.mkdir(parents=True, exist_ok=True)
+    qrels, table = folder / "completed.qrels", folder / "missing.csv"
+    write_qrels(result.relevance(), qrels)
+    result.write_table(table)
+    payload = {**result.as_dict(), "files": [str(qrels), str(table)], "misses": _misses(result, work)}
+    source = next(iter(work.runs.values())).source
+    words = f"{source.dataset_words}{source.query_words}"
+    command = f"crosslens missing-positives --dataset {words} --phi {phi} -o {qrels} --table {table}"
+    return StageOutput(payload, command, folder)
+
+
+def _misses(result: MissingPositives, work: StageWork) -> dict[str, dict[str, int]]:
+    """Of each run's failed caption queries, how many retrieve an image that is a missing positive."""
+    pairs = result.relevance(extra_only=True)
+    missing = {(pairs.query_ids[row], pairs.item_ids[item]) for row, item in zip(pairs.rows, pairs.items, strict=True)}
+    counts: dict[str, dict[str, int]] = {}
+    for name, run in work.loaded().items():
+        if _asks(run, result.dataset):
+            failures = failed_queries(run, result.dataset)
+            fitting = sum(pair in missing for pair in zip(failures["retrieved"], failures["query"], strict=True))
+            queries = query_outcomes(run, result.dataset).height
+            counts[name] = {"queries": queries, "misses": failures.height, "fitting": fitting}
+    return counts
+
+
+@audit_stage("granularity", about=DATASET, order=60, needs=(A_DATASET, LANGUAGE), cost=(2, 2))
+def granularity(work: StageWork) -> StageOutput:
+    """How fine-grained the captions are."""
+    options = work.options
+    measured = measure_granularity(work.known_dataset, threads=options.threads, progress=work.progress)
+    compared = compare_granularity([measured], resamples=options.resamples, level=options.level, seed=options.seed)
+    words = next(iter(work.runs.values())).source.dataset_words
+    payload: dict[str, Any] = {**compared.as_dict(), "files": []}
+    return StageOutput(payload, f"crosslens analyze granularity --dataset {words}")
+
+
+QUICK_PERTURBATIONS = "char_swap,shuffle_all_words"
+QUICK_QUERIES = 1000
+"""Caption queries that a quick audit explains."""
+
+
+@audit_stage(
+    "robustness", about=RUN, order=70, needs=(A_DATASET, A_MODEL, CAPTION_QUERIES), cost=(5, 20), quick_cost=(2, 2)
+)
+def perturb_captions(work: StageWork) -> StageOutput:
+    """What small changes of captions cost."""
+    options, source = work.options, work.run.source
+    names = options.perturbations or (QUICK_PERTURBATIONS if options.quick else "all")
+    folder = work.stage_folder("robustness")
+    study = robustness(
+        work.known_dataset, models={source.name: source.recipe.model.name}, perturbations=names,
+        directions=(TEXT_TO_IMAGE,), output=folder, progress=work.progress, seed=options.seed,
+        resamples=options.resamples, level=options.level, threads=options.threads, command=work.command,
+        score=source.recipe.options.score, permutations=1000 if options.quick else 10_000, **_encoding(work),
+    )  # fmt: skip
+    command = (
+        f"crosslens robustness --dataset {source.dataset_words} --model {source.recipe.model.name} "
+        f"--perturbations {names} --direction t2i -o {folder}"
+    )
+    return StageOutput(study.as_dict(), command, folder)
+
+
+def _encoding(work: StageWork) -> dict[str, Any]:
+    """How the run's model encodes, as keywords; every picture is needed, so that bad ones are not skipped."""
+    options = vars(work.run.source.recipe.model.encode_options(work.encoding))
+    return {name: value for name, value in options.items() if name != "skip_bad"}
+
+
+@audit_stage("hard-negatives", about=RUN, order=80, needs=(CASES, A_MODEL), cost=(10, 0))
+def hard_negatives(work: StageWork) -> StageOutput:
+    """Whether the right caption wins against captions that are nearly right."""
+    options, recipe = work.options, work.run.source.recipe
+    result = score_hard_negatives(
+        options.hard_negatives, recipe.model.name, name=work.run.source.name, progress=work.progress,
+        resamples=options.resamples, level=options.level, seed=options.seed, **_encoding(work),
+    )  # fmt: skip
+    payload = {"results": [result.as_dict(5)], "comparisons": [], "files": []}
+    return StageOutput(payload, f"crosslens hard-negatives {options.hard_negatives} --model {recipe.model.name}")
+
+
+@audit_stage("explain", about=RUN, order=90, needs=(A_DATASET, TEXT_QUERIES, LANGUAGE), cost=(3, 5), quick_cost=(3, 1))
+def explain(work: StageWork) -> StageOutput:
+    """Why caption queries fail: objects, counts, causes, confusions."""
+    options, audited = work.options, work.run
+    run, notes = _sampled(audited.evaluated, options)
+    overview = explain_run(
+        run, work.queried_dataset(), resamples=options.resamples, level=options.level, seed=options.seed,
+        progress=work.progress,
+    )  # fmt: skip
+    overview = replace(overview, notes=(*overview.notes, *notes))
+    folder = work.stage_folder("explanations")
+    save_overview(overview, folder, overwrite=True)
+    payload = {**overview.as_dict(), "sampled": bool(notes), "written": [str(folder)]}
+    return StageOutput(payload, f"crosslens explain {audited.folder} -o {folder}", folder)
+
+
+def _sampled(run: Run, options: AuditOptions) -> tuple[Run, tuple[str, ...]]:
+    """In a quick audit, the run with some of its caption queries, and a note that says so."""
+    ranking = ranking_of(run)
+    queries = len(ranking.query_ids)
+    if not options.quick or queries <= QUICK_QUERIES:
+        return run, ()
+    rows = random_stream(options.seed, "audit-explain").choice(queries, QUICK_QUERIES, replace=False)
+    sample = ranking.of_queries(sorted(rows.tolist()))
+    return replace(run, rankings={ranking.direction: sample}), (
+        f"A sample of {QUICK_QUERIES:,} of {queries:,} queries.",
+    )
+
+
+_COUNTS = tuple(range(1, 51))
+_QUICK_COUNTS = (1, 2, 5, 10, 20, 50)
+_HARDEST = 5
+
+
+@audit_stage("polysemy", about=RUN, order=100, needs=(A_DATASET, VECTORS, SEVERAL_IMAGES), cost=(2, 1.5))
+def polysemy(work: StageWork) -> StageOutput:
+    """How diverse the captions of similar images are."""
+    options, source = work.options, work.run.source
+    inputs = load_inputs(source.recipe.absolute(), work.encoding, work.progress)
+    assert inputs.dataset is not None
+    common: dict[str, Any] = {
+        "images": inputs.images, "captions": inputs.captions, "seed": options.seed, "resamples": options.resamples,
+        "level": options.level, "progress": work.progress,
+    }  # fmt: skip
+    sizes = [size for size in NEIGHBOURHOOD_SIZES if size < len(inputs.dataset.image_ids)]
+    curves = measure_polysemy(inputs.dataset, sizes=sizes, **common)
+    diversity = measure_caption_diversity(inputs.dataset, cider=not options.quick, **common)
+    payload = {"datasets": [{**curves.as_dict(), "diversity": diversity.as_dict()}], "files": []}
+    files, vectors = source.recipe.inputs, f"--model {source.recipe.model.name}"
+    if not source.recipe.model.name:
+        vectors = f"--image-embeddings {files.image_embeddings} --caption-embeddings {files.caption_embeddings}"
+    return StageOutput(payload, f"crosslens analyze polysemy --dataset {source.dataset_words} {vectors}")
+
+
+@audit_stage("difficulty", about=DATASET, order=110, needs=(A_DATASET, SCORES), cost=(1, 0.5))
+def difficulty(work: StageWork) -> StageOutput:
+    """How hard each pair is, by whether the models' scores reach their thresholds."""
+    words = [f"{name}={audited.folder}" for name, audited in work.runs.items()]
+    reading: dict[str, Any] = {"encoding": work.encoding, "trust_code": True, "progress": work.progress}
+    panel = read_panel(words, **reading)
+    thresholds = calibrate_panel(panel, ("self",), settings={"seed": work.options.seed}, **reading)
+    result = measure_difficulty(
+        panel[0].dataset,
+        {member.name: member.scores for member in panel},
+        {name: chosen.threshold for name, chosen in thresholds.items()},
+    )
+    folder = work.stage_folder("difficulty")
+    folder.mkdir(parents=True, exist_ok=True)
+    file = result.write(folder / "difficulty.parquet")
+    payload = {
+        **result.as_dict(),
+        "calibration": {name: chosen.as_dict() for name, chosen in thresholds.items()},
+        "beside": [],
+        "stability": None,
+        "hardest": result.hardest(_HARDEST).to_dicts(),
+        "files": [str(file)],
+    }
+    return StageOutput(
+        payload, f"crosslens analyze difficulty --runs {' '.join(words)} --calibration self -o {file}", folder
+    )
+
+
+@audit_stage("curve", about=DATASET, order=120, needs=(A_DATASET, CAPTION_QUERIES), cost=(1, 0.6), quick_cost=(1, 0.4))
+def semantic_recall(work: StageWork) -> StageOutput:
+    """Semantic recall against m: whether conclusions depend on how many items count as relevant."""
+    options, dataset = work.options, work.known_dataset
+    counts = [m for m in (_QUICK_COUNTS if options.quick else _COUNTS) if m < len(dataset.image_ids)]
+    curves = curve(
+        list(work.loaded().values()), dataset, options.phi, m=counts, direction=TEXT_TO_IMAGE,
+        seed=options.seed, resamples=options.resamples, level=options.level, threads=options.threads,
+        progress=work.progress,
+    )  # fmt: skip
+    folders = " ".join(str(audited.folder) for audited in work.runs.values())
+    m = ",".join(map(str, counts)) if options.quick else f"1..{counts[-1]}"
+    return StageOutput(curves.as_dict(), f"crosslens curve {folders} --phi {options.phi} --m {m}")

@@ -1,1 +1,0 @@
-"""The stages of an audit: one module per room that they call."""

@@ -1,0 +1,367 @@
+"""How a leaderboard is shown: models down, datasets or metrics across, the best and what is as good as it marked."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
+from math import isfinite, isnan, nan
+from pathlib import Path
+from typing import Any
+
+from crosslens.core import (
+    ABSENT,
+    DIRECTION_LABELS,
+    Bars,
+    Cell,
+    CrosslensError,
+    Figure,
+    Presented,
+    Row,
+    Run,
+    Section,
+    Series,
+    Table,
+    UnknownNameError,
+    UsageError,
+    json_form,
+    split_name,
+)
+from crosslens.metrics import bounds_of, facts_of, matching_names, metric_figure, split_metrics, unit_of, unit_sentence
+from crosslens.pipeline.comparison import compare, unused_label
+from crosslens.statistics import correct, significance_sentence
+
+BEST, AS_GOOD, UNTESTED = "*", "=", "?"
+
+
+def _bars(board: Leaderboard, name: str, title: str) -> Bars:
+    share = unit_of(name) == "share"
+    series = tuple(
+        Series(dataset, tuple(_figure(board, model, dataset, name) for model in board.models))
+        for dataset in board.datasets
+    )
+    bounded = any(figure.bounded for own in series for figure in own.figures)
+    return Bars(
+        title=title, about=f"{100 * board.level:g}% intervals over images" if bounded else "", groups=board.models,
+        series=series, heading="model", axis="%" if share else "", limits=bounds_of(name) if share else None,
+    )  # fmt: skip
+
+
+def board_table(board: Leaderboard, columns: Mapping[str, tuple[str, str]], title: str, *, noted: bool = True) -> Table:
+    """A row per model, a column per dataset and metric; without intervals where they do not fit."""
+    keys = list(columns.values())
+    best = frozenset(
+        (row, column)
+        for row, model in enumerate(board.models)
+        for column, key in enumerate(keys, start=1)
+        if _mark(board, model, *key) == BEST
+    )
+
+    def table(*, intervals: bool) -> Table:
+        rows: tuple[tuple[Cell, ...], ...] = tuple(
+            (model, *(_figure(board, model, *key, intervals=intervals) for key in keys)) for model in board.models
+        )
+        notes = tuple(board_notes(board, intervals=intervals)) if noted else ()
+        align = "l" * (1 + len(keys))  # marks behind the figures would push numbers on the right out of line
+        return Table(("model", *columns), rows, align, title=title, notes=notes, best=best)
+
+    return replace(table(intervals=True), narrow=table(intervals=False))
+
+
+def _figure(board: Leaderboard, model: str, dataset: str, metric: str, *, intervals: bool = True) -> Figure:
+    cell = board.cell(model, dataset, metric)
+    if cell is None:
+        return metric_figure(metric, None)
+    figure = metric_figure(metric, cell.mean, *((cell.low, cell.high) if intervals else ()))
+    return replace(figure, mark=_mark(board, model, dataset, metric))
+
+
+def _mark(board: Leaderboard, model: str, dataset: str, metric: str) -> str:
+    """``*`` for the best, ``=`` where the difference to it may be chance, ``?`` where it was not tested."""
+    cell = board.cell(model, dataset, metric)
+    if cell is None or sum((other, dataset, metric) in board.cells for other in board.models) == 1:
+        return ""  # nothing to be better than
+    return BEST if cell.best else UNTESTED if cell.significant is None else "" if cell.significant else AS_GOOD
+
+
+def board_notes(board: Leaderboard, *, intervals: bool = True) -> Iterator[str]:
+    """Everything that a reader of the tables has to know, as sentences."""
+    cells = board.cells.values()
+    tested = any(isfinite(cell.p_value) for cell in cells)
+    if tested or any(not cell.best and cell.significant is None for cell in cells):
+        yield (
+            f"{BEST}: the best on a dataset. {AS_GOOD}: the difference to it may be chance "
+            f"(p ≥ {1 - board.level:.2g}); {UNTESTED}: not tested; without a mark: significantly worse."
+        )
+    if tested:
+        test = "paired permutation test over images against the best"
+        yield significance_sentence(test, board.permutations, board.correction, board.tests)
+        if board.tests > sum(cell.significant is not None for cell in cells):
+            yield "All pairs of models are tests, since the best was chosen among all."
+    if any(isfinite(cell.low) and isfinite(cell.high) for cell in cells):
+        yield (
+            f"In brackets: {100 * board.level:g}% intervals over images."
+            if intervals
+            else "Intervals do not fit: see --json, or fewer metrics."
+        )
+    yield unit_sentence(board.metrics)
+    if any(not facts_of(name).higher_is_better for name in board.metrics):
+        yield "↓: lower is better."
+    if len(board.cells) < len(board.models) * len(board.datasets) * len(board.metrics):
+        yield f"{ABSENT}: not evaluated."
+    yield from board.notes
+
+
+def _with_arrow(name: str, shown: str) -> str:
+    return shown if facts_of(name).higher_is_better else f"{shown} ↓"
+
+
+@dataclass(frozen=True)
+class LeaderboardCell:
+    """One figure of a model on a dataset, and how far it is from the best model there.
+
+    ``difference`` is this model − the best, with its paired interval; NaN for the best itself and where there was
+    nothing to test. ``significant`` is None then.
+    """
+
+    model: str
+    dataset: str
+    metric: str
+    mean: float
+    low: float
+    high: float
+    n: int
+    best: bool = False
+    difference: float = nan
+    difference_low: float = nan
+    difference_high: float = nan
+    p_value: float = nan
+    adjusted_p: float = nan
+    significant: bool | None = None
+
+
+@dataclass(frozen=True)
+class Leaderboard(Presented):
+    """Models × datasets × metrics; a cell that nobody evaluated is not there.
+
+    ``tests`` is the number of comparisons that p-values are corrected for: all pairs of models in every column, since
+    which model is the best was decided by looking at all of them.
+    """
+
+    models: tuple[str, ...]
+    datasets: tuple[str, ...]
+    metrics: tuple[str, ...]
+    cells: Mapping[tuple[str, str, str], LeaderboardCell]
+    """By model, dataset and metric."""
+    correction: str
+    permutations: int
+    seed: int
+    level: float
+    tests: int
+    notes: tuple[str, ...] = field(default=())
+
+    title = "Leaderboard"
+
+    def cell(self, model: str, dataset: str, metric: str) -> LeaderboardCell | None:
+        """The cell of a model; None where it was not evaluated."""
+        for kind, name, known in (
+            ("model", model, self.models), ("dataset", dataset, self.datasets), ("metric", metric, self.metrics),
+        ):  # fmt: skip
+            if name not in known:
+                raise UnknownNameError(f"{kind} in this leaderboard", name, known)
+        return self.cells.get((model, dataset, metric))
+
+    def best(self, dataset: str, metric: str) -> tuple[str, ...]:
+        """The models with the best figure: several where they are equal, none where nobody has the metric."""
+        return tuple(model for model in self.models if (cell := self.cell(model, dataset, metric)) and cell.best)
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        titles = {}
+        for name in self.metrics:
+            direction, metric = split_name(name)
+            titles[name] = f"{_with_arrow(name, metric)}, {DIRECTION_LABELS.get(direction, direction)}"
+        charts = Row(tuple(_bars(self, name, title) for name, title in titles.items()))
+        if len(self.datasets) == 1:
+            columns = {_with_arrow(name, name): (self.datasets[0], name) for name in self.metrics}
+            tables = [board_table(self, columns, self.datasets[0])]
+        else:
+            tables = [
+                board_table(
+                    self, {dataset: (dataset, name) for dataset in self.datasets}, title, noted=name == self.metrics[-1]
+                )
+                for name, title in titles.items()
+            ]
+        yield Section("", (*tables, charts))
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Leaderboard:
+        cells: dict[tuple[str, str, str], LeaderboardCell] = {}
+        for stored in content["cells"]:
+            numbers: dict[str, Any] = {name: nan if value is None else value for name, value in stored.items()}
+            cell = LeaderboardCell(**numbers | {"significant": stored["significant"]})
+            cells[cell.model, cell.dataset, cell.metric] = cell
+        return cls(
+            tuple(content["models"]), tuple(content["datasets"]), tuple(content["metrics"]), cells,
+            content["correction"], content["permutations"], content["seed"], content["level"], content["tests"],
+            tuple(content["notes"]),
+        )  # fmt: skip
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "models": list(self.models),
+            "datasets": list(self.datasets),
+            "metrics": {name: asdict(facts_of(name)) for name in self.metrics},
+            "cells": [json_form(asdict(cell)) for cell in self.cells.values()],
+            "test": "paired permutation over images, two-sided, all pairs of models; a cell has its own with the best",
+            "tests": self.tests,
+            "correction": self.correction,
+            "permutations": self.permutations,
+            "seed": self.seed,
+            "level": self.level,
+            "notes": list(self.notes),
+        }
+
+
+def leaderboard(
+    runs: Mapping[tuple[str, str], Run | str | Path],
+    metrics: str | Sequence[str] | None = None,
+    *,
+    correction: str = "holm",
+    permutations: int = 10_000,
+    seed: int = 0,
+) -> Leaderboard:
+    """Runs (or run folders) by model and dataset as one table, on the metrics named or on all that any run has.
+
+    Cells may be missing. On every dataset all pairs of models are tested by a paired permutation test over images, and
+    each cell has the result of the pair with the best. The best is chosen by looking, so p-values are corrected
+    (``holm``, ``bh`` or ``none``) for all pairs: the tests of ``compare(…, all_pairs=True)`` of these runs and metrics.
+    """
+    if not runs:
+        raise UsageError("a leaderboard requires a run", fix="name at least one")
+    correct([], correction)
+    loaded = {key: run if isinstance(run, Run) else Run.load(run) for key, run in runs.items()}
+    names = _metric_names(list(loaded.values()), metrics)
+    datasets = tuple(dict.fromkeys(dataset for _, dataset in loaded))
+    cells: dict[tuple[str, str, str], LeaderboardCell] = {}
+    notes: dict[str, None] = {}
+    others: list[float] = []
+    for dataset in datasets:
+        models = {model: run for (model, where), run in loaded.items() if where == dataset}
+        for name in names:
+            column = {model: run for model, run in models.items() if name in run.values}
+            column_cells, untold = _column(column, dataset, name, permutations, seed, notes)
+            cells |= {(cell.model, dataset, name): cell for cell in column_cells}
+            others += untold
+    level = next(run[name].level for run in loaded.values() for name in run)
+    tested = [key for key, cell in cells.items() if not isnan(cell.p_value)]
+    adjusted = map(float, correct([*(cells[key].p_value for key in tested), *others], correction))
+    for key, p in zip(tested, adjusted, strict=False):
+        cells[key] = replace(cells[key], adjusted_p=p, significant=p < 1 - level)
+    return Leaderboard(
+        tuple(dict.fromkeys(model for model, _ in loaded)), datasets, tuple(names),
+        cells, correction, permutations, seed, level, len(tested) + len(others), tuple(notes),
+    )  # fmt: skip
+
+
+def group_runs(runs: Sequence[Run]) -> dict[tuple[str, str], Run]:
+    """Runs by the names of their model and dataset, as :func:`leaderboard` takes them.
+
+    Runs share a dataset where its content, the relevance and the folds are the same. A model is called as its encoder
+    where no dataset has two runs of that encoder, and as its run otherwise. What has the same name still gets a number.
+    """
+    datasets: dict[str, str] = {}
+    for run in runs:
+        if (key := _dataset_key(run)) not in datasets:
+            datasets[key] = unused_label(dataset_label(run.provenance), datasets.values())
+    encoders = Counter((_encoder(run), _dataset_key(run)) for run in runs)
+    repeated = {encoder for (encoder, _), number in encoders.items() if number > 1} | {""}
+    grouped: dict[tuple[str, str], Run] = {}
+    for run in runs:
+        dataset = datasets[_dataset_key(run)]
+        name = run.label if _encoder(run) in repeated else _encoder(run)
+        grouped[unused_label(name, [model for model, where in grouped if where == dataset]), dataset] = run
+    return grouped
+
+
+_CONTENT = re.compile(r"@[0-9a-f]{12}$")
+"""What an encoder's name ends with: the beginning of its weights' hash."""
+
+
+def _encoder(run: Run) -> str:
+    """The encoder behind both sides of a run, with its protocol; empty where there is none or they differ."""
+    inputs = run.provenance.get("inputs") or {}
+    names = {facts.get("model", "") for facts in inputs.values() if isinstance(facts, Mapping)}
+    name = _CONTENT.sub("", names.pop()) if len(names) == 1 else ""
+    return replace(run, name=name).label if name else ""
+
+
+def _dataset_key(run: Run) -> str:
+    facts = run.provenance.get("dataset", {})
+    options = run.provenance.get("options", {})
+    content = [facts.get("fingerprint", facts.get("name")), run.provenance.get("relevance"), options.get("folds", 1)]
+    return json.dumps(content, sort_keys=True, default=str)
+
+
+def dataset_label(provenance: Mapping[str, Any]) -> str:
+    """The name of a run's dataset, with whatever makes its figures different from the usual ones."""
+    name = str((provenance.get("dataset") or {}).get("name", "")) or "dataset"
+    folds = provenance.get("options", {}).get("folds", 1)
+    relevance = provenance.get("relevance") or {}
+    every = [relevance, *(part for part in relevance.values() if isinstance(part, Mapping))]
+    sources = dict.fromkeys(Path(str(part["source"])).name for part in every if part.get("source"))
+    parts = [source for source in sources if source != "captions"]  # what else says which pairs are relevant
+    parts += [f"{folds} folds"] if folds != 1 else []
+    return f"{name} ({', '.join(parts)})" if parts else name
+
+
+def _metric_names(runs: Sequence[Run], metrics: str | Sequence[str] | None) -> list[str]:
+    """The full names of the metrics, in the order asked for; unknown in all runs is an error."""
+    everything = list(dict.fromkeys(name for run in runs for name in run))
+    if metrics is None:
+        return everything
+    chosen: dict[str, None] = {}
+    for word in [
+        part for words in ([metrics] if isinstance(metrics, str) else metrics) for part in split_metrics(words)
+    ]:
+        names = matching_names(word, everything)
+        if not names:
+            raise UnknownNameError("metric in these runs", word, everything)
+        chosen |= dict.fromkeys(names)
+    if not chosen:
+        raise UsageError("no metrics", fix=f"choose from {', '.join(everything)}", option="metrics")
+    return list(chosen)
+
+
+def _column(
+    runs: Mapping[str, Run], dataset: str, name: str, permutations: int, seed: int, notes: dict[str, None]
+) -> tuple[list[LeaderboardCell], list[float]]:
+    """The column_cells of one metric on one dataset, and the p-values of pairs without the best; not corrected yet."""
+    column_cells = {
+        model: LeaderboardCell(model, dataset, name, run[name].mean, run[name].low, run[name].high, run[name].n)
+        for model, run in runs.items()
+    }
+    figures = {model: cell.mean for model, cell in column_cells.items() if isfinite(cell.mean)}
+    if not figures:
+        return list(column_cells.values()), []
+    target = (max if facts_of(name).higher_is_better else min)(figures.values())
+    leader = next(model for model, figure in figures.items() if figure == target)
+    others = []
+    for first, second in combinations([leader, *(model for model in figures if model != leader)], 2):
+        try:
+            (test,) = compare(
+                runs[first], runs[second], metrics=[name], correction="none", permutations=permutations, seed=seed
+            ).results
+        except CrosslensError as error:  # other queries, or no pairs to test: the figure itself is still there
+            notes[f"Not tested: {second} against {first} on {dataset} ({error.problem})."] = None
+            continue
+        if first != leader:
+            others.append(test.p_value)
+        else:
+            column_cells[second] = replace(
+                column_cells[second], difference=test.difference, difference_low=test.low, difference_high=test.high,
+                p_value=test.p_value,
+            )  # fmt: skip
+    return [replace(cell, best=cell.mean == target) for cell in column_cells.values()], others

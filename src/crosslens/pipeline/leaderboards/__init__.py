@@ -1,1 +1,0 @@
-"""Models × datasets in one table: which is best, and which differences are more than chance."""

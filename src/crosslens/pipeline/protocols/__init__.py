@@ -1,1 +1,0 @@
-"""Protocols of papers: their metrics and conventions under one name."""
