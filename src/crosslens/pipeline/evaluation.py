@@ -128,8 +128,8 @@ def evaluate(
         arguments = replace(arguments, texts=dataset, directions=(TEXT_TO_TEXT,))
         dataset, images, captions = dataset.dataset, dataset.images, dataset.captions
     check_dataset(dataset)
-    inputs = f"{argument('images')} and {argument('captions')}, or {argument('scores')}, or {argument('run')}"
-    require_one_source(f"pass {inputs}", embeddings=(images, captions), scores=scores, runs=run)
+    needed = f"{argument('images')} and {argument('captions')}, or {argument('scores')}, or {argument('run')}"
+    require_one_source(f"pass {needed}", embeddings=(images, captions), scores=scores, runs=run)
     if run is not None:
         ranker: Ranker = ListRanker(dataset, run, relevance, arguments)
     elif arguments.complete_lists:
@@ -203,7 +203,10 @@ def _measure(
         provenance["notes"] += ranker.notes_on_ties(rankings)
     if isinstance(ranker, ScoreRanker):
         encoded = any(facts.get("model") for facts in ranker.source.description.values())
-        provenance["notes"] += chance_note(rankings, ranker.clusters(rankings), encoded=encoded)
+        clusters = ranker.clusters(rankings)
+        directions = [name for name, ranking in rankings.items() if _is_chance(ranking, clusters[name])]
+        named = f"{' and '.join(directions)}: no better than chance"
+        provenance["notes"] += [f"{named}: {_MODEL if encoded else _ORDER}"] if directions else []
     return values, rankings
 
 
@@ -273,7 +276,7 @@ def text_set_facts(texts: TextQueries, image_text: str) -> dict[str, Any]:
 
 
 def text_set_notes(texts: TextQueries, image_text: str) -> list[str]:
-    """The same in a sentence, and which images only one of the sets has; nothing for a single set."""
+    """Which text set asks and which is searched, and which images only one of them has; nothing for a single set."""
     if not texts.two_sets:
         return []
     queries, corpus = texts.sources
@@ -403,13 +406,6 @@ def _shared_caption_columns(dataset: Dataset) -> list[str]:
         return []
     values = captions.group_by("image").agg(pl.col(candidates).n_unique()).select(pl.col(candidates).max())
     return [name for name in candidates if values[name][0] == 1]
-
-
-def chance_note(rankings: Mapping[str, Ranking], clusters: Mapping[str, Array], *, encoded: bool) -> list[str]:
-    """A note on the directions whose relevant items are ranked no better than by chance; ``encoded`` by a model."""
-    directions = [name for name, ranking in rankings.items() if _is_chance(ranking, clusters[name])]
-    named = f"{' and '.join(directions)}: no better than chance"
-    return [f"{named}: {_MODEL if encoded else _ORDER}"] if directions else []
 
 
 def _is_chance(ranking: Ranking, clusters: Array) -> bool:

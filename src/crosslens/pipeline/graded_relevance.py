@@ -71,7 +71,14 @@ class GradedRelevance:
             raise UsageError(problem, fix=f"pass {argument('dataset')}")
         self._dataset = dataset
         for name in option_values(requests, "φ"):
-            similarity = self._similarities[name] = self._load_similarity(name, (phi or {}).get(name, name))
+            source = (phi or {}).get(name, name)
+            if isinstance(source, list) or hasattr(source, "detach"):
+                source = as_array(source, f"φ {name!r}")
+            with reading(f"φ {name!r}"):
+                similarity = load_similarity(source, cache=cache)
+                if isinstance(similarity, PrecomputedSimilarity):
+                    similarity.prepare_ids(dataset)  # a matrix of other items is refused before the long work
+            self._similarities[name] = similarity
             facts = {"name": similarity.name, "revision": similarity.revision}
             self.description.setdefault("similarities", {})[name] = facts
         for name in option_values(requests, "scores_from"):
@@ -147,15 +154,6 @@ class GradedRelevance:
                     if number:
                         notes[f"{name}: {format_count(number, 'query')} counted as 0, as nothing is similar"] = None
         return list(notes)
-
-    def _load_similarity(self, name: str, source: Any) -> Similarity:
-        if isinstance(source, list) or hasattr(source, "detach"):
-            source = as_array(source, f"φ {name!r}")
-        with reading(f"φ {name!r}"):
-            similarity = load_similarity(source, cache=self._cache)
-            if isinstance(similarity, PrecomputedSimilarity):
-                similarity.prepare_ids(self._dataset)  # a matrix of other items is refused before the long work
-        return similarity
 
     def _matrix(self, name: str, folder: Path | None, threads: int | None, progress: Progress | None) -> Array:
         similarity, ids = self._similarities[name], (self._dataset.image_ids, self._dataset.caption_ids)

@@ -32,7 +32,7 @@ COMMANDS = ("evaluate", "robustness", "explain", "granularity", "agreement", "cu
 
 
 class Convention(NamedTuple):
-    """One thing a paper settles: what, how, and a plain sentence; ``commands`` are those it matters to."""
+    """A convention of a paper: what, how, and a plain sentence; ``commands`` are those it matters to."""
 
     key: str
     value: str
@@ -45,7 +45,7 @@ class Protocol:
     """How a paper evaluates.
 
     ``metrics`` are those of an evaluation; ``phi`` says which words each φ among them compares. ``settings`` are, per
-    command (:data:`COMMANDS`), the options that the paper settles: what a user passes must not contradict them. A
+    command (:data:`COMMANDS`), the options that the paper prescribes: what a user passes must not contradict them. A
     command that is not among them does not follow this protocol. ``without_captions`` are the directions of an
     evaluation where some images have no caption; empty: those of any other.
     """
@@ -64,24 +64,26 @@ class Protocol:
         object.__setattr__(self, "__doc__", self.summary)
 
     def setting(self, command: str, key: str) -> Any:
-        """What the paper settles for an option of a command; None if nothing."""
+        """What the paper prescribes for an option of a command; None if nothing."""
         return self.settings[command].get(key)
 
     def applied(self, command: str, options: Chosen, without: Collection[str] = ()) -> Chosen:
-        """The options with what the paper settles (``without`` some); what contradicts it and is no default raises."""
+        """The options with what the paper prescribes (``without`` some); a contradiction that is no default raises."""
         defaults = {entry.name: entry.default for entry in fields(options)}
-        settled = {key: value for key, value in self.settings[command].items() if key in defaults.keys() - set(without)}
-        for key, value in settled.items():
+        prescribed = {
+            key: value for key, value in self.settings[command].items() if key in defaults.keys() - set(without)
+        }
+        for key, value in prescribed.items():
             if getattr(options, key) not in (defaults[key], value):
                 raise self.contradiction(key, getattr(options, key), value)
-        return replace(options, **settled)
+        return replace(options, **prescribed)
 
     def contradiction(self, key: str, given: Any, value: Any) -> UsageError:
-        """The error for an option that the paper settles otherwise."""
-        settled = value if isinstance(value, str) else ", ".join(value) if isinstance(value, tuple) else str(value)
+        """The error for an option that the paper prescribes otherwise."""
+        prescribed = value if isinstance(value, str) else ", ".join(value) if isinstance(value, tuple) else str(value)
         passed = given if isinstance(given, str) else ", ".join(given) if isinstance(given, tuple) else given
         return UsageError(
-            f"{argument(key, passed)} contradicts the protocol {self.name}, which has {settled}",
+            f"{argument(key, passed)} contradicts the protocol {self.name}, which has {prescribed}",
             fix=f"drop {argument(key)}, or drop {argument('protocol')}",
             option=key,
         )
@@ -102,8 +104,8 @@ class Protocol:
             named |= {} if similarity is None else {similarity: None}
             if spec.options:
                 variants.setdefault(spec.family, {})[", ".join(spec.options)] = None
-        settled = self.setting(command, "phi") or ()
-        named |= dict.fromkeys([settled] if isinstance(settled, str) else settled)
+        prescribed = self.setting(command, "phi") or ()
+        named |= dict.fromkeys([prescribed] if isinstance(prescribed, str) else prescribed)
         return {
             "name": self.name,
             "paper": self.paper,

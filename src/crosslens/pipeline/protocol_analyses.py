@@ -1,4 +1,4 @@
-"""Explanations, agreement with people and granularity as the rooms below measure them, by a paper's protocol."""
+"""Explanations, agreement with people and granularity as a paper's protocol prescribes them."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def explain_by_protocol(
     paper = find_protocol(protocol, "explain")
     if paper is None:
         return explain(run, query, **options)
-    settled = paper.settings["explain"]
-    for key in settled.keys() & options.keys():
-        if options[key] != settled[key]:
-            raise paper.contradiction(key, options[key], settled[key])
-    result = explain(run, query, **{**options, **settled})
+    prescribed = paper.settings["explain"]
+    for key in prescribed.keys() & options.keys():
+        if options[key] != prescribed[key]:
+            raise paper.contradiction(key, options[key], prescribed[key])
+    result = explain(run, query, **{**options, **prescribed})
     note = f"The figures follow the protocol {paper.name}."
     if isinstance(result, list):
         return [replace(explained, notes=(*explained.notes, note)) for explained in result]
@@ -71,11 +71,11 @@ def agreement_by_protocol(
     paper = find_protocol(protocol, "agreement")
     if paper is None:
         return measure_agreement(dataset, judgements, ("cider",) if phi is None else phi, **options)
-    settled = tuple(paper.setting("agreement", "phi"))
+    prescribed = tuple(paper.setting("agreement", "phi"))
     if isinstance(phi, Mapping):
-        return measure_agreement(dataset, judgements, {**{name: name for name in settled}, **phi}, **options)
+        return measure_agreement(dataset, judgements, {**{name: name for name in prescribed}, **phi}, **options)
     named = [] if phi is None else list(phi) if isinstance(phi, Sequence) and not isinstance(phi, str) else [phi]
-    functions = [*settled, *(function for function in named if function not in settled)]
+    functions = [*prescribed, *(function for function in named if function not in prescribed)]
     return measure_agreement(dataset, judgements, functions, **options)
 
 

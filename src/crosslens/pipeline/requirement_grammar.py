@@ -73,7 +73,7 @@ class Requirement:
         return _error(self.text or str(self), self.positions.get(part, 0), problem, fix)
 
     def __str__(self) -> str:
-        """The same in its shortest spelling; reading it again gives the same requirement."""
+        """The shortest spelling; reading it again gives an equal requirement."""
         metric = _quoted(self.metric)
         inside = {
             "metric": metric,

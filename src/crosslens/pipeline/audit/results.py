@@ -155,7 +155,7 @@ class AuditFolder:
         return self.path / RUNS / name
 
     def stored(self, file: str, key: str) -> StageResult | None:
-        """The result of a stage, if it was computed from the same things; None if it has to be computed."""
+        """The result of a stage, if it was computed from the same inputs; None if it has to be computed."""
         try:
             content = read_header(self.path / RESULTS / file, _RESULT)
             return self._result(content) if content["key"] == key else None
@@ -180,7 +180,7 @@ class AuditFolder:
         return (self.path / FINDINGS_FILE).exists()
 
     def conclusions(self) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
-        """The same, read; nothing of an audit that was interrupted."""
+        """The findings and what was left out; nothing of an audit that was interrupted."""
         if not self.is_concluded:
             return (), ()
         content = read_header(self.path / FINDINGS_FILE, _FINDINGS)

@@ -114,8 +114,8 @@ def run_audit(
 ) -> Audit:
     """Compute every stage that what was given allows, each once: the same call again resumes an interrupted audit.
 
-    A stage that cannot run is left out, with a reason in ``skipped``. ``notify`` is told about every stage, in one
-    line; ``display`` shows how far the whole is.
+    A stage that cannot run is left out, with a reason in ``skipped``. ``notify`` is called with a line about every
+    stage; ``display`` shows how far the whole is.
     """
     options, display = options or AuditOptions(), display or SilentDisplay()
     stages = chosen_stages(options)

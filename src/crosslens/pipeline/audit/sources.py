@@ -98,7 +98,7 @@ def audit_sources(
 ) -> tuple[AuditSource, ...]:
     """Every evaluation of an audit, the datasets read; conflicts and missing inputs raise.
 
-    ``notify`` is told what the names of datasets imply.
+    ``notify`` is called with what the names of datasets imply.
     """
     inputs = request.inputs
     stored = [Path(path) for path in inputs.runs if (Path(path) / RUN_FILE).exists()]

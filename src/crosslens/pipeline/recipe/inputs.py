@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +117,7 @@ def relevance_encoders(
         elif (path / RUN_FILE).exists():
             encoders[name] = _from_run(path, dataset, options, progress, load)
         elif path.is_dir():
-            encoders[name] = read_whole(path, read=partial(_both_sides, path))
+            encoders[name] = _from_embeddings(path)
         else:
             encoders[name] = _from_model(name, source, recipe.model, dataset, options, progress)
     return encoders
@@ -179,16 +178,21 @@ def inputs_of_run(
         ) from error
 
 
-def _both_sides(folder: Path) -> tuple[Any, Any]:
-    if all((folder / name).is_dir() for name in SIDE_FOLDERS.values()):
-        return read_vectors(folder, "image"), read_vectors(folder, "caption")
-    with reading(folder):
-        if not ((folder / "images").is_dir() and (folder / "captions").is_dir()):
-            raise InputError(
-                "neither a run nor embeddings of both images and captions",
-                expected="a run folder, or the folders images and captions in it, as crosslens encode writes them",
-            )
-    return Embeddings.load(folder / "images", mmap=True), Embeddings.load(folder / "captions", mmap=True)
+def _from_embeddings(folder: Path) -> tuple[Any, Any]:
+    """What ``crosslens encode`` or clip-retrieval wrote."""
+
+    def read() -> tuple[Any, Any]:
+        if all((folder / name).is_dir() for name in SIDE_FOLDERS.values()):
+            return read_vectors(folder, "image"), read_vectors(folder, "caption")
+        with reading(folder):
+            if not ((folder / "images").is_dir() and (folder / "captions").is_dir()):
+                raise InputError(
+                    "neither a run nor embeddings of both images and captions",
+                    expected="a run folder, or the folders images and captions in it, as crosslens encode writes them",
+                )
+        return Embeddings.load(folder / "images", mmap=True), Embeddings.load(folder / "captions", mmap=True)
+
+    return read_whole(folder, read=read)
 
 
 def _from_model(

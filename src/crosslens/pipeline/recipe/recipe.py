@@ -380,7 +380,7 @@ class Recipe:
         )
 
     def with_plugins(self, files: Iterable[Path]) -> Recipe:
-        """The same recipe with further plugins; one of the same content is listed once."""
+        """The recipe with further plugins; one of the same content is listed once."""
         known = {file_fingerprint([self.base / plugin]) for plugin in self.plugins}
         added = [str(file.absolute()) for file in files if file_fingerprint([file]) not in known]
         return replace(self, plugins=(*self.plugins, *added))

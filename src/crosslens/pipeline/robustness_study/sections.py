@@ -152,37 +152,37 @@ def _drops(study: Robustness) -> Shown:
 
 def _applied(study: Robustness) -> Shown:
     """The drop over the queries that changed, where some did not; of one direction, as images mix their captions."""
-    tables = []
     metric = direction_rsum(study.direction)
-    for model, every in _by_model(study, _of_metric(study, metric)):
-        rows = tuple(
-            (row["perturbation"], row["applied"],
-             metric_figure(metric, row["applied_drop"], row["applied_low"], row["applied_high"], signed=True))
-            for row in every
-            if row["applied_share"] < 1 and row["applied"]
-        )  # fmt: skip
-        if rows:
-            tables.append(Table(("perturbation", "applied to", "drop over those"), rows, "lrr", model))
+    rows = [row for row in _of_metric(study, metric) if row["applied_share"] < 1 and row["applied"]]
+    tables = _tables(
+        study, rows, ("perturbation", "applied to", "drop over those"),
+        lambda row: (
+            row["perturbation"], row["applied"],
+            metric_figure(metric, row["applied_drop"], row["applied_low"], row["applied_high"], signed=True),
+        ),
+    )  # fmt: skip
     return f"Drop of {metric} where it applied", tables, ()
+
+
+def _tables(
+    study: Robustness, rows: list[Values], header: tuple[str, ...], line: Callable[[Values], tuple[Cell, ...]]
+) -> list[Table]:
+    """A table per model, with a line for each of its rows."""
+    align = "l" + "r" * (len(header) - 1)
+    return [Table(header, tuple(map(line, own)), align, model) for model, own in _by_model(study, rows)]
 
 
 def _seeds(study: Robustness) -> Shown:
     """With several seeds: how much the drop depends on chance."""
-    header = ("perturbation", "mean drop", "deviation", "lowest", "highest")
     spread = study.spread.filter(pl.col("metric") == study.headline).to_dicts()
-    tables = [
-        Table(
-            header,
-            tuple(
-                (row["perturbation"], *(metric_figure(study.headline, row[key], signed=key != "deviation")
-                                        for key in ("mean", "deviation", "lowest", "highest")))
-                for row in rows
-            ),
-            "lrrrr",
-            f"{model}, {rows[0]['seeds']} seeds",
-        )
-        for model, rows in _by_model(study, spread)
-    ]  # fmt: skip
+    keys = ("mean", "deviation", "lowest", "highest")
+    tables = _tables(
+        study, spread, ("perturbation", "mean drop", "deviation", "lowest", "highest"),
+        lambda row: (
+            row["perturbation"], *(metric_figure(study.headline, row[key], signed=key != "deviation") for key in keys)
+        ),
+    )  # fmt: skip
+    tables = [replace(table, title=f"{table.title}, {spread[0]['seeds']} seeds") for table in tables]
     note = "The drop under several seeds of the perturbations; the other tables are of the first seed."
     return f"Drop of {study.headline} over seeds", tables, (note,)
 
@@ -239,13 +239,10 @@ def _changes(study: Robustness) -> Shown:
 
 
 def _groups(study: Robustness) -> Shown:
-    tables = [
-        Table(
-            ("perturbation", *CHANGE_GROUPS),
-            tuple((row["perturbation"], *(row[group] for group in CHANGE_GROUPS)) for row in rows), "lrrr", model,
-        )
-        for model, rows in _by_model(study, study.changes.to_dicts())
-    ]  # fmt: skip
+    tables = _tables(
+        study, study.changes.to_dicts(), ("perturbation", *CHANGE_GROUPS),
+        lambda row: (row["perturbation"], *(row[group] for group in CHANGE_GROUPS)),
+    )  # fmt: skip
     return "Queries by score", tables, ("The score of a query is Hit@1 + Hit@5 + Hit@10, from 0 to 3.",)
 
 

@@ -167,7 +167,7 @@ class StudySettings:
         return next(name for name in (TEXT_TO_IMAGE, TEXT_TO_TEXT, IMAGE_TO_TEXT) if name in self.directions)
 
     def key(self, data: Mapping[str, str], perturbation_options: Mapping[str, Any] | None = None) -> str:
-        """The same for two studies whose runs can be in one folder; ``data`` are fingerprints of what they share."""
+        """Equal for two studies whose runs can be in one folder; ``data`` are fingerprints of what they share."""
         perturbing = {"perturbing": repr(sorted(perturbation_options.items()))} if perturbation_options else {}
         plugins = metric_plugins(parse_metrics(self.metrics))
         code = {"plugins": plugins} if plugins else {}
