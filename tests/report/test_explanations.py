@@ -172,7 +172,9 @@ def test_a_notebook_shows_the_photos_of_the_dataset(tmp_path: Path, monkeypatch:
     for name in ("a.png", "b.png"):
         image.new("RGB", (40, 20), "red").save(tmp_path / name)
     data = Dataset.of({"a": ["a red dog"], "b": ["a boat"]}, images={"file": ["a.png", "b.png"]})
-    shown = explained(data, ["a#0"])[0]._repr_html_()
+    scores = np.array([[0.5, 0.6], [0.9, 0.8]], np.float32)
+    run = cl.evaluate(data, scores=scores, metrics=["Hit@1"], resamples=0)
+    shown = cl.explain(run, "a#0", dataset=data)._repr_html_()
     assert re.findall(r'<img src="data:image/jpeg[^"]*" alt="(\w+):', shown) == ["right", "retrieved"]
 
 

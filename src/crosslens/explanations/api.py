@@ -61,7 +61,9 @@ def explain(
         overview = explain_run(opened, data, direction, **options)
         return replace(overview, notes=(*notes, *overview.notes))
     explanations = explain_queries(opened, data, [query] if isinstance(query, str) else query, direction, **options)
-    explanations = [replace(explanation, notes=(*notes, *explanation.notes)) for explanation in explanations]
+    pictures = (picture for explained in explanations for picture in (explained.right, explained.other))
+    files, _ = image_files_of_run(opened, data, {picture.image for picture in pictures if picture is not None})
+    explanations = [replace(explained, notes=(*notes, *explained.notes), pictures=files) for explained in explanations]
     return explanations[0] if isinstance(query, str) else explanations
 
 

@@ -45,6 +45,7 @@ from crosslens.metrics import (
     unit_of,
     unit_sentence,
 )
+from crosslens.pipeline.audit.stage import Need, StageOutput, StageWork, audit_stage
 from crosslens.pipeline.comparison import compare
 from crosslens.pipeline.comparison_results import Comparison, difference_figure
 from crosslens.pipeline.robustness_study.study import Robustness
@@ -61,6 +62,11 @@ _MOST_NUMBERS = 12
 _SMALLEST = 2
 """Queries that a group must have to be compared."""
 _KEYS = ("caption", "image")
+_AUDITED = ("Hit@1", "Hit@10", "Hit@5", "MRR")
+"""What an audit groups; a quick one, the first ``_QUICK`` of them."""
+_QUICK = 2
+_MOST_GROUPS = 20
+_MOST_COLUMNS = 12
 
 
 # Columns of a table of one's own
@@ -592,3 +598,43 @@ def _largest_first(labels: pl.Series) -> list[str]:
     """The groups by size; those of one size by name, so that the same results always print the same table."""
     sizes = Counter(labels.drop_nulls())
     return sorted(sizes, key=lambda group: (-sizes[group], group))
+
+
+# As a stage of an audit
+
+
+def _useful_columns(run: Run) -> list[str]:
+    """The columns that split the queries into some groups, but not into single queries."""
+
+    def is_useful(column: str) -> bool:
+        for table in run.columns.values():
+            if column in table.columns and not table[column].dtype.is_nested():
+                values = table[column].drop_nulls()
+                if 1 < values.n_unique() <= max(2, len(values) // 5):
+                    return True
+        return column == CAPTION_LENGTH and any("text" in table.columns for table in run.columns.values())
+
+    return [name for name in group_names(run) if is_useful(name)][:_MOST_COLUMNS]
+
+
+def _without_columns(work: StageWork) -> str | None:
+    return None if _useful_columns(work.run.evaluated) else "the dataset has none"
+
+
+@audit_stage(
+    "groups", about="run", order=30, needs=(Need("columns that make groups", _without_columns),), cost=(1, 0.5)
+)
+def audited_groups(work: StageWork) -> StageOutput:
+    """Metrics by every column of the dataset that makes groups, and by caption length."""
+    run, options = work.run.evaluated, work.options
+    wanted = _AUDITED[:_QUICK] if options.quick else _AUDITED
+    tables: list[dict[str, Any]] = []
+    for column in _useful_columns(run):
+        names = [name for name in groupable_metrics(run, column) if split_name(name)[1] in wanted]
+        if names:
+            grouped = group_metrics(
+                run, column, names, largest=_MOST_GROUPS, seed=options.seed, resamples=options.resamples
+            )
+            tables.append(grouped.figures())
+    command = f"crosslens show {work.run.folder} --by {'|'.join(table['by'] for table in tables)}"
+    return StageOutput({"name": run.name, "groups": tables}, command)

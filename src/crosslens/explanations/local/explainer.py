@@ -18,7 +18,6 @@ from crosslens.core import (
     UsageError,
     match_ids,
 )
-from crosslens.data import image_files
 from crosslens.explanations.concepts.comparison import SizeComparison, compare_images
 from crosslens.explanations.concepts.metrics import METRICS
 from crosslens.explanations.concepts.objects import ImageObjects, objects_of
@@ -68,13 +67,9 @@ def explain_queries(
     compared = {
         image for query, name in zip(ids, directions, strict=True) for image in explainers[name].images_of(query)
     }
-    shared, pictures = (objects or DatasetObjects(dataset, areas)).of(compared), dataset.select(compared)
-    try:
-        files = dict(zip(pictures.image_ids, image_files(pictures, skip_bad=True), strict=True))
-    except InputError:  # not beside the dataset
-        files = {}
+    shared = (objects or DatasetObjects(dataset, areas)).of(compared)
     for explainer in explainers.values():
-        explainer.shared, explainer.files = shared, files
+        explainer.shared = shared
     return [explainers[name].explain(query) for query, name in zip(ids, directions, strict=True)]
 
 
@@ -140,7 +135,7 @@ class _Explainer:
     ) -> None:
         self.name = run.name if isinstance(run, Run) else "run"
         self.dataset, self.direction, self.sizes = dataset, direction, sizes
-        self.shared, self.files = DatasetObjects(dataset), dict[str, str]()
+        self.shared = DatasetObjects(dataset)
         self.ranking = ranking_of(run, direction, dataset)
         self.outcomes = query_outcomes(run, dataset, direction)
         self.outcome_rows = {query: row for row, query in enumerate(self.outcomes["query"])}
@@ -196,7 +191,6 @@ class _Explainer:
             informed=informed,
             sentences=sentences(findings),
             notes=(*self.parse_notes, *_notes(images), *self._size_notes(compared)),
-            pictures=self.files,
         )
 
     def _outcome(self, query: str) -> dict[str, Any]:

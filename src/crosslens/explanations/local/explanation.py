@@ -88,7 +88,7 @@ class Explanation(Presented):
     sentences: tuple[Sentence, ...] = ()
     notes: tuple[str, ...] = ()
     pictures: Mapping[str, str] = field(default_factory=dict)
-    """The files of images that are beside the dataset."""
+    """The files of both images, where they are known."""
 
     @property
     def summary(self) -> str:

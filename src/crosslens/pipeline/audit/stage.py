@@ -132,7 +132,7 @@ class Stage:
 
 
 STAGES: Registry[Callable[[StageWork], StageOutput]] = Registry(
-    "stage", "audit_stages", ("crosslens.pipeline.audit.stages",)
+    "stage", "audit_stages", ("crosslens.pipeline.audit.stages", "crosslens.pipeline.groups")
 )
 
 
